@@ -1,0 +1,1 @@
+"""Pure: bytes to events, events to groups, and events rewritten for the applier."""

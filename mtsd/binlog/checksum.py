@@ -1,0 +1,38 @@
+"""The CRC32 at the end of an event.
+
+The last 4 bytes of each event, where the format description names algorithm 1 (CRC32, WL#2540).
+"""
+
+from zlib import crc32
+
+from mtsd.binlog.framing import HEADER_SIZE
+from mtsd.model.errors import BinlogError
+
+_IN_USE = 0x01
+
+
+def strip_checksum(event: bytes) -> bytes:
+    """Return the event without its checksum, verified; the header's length is left as it was.
+
+    Raises BinlogError on a mismatch.
+    """
+    if len(event) < HEADER_SIZE + 4:
+        raise BinlogError(f"an event of {len(event)} bytes has no room for its checksum")
+    body = event[:-4]
+    if crc32(body) != int.from_bytes(event[-4:], "little"):
+        raise BinlogError(f"checksum mismatch in an event of type {event[4]}, {len(event)} bytes")
+    return body
+
+
+def verify_format_description(event: bytes) -> None:
+    """Verify a format description event's own checksum, where its algorithm byte is CRC32.
+
+    The flag that the file is in use (0x01) is set after the checksum was made: it does not count.
+    Raises BinlogError on a mismatch.
+    """
+    if event[-5] != 1:
+        return
+    body = bytearray(event[:-4])
+    body[17] &= ~_IN_USE & 0xFF
+    if crc32(body) != int.from_bytes(event[-4:], "little"):
+        raise BinlogError("checksum mismatch in a format description event")

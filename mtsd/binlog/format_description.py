@@ -1,0 +1,102 @@
+"""Format description events: the first event of a file, which says how to read the others.
+
+Body, little-endian: binlog version u16 (4), server version 50 bytes padded with NUL, created u32,
+length of the common header u8 (19), the length of each event type's post-header u8 from type 1
+on; then always, whatever the algorithm and wherever it comes from: checksum algorithm u8
+(0 none, 1 CRC32) and 4 checksum bytes (MySQL documentation,
+`mysql::binlog::event::Format_description_event`).
+"""
+
+import re
+from dataclasses import dataclass
+
+from mtsd.binlog.cursor import Cursor
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.header import HEADER_SIZE
+from mtsd.model.errors import BinlogError
+
+CHECKSUM_OFF = 0
+CHECKSUM_CRC32 = 1
+_WHAT = "Format description event"
+_TAIL = 5
+_OLDEST = (5, 6)
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+
+# The post-headers that the decoders of this package rely on; a type that is not in the event's
+# list does not occur in its file.
+_POST_HEADERS = {
+    EventType.QUERY: {13},
+    EventType.ROTATE: {8},
+    EventType.TABLE_MAP: {8},
+    EventType.WRITE_ROWS_V1: {8},
+    EventType.UPDATE_ROWS_V1: {8},
+    EventType.DELETE_ROWS_V1: {8},
+    EventType.WRITE_ROWS: {10},
+    EventType.UPDATE_ROWS: {10},
+    EventType.DELETE_ROWS: {10},
+    EventType.PARTIAL_UPDATE_ROWS: {10},
+    EventType.GTID: {25, 42},
+    EventType.ANONYMOUS_GTID: {25, 42},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FormatDescription:
+    """How the events after it are to be read.
+
+    `checksum_algorithm` (0 none, 1 CRC32) holds for these events. `created` is in seconds since
+    1970, and 0 unless the server started with this file. `post_header_lengths[0]` is type 1's.
+    """
+
+    binlog_version: int
+    server_version: str
+    checksum_algorithm: int
+    header_length: int
+    post_header_lengths: bytes
+    created: int
+
+
+def parse_format_description(event: bytes) -> FormatDescription:
+    """Decode a format description event, given **whole**: with its 4 checksum bytes at the end.
+
+    It always has them, even where the algorithm is "none", so nothing may be stripped off it. The
+    checksum itself is not verified here. Raises BinlogError where the event is cut off, for a
+    binlog version other than 4, a common header other than 19 bytes, a server before 5.6, an
+    unknown checksum algorithm, and post-headers that the decoders do not expect.
+    """
+    cursor = Cursor(event, HEADER_SIZE, _WHAT)
+    binlog_version = cursor.uint(2, "binlog version")
+    if binlog_version != 4:
+        raise BinlogError(f"{_WHAT}: binlog version {binlog_version} is not supported, only 4 is")
+    raw_version = cursor.take(50, "server version").rstrip(b"\0")
+    server_version = cursor.as_text(raw_version, "server version")
+    number = _VERSION.match(server_version)
+    if not number:
+        raise BinlogError(f"{_WHAT}: {server_version!r} is no server version")
+    if (int(number[1]), int(number[2])) < _OLDEST:
+        raise BinlogError(f"{_WHAT}: the source is {server_version}, at least 5.6 is needed")
+    created = cursor.uint(4, "creation time")
+    header_length = cursor.uint(1, "length of the header")
+    if header_length != HEADER_SIZE:
+        raise BinlogError(f"{_WHAT}: headers of {header_length} bytes are not supported")
+    if cursor.left() < _TAIL:
+        raise BinlogError(f"{_WHAT}: cut off before its checksum algorithm")
+    post_header_lengths = cursor.take(cursor.left() - _TAIL, "post-header lengths")
+    algorithm = cursor.uint(1, "checksum algorithm")
+    if algorithm not in {CHECKSUM_OFF, CHECKSUM_CRC32}:
+        raise BinlogError(f"{_WHAT}: checksum algorithm {algorithm} is not known")
+    if len(post_header_lengths) < EventType.FORMAT_DESCRIPTION:
+        raise BinlogError(f"{_WHAT}: post-header lengths of {len(post_header_lengths)} types only")
+    for kind, expected in _POST_HEADERS.items():
+        if kind <= len(post_header_lengths) and post_header_lengths[kind - 1] not in expected:
+            raise BinlogError(
+                f"{_WHAT}: a post-header of {post_header_lengths[kind - 1]} bytes of {kind.name}"
+            )
+    return FormatDescription(
+        binlog_version,
+        server_version,
+        algorithm,
+        header_length,
+        post_header_lengths,
+        created,
+    )

@@ -1,0 +1,394 @@
+"""Events to groups, one after another as they come from the source.
+
+A group begins at its GTID event (or, without one, at BEGIN, XA START or the first event of a
+transaction) and ends at Xid, COMMIT, ROLLBACK or XA_PREPARE; a Query event without BEGIN is a
+group by itself (`Log_event` execution modes of the server, sql/rpl_rli.h and log_event.h).
+"""
+
+from collections.abc import Iterable, Iterator
+from zlib import crc32
+
+from mtsd.binlog.checksum import verify_format_description
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.format_description import parse_format_description
+from mtsd.binlog.framing import HEADER_SIZE
+from mtsd.binlog.gtid_event import GtidEvent, parse_gtid
+from mtsd.binlog.payload import payload_events
+from mtsd.binlog.previous_gtids import parse_previous_gtids
+from mtsd.binlog.query import QueryEvent, parse_query
+from mtsd.binlog.rewrite import plain_format_description
+from mtsd.binlog.rotate import parse_rotate
+from mtsd.binlog.statement import StatementKind, classify
+from mtsd.binlog.table_map import TableMap, parse_table_map
+from mtsd.model.errors import BinlogError
+from mtsd.model.group import (
+    Group,
+    GroupChunk,
+    GroupClosed,
+    GroupDropped,
+    GroupKind,
+    GroupOpened,
+    PositionReached,
+    StreamItem,
+)
+from mtsd.model.gtid import Gtid
+from mtsd.model.position import Position
+
+_ROWS = frozenset({20, 21, 22, 23, 24, 25, 30, 31, 32, 39})
+_TABLE_MAP = EventType.TABLE_MAP_EVENT.value
+_XID = EventType.XID_EVENT.value
+_QUERY = EventType.QUERY_EVENT.value
+_GTIDS = frozenset({33, 34, 42})
+_STMT_END = 0x01
+_IGNORABLE = 0x80
+_THREAD_SPECIFIC = 0x04
+_MANY_MAPS = 4096
+
+_SATELLITES = {5: "Intvar", 13: "Rand", 14: "User_var"}
+_LOAD_DATA = {
+    6: "Load", 8: "Create_file", 9: "Append_block", 10: "Exec_load", 11: "Delete_file",
+    12: "New_load", 17: "Begin_load_query", 18: "Execute_load_query",
+}  # fmt: skip
+_PASSED_OVER = frozenset({
+    EventType.ROWS_QUERY_LOG_EVENT.value,  # the text of the statement, for a reader
+    EventType.IGNORABLE_LOG_EVENT.value,
+    EventType.HEARTBEAT_LOG_EVENT.value,
+    EventType.HEARTBEAT_LOG_EVENT_V2.value,
+    EventType.VIEW_CHANGE_EVENT.value,  # group replication's own, changes no data
+    EventType.TRANSACTION_CONTEXT_EVENT.value,
+})  # fmt: skip
+
+_NEVER_INSIDE = frozenset({
+    EventType.TRANSACTION_PAYLOAD_EVENT.value,
+    EventType.FORMAT_DESCRIPTION_EVENT.value,
+    EventType.ROTATE_EVENT.value,
+    EventType.PREVIOUS_GTIDS_LOG_EVENT.value,
+    EventType.STOP_EVENT.value,
+    EventType.INCIDENT_EVENT.value,
+    *_GTIDS,
+})  # fmt: skip
+
+
+class Grouper:
+    """Turns raw events, checksums included, into groups and what stands between them.
+
+    One for each connection to the source, as a half group must not outlive it. `hold_bytes`:
+    larger groups are streamed in chunks of about `chunk_bytes`. Row events on `position_schema`
+    are left out, and it is no partition.
+    """
+
+    def __init__(
+        self,
+        *,
+        start: Position,
+        next_number: int,
+        hold_bytes: int,
+        chunk_bytes: int,
+        position_schema: str = "",
+    ) -> None:
+        self.next_number = next_number
+        """The number of the group that is being read, or of the next one."""
+        self._file = start.file
+        self._offset = start.offset
+        self._hold_bytes = hold_bytes
+        self._chunk_bytes = chunk_bytes
+        self._position_schema = position_schema
+        self._checksums = False
+        self._format = b""
+        self._maps: dict[bytes, TableMap] = {}
+        self._open = False
+        """Inside a group: its GTID or its first event has been seen."""
+        self._begun = False
+        """Inside a transaction: BEGIN or XA START has been seen."""
+        self._clear()
+
+    @property
+    def position(self) -> Position:
+        """Right after the last event that was read."""
+        return Position(self._file, self._offset)
+
+    def abandon(self) -> Iterator[StreamItem]:
+        """The stream has ended: a half group leaves no trace."""
+        if self._streaming:
+            yield GroupDropped(self.next_number)
+        self._clear()
+
+    def groups(self, events: Iterable[bytes]) -> Iterator[StreamItem]:
+        """Yield what the events complete. Raises BinlogError."""
+        for raw in events:
+            if len(raw) < HEADER_SIZE:
+                raise self._error(f"an event of {len(raw)} bytes is shorter than a header")
+            code = raw[4]
+            if self._checksums and code != EventType.FORMAT_DESCRIPTION_EVENT:
+                event = raw[:-4]
+                if crc32(event) != int.from_bytes(raw[-4:], "little"):
+                    raise self._error(f"checksum mismatch in an event of type {code}")
+            else:
+                event = raw
+            log_pos = int.from_bytes(raw[13:17], "little")
+            if log_pos:
+                self._advance(len(raw), log_pos)
+            if code in _ROWS:
+                self._rows(event)
+            elif code == _TABLE_MAP:
+                self._table_map(event)
+            elif code == _XID:
+                yield from self._end(GroupKind.ROWS, event)
+                continue
+            else:
+                yield from self._other(code, event, log_pos)
+                continue
+            if self._size > self._limit:
+                yield from self._overflow()
+
+    def _clear(self) -> None:
+        self._open = False
+        self._begun = False
+        self._head: GtidEvent | None = None
+        self._kind: GroupKind | None = None
+        self._events: list[bytes] = []
+        self._size = 0
+        self._total = 0
+        self._limit = self._hold_bytes
+        self._streaming = False
+        self._databases: dict[str, None] = {}
+        self._alone = False
+        self._unsupported = ""
+        self._row_flags: int | None = None
+        self._flags_differ = False
+        self._left_out: set[bytes] = set()
+        self._timestamp = 0
+
+    def _advance(self, size: int, log_pos: int) -> None:
+        # The header has the low 32 bits only; a source that leaves groups out (GTID) makes a jump.
+        offset = self._offset + size
+        if offset & 0xFFFFFFFF != log_pos:
+            offset = (self._offset & ~0xFFFFFFFF) | log_pos
+            if offset < self._offset:
+                offset += 1 << 32
+        self._offset = offset
+
+    def _rows(self, event: bytes) -> None:
+        if len(event) < 27:
+            raise self._error("a row event is shorter than its header")
+        if not self._open:
+            raise self._error("a row event outside of a group")
+        if self._left_out and event[19:25] in self._left_out:
+            return
+        flags = (event[25] | event[26] << 8) & ~_STMT_END
+        if self._row_flags is None:
+            self._row_flags = flags
+        elif self._row_flags != flags:
+            self._flags_differ = True
+        self._events.append(event)
+        self._size += len(event)
+
+    def _table_map(self, event: bytes) -> None:
+        if not self._open:
+            raise self._error("a table map outside of a group")
+        body = event[HEADER_SIZE:]
+        table = self._maps.get(body)
+        if table is None:
+            if len(self._maps) >= _MANY_MAPS:
+                self._maps.clear()
+            table = self._maps[body] = parse_table_map(event)
+        if table.database == self._position_schema:
+            self._left_out.add(body[:6])
+            return
+        self._left_out.discard(body[:6])
+        self._databases[table.database] = None
+        if table.referred_by_foreign_key_of_other_database:
+            self._alone = True
+        self._events.append(event)
+        self._size += len(event)
+
+    def _other(self, code: int, event: bytes, log_pos: int) -> Iterator[StreamItem]:
+        if code == _QUERY:
+            yield from self._query(event)
+        elif code in _GTIDS:
+            if self._open:
+                raise self._error("a GTID event inside a group")
+            self._begin_group(event)
+            self._head = head = parse_gtid(event)
+            if head.transaction_length > self._hold_bytes:
+                self._limit = self._chunk_bytes
+        elif code == EventType.TRANSACTION_PAYLOAD_EVENT:
+            yield from self._payload(event)
+        elif code == EventType.XA_PREPARE_LOG_EVENT:
+            yield from self._end(GroupKind.XA_PREPARE, event)
+        elif code in _PASSED_OVER:
+            return
+        elif code == EventType.ROTATE_EVENT:
+            yield from self.abandon()
+            rotate = parse_rotate(event)
+            self._file = rotate.position.file
+            self._offset = rotate.position.offset
+            if log_pos:
+                yield PositionReached(self.position)
+        elif code == EventType.FORMAT_DESCRIPTION_EVENT:
+            yield from self.abandon()
+            verify_format_description(event)
+            description = parse_format_description(event)
+            self._checksums = description.checksum_algorithm == 1
+            self._format = plain_format_description(event)
+            self._maps.clear()
+            if log_pos:
+                yield PositionReached(self.position)
+        elif code == EventType.PREVIOUS_GTIDS_LOG_EVENT:
+            gtids = parse_previous_gtids(event)
+            if log_pos:
+                yield PositionReached(self.position, gtids)
+        elif code == EventType.STOP_EVENT:
+            yield from self.abandon()
+            yield PositionReached(self.position)
+        elif code == EventType.INCIDENT_EVENT:
+            yield from self.abandon()
+            self._begin_group(event)
+            yield from self._end(GroupKind.INCIDENT, event)
+        elif code in _SATELLITES:
+            self._refuse(event, f"{_SATELLITES[code]} events")
+        elif code in _LOAD_DATA:
+            self._refuse(event, f"{_LOAD_DATA[code]} events (LOAD DATA)")
+        elif not int.from_bytes(event[17:19], "little") & _IGNORABLE:
+            raise self._error(f"an event of unknown type {code}")
+
+    def _begin_group(self, event: bytes) -> None:
+        self._open = True
+        self._timestamp = int.from_bytes(event[:4], "little")
+
+    def _refuse(self, event: bytes, what: str) -> None:
+        if not self._open:
+            self._begin_group(event)
+        self._unsupported = self._unsupported or what
+        self._events.append(event)
+        self._size += len(event)
+
+    def _payload(self, event: bytes) -> Iterator[StreamItem]:
+        # The inner events carry neither checksum nor a position of their own.
+        checksums, self._checksums = self._checksums, False
+        try:
+            for inner in payload_events(event):
+                if inner[4] in _NEVER_INSIDE:
+                    raise self._error(f"an event of type {inner[4]} in a transaction payload")
+                yield from self.groups((inner[:13] + b"\0\0\0\0" + inner[17:],))
+        finally:
+            self._checksums = checksums
+
+    def _query(self, event: bytes) -> Iterator[StreamItem]:
+        query = parse_query(event)
+        kind = classify(query.statement)
+        if kind is StatementKind.BEGIN:
+            if self._begun:
+                raise self._error("BEGIN inside a transaction")
+            if not self._open:
+                self._begin_group(event)
+            self._begun = True
+        elif kind is StatementKind.XA_START:
+            if not self._open:
+                self._begin_group(event)
+            self._begun = True
+            self._unsupported = "XA transactions"
+        elif kind is StatementKind.XA_END:
+            return
+        elif self._begun and kind in {StatementKind.COMMIT, StatementKind.ROLLBACK}:
+            yield from self._end(GroupKind.NON_TRANSACTIONAL, event)
+        elif self._begun:
+            self._statement(event, query, kind)
+            if self._size > self._limit:
+                yield from self._overflow()
+        else:
+            if not self._open:
+                self._begin_group(event)
+            self._statement(event, query, kind)
+            if kind in {StatementKind.XA_COMMIT, StatementKind.XA_ROLLBACK}:
+                self._unsupported = "XA transactions"
+                yield from self._end(GroupKind.XA_COMPLETE, event)
+            else:
+                yield from self._end(GroupKind.DDL, event)
+
+    def _statement(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
+        if kind is StatementKind.CREATE_SELECT:
+            self._kind = GroupKind.CREATE_SELECT
+        elif self._begun and self._kind is None:
+            self._kind = GroupKind.STATEMENTS
+        if kind is StatementKind.TEMPORARY or event[17] & _THREAD_SPECIFIC:
+            self._unsupported = self._unsupported or "temporary tables"
+        names = query.updated_databases
+        if names == (self._position_schema,) and self._position_schema:
+            return
+        if not names or query.over_max or names == ("",):
+            self._alone = True
+            names = (query.database,) if query.database else ()
+        for name in names:
+            if name != self._position_schema:
+                self._databases[name] = None
+        self._events.append(event)
+        self._size += len(event)
+
+    def _overflow(self) -> Iterator[StreamItem]:
+        if not self._streaming:
+            self._streaming = True
+            self._limit = self._chunk_bytes
+            head = self._head
+            yield GroupOpened(
+                number=self.next_number,
+                gtid=head.gtid if head else None,
+                commit_time=self._commit_time(),
+                length=head.transaction_length if head else 0,
+                format_description=self._format,
+                unsupported=self._unsupported,
+            )
+        yield self._chunk()
+
+    def _chunk(self) -> GroupChunk:
+        chunk = GroupChunk(tuple(self._events), self._size)
+        self._events = []
+        self._total += self._size
+        self._size = 0
+        return chunk
+
+    def _end(self, kind: GroupKind, event: bytes) -> Iterator[StreamItem]:
+        if not self._open:
+            raise self._error(f"the end of a transaction (event type {event[4]}) without a begin")
+        if kind is GroupKind.ROWS and self._kind is not None:
+            kind = self._kind
+        streaming = self._streaming
+        if streaming and self._events:
+            yield self._chunk()
+        if not self._events and not streaming and not self._unsupported:
+            kind = GroupKind.INCIDENT if kind is GroupKind.INCIDENT else GroupKind.EMPTY
+        head = self._head
+        gtid: Gtid | None = None
+        last_committed = sequence_number = 0
+        if head is not None:
+            gtid = head.gtid
+            last_committed = head.last_committed
+            sequence_number = head.sequence_number
+        group = Group(
+            number=self.next_number,
+            kind=kind,
+            end=Position(self._file, self._offset),
+            databases=tuple(self._databases),
+            alone=self._alone,
+            events=tuple(self._events),
+            size=self._total + self._size,
+            row_flags=None if self._flags_differ else self._row_flags,
+            format_description=self._format,
+            gtid=gtid,
+            last_committed=last_committed,
+            sequence_number=sequence_number,
+            commit_time=self._commit_time(),
+            unsupported=self._unsupported,
+        )
+        self.next_number += 1
+        self._clear()
+        yield GroupClosed(group) if streaming else group
+
+    def _commit_time(self) -> int:
+        head = self._head
+        if head is not None and head.immediate_commit_time:
+            return head.immediate_commit_time
+        return self._timestamp * 1_000_000
+
+    def _error(self, message: str) -> BinlogError:
+        return BinlogError(message, self.position)

@@ -1,0 +1,249 @@
+"""GTID, ANONYMOUS_GTID and GTID_TAGGED events: the first event of a group.
+
+Types 33 and 34, little-endian: flags u8, UUID 16 bytes, number i64; from 5.7 on a type u8 (2),
+last_committed i64, sequence_number i64; from 8.0 on immediate commit time u56 (bit 55 set: the
+original one follows, u56), transaction length as a length-encoded integer, immediate server
+version u32 (bit 31 set: the original one follows, u32), and perhaps a commit group ticket u64.
+
+Type 42 is a message of MySQL's serialization library: format version (1), size of the message,
+the last field that must be known, then pairs of field id and value, ids growing; all integers
+are the library's (`mtsd.binlog.cursor`), those of the group and the clock signed. Fields: 0
+flags, 1 UUID (16 integers), 2 number, 3 tag (length, bytes), 4 last_committed, 5 sequence_number,
+6 immediate commit time, 7 original commit time, 8 transaction length, 9 immediate server version,
+10 original server version, 11 commit group ticket; 7, 10 and 11 may be missing (MySQL
+documentation, `mysql::binlog::event::Gtid_event` and "MySQL Serialization Library").
+"""
+
+from dataclasses import dataclass
+from struct import Struct
+from struct import error as StructError
+
+from mtsd.binlog.cursor import Cursor
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.header import HEADER_SIZE
+from mtsd.model.errors import BinlogError
+from mtsd.model.gtid import Gtid
+
+MAY_HAVE_STATEMENTS = 0x1
+_LOGICAL_CLOCK = 2
+
+_ONLY_GTID = Struct("<B16sq")
+_WITH_CLOCK = Struct("<B16sqBqq")
+_CLOCK_END = HEADER_SIZE + _WITH_CLOCK.size
+_WITH_TIMES = Struct("<B16sqBqqQ")
+_TIMES_END = HEADER_SIZE + _WITH_TIMES.size
+_U16 = Struct("<H")
+_U32 = Struct("<I")
+_LOW_56 = (1 << 56) - 1
+_BIT_55 = 1 << 55
+_BIT_31 = 1 << 31
+
+# A stream has few source UUIDs; the bound is for streams that are damaged.
+_MOST_UUIDS = 4096
+_uuids: dict[bytes, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class GtidEvent:
+    """What is known of a group at its head.
+
+    `gtid` is None for an anonymous group. Commit times are in µs since 1970 and 0 where the
+    source does not tell (before 8.0); the same for `transaction_length`, in bytes from this event
+    to the group's last as written to the file, and for the server versions (80041 for 8.0.41).
+    `last_committed` and `sequence_number` are 0 where there is no logical clock (5.6).
+    """
+
+    gtid: Gtid | None
+    may_have_statements: bool
+    last_committed: int
+    sequence_number: int
+    immediate_commit_time: int
+    original_commit_time: int
+    transaction_length: int
+    immediate_server_version: int
+    original_server_version: int
+    commit_group_ticket: int | None
+
+
+def uuid_text(raw: bytes) -> str:
+    """Return the text form of a UUID's 16 bytes."""
+    text = _uuids.get(raw)
+    if text is None:
+        digits = raw.hex()
+        text = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+        if len(_uuids) >= _MOST_UUIDS:
+            _uuids.clear()
+        _uuids[raw] = text
+    return text
+
+
+def parse_gtid(event: bytes) -> GtidEvent:
+    """Decode an event of type 33, 34 or 42; BinlogError where it is cut off or inconsistent."""
+    if len(event) < _TIMES_END:
+        return _parse_short(event)
+    kind = event[4]
+    if kind == EventType.GTID_TAGGED:
+        return _parse_tagged(event)
+    flags, sid, number, clock, last_committed, sequence_number, immediate = _WITH_TIMES.unpack_from(
+        event, HEADER_SIZE
+    )
+    # The last field read is the 7 bytes of a time and the byte after them.
+    at = _TIMES_END - 1
+    immediate &= _LOW_56
+    try:
+        if immediate & _BIT_55:
+            immediate ^= _BIT_55
+            original = int.from_bytes(event[at : at + 7], "little")
+            at += 7
+        else:
+            original = immediate
+        length = event[at]
+        at += 1
+        if length >= 251:
+            if length == 252:
+                length = _U16.unpack_from(event, at)[0]
+                at += 2
+            else:
+                cursor = Cursor(event, at - 1, "GTID event")
+                length = cursor.net_int("transaction length")
+                at = cursor.at
+        version = _U32.unpack_from(event, at)[0]
+        at += 4
+        original_version = version
+        if version & _BIT_31:
+            version ^= _BIT_31
+            original_version = _U32.unpack_from(event, at)[0]
+            at += 4
+    except (StructError, IndexError) as error:
+        raise BinlogError(f"GTID event: cut off after {len(event)} bytes") from error
+    ticket: int | None = None
+    if at != len(event):
+        if len(event) - at != 8:
+            raise BinlogError(f"GTID event: {len(event) - at} unknown bytes at its end")
+        ticket = int.from_bytes(event[at:], "little")
+    if clock != _LOGICAL_CLOCK:
+        raise BinlogError(f"GTID event: logical timestamps of an unknown type {clock}")
+    return GtidEvent(
+        _gtid(kind, sid, number),
+        bool(flags & MAY_HAVE_STATEMENTS),
+        last_committed,
+        sequence_number,
+        immediate,
+        original,
+        length,
+        version,
+        original_version,
+        ticket,
+    )
+
+
+def _gtid(kind: int, sid: bytes, number: int) -> Gtid | None:
+    if kind == EventType.GTID:
+        if number < 1:
+            raise BinlogError(f"GTID event: the transaction number {number} is not positive")
+        return Gtid(uuid_text(sid), number)
+    if kind != EventType.ANONYMOUS_GTID:
+        raise BinlogError(f"GTID event: event type {kind} is none of 33, 34, 42")
+    if number:
+        raise BinlogError(f"GTID event: anonymous, and yet has the transaction number {number}")
+    return None
+
+
+def _parse_short(event: bytes) -> GtidEvent:
+    """Decode the forms of 5.6 and 5.7, which end before the commit times."""
+    size = len(event) - HEADER_SIZE
+    if size >= 0 and event[4] == EventType.GTID_TAGGED:
+        return _parse_tagged(event)
+    last_committed = sequence_number = 0
+    if size == _ONLY_GTID.size:
+        flags, sid, number = _ONLY_GTID.unpack_from(event, HEADER_SIZE)
+    elif size == _WITH_CLOCK.size:
+        flags, sid, number, clock, last_committed, sequence_number = _WITH_CLOCK.unpack_from(
+            event, HEADER_SIZE
+        )
+        if clock != _LOGICAL_CLOCK:
+            raise BinlogError(f"GTID event: logical timestamps of an unknown type {clock}")
+    else:
+        raise BinlogError(f"GTID event: a body of {size} bytes is of no known form")
+    gtid = _gtid(event[4], sid, number)
+    may_have_statements = bool(flags & MAY_HAVE_STATEMENTS)
+    return GtidEvent(
+        gtid, may_have_statements, last_committed, sequence_number, 0, 0, 0, 0, 0, None
+    )
+
+
+_FIELDS = (
+    "flags",
+    "UUID",
+    "number",
+    "tag",
+    "last_committed",
+    "sequence_number",
+    "immediate commit time",
+    "original commit time",
+    "transaction length",
+    "immediate server version",
+    "original server version",
+    "commit group ticket",
+)
+_SIGNED = frozenset({2, 4, 5})
+_MAY_BE_MISSING = frozenset({7, 10, 11})
+_LONGEST_TAG = 32
+
+
+def _parse_tagged(event: bytes) -> GtidEvent:
+    what = "GTID_TAGGED event"
+    cursor = Cursor(event, HEADER_SIZE, what)
+    version = cursor.varlen_uint("format version")
+    if version != 1:
+        raise BinlogError(f"{what}: format version {version} is not known")
+    size = cursor.varlen_uint("size")
+    if size != len(event) - HEADER_SIZE:
+        raise BinlogError(f"{what}: announces {size} bytes, has {len(event) - HEADER_SIZE}")
+    needed = cursor.varlen_uint("last field that must be known")
+    if needed >= len(_FIELDS):
+        raise BinlogError(f"{what}: field {needed} must be known, and is not")
+    numbers: dict[int, int] = {}
+    sid = tag = b""
+    last = -1
+    while cursor.left():
+        field = cursor.varlen_uint("field id")
+        if field <= last:
+            raise BinlogError(f"{what}: field {field} comes after field {last}")
+        last = field
+        if field >= len(_FIELDS):
+            # Values do not tell their size, so nothing after an unknown one can be read; what
+            # the event says may be passed over always comes last.
+            break
+        name = _FIELDS[field]
+        if field == 1:
+            octets = [cursor.varlen_uint(name) for _ in range(16)]
+            if max(octets) > 255:
+                raise BinlogError(f"{what}: {max(octets)} is no byte of a UUID")
+            sid = bytes(octets)
+        elif field == 3:
+            tag = cursor.take(cursor.varlen_uint("length of the tag"), name)
+        elif field in _SIGNED:
+            numbers[field] = cursor.varlen_int(name)
+        else:
+            numbers[field] = cursor.varlen_uint(name)
+    for field, name in enumerate(_FIELDS):
+        present = bool(sid) if field == 1 else field in numbers
+        if not present and field != 3 and field not in _MAY_BE_MISSING:
+            raise BinlogError(f"{what}: no field {name}")
+    if numbers[2] < 1:
+        raise BinlogError(f"{what}: the transaction number {numbers[2]} is not positive")
+    if len(tag) > _LONGEST_TAG:
+        raise BinlogError(f"{what}: a tag of {len(tag)} bytes")
+    return GtidEvent(
+        Gtid(uuid_text(sid), numbers[2], cursor.as_text(tag, "tag")),
+        bool(numbers[0] & MAY_HAVE_STATEMENTS),
+        numbers[4],
+        numbers[5],
+        numbers[6],
+        numbers.get(7, numbers[6]),
+        numbers[8],
+        numbers[9],
+        numbers.get(10, numbers[9]),
+        numbers.get(11),
+    )

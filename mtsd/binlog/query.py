@@ -1,0 +1,227 @@
+"""Query events: a statement and the session state that it ran under.
+
+Body, little-endian: thread id u32, execution time u32 (s), database length u8, error code u16,
+length of the status variables u16, the status variables (code u8 and value each), database, NUL,
+the statement to the event's end (MySQL documentation, `mysql::binlog::event::Query_event`).
+"""
+
+from dataclasses import dataclass
+from struct import Struct
+from struct import error as StructError
+
+from mtsd.binlog.cursor import Cursor
+from mtsd.model.errors import BinlogError
+from mtsd.model.session import SessionContext
+
+OPTION_AUTO_IS_NULL = 0x4000
+OPTION_NOT_AUTOCOMMIT = 0x80000
+OPTION_NO_FOREIGN_KEY_CHECKS = 0x4000000
+OPTION_RELAXED_UNIQUE_CHECKS = 0x8000000
+
+MOST_DATABASES = 16
+"""A statement that updates more databases names none of them."""
+
+_FIXED = Struct("<IBIIIHIIBHH")
+_FIXED_SIZE = _FIXED.size
+_WHAT = "Query event"
+
+# Status variables repeat from event to event, so what they mean is remembered.
+_MOST_REMEMBERED = 2048
+_MOST_REMEMBERED_SIZE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class QueryEvent:
+    """A statement as the source ran it.
+
+    `exec_time` is in seconds, `timestamp` in seconds since 1970 with `microseconds` beside it
+    (None: the statement did not depend on them). `updated_databases` is None where the source
+    does not say; with `over_max` it says only that they are too many to be named. `invoker` is
+    the (user, host) that the source ran a definition as. `ddl_xid` is the storage engines'
+    transaction number of an atomic DDL.
+    """
+
+    thread_id: int
+    exec_time: int
+    error_code: int
+    context: SessionContext
+    microseconds: int | None
+    database: str
+    statement: bytes
+    updated_databases: tuple[str, ...] | None
+    over_max: bool
+    invoker: tuple[bytes, bytes] | None
+    ddl_xid: int | None
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatusVariables:
+    """What the status variables of one event say; see QueryEvent."""
+
+    context: SessionContext
+    microseconds: int | None
+    updated_databases: tuple[str, ...] | None
+    over_max: bool
+    invoker: tuple[bytes, bytes] | None
+    ddl_xid: int | None
+
+
+_remembered: dict[bytes, StatusVariables] = {}
+
+
+def parse_query(event: bytes) -> QueryEvent:
+    """Decode a Query event.
+
+    Raises BinlogError where it is cut off, and for a status variable that is not known: servers
+    pass over the rest then, and would run the statement under a wrong session.
+    """
+    try:
+        (
+            timestamp,
+            _type,
+            _server_id,
+            _size,
+            _log_pos,
+            _flags,
+            thread_id,
+            exec_time,
+            database_size,
+            error_code,
+            status_size,
+        ) = _FIXED.unpack_from(event)
+    except StructError as error:
+        raise BinlogError(f"{_WHAT}: {len(event)} bytes, less than its fixed part") from error
+    database_at = _FIXED_SIZE + status_size
+    database_end = database_at + database_size
+    if database_end >= len(event):
+        raise BinlogError(
+            f"{_WHAT}: status variables of {status_size} bytes and a database of {database_size}"
+            f" do not fit into {len(event)} bytes"
+        )
+    if event[database_end]:
+        raise BinlogError(f"{_WHAT}: no NUL after the database")
+    raw = event[database_at:database_end]
+    try:
+        database = raw.decode()
+    except UnicodeDecodeError as error:
+        raise BinlogError(f"{_WHAT}: database {raw!r} is not UTF-8") from error
+    status = event[_FIXED_SIZE:database_at]
+    variables = _remembered.get(status)
+    if variables is None:
+        variables = parse_status_variables(status)
+        if len(_remembered) >= _MOST_REMEMBERED:
+            _remembered.clear()
+        if status_size <= _MOST_REMEMBERED_SIZE:
+            _remembered[status] = variables
+    return QueryEvent(
+        thread_id,
+        exec_time,
+        error_code,
+        variables.context,
+        variables.microseconds,
+        database,
+        event[database_end + 1 :],
+        variables.updated_databases,
+        variables.over_max,
+        variables.invoker,
+        variables.ddl_xid,
+        timestamp,
+    )
+
+
+def parse_status_variables(status: bytes) -> StatusVariables:
+    """Decode the status variables of a Query event; BinlogError as for parse_query."""
+    cursor = Cursor(status, 0, f"{_WHAT}, status variables")
+    context: dict[str, int | bool | bytes] = {}
+    microseconds: int | None = None
+    updated: tuple[str, ...] | None = None
+    over_max = False
+    invoker: tuple[bytes, bytes] | None = None
+    ddl_xid: int | None = None
+    while cursor.left():
+        code = cursor.uint(1, "code")
+        name = _NAMES.get(code)
+        if name is None:
+            raise BinlogError(
+                f"{_WHAT}: status variable {code} is not known;"
+                " without it the statement may do something else than on the source"
+            )
+        match code:
+            case 0:
+                flags = cursor.uint(4, name)
+                context["auto_is_null"] = bool(flags & OPTION_AUTO_IS_NULL)
+                context["foreign_key_checks"] = not flags & OPTION_NO_FOREIGN_KEY_CHECKS
+                context["unique_checks"] = not flags & OPTION_RELAXED_UNIQUE_CHECKS
+            case 2:
+                cursor.skip(cursor.uint(1, name) + 1, name)
+            case 3:
+                context["auto_increment_increment"] = cursor.uint(2, name)
+                context["auto_increment_offset"] = cursor.uint(2, name)
+            case 4:
+                context["character_set_client"] = cursor.uint(2, name)
+                context["collation_connection"] = cursor.uint(2, name)
+                context["collation_server"] = cursor.uint(2, name)
+            case 5:
+                context["time_zone"] = cursor.take(cursor.uint(1, name), name)
+            case 6:
+                cursor.skip(cursor.uint(1, name), name)
+            case 9:
+                cursor.skip(8, name)
+            case 10:
+                cursor.skip(4, name)
+            case 11:
+                user = cursor.take(cursor.uint(1, name), name)
+                invoker = user, cursor.take(cursor.uint(1, name), name)
+            case 12:
+                count = cursor.uint(1, name)
+                over_max = count > MOST_DATABASES
+                updated = () if over_max else tuple(_name(cursor, name) for _ in range(count))
+            case 13:
+                microseconds = cursor.uint(3, name)
+            case 17:
+                ddl_xid = cursor.uint(8, name)
+            case 16 | 19 | 20:
+                context[name] = bool(cursor.uint(1, name))
+            case _:
+                context[name] = cursor.uint(8 if code == 1 else 2, name)
+    return StatusVariables(
+        SessionContext(**context),  # type: ignore[arg-type] # each name got its own type above
+        microseconds,
+        updated,
+        over_max,
+        invoker,
+        ddl_xid,
+    )
+
+
+def _name(cursor: Cursor, field: str) -> str:
+    end = cursor.data.find(b"\0", cursor.at)
+    if end < 0:
+        raise BinlogError(f"{cursor.what}: {field}: a name without its NUL")
+    name = cursor.text(end - cursor.at, field)
+    cursor.at = end + 1
+    return name
+
+
+_NAMES = {
+    0: "flags2",
+    1: "sql_mode",
+    2: "catalog with NUL",
+    3: "auto_increment",
+    4: "character sets",
+    5: "time_zone",
+    6: "catalog",
+    7: "lc_time_names",
+    8: "collation_database",
+    9: "table_map_for_update",
+    10: "master_data_written",
+    11: "invoker",
+    12: "updated databases",
+    13: "microseconds",
+    16: "explicit_defaults_for_timestamp",
+    17: "ddl_xid",
+    18: "default_collation_for_utf8mb4",
+    19: "sql_require_primary_key",
+    20: "default_table_encryption",
+}

@@ -1,0 +1,34 @@
+"""Rotate events: the stream goes on in another file.
+
+Body: the offset there u64, little-endian, and the file's name to the event's end. An artificial
+one (header flag 0x20, log_pos 0) only tells the reader which file it is reading.
+"""
+
+from dataclasses import dataclass
+
+from mtsd.binlog.cursor import Cursor
+from mtsd.binlog.header import HEADER_SIZE
+from mtsd.model.errors import BinlogError
+from mtsd.model.position import Position
+
+_LONGEST_NAME = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Rotate:
+    """Where the stream goes on."""
+
+    position: Position
+
+
+def parse_rotate(event: bytes) -> Rotate:
+    """Decode a Rotate event; BinlogError where it is cut off or names no file."""
+    cursor = Cursor(event, HEADER_SIZE, "Rotate event")
+    offset = cursor.uint(8, "offset")
+    size = cursor.left()
+    if not 0 < size <= _LONGEST_NAME:
+        raise BinlogError(f"Rotate event: a file name of {size} bytes")
+    name = cursor.text(size, "file name")
+    if not name.isprintable():
+        raise BinlogError(f"Rotate event: {name[:80]!r} is no file name")
+    return Rotate(Position(name, offset))

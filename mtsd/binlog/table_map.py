@@ -1,0 +1,67 @@
+"""Table_map events: which table the row events after them write, and its column types.
+
+Body, little-endian: table id u48, flags u16, database (length u8, bytes, NUL), table (the same),
+number of columns as a length-encoded integer, one type byte a column, the types' metadata
+(length-encoded size, bytes), one null bit a column, then optional metadata to the event's end,
+decoded by `mtsd.binlog.table_metadata` (MySQL documentation,
+`mysql::binlog::event::Table_map_event`).
+"""
+
+from dataclasses import dataclass
+
+from mtsd.binlog.cursor import Cursor
+from mtsd.binlog.header import HEADER_SIZE
+from mtsd.model.errors import BinlogError
+
+REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE = 0x2
+_WHAT = "Table_map event"
+
+
+@dataclass(frozen=True, slots=True)
+class TableMap:
+    """One table as the source writes its rows; the bytes are the format's own, undecoded."""
+
+    table_id: int
+    flags: int
+    database: str
+    table: str
+    column_types: bytes
+    metadata: bytes
+    null_bitmap: bytes
+    optional: bytes
+
+    @property
+    def referred_by_foreign_key_of_other_database(self) -> bool:
+        """Whether a foreign key of another database refers to the table."""
+        return bool(self.flags & REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE)
+
+
+def parse_table_map(event: bytes) -> TableMap:
+    """Decode a Table_map event; BinlogError where it is cut off or inconsistent."""
+    cursor = Cursor(event, HEADER_SIZE, _WHAT)
+    table_id = cursor.uint(6, "table id")
+    flags = cursor.uint(2, "flags")
+    database = _name(cursor, "database")
+    table = _name(cursor, "table")
+    columns = cursor.net_int("number of columns")
+    column_types = cursor.take(columns, "column types")
+    metadata = cursor.take(cursor.net_int("size of the metadata"), "metadata")
+    null_bitmap = cursor.take((columns + 7) // 8, "null bits")
+    return TableMap(
+        table_id,
+        flags,
+        database,
+        table,
+        column_types,
+        metadata,
+        null_bitmap,
+        cursor.take(cursor.left(), "optional metadata"),
+    )
+
+
+def _name(cursor: Cursor, field: str) -> str:
+    raw = cursor.take(cursor.uint(1, field) + 1, field)
+    raw = cursor.take(cursor.uint(1, field) + 1, field)
+    if raw[-1]:
+        raise BinlogError(f"{_WHAT}: no NUL after the {field}")
+    return cursor.as_text(raw[:-1], field)

@@ -1,0 +1,1 @@
+"""Pure: table definitions as of a position."""

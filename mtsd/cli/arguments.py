@@ -1,0 +1,68 @@
+"""The arguments that every command with a configuration shares."""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from mtsd.config import ConfigurationError, Loaded, load
+
+# argparse has no public name for it.
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
+"""What `ArgumentParser.add_subparsers` returns."""
+
+BAD_USAGE = 2
+"""Exit status of bad usage or configuration; systemd does not restart after it."""
+
+
+def add_configuration(parser: argparse.ArgumentParser) -> None:
+    """Add `--config FILE` and `--set KEY=VALUE`, to be read by `load_configuration`."""
+    parser.add_argument(
+        "--config",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="TOML file of settings; config.example.toml documents them",
+    )
+    parser.add_argument(
+        "--set",
+        type=_override,
+        action="append",
+        default=[],
+        dest="overrides",
+        metavar="KEY=VALUE",
+        help="set one key, for example replica.parallel_workers=8; may be repeated",
+    )
+
+
+def load_configuration(
+    args: argparse.Namespace, environ: Mapping[str, str] | None = None
+) -> Loaded:
+    """Load what the arguments and the environment (`os.environ` if None) say.
+
+    Warnings go to standard error. Raises SystemExit with status 2 after having written what is
+    wrong there, a line each.
+    """
+    environ = os.environ if environ is None else environ
+    credentials = environ.get("CREDENTIALS_DIRECTORY")
+    try:
+        loaded = load(
+            args.config, dict(args.overrides), environ, Path(credentials) if credentials else None
+        )
+    except ConfigurationError as error:
+        for problem in error.problems:
+            print(f"mtsd: error: {problem}", file=sys.stderr)
+        raise SystemExit(BAD_USAGE) from None
+    for warning in loaded.warnings:
+        print(f"mtsd: warning: {warning}", file=sys.stderr)
+    return loaded
+
+
+def _override(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        # The text is not repeated: it may be a password given in the wrong place.
+        raise argparse.ArgumentTypeError("KEY=VALUE is needed")
+    return key.strip(), value

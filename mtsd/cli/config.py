@@ -1,0 +1,67 @@
+"""`mtsd config show`: the settings in force and where each comes from, secrets hidden."""
+
+import argparse
+import json
+from collections.abc import Iterator
+
+from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.config import FIELDS, Loaded, is_secret, shown
+
+NOT_SET = "(not set)"
+
+_EXAMPLE = """\
+example:
+  mtsd config show --config /etc/mtsd/config.toml
+  mtsd config show --config config.toml --set replica.parallel_workers=8 --json
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "config",
+        help="look at the configuration",
+        description="Look at the configuration.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="config_command", required=True, metavar="COMMAND")
+    show = commands.add_parser(
+        "show",
+        help="the settings in force and where each comes from",
+        description="Show the settings in force and where each comes from, secrets hidden.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_configuration(show)
+    show.add_argument("--json", action="store_true", help="a JSON object of all keys")
+    show.set_defaults(run=_show)
+
+
+def _show(args: argparse.Namespace) -> int:
+    loaded = load_configuration(args)
+    if args.json:
+        entries = {
+            key: {"value": value, "origin": loaded.origins[key]} for key, value in _values(loaded)
+        }
+        print(json.dumps(entries, indent=2, ensure_ascii=False))
+        return 0
+    rows = [
+        (key, str(value) if is_secret(FIELDS[key]) else shown(value), loaded.origins[key])
+        for key, value in _values(loaded)
+    ]
+    key_width = max(len(key) for key, _, _ in rows)
+    # One long path must not push every origin off the terminal.
+    value_width = min(30, max(len(value) for _, value, _ in rows))
+    for key, value, origin in rows:
+        print(f"{key:<{key_width}}  {value:<{value_width}}  {origin}")
+    return 0
+
+
+def _values(loaded: Loaded) -> Iterator[tuple[str, object]]:
+    """Give every key's value as TOML and JSON can hold it, `HIDDEN` or `NOT_SET` for secrets."""
+    document = loaded.settings.model_dump(mode="json")
+    for key in FIELDS:
+        section, name = key.split(".")
+        value: object = document[section][name]
+        yield key, (value or NOT_SET) if is_secret(FIELDS[key]) else value

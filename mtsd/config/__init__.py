@@ -1,0 +1,48 @@
+"""The settings, typed and checked.
+
+`load` reads them from everywhere they can be given; the sections and their keys are those of
+`config.example.toml`.
+"""
+
+from mtsd.config.given import environment_variable
+from mtsd.config.kinds import HIDDEN, is_secret
+from mtsd.config.loading import DEFAULT, Loaded, load
+from mtsd.config.problems import ConfigurationError, Problem, shown
+from mtsd.config.settings import (
+    FIELDS,
+    EndpointSettings,
+    FilterSettings,
+    LogSettings,
+    ReplicaSettings,
+    Settings,
+    SourceSettings,
+    StatusSettings,
+    TargetSettings,
+)
+from mtsd.config.start import Earliest, FilePosition, GtidStart, Latest, Start
+
+__all__ = [
+    "DEFAULT",
+    "FIELDS",
+    "HIDDEN",
+    "ConfigurationError",
+    "Earliest",
+    "EndpointSettings",
+    "FilePosition",
+    "FilterSettings",
+    "GtidStart",
+    "Latest",
+    "Loaded",
+    "LogSettings",
+    "Problem",
+    "ReplicaSettings",
+    "Settings",
+    "SourceSettings",
+    "Start",
+    "StatusSettings",
+    "TargetSettings",
+    "environment_variable",
+    "is_secret",
+    "load",
+    "shown",
+]

@@ -1,0 +1,214 @@
+"""What has been given, and where: the file, credentials, the environment, the command line."""
+
+import difflib
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mtsd.config.kinds import is_path, is_plain_text, is_secret
+from mtsd.config.problems import Problem, shown
+from mtsd.config.settings import FIELDS, SECTIONS
+
+ENVIRONMENT_PREFIX = "MTSD_"
+
+_BARE_KEY = re.compile(r"[0-9A-Za-z_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value that somebody has set, and where.
+
+    `from_credential`: it may be a secret whatever its key, for it was put where secrets are.
+    """
+
+    value: object
+    origin: str
+    from_credential: bool = False
+
+
+@dataclass(slots=True)
+class Gathered:
+    """All that has been given.
+
+    `values` holds known keys only, each with the value that wins; `complete` is false if there is
+    a part that could not be read.
+    """
+
+    values: dict[str, Given] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    complete: bool = True
+
+
+def environment_variable(key: str) -> str:
+    """Name the environment variable of a key: `MTSD_SOURCE__HOST` of `source.host`."""
+    return ENVIRONMENT_PREFIX + key.upper().replace(".", "__")
+
+
+def gather(
+    path: Path,
+    overrides: Mapping[str, str],
+    environ: Mapping[str, str],
+    credentials_directory: Path | None,
+) -> Gathered:
+    """Collect what is given for each key; what comes later here wins."""
+    gathered = Gathered()
+    _read_file(path, gathered)
+    if credentials_directory is not None:
+        _read_credentials(credentials_directory, gathered)
+    _read_environment(environ, gathered)
+    _read_overrides(overrides, gathered)
+    return gathered
+
+
+def unreadable(path: Path, error: OSError | UnicodeDecodeError, origin: str) -> Problem:
+    """Say why a file cannot be read, without a word of what is in it."""
+    reason = "not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or "error"
+    return Problem(
+        str(path), f"cannot be read: {reason}", "allowed is a readable file of UTF-8 text", origin
+    )
+
+
+def readable_by_others(path: Path) -> bool:
+    """Whether every account of the machine may read a file, as far as its own mode tells."""
+    try:
+        return bool(path.stat().st_mode & stat.S_IROTH)
+    except OSError:
+        return False
+
+
+def _read_file(path: Path, gathered: Gathered) -> None:
+    origin = f"file {path}"
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        gathered.problems.append(unreadable(path, error, "command line"))
+        gathered.complete = False
+        return
+    except tomllib.TOMLDecodeError as error:
+        gathered.problems.append(_syntax_problem(path, error))
+        gathered.complete = False
+        return
+    holds_secret = False
+    for section, table in document.items():
+        if section not in SECTIONS:
+            gathered.problems.append(_unknown(_written(section), FIELDS, origin, SECTIONS))
+            continue
+        if not isinstance(table, dict):
+            gathered.problems.append(
+                Problem(section, "found a value", f"allowed is a table, [{section}]", origin)
+            )
+            continue
+        for name, value in table.items():
+            key = f"{section}.{name}"
+            if key not in FIELDS:
+                written = f"{section}.{_written(name)}"
+                gathered.problems.append(_unknown(written, FIELDS, origin))
+                continue
+            holds_secret |= is_secret(FIELDS[key]) and bool(value)
+            if is_path(FIELDS[key]) and isinstance(value, str) and value:
+                gathered.values[key] = Given(str(path.absolute().parent / value), origin)
+            else:
+                gathered.values[key] = Given(value, origin)
+    if holds_secret and readable_by_others(path):
+        gathered.warnings.append(
+            f"{path} holds a password and is readable by others: chmod o-r, or use password_file"
+        )
+
+
+def _syntax_problem(path: Path, error: tomllib.TOMLDecodeError) -> Problem:
+    found = re.fullmatch(
+        r"(.*) \(at (?:line ([0-9]+), column ([0-9]+)|end of document)\)", f"{error}"
+    )
+    message, line, column = found.groups() if found else (str(error), None, None)
+    where = f"line {line}, column {column}" if line else "end of the file"
+    return Problem(
+        f"{path}, {where}", f"found a syntax error, {message}", "allowed is TOML", f"file {path}"
+    )
+
+
+def _read_credentials(directory: Path, gathered: Gathered) -> None:
+    try:
+        names = sorted(os.listdir(directory))  # noqa: PTH208  names, not paths, are wanted
+    except OSError as error:
+        gathered.problems.append(unreadable(directory, error, "$CREDENTIALS_DIRECTORY"))
+        gathered.complete = False
+        return
+    for name in names:
+        origin = f"systemd credential {name}"
+        section, dot, _ = name.partition(".")
+        if not dot or section not in SECTIONS:
+            # A service may be given credentials for other ends, TLS keys for example.
+            continue
+        if name not in FIELDS:
+            gathered.problems.append(_unknown(_written(name), FIELDS, origin))
+            continue
+        try:
+            text = (directory / name).read_bytes().decode().removesuffix("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            gathered.problems.append(unreadable(directory / name, error, origin))
+            gathered.complete = False
+            continue
+        gathered.values[name] = Given(_from_text(name, text), origin, from_credential=True)
+
+
+def _read_environment(environ: Mapping[str, str], gathered: Gathered) -> None:
+    keys = {environment_variable(key): key for key in FIELDS}
+    for name, text in environ.items():
+        if not name.startswith(ENVIRONMENT_PREFIX):
+            continue
+        if name not in keys:
+            gathered.problems.append(_unknown(_written(name), keys, "environment"))
+            continue
+        key = keys[name]
+        gathered.values[key] = Given(_from_text(key, text), f"environment variable {name}")
+
+
+def _read_overrides(overrides: Mapping[str, str], gathered: Gathered) -> None:
+    for key, text in overrides.items():
+        if key not in FIELDS:
+            gathered.problems.append(_unknown(_written(key), FIELDS, "command line"))
+            continue
+        gathered.values[key] = Given(_from_text(key, text), "command line")
+        if is_secret(FIELDS[key]) and text:
+            gathered.warnings.append(
+                f"{key} is on the command line, where every account of the machine can see it"
+            )
+
+
+def _from_text(key: str, text: str) -> object:
+    """Read a value written as in the TOML file, but texts without quotes.
+
+    What cannot be read stays a text, for the key's own check to report.
+    """
+    if is_plain_text(FIELDS[key]):
+        return text
+    try:
+        document = tomllib.loads(f"value = {text.strip()}")
+    except tomllib.TOMLDecodeError:
+        return text
+    value: object = document.pop("value", text)
+    return text if document else value
+
+
+def _written(name: str) -> str:
+    return name if all(map(_BARE_KEY.fullmatch, name.split("."))) else shown(name)
+
+
+def _unknown(name: str, known: Iterable[str], origin: str, sections: Iterable[str] = ()) -> Problem:
+    """Report a name that does not exist, with the nearest that does."""
+    candidates = [*sections, *known]
+    near = difflib.get_close_matches(name, candidates, n=1, cutoff=0.75)
+    if not near:
+        # Right name, wrong table; or a key without its table.
+        last = {candidate.rpartition(".")[2]: candidate for candidate in candidates}
+        near = [
+            last[match]
+            for match in difflib.get_close_matches(name.rpartition(".")[2], last, n=1, cutoff=0.8)
+        ]
+    hint = f"did you mean {near[0]}?" if near else "config.example.toml lists what there is"
+    return Problem(name, "does not exist", hint, origin)

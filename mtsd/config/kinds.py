@@ -1,0 +1,209 @@
+"""The kinds of values that settings have, each with what it allows in words."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, get_args, get_origin
+
+from annotated_types import Ge, Le
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, SecretStr
+from pydantic import StringConstraints as Text
+from pydantic.fields import FieldInfo
+
+from mtsd.config.start import Start, parse_start
+
+HIDDEN = "********"
+
+# sun_path of Linux holds 108 bytes, the last of them NUL (unix(7)).
+_SOCKET_PATH_MAX = 107
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What a key may hold, in words, where its type and range do not say it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What a number counts."""
+
+    text: str
+
+
+def _path(value: object) -> Path | None:
+    if not isinstance(value, str | Path):
+        raise ValueError("not a text")  # noqa: TRY004  pydantic collects ValueErrors only
+    if "\0" in str(value):
+        raise ValueError("a path cannot hold a NUL")
+    return Path(value) if str(value) else None
+
+
+def _socket(path: Path | None) -> Path | None:
+    if path is not None and len(bytes(path)) > _SOCKET_PATH_MAX:
+        raise ValueError(f"longer than the {_SOCKET_PATH_MAX} bytes of a Unix socket's path")
+    return path
+
+
+def _start(value: object) -> object:
+    return parse_start(value) if isinstance(value, str) else value
+
+
+def _each_once(values: tuple[int, ...]) -> tuple[int, ...]:
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            raise ValueError(f"{value} is there twice")
+    return values
+
+
+def _bound_once(sets: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+    seen: set[str] = set()
+    for name in (name for names in sets for name in names):
+        if name in seen:
+            raise ValueError(f'database "{name}" is there twice')
+        seen.add(name)
+    return sets
+
+
+def _position_schema(name: str) -> str:
+    if name.lower() in {"mysql", "sys", "information_schema", "performance_schema"}:
+        raise ValueError("belongs to the server")
+    return name
+
+
+def _mask(secret: SecretStr) -> str:
+    return HIDDEN if secret.get_secret_value() else ""
+
+
+def _text_or_empty(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+# What TOML can only give as a list is kept as a tuple, so that settings stay frozen.
+_List = Field(strict=False)
+
+_PathText = Annotated[
+    Path | None, BeforeValidator(_path), PlainSerializer(_text_or_empty, return_type=str)
+]
+FilePath = Annotated[_PathText, Allowed('the path of a file, or ""')]
+SocketPath = Annotated[
+    _PathText,
+    AfterValidator(_socket),
+    Allowed(f'the path of a Unix socket, up to {_SOCKET_PATH_MAX} bytes, or ""'),
+]
+Secret = Annotated[
+    SecretStr,
+    PlainSerializer(_mask, return_type=str),
+    Allowed("a text"),
+]
+StartText = Annotated[
+    Start | None,
+    BeforeValidator(_start),
+    PlainSerializer(_text_or_empty, return_type=str),
+    Allowed('"earliest", "latest", "FILE:POS" with POS from 4, "gtid:SET", or ""'),
+]
+Host = Annotated[
+    str,
+    Text(pattern=r"^[0-9A-Za-z._:%-]{0,255}$"),
+    Allowed("a host name or an IP address, up to 255 characters"),
+]
+User = Annotated[
+    str, Text(min_length=1, max_length=128), Allowed("a user's name of 1 to 128 characters")
+]
+Channel = Annotated[
+    str,
+    Text(pattern=r"^[!#-&(-\[\]-_a-~]{0,48}$"),
+    Allowed("up to 48 printable ASCII characters, no spaces, quotes or backslashes"),
+]
+PositionSchema = Annotated[
+    str,
+    Text(pattern=r"^[0-9A-Za-z_$]{1,64}$"),
+    AfterValidator(_position_schema),
+    Allowed("1 to 64 of the characters 0-9 A-Z a-z _ $, and none of the server's own schemas"),
+]
+ListenAddress = Annotated[
+    str,
+    Text(pattern=r"^(([0-9A-Za-z._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5})?$"),
+    Allowed('"HOST:PORT", or ""'),
+]
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+_Name = Annotated[str, Text(min_length=1, max_length=64)]
+_TableName = Annotated[str, Text(pattern=r"^[^.]+\..+$")]
+Names = Annotated[tuple[_Name, ...], _List, Allowed('a list of database names, ["db1", "db2"]')]
+TableNames = Annotated[
+    tuple[_TableName, ...], _List, Allowed('a list of table names, ["db.table1", "db.table2"]')
+]
+TablePatterns = Annotated[
+    tuple[_TableName, ...],
+    _List,
+    Allowed('a list of patterns with the wildcards % and _, ["db.t%", "d%.t_"]'),
+]
+_Pair = Annotated[tuple[_Name, _Name], _List]
+Renames = Annotated[
+    tuple[_Pair, ...], _List, Allowed('a list of pairs, [["from", "to"], ["from2", "to2"]]')
+]
+_NameSet = Annotated[tuple[_Name, ...], _List, Field(min_length=1)]
+NameSets = Annotated[
+    tuple[_NameSet, ...],
+    _List,
+    AfterValidator(_bound_once),
+    Allowed('a list of lists of database names, [["db1", "db2"], ["db3"]], no name twice'),
+]
+_ErrorNumber = Annotated[int, Field(ge=1, le=65535)]
+ErrorNumbers = Annotated[
+    tuple[_ErrorNumber, ...],
+    _List,
+    AfterValidator(_each_once),
+    Allowed("a list of error numbers from 1 to 65535, none twice"),
+]
+
+
+def is_secret(field: FieldInfo) -> bool:
+    """Whether the key's value must never be shown."""
+    return field.annotation is SecretStr
+
+
+def is_path(field: FieldInfo) -> bool:
+    """Whether the key names a file."""
+    return field.annotation == Path | None
+
+
+def is_plain_text(field: FieldInfo) -> bool:
+    """Whether the key's value is written with quotes in TOML."""
+    return field.annotation not in (bool, int, float) and get_origin(field.annotation) is not tuple
+
+
+def choices(field: FieldInfo) -> tuple[str, ...]:
+    """Give the words that the key may hold, where there is a fixed list of them, else ()."""
+    if get_origin(field.annotation) is not Literal:
+        return ()
+    return tuple(str(word) for word in get_args(field.annotation))
+
+
+def limits(field: FieldInfo) -> tuple[float, float] | None:
+    """Give the least and greatest number that the key may hold; None if it is no number."""
+    least = [item.ge for item in field.metadata if isinstance(item, Ge)]
+    most = [item.le for item in field.metadata if isinstance(item, Le)]
+    if not least or not most:
+        return None
+    low, high = least[0], most[0]
+    if not isinstance(low, int | float) or not isinstance(high, int | float):
+        return None
+    return low, high
+
+
+def allowed(field: FieldInfo) -> str:
+    """Say in words what the key may hold."""
+    for item in field.metadata:
+        if isinstance(item, Allowed):
+            return item.text
+    if field.annotation is bool:
+        return "true or false"
+    if words := choices(field):
+        return ", ".join(f'"{word}"' for word in words)
+    text = "an integer" if field.annotation is int else "a number"
+    if bounds := limits(field):
+        text += f" from {bounds[0]} to {bounds[1]}"
+    unit = next((f" ({item.text})" for item in field.metadata if isinstance(item, Unit)), "")
+    return text + unit

@@ -1,0 +1,158 @@
+"""From what has been given to settings that fit together, or to everything that is wrong."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from pydantic import SecretStr, ValidationError
+from pydantic_core import ErrorDetails
+
+from mtsd.config.conflicts import conflicts, ineffective
+from mtsd.config.given import Given, gather, readable_by_others, unreadable
+from mtsd.config.kinds import allowed, is_secret
+from mtsd.config.problems import ConfigurationError, Problem, shown
+from mtsd.config.settings import FIELDS, SECTIONS, Settings
+from mtsd.config.unsupported import SUPPORTED
+
+DEFAULT = "default"
+"""The origin of a value that nobody has given."""
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings in force.
+
+    `origins` says for every key of `FIELDS` where its value comes from; `warnings` are lines for
+    people.
+    """
+
+    settings: Settings
+    origins: dict[str, str]
+    warnings: tuple[str, ...]
+
+
+def load(
+    path: Path,
+    overrides: Mapping[str, str] = _NOTHING,
+    environ: Mapping[str, str] = _NOTHING,
+    credentials_directory: Path | None = None,
+) -> Loaded:
+    """Read and check the settings.
+
+    What wins, from the least: the TOML file at `path`; the files of `credentials_directory`, named
+    as keys are (`source.password`); the variables of `environ` (`MTSD_SOURCE__PASSWORD`); and
+    `overrides`, texts by key. Relative paths in the file, and the default of `status.socket`, are
+    seen from the file's folder, others from the current one. What a password_file holds is put
+    into `password`.
+
+    Raises ConfigurationError with all that is wrong.
+    """
+    gathered = gather(path, overrides, environ, credentials_directory)
+    given = gathered.values
+    if "status.socket" not in given:
+        socket = path.absolute().parent / str(FIELDS["status.socket"].default)
+        given["status.socket"] = Given(str(socket), DEFAULT)
+    problems = gathered.problems
+    settings, wrong = _validate(given, problems)
+    for problem in _unsupported(settings, given, wrong):
+        problems.append(problem)
+        wrong.add(problem.key)
+    if gathered.complete:
+        for conflict in conflicts(settings, given):
+            if wrong.isdisjoint(conflict.keys):
+                key = conflict.keys[0]
+                problems.append(Problem(key, conflict.found, conflict.allowed, _origin(key, given)))
+                wrong.update(conflict.keys)
+    origins = {key: _origin(key, given) for key in FIELDS}
+    warnings = [*gathered.warnings, *ineffective(settings)]
+    settings = _with_password_files(settings, wrong, origins, problems, warnings)
+    if problems:
+        raise ConfigurationError(tuple(problems))
+    return Loaded(settings, origins, tuple(warnings))
+
+
+def _validate(given: Mapping[str, Given], problems: list[Problem]) -> tuple[Settings, set[str]]:
+    """Check each key alone; the settings have the default where a key is wrong."""
+    wrong: set[str] = set()
+    try:
+        return _settings(given), wrong
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            section, name, *within = detail["loc"]
+            key = f"{section}.{name}"
+            wrong.add(key)
+            problems.append(_problem(key, within, detail, given[key]))
+    return _settings({key: value for key, value in given.items() if key not in wrong}), wrong
+
+
+def _settings(given: Mapping[str, Given]) -> Settings:
+    document: dict[str, dict[str, object]] = {section: {} for section in SECTIONS}
+    for key, entry in given.items():
+        section, name = key.split(".")
+        document[section][name] = entry.value
+    return Settings.model_validate(document)
+
+
+def _problem(key: str, within: Iterable[int | str], detail: ErrorDetails, entry: Given) -> Problem:
+    if is_secret(FIELDS[key]) or entry.from_credential:
+        found = "found a value that is not shown"
+    elif isinstance(detail["input"], dict):
+        found = "found a table"
+    else:
+        found = f"found {shown(detail['input'])}"
+        if detail["type"] == "value_error":
+            found += f", {detail['ctx']['error']}"
+    path = key + "".join(f"[{index}]" for index in within)
+    return Problem(path, found, f"allowed is {allowed(FIELDS[key])}", entry.origin)
+
+
+def _unsupported(
+    settings: Settings, given: Mapping[str, Given], wrong: set[str]
+) -> Iterator[Problem]:
+    document = settings.model_dump(mode="json")
+    for key, values in SUPPORTED.items():
+        if key in wrong or settings.value(key) in values:
+            continue
+        section, name = key.split(".")
+        now = ", ".join(map(shown, values))
+        yield Problem(
+            key,
+            f"found {shown(document[section][name])}, which this version does not support",
+            f"allowed now is {now}",
+            _origin(key, given),
+        )
+
+
+def _origin(key: str, given: Mapping[str, Given]) -> str:
+    return given[key].origin if key in given else DEFAULT
+
+
+def _with_password_files(
+    settings: Settings,
+    wrong: set[str],
+    origins: dict[str, str],
+    problems: list[Problem],
+    warnings: list[str],
+) -> Settings:
+    for section, endpoint in (("source", settings.source), ("target", settings.target)):
+        key, path = f"{section}.password_file", endpoint.password_file
+        if path is None or key in wrong:
+            continue
+        try:
+            password = path.read_bytes().decode().removesuffix("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            problem = unreadable(path, error, origins[key])
+            problems.append(
+                Problem(key, f"{problem.key} {problem.found}", problem.allowed, problem.origin)
+            )
+            continue
+        if readable_by_others(path):
+            warnings.append(f"{path} holds a password and is readable by others: chmod o-r")
+        origins[f"{section}.password"] = f"{key} {path}"
+        settings = settings.model_copy(
+            update={section: endpoint.model_copy(update={"password": SecretStr(password)})}
+        )
+    return settings

@@ -1,0 +1,286 @@
+"""The settings: every key with its kind, range and default.
+
+Each key alone is checked here; keys against each other, and against what this version does
+already, by `mtsd.config.load`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic.fields import FieldInfo
+
+from mtsd.config import kinds
+from mtsd.config.kinds import Unit
+
+Tls = Literal["disabled", "preferred", "required", "verify_ca", "verify_identity"]
+SemiSync = Literal["off", "applied"]
+ApplyMode = Literal["auto", "binlog", "sql"]
+GtidMode = Literal["auto", "mirror", "preserve", "off"]
+ParallelType = Literal["database", "table", "logical_clock", "commit_parent", "row"]
+Consistency = Literal["any_time", "partition", "eventual"]
+ExecMode = Literal["strict", "idempotent"]
+Ordering = Literal["partition", "alone"]
+SplitTransactions = Literal["off", "table", "row"]
+LogLevel = Literal["debug", "info", "warning", "error", "critical"]
+LogFormat = Literal["auto", "console", "json"]
+
+# What the servers allow for the settings of the same names (MySQL manual, "Replica Server
+# Options and Variables") is allowed here too.
+_YEAR = 31_536_000
+_MILLISECONDS_IN_U32 = 4_294_967.295
+_GIB = 2**30
+
+
+class Section(BaseModel):
+    """A table of the TOML file."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        validate_default=True,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+    )
+
+
+class EndpointSettings(Section):
+    """How to reach a server; the source and the target share these keys."""
+
+    host: kinds.Host = "127.0.0.1"
+    """Name or address of the server. Not together with unix_socket."""
+
+    port: kinds.Port = 3306
+    """TCP port of the server."""
+
+    unix_socket: kinds.SocketPath = None
+    """Path of the server's Unix socket, in place of host and port."""
+
+    user: kinds.User = "mtsd"
+    """Account to log in with."""
+
+    password: kinds.Secret = SecretStr("")
+    """The account's password. Not together with password_file. After loading, it is here
+    wherever it came from."""
+
+    password_file: kinds.FilePath = None
+    """A file that holds the password and nothing else; one newline at its end is dropped."""
+
+    tls: Tls = "preferred"
+    """Encryption, as the servers' --ssl-mode: only verify_ca and verify_identity keep an
+    impostor out."""
+
+    tls_ca: kinds.FilePath = None
+    """PEM file of the certificate authorities to trust; "": those of the system."""
+
+    tls_cert: kinds.FilePath = None
+    """PEM file of the certificate to show to the server. Together with tls_key."""
+
+    tls_key: kinds.FilePath = None
+    """PEM file of the key of tls_cert, without a passphrase."""
+
+    connect_timeout: Annotated[float, Unit("seconds"), Field(ge=0.1, le=3600)] = 10.0
+    """How long to wait for a connection and the log-in."""
+
+    @property
+    def address(self) -> str:
+        """What is connected to, for people: HOST:PORT, or the socket's path."""
+        return str(self.unix_socket) if self.unix_socket else f"{self.host}:{self.port}"
+
+
+class SourceSettings(EndpointSettings):
+    """The server whose binary log is read."""
+
+    user: kinds.User = "repl"
+    """Account to log in with."""
+
+    server_id: Annotated[int, Field(ge=1, le=2**32 - 1)] = 4201
+    """This replica's own id; no other server or replica of the topology may have it."""
+
+    start: kinds.StartText = None
+    """Where to begin; needed while the target holds no position, and not looked at after."""
+
+    allow_partial_history: bool = False
+    """Let start = "earliest" begin at what is left where the source has purged its beginning."""
+
+    heartbeat_period: Annotated[
+        float, Unit("seconds"), Field(ge=0.001, le=_MILLISECONDS_IN_U32)
+    ] = 5.0
+    """How often an idle source sends a sign of life. No byte for three periods while reading
+    means reconnect."""
+
+    semi_sync: SemiSync = "off"
+    """applied: acknowledge a transaction to the source once the target has committed it."""
+
+
+class TargetSettings(EndpointSettings):
+    """The server that transactions are applied to."""
+
+    port: kinds.Port = 3307
+    """TCP port of the server."""
+
+    schema: kinds.PositionSchema = "mtsd"  # type: ignore[assignment]  # a deprecated method of BaseModel; the key's name is the contract
+    """Where the position tables live. It never replicates."""
+
+    apply_mode: ApplyMode = "auto"
+    """How rows are applied: by BINLOG statements, by SQL, or as what the servers allow."""
+
+    binary_log: bool = True
+    """Whether the target writes what is applied to its own binary log; false: SET
+    sql_log_bin=0."""
+
+    gtid: GtidMode = "auto"
+    """What the target learns of the source's GTIDs. mirror: they are added at each checkpoint;
+    preserve: each transaction is applied under its own and none are combined; auto: mirror where
+    the target writes no binary log, else off."""
+
+
+class ReplicaSettings(Section):
+    """How transactions are scheduled and applied."""
+
+    channel: kinds.Channel = ""
+    """Name of this replication channel; needed where several replicas share a target."""
+
+    parallel_workers: Annotated[int, Field(ge=0, le=1024)] = 4
+    """Workers that apply in parallel; 0: the coordinator applies everything itself, in order."""
+
+    parallel_type: ParallelType = "database"
+    """What two transactions must share to be kept in order."""
+
+    consistency: Consistency = "partition"
+    """What a reader of the target may see: any_time: only states that the source had;
+    partition: that for each partition; eventual: nothing is promised before the end."""
+
+    batch_groups: Annotated[int, Unit("transactions"), Field(ge=1, le=524_280)] = 128
+    """Most source transactions combined into one of the target; 1: never combine."""
+
+    batch_bytes: Annotated[int, Unit("bytes"), Field(ge=1024, le=_GIB)] = 4_194_304
+    """Most binary log bytes combined into one transaction of the target."""
+
+    pending_jobs_size_max: Annotated[int, Unit("bytes"), Field(ge=1024, le=1024 * _GIB)] = (
+        33_554_432
+    )
+    """Bytes that may wait in the queues of all workers; not under the source's
+    max_allowed_packet."""
+
+    checkpoint_group: Annotated[int, Unit("transactions"), Field(ge=32, le=524_280)] = 8192
+    """Length of the group assigned queue: most transactions between two checkpoints."""
+
+    checkpoint_period: Annotated[
+        float, Unit("seconds"), Field(ge=0.001, le=_MILLISECONDS_IN_U32)
+    ] = 0.3
+    """Longest time between two checkpoints."""
+
+    transaction_retries: Annotated[int, Field(ge=0, le=2**32 - 1)] = 10
+    """How often a transaction is tried again after a deadlock or a lock wait time-out."""
+
+    exec_mode: ExecMode = "strict"
+    """idempotent: a row that is there already, or is not there, is no error."""
+
+    skip_errors: kinds.ErrorNumbers = ()
+    """The server's error numbers after which the one transaction is skipped."""
+
+    ddl: Ordering = "partition"
+    """Whether a DDL statement is ordered within its database, or after and before everything."""
+
+    statements: Ordering = "partition"
+    """The same for statement-based DML, which may read databases that it does not name."""
+
+    split_transactions: SplitTransactions = "off"
+    """Apply the parts of one transaction in parallel. Needs consistency = "eventual"."""
+
+    delay: Annotated[int, Unit("seconds"), Field(ge=0, le=2**31 - 1)] = 0
+    """How far to stay behind the source on purpose."""
+
+    stop_timeout: Annotated[float, Unit("seconds"), Field(ge=0, le=_YEAR)] = 60.0
+    """How long a graceful stop may take to finish what was begun, before it is rolled back."""
+
+    bind: kinds.NameSets = ()
+    """Sets of databases; those of one set share one worker queue."""
+
+
+class FilterSettings(Section):
+    """What is replicated, under which name. All empty: everything, under its own."""
+
+    do_db: kinds.Names = ()
+    """Databases to replicate, and no others."""
+
+    ignore_db: kinds.Names = ()
+    """Databases not to replicate."""
+
+    do_table: kinds.TableNames = ()
+    """Tables to replicate, and no others."""
+
+    ignore_table: kinds.TableNames = ()
+    """Tables not to replicate."""
+
+    wild_do_table: kinds.TablePatterns = ()
+    """Patterns of tables to replicate, and no others."""
+
+    wild_ignore_table: kinds.TablePatterns = ()
+    """Patterns of tables not to replicate."""
+
+    rewrite_db: kinds.Renames = ()
+    """Databases that have another name in the target."""
+
+
+class StatusSettings(Section):
+    """How a running daemon is asked."""
+
+    socket: kinds.SocketPath = Path("mtsd.sock")
+    """Unix socket that the daemon answers HTTP on, made with mode 0600; "": none."""
+
+    listen: kinds.ListenAddress = ""
+    """TCP address that serves /metrics, /healthz and /readyz; "": none."""
+
+
+class LogSettings(Section):
+    """What is logged, to standard error."""
+
+    level: LogLevel = "info"
+    """The least important record that is written."""
+
+    format: LogFormat = "auto"
+    """auto: console on a terminal, else json, one record a line."""
+
+
+class Settings(Section):
+    """All settings."""
+
+    source: SourceSettings = SourceSettings()
+    target: TargetSettings = TargetSettings()
+    replica: ReplicaSettings = ReplicaSettings()
+    filter: FilterSettings = FilterSettings()
+    status: StatusSettings = StatusSettings()
+    log: LogSettings = LogSettings()
+
+    def value(self, key: str) -> object:
+        """Look up a key by its path, for example `source.host`. Raises AttributeError."""
+        section, name = key.split(".")
+        value: object = getattr(getattr(self, section), name)
+        return value
+
+
+def _sections() -> dict[str, type[Section]]:
+    return {
+        name: field.annotation
+        for name, field in Settings.model_fields.items()
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
+    }
+
+
+SECTIONS: Mapping[str, type[Section]] = MappingProxyType(_sections())
+"""The tables of the TOML file."""
+
+FIELDS: Mapping[str, FieldInfo] = MappingProxyType(
+    {
+        f"{section}.{name}": field
+        for section, model in SECTIONS.items()
+        for name, field in model.model_fields.items()
+    }
+)
+"""Every key by its path, for example `source.host`, in the order in which it is documented."""

@@ -1,0 +1,77 @@
+"""Where to begin reading while the target holds no position: the setting `source.start`."""
+
+import re
+from dataclasses import dataclass
+
+_FIRST_EVENT = 4
+_LAST_POSITION = 2**64 - 1
+
+_FILE_POSITION = re.compile(r"([^\s/\\:'\"`]{1,255}):([0-9]{1,20})")
+_UUID = r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}"
+_GTID_PART = rf"{_UUID}(?::(?:[0-9]+(?:-[0-9]+)?|[a-zA-Z_][a-zA-Z0-9_]{{0,31}}))+"
+_GTID_SET = re.compile(rf"{_GTID_PART}(?:,{_GTID_PART})*")
+
+
+@dataclass(frozen=True, slots=True)
+class Earliest:
+    """The oldest binary log file that the source still has."""
+
+    def __str__(self) -> str:
+        return "earliest"
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The source's end at the moment of connecting."""
+
+    def __str__(self) -> str:
+        return "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class FilePosition:
+    """The event that begins at byte `pos` of the source's binary log `file`."""
+
+    file: str
+    pos: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.pos}"
+
+
+@dataclass(frozen=True, slots=True)
+class GtidStart:
+    """Everything that is not in a GTID set.
+
+    `text` is the set without white space, checked for its form only.
+    """
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"gtid:{self.text}"
+
+
+Start = Earliest | Latest | FilePosition | GtidStart
+
+
+def parse_start(text: str) -> Start | None:
+    """Read the setting's text; "" is None. Raises ValueError with the reason."""
+    if not text:
+        return None
+    if text == "earliest":
+        return Earliest()
+    if text == "latest":
+        return Latest()
+    if text.startswith("gtid:"):
+        gtids = "".join(text.removeprefix("gtid:").split())
+        if not _GTID_SET.fullmatch(gtids):
+            raise ValueError("not a GTID set")
+        return GtidStart(gtids)
+    parts = _FILE_POSITION.fullmatch(text)
+    if parts is None:
+        raise ValueError("none of the four forms")
+    pos = int(parts[2])
+    if not _FIRST_EVENT <= pos <= _LAST_POSITION:
+        raise ValueError(f"the first event of a binary log begins at {_FIRST_EVENT}")
+    return FilePosition(parts[1], pos)

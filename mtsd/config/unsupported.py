@@ -1,0 +1,27 @@
+"""What the settings can say and this version does not do yet: the one list of it."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+SUPPORTED: Mapping[str, tuple[object, ...]] = MappingProxyType(
+    {
+        "source.semi_sync": ("off",),
+        "target.apply_mode": ("auto", "binlog"),
+        "target.gtid": ("auto", "off"),
+        "replica.parallel_type": ("database",),
+        "replica.consistency": ("partition",),
+        "replica.exec_mode": ("strict",),
+        "replica.split_transactions": ("off",),
+        "replica.delay": (0,),
+        "filter.do_db": ((),),
+        "filter.ignore_db": ((),),
+        "filter.do_table": ((),),
+        "filter.ignore_table": ((),),
+        "filter.wild_do_table": ((),),
+        "filter.wild_ignore_table": ((),),
+        "filter.rewrite_db": ((),),
+        "status.listen": ("",),
+    }
+)
+"""The only values that may be given for a key until the rest is written. Every key that is not
+here is supported in full."""

@@ -1,0 +1,1 @@
+"""The status socket: its schema, its server and its client."""

@@ -1,0 +1,1 @@
+"""Pure: what is replicated, under which name."""

@@ -1,0 +1,1 @@
+"""What flows between the floors: positions, groups, session contexts, errors, fault points."""

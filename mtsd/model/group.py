@@ -1,0 +1,112 @@
+"""A group: the unit that replication applies whole or not at all, and what flows with it."""
+
+import enum
+from dataclasses import dataclass
+
+from mtsd.model.gtid import Gtid, GtidSet
+from mtsd.model.position import Position
+
+
+class GroupKind(enum.Enum):
+    """How a group has to be applied."""
+
+    EMPTY = "empty"
+    """Nothing to apply: it only takes its number."""
+    ROWS = "rows"
+    """Row events, ended by Xid: may share a target transaction with its neighbours."""
+    STATEMENTS = "statements"
+    """A transaction ended by Xid that holds statements, perhaps row events too."""
+    DDL = "ddl"
+    """One Query event without BEGIN: commits by itself on the target."""
+    CREATE_SELECT = "create_select"
+    """`CREATE TABLE … START TRANSACTION`, row events, Xid."""
+    NON_TRANSACTIONAL = "non_transactional"
+    """Ended by the statement COMMIT or ROLLBACK: a table without transactions was touched."""
+    XA_PREPARE = "xa_prepare"
+    """XA START … XA END, XA_PREPARE event."""
+    XA_COMPLETE = "xa_complete"
+    """XA COMMIT or XA ROLLBACK of a transaction prepared before."""
+    INCIDENT = "incident"
+    """The source says that events were lost: the replica stops here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group of events of the source.
+
+    `events` are raw events without their checksum, header lengths not yet mended, Rows_query and
+    the events that only open or close the group (GTID, BEGIN, Xid, COMMIT) left out.
+    """
+
+    number: int
+    """Counts every complete group of the channel from its beginning, from 1."""
+    kind: GroupKind
+    end: Position
+    """Right after the group's last event."""
+    databases: tuple[str, ...]
+    """The partitions under the database policy: every database that the group updates."""
+    alone: bool
+    """OVER_MAX, or databases unknown: runs with nothing beside it."""
+    events: tuple[bytes, ...]
+    size: int
+    """Bytes of the events, as they came uncompressed."""
+    row_flags: int | None
+    """The flags, less STMT_END, that all row events share; None where they differ."""
+    format_description: bytes
+    """The source's format description, as `mtsd.binlog.rewrite` makes it plain for the applier."""
+    gtid: Gtid | None
+    last_committed: int
+    sequence_number: int
+    commit_time: int
+    """Commit on the source in µs since 1970, from the GTID event, else from header seconds."""
+    unsupported: str = ""
+    """What the group holds that this version does not apply; empty where it can be applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOpened:
+    """The head of a group that is streamed: it is too large to be held in memory."""
+
+    number: int
+    gtid: Gtid | None
+    commit_time: int
+    length: int
+    """Bytes announced by the GTID event; 0 where unknown."""
+    format_description: bytes
+    unsupported: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChunk:
+    """The next events of the streamed group, in order."""
+
+    events: tuple[bytes, ...]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupClosed:
+    """The end of the streamed group; `group.events` is empty, its other fields are complete."""
+
+    group: Group
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDropped:
+    """The streamed group ended without its end event: it leaves no trace and keeps no number."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class PositionReached:
+    """Between groups, the stream has passed `end` (Rotate, FDE, Previous_gtids, Stop).
+
+    `gtids` is all that was executed before this place, where a Previous_gtids event says it.
+    """
+
+    end: Position
+    gtids: GtidSet | None = None
+
+
+StreamItem = Group | GroupOpened | GroupChunk | GroupClosed | GroupDropped | PositionReached

@@ -1,0 +1,173 @@
+"""Global transaction identifiers of MySQL and sets of them.
+
+Text form: `UUID[:TAG]:N[-M][:N[-M]]…[,UUID…]`, as `@@gtid_executed` prints it (manual, "GTID Format
+and Storage"); a tag holds for the intervals after it, up to the next tag or UUID.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
+_TAG = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,31}")
+_INTERVAL = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+
+_Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Gtid:
+    """One transaction: the UUID of the server it began on, its number there from 1, its tag."""
+
+    uuid: str
+    number: int
+    tag: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.uuid}:{self.tag}:{self.number}" if self.tag else f"{self.uuid}:{self.number}"
+
+
+class GtidSet:
+    """A set of GTIDs, kept as sorted disjoint intervals for each UUID and tag.
+
+    Mutable; adding in the order of the numbers costs constant time.
+    """
+
+    __slots__ = ("_intervals",)
+
+    def __init__(self) -> None:
+        # Ends are exclusive; neighbours never touch.
+        self._intervals: dict[_Key, list[tuple[int, int]]] = {}
+
+    @classmethod
+    def parse(cls, text: str) -> "GtidSet":
+        """Read the text form; white space is free. Raises ValueError naming the bad part."""
+        result = cls()
+        for part in "".join(text.split()).split(","):
+            if not part:
+                continue
+            uuid, *items = part.split(":")
+            if not _UUID.fullmatch(uuid) or not items:
+                raise ValueError(f"not a GTID set: {part[:80]!r}")
+            uuid = _hyphenated(uuid.lower())
+            tag = ""
+            for item in items:
+                interval = _INTERVAL.fullmatch(item)
+                if interval:
+                    first = int(interval[1])
+                    last = int(interval[2] or first)
+                    if first < 1 or last < first:
+                        raise ValueError(f"not an interval of a GTID set: {item[:80]!r}")
+                    result.add_interval(uuid, tag, first, last + 1)
+                elif _TAG.fullmatch(item):
+                    tag = item.lower()
+                else:
+                    raise ValueError(f"neither an interval nor a tag of a GTID set: {item[:80]!r}")
+        return result
+
+    def add(self, gtid: Gtid) -> None:
+        """Add one GTID."""
+        key = (gtid.uuid, gtid.tag)
+        intervals = self._intervals.get(key)
+        number = gtid.number
+        if intervals is None:
+            self._intervals[key] = [(number, number + 1)]
+            return
+        start, end = intervals[-1]
+        if number == end:
+            intervals[-1] = (start, number + 1)
+        elif number > end:
+            intervals.append((number, number + 1))
+        else:
+            self.add_interval(gtid.uuid, gtid.tag, number, number + 1)
+
+    def add_interval(self, uuid: str, tag: str, start: int, end: int) -> None:
+        """Add the numbers from `start` up to, not including, `end`."""
+        intervals = self._intervals.setdefault((uuid, tag), [])
+        at = bisect_right(intervals, (start, 0)) - 1
+        if at < 0 or intervals[at][1] < start:
+            at += 1
+        until = at
+        while until < len(intervals) and intervals[until][0] <= end:
+            start = min(start, intervals[until][0])
+            end = max(end, intervals[until][1])
+            until += 1
+        intervals[at:until] = [(start, end)]
+
+    def update(self, other: "GtidSet") -> None:
+        """Add every GTID of `other`."""
+        for uuid, tag, start, end in other.intervals():
+            self.add_interval(uuid, tag, start, end)
+
+    def minus(self, other: "GtidSet") -> "GtidSet":
+        """Return the GTIDs of this set that `other` lacks."""
+        result = GtidSet()
+        for key, intervals in self._intervals.items():
+            holes = other._intervals.get(key, [])  # noqa: SLF001 - the same class
+            for start, end in intervals:
+                at = start
+                for hole_start, hole_end in holes:
+                    if hole_end <= at:
+                        continue
+                    if hole_start >= end:
+                        break
+                    if hole_start > at:
+                        result.add_interval(*key, at, hole_start)
+                    at = hole_end
+                if at < end:
+                    result.add_interval(*key, at, end)
+        return result
+
+    def copy(self) -> "GtidSet":
+        """Return an independent copy."""
+        result = GtidSet()
+        result._intervals = {key: list(value) for key, value in self._intervals.items()}
+        return result
+
+    def intervals(self) -> Iterator[tuple[str, str, int, int]]:
+        """Yield (UUID, tag, first number, last number + 1), sorted."""
+        for uuid, tag in sorted(self._intervals):
+            for start, end in self._intervals[uuid, tag]:
+                yield uuid, tag, start, end
+
+    def issubset(self, other: "GtidSet") -> bool:
+        """Tell whether `other` holds all of this set."""
+        return not self.minus(other)
+
+    def __contains__(self, gtid: Gtid) -> bool:
+        intervals = self._intervals.get((gtid.uuid, gtid.tag))
+        if not intervals:
+            return False
+        at = bisect_right(intervals, (gtid.number, 1 << 64)) - 1
+        return at >= 0 and intervals[at][0] <= gtid.number < intervals[at][1]
+
+    def __bool__(self) -> bool:
+        return any(self._intervals.values())
+
+    def __len__(self) -> int:
+        return sum(end - start for _, _, start, end in self.intervals())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GtidSet) and list(self.intervals()) == list(other.intervals())
+
+    __hash__ = None  # type: ignore[assignment] # mutable
+
+    def __str__(self) -> str:
+        texts: dict[str, list[str]] = {}
+        tags: dict[str, str] = {}
+        for uuid, tag, start, end in self.intervals():
+            parts = texts.setdefault(uuid, [])
+            if tags.get(uuid, "") != tag:
+                parts.append(tag)
+                tags[uuid] = tag
+            parts.append(str(start) if end == start + 1 else f"{start}-{end - 1}")
+        return ",".join(":".join([uuid, *parts]) for uuid, parts in texts.items())
+
+    def __repr__(self) -> str:
+        return f"GtidSet({str(self)!r})"
+
+
+def _hyphenated(uuid: str) -> str:
+    digits = uuid.replace("-", "")
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -1,0 +1,28 @@
+"""A place in the source's binary log."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The byte `offset` in binlog file `file`: the place right after an event.
+
+    Files order by their numeric suffix ("binlog.000009" < "binlog.1000000"), so positions of one
+    source compare with `<`.
+    """
+
+    file: str
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.offset}"
+
+    def __lt__(self, other: "Position") -> bool:
+        return self._key() < other._key()
+
+    def __le__(self, other: "Position") -> bool:
+        return self._key() <= other._key()
+
+    def _key(self) -> tuple[int, int, str]:
+        suffix = self.file.rpartition(".")[2]
+        return (int(suffix) if suffix.isdigit() else 0, self.offset, self.file)

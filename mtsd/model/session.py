@@ -1,0 +1,30 @@
+"""The session state of the source under which a statement has to run again."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SessionContext:
+    """What a Query event's status variables say; None where the event does not.
+
+    Values are the numbers of the binlog (charsets and collations by id, sql_mode as a bit set):
+    the server takes the same numbers in SET. Source of the layout: the manual's and the server's
+    description of the Query event's status variables; codes in `mtsd.binlog.query`.
+    """
+
+    auto_is_null: bool | None = None
+    foreign_key_checks: bool | None = None
+    unique_checks: bool | None = None
+    sql_mode: int | None = None
+    auto_increment_increment: int | None = None
+    auto_increment_offset: int | None = None
+    character_set_client: int | None = None
+    collation_connection: int | None = None
+    collation_server: int | None = None
+    time_zone: bytes | None = None
+    lc_time_names: int | None = None
+    collation_database: int | None = None
+    explicit_defaults_for_timestamp: bool | None = None
+    default_collation_for_utf8mb4: int | None = None
+    sql_require_primary_key: bool | None = None
+    default_table_encryption: bool | None = None

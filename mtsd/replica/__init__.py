@@ -1,0 +1,1 @@
+"""Coroutines that carry the decisions of `mtsd.schedule` out."""

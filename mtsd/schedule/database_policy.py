@@ -1,0 +1,84 @@
+"""The database policy of WL#5569: groups of different databases run side by side.
+
+It differs from the worklog in one thing: where the worklog's coordinator waits until another
+worker has let go of a partition, the group names that worker's last group on it and only its own
+queue waits. The edges are the same.
+"""
+
+from collections.abc import Sequence
+
+from mtsd.model.group import Group
+from mtsd.schedule.assigned_partition_hash import AssignedPartitionHash
+from mtsd.schedule.assignment import NOTHING, Assignment
+
+
+class DatabasePolicy:
+    """Assigns groups by the databases that they update.
+
+    `bind` lists databases that count as one partition. A group that is `alone` (OVER_MAX,
+    unknown databases, a foreign key across databases) waits for the newest group of every queue,
+    and everything after it waits for it.
+    """
+
+    def __init__(self, workers: int, bind: Sequence[Sequence[str]] = ()) -> None:
+        self._workers = workers
+        self._partition_of = {name: together[0] for together in bind for name in together}
+        self.partitions = AssignedPartitionHash(workers)
+        self._queued = [0] * workers
+        self._newest = [0] * workers
+        self._worker_of_alone = 0
+        self._alone = 0
+        """The number of the newest group that runs alone, 0 once it has committed."""
+        self._placed: dict[int, int] = {}
+
+    def assign(self, group: Group) -> Assignment:
+        """Decide by the owners of the group's partitions; see `Policy`."""
+        cgap = self._cgap(group)
+        worker = -1
+        newest = 0
+        others: list[int] = []
+        for partition in cgap:
+            entry = self.partitions.owner(partition)
+            if entry is None:
+                continue
+            if entry.last > newest:
+                newest = entry.last
+                worker = entry.worker
+            others.append(entry.last)
+        if worker < 0:
+            worker = self._least_occupied()
+        if group.alone:
+            after = frozenset(
+                self._newest[other]
+                for other in range(self._workers)
+                if other != worker and self._queued[other]
+            )
+            self._alone = group.number
+            self._worker_of_alone = worker
+        else:
+            after = NOTHING
+            if len(others) > 1:
+                after = frozenset(n for n in others if self._placed[n] != worker)
+            if self._alone and self._worker_of_alone != worker:
+                after |= {self._alone}
+        self.partitions.assign(cgap, worker, group.number)
+        self._queued[worker] += 1
+        self._newest[worker] = group.number
+        self._placed[group.number] = worker
+        return Assignment(worker, after)
+
+    def finished(self, group: Group) -> None:
+        """Count the group out of its partitions; see `Policy`."""
+        self.partitions.execute(self._cgap(group))
+        self._queued[self._placed.pop(group.number)] -= 1
+        if self._alone == group.number:
+            self._alone = 0
+
+    def _cgap(self, group: Group) -> Sequence[str]:
+        if not self._partition_of:
+            return group.databases
+        return tuple(dict.fromkeys(self._partition_of.get(d, d) for d in group.databases))
+
+    def _least_occupied(self) -> int:
+        held = self.partitions.held
+        return min(range(self._workers), key=lambda worker: (held(worker), self._queued[worker]))

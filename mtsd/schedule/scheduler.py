@@ -1,0 +1,185 @@
+"""The coordinator's state as one machine: GAQ, policy, worker queues, checkpoints.
+
+Pure: it is told what happens (a group came, a batch committed, a checkpoint was stored) and says
+what may happen next. Invariants, with LWM the low-water mark and E the set of committed groups:
+every number up to LWM is in E; a group begins only when all that it waits for is in E; what has
+been stored of LWM and of the workers' bits is in E.
+"""
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mtsd.model.group import Group, GroupKind
+from mtsd.model.gtid import GtidSet
+from mtsd.model.position import Position
+from mtsd.schedule.assignment import Policy
+from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.group_assigned_queue import GroupAssignedQueue, LowWaterMark
+from mtsd.schedule.worker_queue import QueuedGroup, WorkerQueue
+
+
+class WaitCause(enum.StrEnum):
+    """Why the coordinator cannot take the next group in."""
+
+    CHECKPOINT_GROUP = "checkpoint_group"
+    """The GAQ holds checkpoint_group groups past the stored low-water mark."""
+    PENDING_JOBS = "pending_jobs"
+    """pending_jobs_size_max bytes are queued."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes of the queues: groups, bytes."""
+
+    checkpoint_group: int
+    pending_jobs_size_max: int
+    batch_groups: int
+    batch_bytes: int
+
+
+class Scheduler:
+    """Assigns groups to workers and keeps the low-water mark.
+
+    `executed` are the groups past `mark` that a former run has committed: they are skipped.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        workers: int,
+        limits: Limits,
+        mark: LowWaterMark,
+        executed: ExecutedGroups,
+    ) -> None:
+        self._policy = policy
+        self._limits = limits
+        self._executed = executed
+        self.queue = GroupAssignedQueue(mark)
+        self.workers = [WorkerQueue() for _ in range(workers)]
+        self.stored = mark
+        """The low-water mark that the target holds."""
+        self.pending_bytes = 0
+        self.pending_groups = 0
+        self.skipped = 0
+        """Groups passed over because a former run had committed them."""
+        self._waiting: dict[int, list[QueuedGroup]] = {}
+        self._limit: int | None = None
+        self._halted = False
+        self._highest_begun = mark.number
+
+    def blocked(self, size: int) -> WaitCause | None:
+        """Tell what stands against taking in a group of `size` bytes now."""
+        if self.queue.newest - self.stored.number >= self._limits.checkpoint_group:
+            return WaitCause.CHECKPOINT_GROUP
+        if self.pending_bytes and self.pending_bytes + size > self._limits.pending_jobs_size_max:
+            return WaitCause.PENDING_JOBS
+        return None
+
+    def executed_before(self, number: int) -> bool:
+        """Tell whether a former run has committed this group."""
+        return number in self._executed
+
+    def add(self, group: Group) -> int | None:
+        """Take in the next group of the stream.
+
+        Returns the worker that can begin something now, if this made one able to; None also for
+        a group that needs nothing done.
+        """
+        if group.kind is GroupKind.EMPTY or group.number in self._executed:
+            if group.number in self._executed:
+                self.skipped += 1
+            self.queue.enter(group, done=True)
+            return None
+        self.queue.enter(group)
+        assignment = self._policy.assign(group)
+        queued = QueuedGroup(group, assignment.worker, len(assignment.after))
+        for number in assignment.after:
+            self._waiting.setdefault(number, []).append(queued)
+        worker = self.workers[assignment.worker]
+        worker.put(queued)
+        self.pending_bytes += group.size
+        self.pending_groups += 1
+        if worker.head is queued and not queued.unmet and not worker.running:
+            return assignment.worker
+        return None
+
+    def add_committed(self, group: Group) -> None:
+        """Take in a streamed group that a worker has applied and committed already.
+
+        It has run alone: with nothing unfinished before it.
+        """
+        self._highest_begun = group.number
+        self.queue.enter(group, done=True)
+
+    def reach(self, position: Position, gtids: GtidSet | None) -> None:
+        """The stream has passed a place between groups."""
+        self.queue.reach(position, gtids)
+
+    def take(self, worker: int) -> tuple[Group, ...]:
+        """Begin the next batch of a worker; empty where it has nothing that can begin."""
+        if self._halted:
+            return ()
+        limits = self._limits
+        batch = self.workers[worker].take(limits.batch_groups, limits.batch_bytes, self._limit)
+        if batch and batch[-1].number > self._highest_begun:
+            self._highest_begun = batch[-1].number
+        return batch
+
+    def commit(self, worker: int, groups: Iterable[Group]) -> set[int]:
+        """Learn that groups of the worker's batch have committed, in their order.
+
+        Returns the other workers that can begin something now because of it.
+        """
+        woken: set[int] = set()
+        queue = self.workers[worker]
+        count = 0
+        for group in groups:
+            count += 1
+            number = group.number
+            self.queue.done(number)
+            self._policy.finished(group)
+            self.pending_bytes -= group.size
+            self.pending_groups -= 1
+            for queued in self._waiting.pop(number, ()):
+                queued.unmet -= 1
+                other = self.workers[queued.worker]
+                if not queued.unmet and other.head is queued and not other.running:
+                    woken.add(queued.worker)
+        queue.running = queue.running[count:]
+        woken.discard(worker)
+        return woken
+
+    @property
+    def idle(self) -> bool:
+        """Whether every group that was taken in has committed."""
+        return not self.pending_groups
+
+    def stop(self) -> None:
+        """Begin nothing past the highest group that has begun, so that no gap stays."""
+        self._limit = self._highest_begun
+
+    @property
+    def stopped(self) -> bool:
+        """Whether, after `stop`, everything that was to be finished has committed."""
+        return self._limit is not None and self.queue.number >= min(self._limit, self.queue.newest)
+
+    def halt(self) -> None:
+        """Begin nothing any more: a group has failed."""
+        self._halted = True
+
+    def checkpoint(self) -> LowWaterMark | None:
+        """Return the low-water mark if it is further than the one that is stored."""
+        stored = self.stored
+        if self.queue.number == stored.number and self.queue.position == stored.position:
+            return None
+        return self.queue.mark()
+
+    def checkpoint_is_urgent(self) -> bool:
+        """Tell whether to store the low-water mark before its period: the GAQ fills up."""
+        passed = self.queue.number - self.stored.number
+        return passed > 0 and passed * 4 >= self._limits.checkpoint_group
+
+    def checkpointed(self, mark: LowWaterMark) -> None:
+        """Learn that the target holds this low-water mark now."""
+        self.stored = mark

@@ -1,0 +1,1 @@
+"""A stream of groups from the source."""

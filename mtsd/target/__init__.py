@@ -1,0 +1,1 @@
+"""Sessions on the target, their locks, the applier and the position tables."""

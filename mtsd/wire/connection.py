@@ -1,0 +1,213 @@
+"""A connection to a MySQL server: aiomysql's handshake, and commands of our own on top of it.
+
+This is the only module that touches aiomysql's internals (`_reader`, `_writer`, `_secure`,
+`_execute_command`, `_read_packet`, `_next_seq_id`), and the project pins its minor version.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable
+from typing import Protocol, TypeVar
+
+import aiomysql
+from pymysql.err import InternalError, MySQLError
+
+from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.wire.endpoint import Endpoint
+
+_QUERY = 0x03
+_FULL = 0xFFFFFF
+_CONNECTION_ERRORS = frozenset({1152, 1158, 1159, 1160, 1161, 2002, 2003, 2006, 2013, 2055, 4031})
+"""Aborted, read and write errors of the server, lost and refused connections, idle too long."""
+_SERVER_GOING = frozenset({1053, 1077, 1079})
+"""The server shuts down."""
+
+Value = str | bytes | int | float | None
+Row = tuple[Value, ...]
+T = TypeVar("T")
+
+
+class _Packet(Protocol):
+    _data: bytes
+
+    def is_ok_packet(self) -> bool: ...
+    def is_error_packet(self) -> bool: ...
+
+
+class Connection:
+    """One session on a server. Not for use by two coroutines at once."""
+
+    def __init__(self, raw: "aiomysql.Connection", endpoint: Endpoint) -> None:
+        self._raw = raw
+        self.endpoint = endpoint
+
+    @classmethod
+    async def open(cls, endpoint: Endpoint, *, program_name: str = "mtsd") -> "Connection":
+        """Connect and authenticate.
+
+        Raises ServerError where the server refuses, ConnectionLostError where it cannot be
+        reached within `endpoint.connect_timeout` seconds.
+        """
+        raw = aiomysql.Connection(
+            host=endpoint.host,
+            port=endpoint.port,
+            unix_socket=endpoint.unix_socket or None,
+            user=endpoint.user,
+            password=endpoint.password,
+            charset="utf8mb4",
+            autocommit=None,
+            connect_timeout=endpoint.connect_timeout,
+            ssl=endpoint.tls if not endpoint.unix_socket else None,
+            program_name=program_name,
+        )
+        try:
+            async with asyncio.timeout(endpoint.connect_timeout):
+                await raw._connect()  # noqa: SLF001 - aiomysql.connect has no server-side cancel
+        except MySQLError as error:
+            raise _translated(error, endpoint) from error
+        except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+            raise ConnectionLostError(
+                endpoint.role, f"cannot connect to {endpoint}: {str(error) or 'timed out'}"
+            ) from error
+        connection = cls(raw, endpoint)
+        if endpoint.require_tls and not endpoint.unix_socket and not connection.encrypted:
+            connection.close()
+            raise ServerError(
+                2026, "HY000", f"{endpoint.role} {endpoint} offers no TLS, and tls requires it"
+            )
+        return connection
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether the session runs over TLS."""
+        return self._raw._writer is not None and (  # noqa: SLF001
+            self._raw._writer.get_extra_info("ssl_object") is not None  # noqa: SLF001
+        )
+
+    @property
+    def thread_id(self) -> int:
+        """The server's id of this connection, for KILL."""
+        return int(self._raw.thread_id())
+
+    @property
+    def server_version(self) -> str:
+        """The version text of the server's greeting, such as "9.7.0" or "11.8.1-MariaDB"."""
+        return str(self._raw.server_version)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection is closed on our side."""
+        return self._raw._writer is None  # noqa: SLF001
+
+    async def query(self, sql: str | bytes) -> list[Row]:
+        """Run one statement and return the rows of its (last) result set.
+
+        Raises ServerError, ConnectionLostError.
+        """
+        return await self._guarded(self._query(sql))
+
+    async def run(self, statements: bytes, count: int) -> None:
+        """Run a bundle of `count` statements in one packet; the server stops at the first error.
+
+        Results are counted, as a BINLOG statement's OK does not say that more follow. None may
+        return rows. Raises ServerError, ConnectionLostError.
+        """
+        self.send(statements)
+        await self.receive(count)
+
+    def send(self, statements: bytes) -> None:
+        """Begin to send a bundle; `receive` must follow. Raises ConnectionLostError."""
+        writer = self._raw._writer  # noqa: SLF001
+        if writer is None:
+            raise ConnectionLostError(self.endpoint.role, "it is closed")
+        payload = b"%c%b" % (_QUERY, statements)
+        sequence = 0
+        at = 0
+        while True:
+            part = payload[at : at + _FULL] if at or len(payload) >= _FULL else payload
+            writer.writelines((len(part).to_bytes(3, "little") + bytes((sequence,)), part))
+            sequence = (sequence + 1) & 0xFF
+            at += len(part)
+            if len(part) < _FULL:
+                break
+        self._raw._next_seq_id = sequence  # noqa: SLF001
+
+    async def receive(self, count: int) -> None:
+        """Await the results of the bundle that `send` has sent. Raises as `run` does."""
+        await self._guarded(self._receive(count))
+
+    async def command(self, code: int, payload: bytes, *, answer: bool) -> None:
+        """Send a command of the protocol; await its OK if it has an `answer`."""
+        await self._guarded(self._command(code, payload, answer=answer))
+
+    async def read(self, size: int) -> bytes:
+        """Return the next bytes of the connection, unframed: what has come, at most `size`.
+
+        Raises ConnectionLostError at its end.
+        """
+        reader = self._raw._reader  # noqa: SLF001
+        if reader is None:
+            raise ConnectionLostError(self.endpoint.role, "it is closed")
+        try:
+            data: bytes = await reader.read(size)
+        except OSError as error:
+            raise ConnectionLostError(self.endpoint.role, str(error)) from error
+        if not data:
+            raise ConnectionLostError(self.endpoint.role, "it was closed by the server")
+        return data
+
+    @property
+    def next_sequence(self) -> int:
+        """The number that the next packet from the server must bear."""
+        return int(self._raw._next_seq_id)  # noqa: SLF001
+
+    def close(self) -> None:
+        """Close at once, without a word to the server."""
+        if self._raw._writer is not None:  # noqa: SLF001
+            self._raw.close()
+
+    async def quit(self) -> None:
+        """Close in order; never raises."""
+        with contextlib.suppress(MySQLError, OSError, RuntimeError):
+            await self._raw.ensure_closed()
+
+    async def _query(self, sql: str | bytes) -> list[Row]:
+        await self._raw.query(sql)
+        rows: list[Row] = list(self._raw._result.rows or ())  # noqa: SLF001
+        while self._raw._result.has_next:  # noqa: SLF001
+            await self._raw.next_result()
+            rows = list(self._raw._result.rows or ())  # noqa: SLF001
+        return rows
+
+    async def _receive(self, count: int) -> None:
+        await self._raw._writer.drain()  # noqa: SLF001
+        for _ in range(count):
+            packet: _Packet = await self._raw._read_packet()  # noqa: SLF001
+            if not packet.is_ok_packet():
+                self.close()
+                raise ConnectionLostError(self.endpoint.role, "an answer that was not expected")
+
+    async def _command(self, code: int, payload: bytes, *, answer: bool) -> None:
+        await self._raw._execute_command(code, payload)  # noqa: SLF001
+        await self._raw._writer.drain()  # noqa: SLF001
+        if answer:
+            await self._raw._read_packet()  # noqa: SLF001
+
+    async def _guarded(self, awaitable: Awaitable[T]) -> T:
+        try:
+            return await awaitable
+        except MySQLError as error:
+            raise _translated(error, self.endpoint) from error
+        except (OSError, asyncio.IncompleteReadError, RuntimeError) as error:
+            self.close()
+            raise ConnectionLostError(self.endpoint.role, str(error)) from error
+
+
+def _translated(error: MySQLError, endpoint: Endpoint) -> ServerError | ConnectionLostError:
+    number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    text = str(error.args[1]) if len(error.args) > 1 else str(error)
+    if isinstance(error, InternalError) and not number:
+        return ConnectionLostError(endpoint.role, text)
+    if number in _CONNECTION_ERRORS or number in _SERVER_GOING:
+        return ConnectionLostError(endpoint.role, text)
+    return ServerError(number, getattr(error, "sqlstate", None) or "", text)

@@ -1,0 +1,73 @@
+"""Packets of the client/server protocol out of the bytes of a connection, without I/O.
+
+A packet is its length (u24), its sequence number (u8) and its payload; a payload of 2^24-1 bytes
+goes on in the next packet (MySQL internals manual, "MySQL Packets").
+"""
+
+from mtsd.model.errors import BinlogError
+
+_FULL = 0xFFFFFF
+MAX_PAYLOAD = (1 << 30) + 64
+"""Bytes: one event of the largest max_allowed_packet, and the byte before it."""
+
+
+class PacketFramer:
+    """Cuts the bytes of one direction of a connection into payloads."""
+
+    __slots__ = ("_joined", "_joined_size", "_needed", "_parts", "_sequence", "_waiting")
+
+    def __init__(self, sequence: int) -> None:
+        """`sequence` is the number that the next packet must bear."""
+        self._sequence = sequence
+        self._parts: list[bytes] = []
+        self._waiting = 0
+        self._needed = 4
+        self._joined: list[bytes] = []
+        self._joined_size = 0
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """Return the payloads that `piece` completes.
+
+        Raises BinlogError on a wrong sequence number or a payload larger than `MAX_PAYLOAD`.
+        """
+        self._parts.append(piece)
+        self._waiting += len(piece)
+        if self._waiting < self._needed:
+            return []
+        data = b"".join(self._parts) if len(self._parts) > 1 else piece
+        payloads: list[bytes] = []
+        sequence = self._sequence
+        at = 0
+        end = len(data)
+        self._needed = 4
+        while end - at >= 4:
+            size = data[at] | data[at + 1] << 8 | data[at + 2] << 16
+            if end - at - 4 < size:
+                self._needed = size + 4
+                break
+            if data[at + 3] != sequence:
+                raise BinlogError(
+                    f"packet number {data[at + 3]} where {sequence} was due: the stream is damaged"
+                )
+            sequence = (sequence + 1) & 0xFF
+            payload = data[at + 4 : at + 4 + size]
+            at += size + 4
+            if size == _FULL or self._joined:
+                self._join(payload)
+                if size == _FULL:
+                    continue
+                payload = b"".join(self._joined)
+                self._joined = []
+                self._joined_size = 0
+            payloads.append(payload)
+        self._sequence = sequence
+        rest = data[at:]
+        self._parts = [rest] if rest else []
+        self._waiting = len(rest)
+        return payloads
+
+    def _join(self, payload: bytes) -> None:
+        self._joined.append(payload)
+        self._joined_size += len(payload)
+        if self._joined_size > MAX_PAYLOAD:
+            raise BinlogError(f"a packet larger than {MAX_PAYLOAD} bytes: the stream is damaged")

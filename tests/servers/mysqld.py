@@ -1,0 +1,252 @@
+"""One MySQL server in a folder of its own: started, stopped, killed and asked, synchronously.
+
+Its settings are for tests: small in memory, and not durable against the loss of power, but a
+killed mysqld loses nothing, because every commit is handed to the operating system.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pymysql
+from pymysql.constants import CLIENT
+
+from tests.servers.provision import Installation, provide
+from tests.servers.reaper import register
+
+Options = Mapping[str, str | int | None]
+"""Options of mysqld by name, without dashes; None for one that takes no value (skip_log_bin)."""
+
+DEFAULTS: Final[Options] = {
+    "bind_address": "127.0.0.1",
+    "innodb_buffer_pool_dump_at_shutdown": "OFF",
+    "innodb_buffer_pool_load_at_startup": "OFF",
+    "innodb_buffer_pool_size": "96M",
+    "innodb_flush_log_at_trx_commit": 2,
+    "innodb_redo_log_capacity": "64M",
+    "log_bin": "binlog",
+    "log_error_verbosity": 2,
+    "mysqlx": "OFF",
+    "performance_schema": "OFF",
+    "secure_file_priv": "",
+    "sync_binlog": 0,
+}
+
+
+class ServerError(RuntimeError):
+    """A server did not start or stop, or one of its programs failed."""
+
+
+class Server:
+    """A MySQL server with its own data directory, socket and port (on 127.0.0.1).
+
+    `options` come after DEFAULTS and win over them. The user is root, without a password, over
+    the socket and over TCP. As a context manager it starts, and at the end everything is gone.
+    Should the process that started it die, the server is killed and its folder removed.
+    """
+
+    def __init__(
+        self, options: Options | None = None, *, installation: Installation | None = None
+    ) -> None:
+        self.installation = installation or _provided()
+        self.options: dict[str, str | int | None] = {**DEFAULTS, **(options or {})}
+        self.folder = Path(tempfile.mkdtemp(prefix="mtsd-mysql-"))
+        self.datadir = self.folder / "data"
+        self.socket = self.folder / "mysqld.sock"
+        self.error_log = self.folder / "error.log"
+        self.port = _free_port()
+        self.options.setdefault("server_id", self.port)
+        self._process: subprocess.Popen[bytes] | None = None
+        register(self.folder, 0)
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running mysqld; raises ServerError where none runs."""
+        return self._running().pid
+
+    @property
+    def running(self) -> bool:
+        """Whether mysqld runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def start(self, *, timeout: float = 60.0) -> None:
+        """Start mysqld and wait until it answers, `timeout` seconds at most."""
+        self.spawn()
+        self.wait_ready(timeout=timeout)
+
+    def spawn(self) -> None:
+        """Start mysqld without waiting for it."""
+        if self.running:
+            raise ServerError(f"mysqld on port {self.port} already runs")
+        if not self.datadir.exists():
+            command = ["cp", "-r", "--reflink=auto", str(self.installation.template)]
+            subprocess.run([*command, str(self.datadir)], check=True)
+        # A socket left by a killed server would look like the new one's.
+        self.socket.unlink(missing_ok=True)
+        own = {"datadir": str(self.datadir), "socket": str(self.socket), "port": self.port}
+        words = [
+            f"--{name}" if value is None else f"--{name}={value}"
+            for name, value in {**self.options, **own}.items()
+        ]
+        with self.error_log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self.installation.server(), *words],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
+            )
+        register(self.folder, self._process.pid)
+
+    def wait_ready(self, *, timeout: float = 60.0) -> None:
+        """Wait until mysqld answers; raises ServerError with the end of its log if it does not."""
+        process = self._running()
+        deadline = time.monotonic() + timeout
+        while not self._answers():
+            if process.poll() is not None:
+                raise ServerError(f"mysqld ended with {process.returncode}:\n{self._last_words()}")
+            if time.monotonic() > deadline:
+                raise ServerError(f"no answer in {timeout} s:\n{self._last_words()}")
+            time.sleep(0.02)
+
+    def stop(self, *, timeout: float = 60.0) -> None:
+        """Shut mysqld down in good order (SIGTERM); nothing to do where none runs."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise ServerError(f"mysqld did not stop:\n{self._last_words()}") from None
+        self._ended()
+
+    def kill(self) -> None:
+        """Kill mysqld (SIGKILL), as a crash would; nothing to do where none runs."""
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        self._ended()
+
+    def restart(self, options: Options | None = None, *, timeout: float = 60.0) -> None:
+        """Stop if it runs, then start on the same data and port, `options` changed for good."""
+        self.stop(timeout=timeout)
+        self.options.update(options or {})
+        self.start(timeout=timeout)
+
+    def close(self) -> None:
+        """Kill mysqld and remove everything it has written."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        register(self.folder, None)
+
+    def client(
+        self, database: str | None = None, *, flags: int = 0
+    ) -> pymysql.connections.Connection:
+        """Return a PyMySQL connection of root over the socket, in autocommit; close it yourself."""
+        return pymysql.connect(
+            unix_socket=str(self.socket),
+            user="root",
+            database=database,
+            charset="utf8mb4",
+            autocommit=True,
+            client_flag=flags,
+        )
+
+    def sql(self, text: str, database: str | None = None) -> list[tuple[Any, ...]]:
+        """Run the statements of `text` on a new connection and return the last one's rows.
+
+        Raises pymysql's errors.
+        """
+        with closing(self.client(database, flags=CLIENT.MULTI_STATEMENTS)) as client:
+            cursor = client.cursor()
+            cursor.execute(text)
+            while cursor.nextset():
+                pass
+            return list(cursor.fetchall())
+
+    def tool(self, name: str, *args: str, stdin: bytes = b"") -> bytes:
+        """Run a program of the same MySQL (mysqlbinlog, mysql, mysqldump) and return its output.
+
+        It is told how to reach this server as root, and runs in the data directory, so that
+        binlog files can be named alone. Raises ServerError with what it wrote to stderr.
+        """
+        words = [*self.installation.program(name), "--no-defaults"]
+        words += [f"--socket={self.socket}", "--user=root", *args]
+        done = subprocess.run(
+            words, input=stdin, capture_output=True, cwd=self.datadir, check=False
+        )
+        if done.returncode:
+            raise ServerError(f"{name} failed: {done.stderr.decode(errors='replace').strip()}")
+        return done.stdout
+
+    def _answers(self) -> bool:
+        # PyMySQL leaves a socket open for every connection that is refused, so it asks second.
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex(str(self.socket)):
+                return False
+        try:
+            self.sql("SELECT 1")
+        except pymysql.err.OperationalError:
+            return False
+        return True
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise ServerError(f"no mysqld runs on port {self.port}")
+        return self._process
+
+    def _ended(self) -> None:
+        self._process = None
+        register(self.folder, 0)
+
+    def _last_words(self) -> str:
+        return self.error_log.read_text(errors="replace")[-2000:]
+
+
+@cache
+def _provided() -> Installation:
+    return provide()
+
+
+def _free_port() -> int:
+    """Return a free port below those that the system gives to clients.
+
+    From among those, one could be taken by a client while the server is down between two runs.
+    """
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port

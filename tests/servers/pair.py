@@ -1,0 +1,46 @@
+"""A source and a target, started side by side."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
+
+from tests.servers.mysqld import Options, Server
+
+
+class Pair:
+    """Two servers; as a context manager both start at once, and both are gone at the end."""
+
+    def __init__(
+        self, source_options: Options | None = None, target_options: Options | None = None
+    ) -> None:
+        with ExitStack() as undo:
+            self.source = Server(source_options)
+            undo.callback(self.source.close)
+            self.target = Server(target_options)
+            undo.pop_all()
+
+    def __enter__(self) -> Self:
+        try:
+            self.source.spawn()
+            self.target.spawn()
+            self.source.wait_ready()
+            self.target.wait_ready()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kill both and remove everything they have written."""
+        self.source.close()
+        self.target.close()

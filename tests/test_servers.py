@@ -1,0 +1,104 @@
+"""The harness itself: what every other test with servers leans on."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from tests.servers.mysqld import Server, ServerError
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+def test_a_query_returns_the_last_statements_rows(server: Server) -> None:
+    assert server.sql("SELECT 1; SELECT 2, 'three' UNION SELECT 4, 'five'") == [
+        (2, "three"),
+        (4, "five"),
+    ]
+    assert server.sql("SET @done = 1") == []
+
+
+def test_root_comes_in_over_tcp_from_this_machine(server: Server) -> None:
+    client = pymysql.connect(host="127.0.0.1", port=server.port, user="root")
+    with client.cursor() as cursor:
+        cursor.execute("SELECT @@port, @@server_id")
+        assert cursor.fetchall() == ((server.port, server.port),)
+    client.close()
+
+
+def test_its_own_programs_reach_it(server: Server) -> None:
+    server.sql(
+        "CREATE DATABASE tools; CREATE TABLE tools.t (a INT); INSERT INTO tools.t VALUES (7)"
+    )
+    assert server.tool("mysql", "-N", "tools", stdin=b"SELECT a FROM t;") == b"7\n"
+    assert b"INSERT INTO `t` VALUES (7);" in server.tool("mysqldump", "tools")
+    (log, *_), *_ = server.sql("SHOW BINARY LOGS")
+    assert b"CREATE DATABASE tools" in server.tool("mysqlbinlog", str(log))
+    with pytest.raises(ServerError, match="Unknown database 'nowhere'"):
+        server.tool("mysql", "nowhere")
+
+
+def test_a_commit_outlives_a_kill_and_options_change_with_a_restart(server: Server) -> None:
+    server.sql("CREATE DATABASE kept; CREATE TABLE kept.t (a INT); INSERT INTO kept.t VALUES (1)")
+    before = server.port, server.sql("SELECT @@server_uuid")
+    server.kill()
+    assert not server.running
+    server.restart({"max_connections": 17})
+    assert server.sql("SELECT a, @@max_connections FROM kept.t") == [(1, 17)]
+    assert before == (server.port, server.sql("SELECT @@server_uuid"))
+
+
+def test_a_server_that_cannot_start_says_why() -> None:
+    with (
+        pytest.raises(ServerError, match="NONSENSE"),
+        Server({"binlog_format": "NONSENSE"}),
+    ):
+        pass
+
+
+def test_a_pair_is_two_servers() -> None:
+    with Pair({"gtid_mode": "OFF"}, {"log_bin": "other"}) as pair:
+        assert pair.source.sql("SELECT @@gtid_mode") == [("OFF",)]
+        assert pair.source.sql("SELECT @@server_uuid") != pair.target.sql("SELECT @@server_uuid")
+        assert pair.target.sql("SHOW BINARY LOGS")[0][0] == "other.000001"
+    assert not pair.source.folder.exists()
+
+
+DIES_WITH_A_SERVER = """
+import os, signal
+from tests.servers.mysqld import Server
+server = Server()
+server.start()
+print(server.port, server.folder, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_process_that_dies_leaves_no_server() -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", DIES_WITH_A_SERVER], capture_output=True, text=True, check=False
+    ).stdout.split()
+    port, folder = int(told[0]), Path(told[1])
+    deadline = time.monotonic() + 10
+    while folder.exists() or _listens(port):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
