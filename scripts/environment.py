@@ -12,7 +12,6 @@ import importlib.util
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -55,7 +54,7 @@ def is_made(stamp: str) -> bool:
 
 def install() -> None:
     """Make the environment with the locked packages; raises CalledProcessError and AptError."""
-    options = ["--quiet", "--no-input", "--disable-pip-version-check", "--require-hashes"]
+    options = ["-qq", "--no-input", "--disable-pip-version-check", "--require-hashes"]
     command = ["install", *options, "--requirement", str(LOCK)]
     if importlib.util.find_spec("ensurepip"):
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
@@ -63,10 +62,12 @@ def install() -> None:
         return
     # Debian and Ubuntu ship it in a package apart. A wheel of pip runs without being installed.
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", VENV], check=True)
-    with tempfile.TemporaryDirectory(dir=CACHE) as folder, PrivateApt(CACHE) as apt:
-        apt.unpack(["python3-pip-whl"], Path(folder), dependencies=False)
-        (wheel,) = Path(folder).glob("usr/share/python-wheels/pip-*.whl")
+    folder = VENV / "pip"
+    with PrivateApt(folder) as apt:
+        apt.unpack(["python3-pip-whl"], folder, dependencies=False)
+        (wheel,) = folder.glob("usr/share/python-wheels/pip-*.whl")
         subprocess.run([PYTHON, wheel / "pip", *command], check=True)
+    shutil.rmtree(folder)
 
 
 def make_importable() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
+from tests.servers import provision
 from tests.servers.mysqld import Server, ServerError
 from tests.servers.pair import Pair
 
@@ -78,8 +79,20 @@ def test_a_pair_is_two_servers() -> None:
     assert not pair.source.folder.exists()
 
 
+def test_a_mariadb_on_the_path_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("mysqld", "mysqlbinlog"):
+        program = tmp_path / name
+        program.write_text("#!/bin/sh\necho 'mysqld  Ver 10.11.14-MariaDB for debian-linux-gnu'\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert provision._on_path(tmp_path) is None
+
+
 DIES_WITH_A_SERVER = """
 import os, signal
+from tests.servers import provision
 from tests.servers.mysqld import Server
 server = Server()
 server.start()

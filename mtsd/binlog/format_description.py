@@ -22,21 +22,21 @@ _TAIL = 5
 _OLDEST = (5, 6)
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 
-# The post-headers that the decoders of this package rely on; a type that is not in the event's
-# list does not occur in its file.
+# The post-headers that the decoders of this package rely on. A type that is not in the event's
+# list, or is there with length 0 (the first row events since 9.x), does not occur in its file.
 _POST_HEADERS = {
-    EventType.QUERY: {13},
-    EventType.ROTATE: {8},
-    EventType.TABLE_MAP: {8},
-    EventType.WRITE_ROWS_V1: {8},
-    EventType.UPDATE_ROWS_V1: {8},
-    EventType.DELETE_ROWS_V1: {8},
-    EventType.WRITE_ROWS: {10},
-    EventType.UPDATE_ROWS: {10},
-    EventType.DELETE_ROWS: {10},
-    EventType.PARTIAL_UPDATE_ROWS: {10},
-    EventType.GTID: {25, 42},
-    EventType.ANONYMOUS_GTID: {25, 42},
+    EventType.QUERY_EVENT: {13},
+    EventType.ROTATE_EVENT: {8},
+    EventType.TABLE_MAP_EVENT: {8},
+    EventType.WRITE_ROWS_EVENT_V1: {0, 8},
+    EventType.UPDATE_ROWS_EVENT_V1: {0, 8},
+    EventType.DELETE_ROWS_EVENT_V1: {0, 8},
+    EventType.WRITE_ROWS_EVENT: {10},
+    EventType.UPDATE_ROWS_EVENT: {10},
+    EventType.DELETE_ROWS_EVENT: {10},
+    EventType.PARTIAL_UPDATE_ROWS_EVENT: {10},
+    EventType.GTID_LOG_EVENT: {25, 42},
+    EventType.ANONYMOUS_GTID_LOG_EVENT: {25, 42},
 }
 
 
@@ -85,7 +85,7 @@ def parse_format_description(event: bytes) -> FormatDescription:
     algorithm = cursor.uint(1, "checksum algorithm")
     if algorithm not in {CHECKSUM_OFF, CHECKSUM_CRC32}:
         raise BinlogError(f"{_WHAT}: checksum algorithm {algorithm} is not known")
-    if len(post_header_lengths) < EventType.FORMAT_DESCRIPTION:
+    if len(post_header_lengths) < EventType.FORMAT_DESCRIPTION_EVENT:
         raise BinlogError(f"{_WHAT}: post-header lengths of {len(post_header_lengths)} types only")
     for kind, expected in _POST_HEADERS.items():
         if kind <= len(post_header_lengths) and post_header_lengths[kind - 1] not in expected:

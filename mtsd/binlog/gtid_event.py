@@ -14,9 +14,9 @@ flags, 1 UUID (16 integers), 2 number, 3 tag (length, bytes), 4 last_committed, 
 documentation, `mysql::binlog::event::Gtid_event` and "MySQL Serialization Library").
 """
 
+import struct
 from dataclasses import dataclass
 from struct import Struct
-from struct import error as StructError
 
 from mtsd.binlog.cursor import Cursor
 from mtsd.binlog.event_type import EventType
@@ -82,7 +82,7 @@ def parse_gtid(event: bytes) -> GtidEvent:
     if len(event) < _TIMES_END:
         return _parse_short(event)
     kind = event[4]
-    if kind == EventType.GTID_TAGGED:
+    if kind == EventType.GTID_TAGGED_LOG_EVENT:
         return _parse_tagged(event)
     flags, sid, number, clock, last_committed, sequence_number, immediate = _WITH_TIMES.unpack_from(
         event, HEADER_SIZE
@@ -114,7 +114,7 @@ def parse_gtid(event: bytes) -> GtidEvent:
             version ^= _BIT_31
             original_version = _U32.unpack_from(event, at)[0]
             at += 4
-    except (StructError, IndexError) as error:
+    except (struct.error, IndexError) as error:
         raise BinlogError(f"GTID event: cut off after {len(event)} bytes") from error
     ticket: int | None = None
     if at != len(event):
@@ -138,11 +138,11 @@ def parse_gtid(event: bytes) -> GtidEvent:
 
 
 def _gtid(kind: int, sid: bytes, number: int) -> Gtid | None:
-    if kind == EventType.GTID:
+    if kind == EventType.GTID_LOG_EVENT:
         if number < 1:
             raise BinlogError(f"GTID event: the transaction number {number} is not positive")
         return Gtid(uuid_text(sid), number)
-    if kind != EventType.ANONYMOUS_GTID:
+    if kind != EventType.ANONYMOUS_GTID_LOG_EVENT:
         raise BinlogError(f"GTID event: event type {kind} is none of 33, 34, 42")
     if number:
         raise BinlogError(f"GTID event: anonymous, and yet has the transaction number {number}")
@@ -152,7 +152,7 @@ def _gtid(kind: int, sid: bytes, number: int) -> Gtid | None:
 def _parse_short(event: bytes) -> GtidEvent:
     """Decode the forms of 5.6 and 5.7, which end before the commit times."""
     size = len(event) - HEADER_SIZE
-    if size >= 0 and event[4] == EventType.GTID_TAGGED:
+    if size >= 0 and event[4] == EventType.GTID_TAGGED_LOG_EVENT:
         return _parse_tagged(event)
     last_committed = sequence_number = 0
     if size == _ONLY_GTID.size:

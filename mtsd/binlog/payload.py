@@ -74,6 +74,7 @@ def payload_events(event: bytes, chunk: int = 1 << 20) -> Iterator[bytes]:
     the announced size, for an inner event that is cut off or larger than LARGEST_EVENT.
     """
     header = parse_payload_header(event)
+    pieces: Iterator[bytes | memoryview]
     if header.compression == ZSTD:
         pieces = _uncompressed(event, header, chunk)
     else:
@@ -110,29 +111,20 @@ def _slices(data: memoryview, size: int) -> Iterator[memoryview]:
 
 
 def _uncompressed(event: bytes, header: PayloadHeader, chunk: int) -> Iterator[bytes]:
-    """Yield pieces of at most `chunk` bytes."""
+    """Yield pieces of at most `chunk` bytes; the payload is one zstd frame or several."""
     decompressor = ZstdDecompressor()
-    begun = False
     try:
         # The decompressor copies what it cannot use at once, so it gets small slices.
         for part in _slices(memoryview(event)[header.payload_at :], chunk):
-            data: bytes | memoryview = part
-            while True:
+            data = bytes(part)
+            while data or not (decompressor.eof or decompressor.needs_input):
                 if decompressor.eof:
-                    data = decompressor.unused_data or data
                     decompressor = ZstdDecompressor()
-                    begun = False
-                begun = begun or bool(data)
                 piece = decompressor.decompress(data, max_length=chunk)
+                data = decompressor.unused_data
                 if piece:
                     yield piece
-                data = b""
-                if decompressor.eof:
-                    if not decompressor.unused_data:
-                        break
-                elif decompressor.needs_input:
-                    break
     except ZstdError as error:
         raise BinlogError(f"{_WHAT}: {error}") from error
-    if begun and not decompressor.eof:
+    if not decompressor.eof:
         raise BinlogError(f"{_WHAT}: its compressed payload is cut off")

@@ -5,9 +5,9 @@ length of the status variables u16, the status variables (code u8 and value each
 the statement to the event's end (MySQL documentation, `mysql::binlog::event::Query_event`).
 """
 
+import struct
 from dataclasses import dataclass
 from struct import Struct
-from struct import error as StructError
 
 from mtsd.binlog.cursor import Cursor
 from mtsd.model.errors import BinlogError
@@ -38,7 +38,8 @@ class QueryEvent:
     (None: the statement did not depend on them). `updated_databases` is None where the source
     does not say; with `over_max` it says only that they are too many to be named. `invoker` is
     the (user, host) that the source ran a definition as. `ddl_xid` is the storage engines'
-    transaction number of an atomic DDL.
+    transaction number of an atomic DDL. `enable_cascade_triggers` (from 9.7 on) says whether
+    triggers fire for rows that a foreign key's cascade changes.
     """
 
     thread_id: int
@@ -52,6 +53,7 @@ class QueryEvent:
     over_max: bool
     invoker: tuple[bytes, bytes] | None
     ddl_xid: int | None
+    enable_cascade_triggers: bool | None
     timestamp: int
 
 
@@ -65,6 +67,7 @@ class StatusVariables:
     over_max: bool
     invoker: tuple[bytes, bytes] | None
     ddl_xid: int | None
+    enable_cascade_triggers: bool | None
 
 
 _remembered: dict[bytes, StatusVariables] = {}
@@ -90,7 +93,7 @@ def parse_query(event: bytes) -> QueryEvent:
             error_code,
             status_size,
         ) = _FIXED.unpack_from(event)
-    except StructError as error:
+    except struct.error as error:
         raise BinlogError(f"{_WHAT}: {len(event)} bytes, less than its fixed part") from error
     database_at = _FIXED_SIZE + status_size
     database_end = database_at + database_size
@@ -126,6 +129,7 @@ def parse_query(event: bytes) -> QueryEvent:
         variables.over_max,
         variables.invoker,
         variables.ddl_xid,
+        variables.enable_cascade_triggers,
         timestamp,
     )
 
@@ -139,6 +143,7 @@ def parse_status_variables(status: bytes) -> StatusVariables:
     over_max = False
     invoker: tuple[bytes, bytes] | None = None
     ddl_xid: int | None = None
+    cascade_triggers: bool | None = None
     while cursor.left():
         code = cursor.uint(1, "code")
         name = _NAMES.get(code)
@@ -181,6 +186,8 @@ def parse_status_variables(status: bytes) -> StatusVariables:
                 microseconds = cursor.uint(3, name)
             case 17:
                 ddl_xid = cursor.uint(8, name)
+            case 21:
+                cascade_triggers = bool(cursor.uint(1, name))
             case 16 | 19 | 20:
                 context[name] = bool(cursor.uint(1, name))
             case _:
@@ -192,6 +199,7 @@ def parse_status_variables(status: bytes) -> StatusVariables:
         over_max,
         invoker,
         ddl_xid,
+        cascade_triggers,
     )
 
 
@@ -224,4 +232,5 @@ _NAMES = {
     18: "default_collation_for_utf8mb4",
     19: "sql_require_primary_key",
     20: "default_table_encryption",
+    21: "enable_cascade_triggers",
 }

@@ -4,7 +4,7 @@ Row events: post-header u48 table id, u16 flags at byte 25 (all of v1, v2 and pa
 descriptions with the old 6-byte post-header are refused). Table maps: u48 table id at byte 19.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from mtsd.binlog.framing import HEADER_SIZE
 
@@ -34,43 +34,49 @@ def mended(event: bytes) -> bytes:
     return event[:9] + len(event).to_bytes(4, "little") + event[13:]
 
 
-def concatenated(events: Iterable[bytes]) -> bytes:
-    """Return the events in their order for one BINLOG statement, as they are but for lengths."""
-    return b"".join(map(mended, events))
+def statements_of(events: Iterable[bytes], limit: int, *, merge: bool) -> Iterator[bytes]:
+    """Yield row events with their table maps as statements of about `limit` bytes, one at least.
 
-
-def merged(events: Iterable[bytes]) -> list[bytes]:
-    """Return row events of equal flags, with their table maps, as few statements as can be.
-
-    In each, every table map goes first, once; then all row events, of which only the last ends
-    the statement. A new statement begins where a table id comes to stand for another definition
-    (the source was restarted).
+    In each statement the table maps go first, then the row events, of which only the last ends
+    it. With `merge`, a statement takes in as many statements of the source as fit: all row events
+    must bear equal flags. Without it, the source's statements are cut only where they are larger
+    than `limit`. A new one begins where a table id comes to stand for another definition.
     """
-    statements: list[bytes] = []
     maps: dict[bytes, bytes] = {}
-    rows: list[bytes | bytearray] = []
+    rows: list[bytes] = []
+    size = 0
     for event in events:
         if event[4] == _TABLE_MAP:
             table_id = event[19:25]
             known = maps.get(table_id)
-            if known is None:
-                maps[table_id] = mended(event)
-            elif known[25:] != event[25:]:
-                if rows:
-                    statements.append(_joined(maps, rows))
+            if known is None or known[25:] != event[25:]:
+                if known is not None and rows:
+                    yield _joined(maps, rows)
                     rows = []
+                    size = 0
                 maps[table_id] = mended(event)
-        else:
-            row = bytearray(event)
-            row[9:13] = len(event).to_bytes(4, "little")
-            row[25] &= ~_STMT_END & 0xFF
-            rows.append(row)
+            continue
+        rows.append(event)
+        size += len(event)
+        ends = event[25] & _STMT_END
+        if size >= limit or (ends and not merge):
+            yield _joined(maps, rows)
+            rows = []
+            size = 0
+            if ends and not merge:
+                maps = {}
     if rows:
-        statements.append(_joined(maps, rows))
-    return statements
+        yield _joined(maps, rows)
 
 
-def _joined(maps: dict[bytes, bytes], rows: list[bytes | bytearray]) -> bytes:
-    last = bytearray(rows[-1])
+def _joined(maps: dict[bytes, bytes], rows: list[bytes]) -> bytes:
+    parts: list[bytes | bytearray] = [*maps.values()]
+    for row in rows:
+        part = bytearray(row)
+        part[9:13] = len(row).to_bytes(4, "little")
+        part[25] &= ~_STMT_END & 0xFF
+        parts.append(part)
+    last = bytearray(parts[-1])
     last[25] |= _STMT_END
-    return b"".join([*maps.values(), *rows[:-1], last])
+    parts[-1] = last
+    return b"".join(parts)

@@ -7,9 +7,9 @@ Version 1 is types 23 to 25, version 2 types 30 to 32, and 39 (partial JSON upda
 2's form (MySQL documentation, `mysql::binlog::event::Rows_event`).
 """
 
+import struct
 from dataclasses import dataclass
 from struct import Struct
-from struct import error as StructError
 
 from mtsd.binlog.cursor import Cursor
 from mtsd.binlog.event_type import EventType, type_name
@@ -24,17 +24,23 @@ COMPLETE_ROWS = 0x8
 USE_SQL_FOREIGN_KEY = 0x10
 """Foreign keys are handled by the SQL layer: rows changed by a cascade are logged too."""
 
-VERSION_1 = frozenset({EventType.WRITE_ROWS_V1, EventType.UPDATE_ROWS_V1, EventType.DELETE_ROWS_V1})
+VERSION_1 = frozenset(
+    {EventType.WRITE_ROWS_EVENT_V1, EventType.UPDATE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1}
+)
 VERSION_2 = frozenset(
     {
-        EventType.WRITE_ROWS,
-        EventType.UPDATE_ROWS,
-        EventType.DELETE_ROWS,
-        EventType.PARTIAL_UPDATE_ROWS,
+        EventType.WRITE_ROWS_EVENT,
+        EventType.UPDATE_ROWS_EVENT,
+        EventType.DELETE_ROWS_EVENT,
+        EventType.PARTIAL_UPDATE_ROWS_EVENT,
     }
 )
 UPDATES = frozenset(
-    {EventType.UPDATE_ROWS_V1, EventType.UPDATE_ROWS, EventType.PARTIAL_UPDATE_ROWS}
+    {
+        EventType.UPDATE_ROWS_EVENT_V1,
+        EventType.UPDATE_ROWS_EVENT,
+        EventType.PARTIAL_UPDATE_ROWS_EVENT,
+    }
 )
 ROW_EVENTS = VERSION_1 | VERSION_2
 
@@ -86,7 +92,7 @@ def parse_rows_header(event: bytes) -> RowsHeader:
             cursor = Cursor(event, at - 1, "row event")
             width = cursor.net_int("number of columns")
             at = cursor.at
-    except (StructError, IndexError) as error:
+    except (struct.error, IndexError) as error:
         raise BinlogError(f"row event: cut off after {len(event)} bytes") from error
     bitmap = (width + 7) >> 3
     rows_at = at + (bitmap + bitmap if kind in UPDATES else bitmap)

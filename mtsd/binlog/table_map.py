@@ -61,7 +61,6 @@ def parse_table_map(event: bytes) -> TableMap:
 
 def _name(cursor: Cursor, field: str) -> str:
     raw = cursor.take(cursor.uint(1, field) + 1, field)
-    raw = cursor.take(cursor.uint(1, field) + 1, field)
     if raw[-1]:
         raise BinlogError(f"{_WHAT}: no NUL after the {field}")
     return cursor.as_text(raw[:-1], field)

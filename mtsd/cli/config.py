@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
-from mtsd.config import FIELDS, Loaded, is_secret, shown
+from mtsd.config import FIELDS, Loaded, document, is_secret, shown
 
 NOT_SET = "(not set)"
 
@@ -47,7 +47,7 @@ def _show(args: argparse.Namespace) -> int:
         print(json.dumps(entries, indent=2, ensure_ascii=False))
         return 0
     rows = [
-        (key, str(value) if is_secret(FIELDS[key]) else shown(value), loaded.origins[key])
+        (key, str(value) if is_secret(FIELDS[key]) else shown(value, None), loaded.origins[key])
         for key, value in _values(loaded)
     ]
     key_width = max(len(key) for key, _, _ in rows)
@@ -60,8 +60,5 @@ def _show(args: argparse.Namespace) -> int:
 
 def _values(loaded: Loaded) -> Iterator[tuple[str, object]]:
     """Give every key's value as TOML and JSON can hold it, `HIDDEN` or `NOT_SET` for secrets."""
-    document = loaded.settings.model_dump(mode="json")
-    for key in FIELDS:
-        section, name = key.split(".")
-        value: object = document[section][name]
+    for key, value in document(loaded.settings).items():
         yield key, (value or NOT_SET) if is_secret(FIELDS[key]) else value

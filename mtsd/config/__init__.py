@@ -18,6 +18,7 @@ from mtsd.config.settings import (
     SourceSettings,
     StatusSettings,
     TargetSettings,
+    document,
 )
 from mtsd.config.start import Earliest, FilePosition, GtidStart, Latest, Start
 
@@ -41,6 +42,7 @@ __all__ = [
     "Start",
     "StatusSettings",
     "TargetSettings",
+    "document",
     "environment_variable",
     "is_secret",
     "load",

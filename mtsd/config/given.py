@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mtsd.config.kinds import is_path, is_plain_text, is_secret
+from mtsd.config.kinds import is_file, is_path, is_plain_text, is_secret
 from mtsd.config.problems import Problem, shown
 from mtsd.config.settings import FIELDS, SECTIONS
 
@@ -147,6 +147,10 @@ def _read_credentials(directory: Path, gathered: Gathered) -> None:
         if name not in FIELDS:
             gathered.problems.append(_unknown(_written(name), FIELDS, origin))
             continue
+        if is_file(FIELDS[name]):
+            # The credential is the certificate, key or password itself: name it, do not read it.
+            gathered.values[name] = Given(str(directory / name), origin)
+            continue
         try:
             text = (directory / name).read_bytes().decode().removesuffix("\n")
         except (OSError, UnicodeDecodeError) as error:
@@ -202,13 +206,15 @@ def _written(name: str) -> str:
 def _unknown(name: str, known: Iterable[str], origin: str, sections: Iterable[str] = ()) -> Problem:
     """Report a name that does not exist, with the nearest that does."""
     candidates = [*sections, *known]
-    near = difflib.get_close_matches(name, candidates, n=1, cutoff=0.75)
-    if not near:
-        # Right name, wrong table; or a key without its table.
-        last = {candidate.rpartition(".")[2]: candidate for candidate in candidates}
-        near = [
-            last[match]
-            for match in difflib.get_close_matches(name.rpartition(".")[2], last, n=1, cutoff=0.8)
-        ]
+    by_last_part: dict[str, str] = {}
+    for candidate in candidates:
+        by_last_part.setdefault(candidate.rpartition(".")[2], candidate)
+    last_part = name.rpartition(".")[2]
+    if last_part in by_last_part:
+        # The right name in the wrong table, or without one.
+        near = [by_last_part[last_part]]
+    elif not (near := difflib.get_close_matches(name, candidates, n=1, cutoff=0.75)):
+        matches = difflib.get_close_matches(last_part, by_last_part, n=1, cutoff=0.75)
+        near = [by_last_part[match] for match in matches]
     hint = f"did you mean {near[0]}?" if near else "config.example.toml lists what there is"
     return Problem(name, "does not exist", hint, origin)

@@ -32,6 +32,8 @@ class Unit:
 
 
 def _path(value: object) -> Path | None:
+    if value is None:
+        return None
     if not isinstance(value, str | Path):
         raise ValueError("not a text")  # noqa: TRY004  pydantic collects ValueErrors only
     if "\0" in str(value):
@@ -45,8 +47,12 @@ def _socket(path: Path | None) -> Path | None:
     return path
 
 
-def _start(value: object) -> object:
-    return parse_start(value) if isinstance(value, str) else value
+def _start(value: object) -> Start | None:
+    if value is None or isinstance(value, Start):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("not a text")  # noqa: TRY004  pydantic collects ValueErrors only
+    return parse_start(value)
 
 
 def _each_once(values: tuple[int, ...]) -> tuple[int, ...]:
@@ -85,7 +91,8 @@ _List = Field(strict=False)
 _PathText = Annotated[
     Path | None, BeforeValidator(_path), PlainSerializer(_text_or_empty, return_type=str)
 ]
-FilePath = Annotated[_PathText, Allowed('the path of a file, or ""')]
+_A_FILE = Allowed('the path of a file, or ""')
+FilePath = Annotated[_PathText, _A_FILE]
 SocketPath = Annotated[
     _PathText,
     AfterValidator(_socket),
@@ -165,8 +172,13 @@ def is_secret(field: FieldInfo) -> bool:
 
 
 def is_path(field: FieldInfo) -> bool:
-    """Whether the key names a file."""
+    """Whether the key is the path of a file or of a socket."""
     return field.annotation == Path | None
+
+
+def is_file(field: FieldInfo) -> bool:
+    """Whether the key is the path of a file that is read."""
+    return _A_FILE in field.metadata
 
 
 def is_plain_text(field: FieldInfo) -> bool:
@@ -201,7 +213,7 @@ def allowed(field: FieldInfo) -> str:
     if field.annotation is bool:
         return "true or false"
     if words := choices(field):
-        return ", ".join(f'"{word}"' for word in words)
+        return "one of " + ", ".join(f'"{word}"' for word in words)
     text = "an integer" if field.annotation is int else "a number"
     if bounds := limits(field):
         text += f" from {bounds[0]} to {bounds[1]}"

@@ -1,7 +1,7 @@
 """From what has been given to settings that fit together, or to everything that is wrong."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,7 +12,7 @@ from mtsd.config.conflicts import conflicts, ineffective
 from mtsd.config.given import Given, gather, readable_by_others, unreadable
 from mtsd.config.kinds import allowed, is_secret
 from mtsd.config.problems import ConfigurationError, Problem, shown
-from mtsd.config.settings import FIELDS, SECTIONS, Settings
+from mtsd.config.settings import FIELDS, SECTIONS, Settings, SourceSettings, document
 from mtsd.config.unsupported import SUPPORTED
 
 DEFAULT = "default"
@@ -43,10 +43,10 @@ def load(
     """Read and check the settings.
 
     What wins, from the least: the TOML file at `path`; the files of `credentials_directory`, named
-    as keys are (`source.password`); the variables of `environ` (`MTSD_SOURCE__PASSWORD`); and
-    `overrides`, texts by key. Relative paths in the file, and the default of `status.socket`, are
-    seen from the file's folder, others from the current one. What a password_file holds is put
-    into `password`.
+    as keys are (`source.password`; `source.tls_key` is the PEM file itself); the variables of
+    `environ` (`MTSD_SOURCE__PASSWORD`); and `overrides`, texts by key. Relative paths in the file,
+    and the default of `status.socket`, are seen from the file's folder, others from the current
+    one. What a password_file holds is put into `password`.
 
     Raises ConfigurationError with all that is wrong.
     """
@@ -77,23 +77,26 @@ def load(
 def _validate(given: Mapping[str, Given], problems: list[Problem]) -> tuple[Settings, set[str]]:
     """Check each key alone; the settings have the default where a key is wrong."""
     wrong: set[str] = set()
-    try:
-        return _settings(given), wrong
-    except ValidationError as error:
-        for detail in error.errors(include_url=False):
-            section, name, *within = detail["loc"]
-            key = f"{section}.{name}"
-            wrong.add(key)
-            problems.append(_problem(key, within, detail, given[key]))
-    return _settings({key: value for key, value in given.items() if key not in wrong}), wrong
-
-
-def _settings(given: Mapping[str, Given]) -> Settings:
-    document: dict[str, dict[str, object]] = {section: {} for section in SECTIONS}
-    for key, entry in given.items():
-        section, name = key.split(".")
-        document[section][name] = entry.value
-    return Settings.model_validate(document)
+    sections: dict[str, object] = {}
+    for section, kind in SECTIONS.items():
+        make: Callable[..., object] = kind
+        values = {
+            key.removeprefix(f"{section}."): entry.value
+            for key, entry in given.items()
+            if key.startswith(f"{section}.")
+        }
+        try:
+            sections[section] = make(**values)
+        except ValidationError as error:
+            for detail in error.errors(include_url=False):
+                name, *within = detail["loc"]
+                key = f"{section}.{name}"
+                wrong.add(key)
+                problems.append(_problem(key, within, detail, given[key]))
+                values.pop(str(name), None)
+            sections[section] = make(**values)
+    make_settings: Callable[..., Settings] = Settings
+    return make_settings(**sections), wrong
 
 
 def _problem(key: str, within: Iterable[int | str], detail: ErrorDetails, entry: Given) -> Problem:
@@ -112,15 +115,14 @@ def _problem(key: str, within: Iterable[int | str], detail: ErrorDetails, entry:
 def _unsupported(
     settings: Settings, given: Mapping[str, Given], wrong: set[str]
 ) -> Iterator[Problem]:
-    document = settings.model_dump(mode="json")
-    for key, values in SUPPORTED.items():
-        if key in wrong or settings.value(key) in values:
+    values = document(settings)
+    for key, supported in SUPPORTED.items():
+        if key in wrong or values[key] in supported:
             continue
-        section, name = key.split(".")
-        now = ", ".join(map(shown, values))
+        now = " or ".join(map(shown, supported))
         yield Problem(
             key,
-            f"found {shown(document[section][name])}, which this version does not support",
+            f"found {shown(values[key])}, which this version does not support",
             f"allowed now is {now}",
             _origin(key, given),
         )
@@ -152,7 +154,9 @@ def _with_password_files(
         if readable_by_others(path):
             warnings.append(f"{path} holds a password and is readable by others: chmod o-r")
         origins[f"{section}.password"] = f"{key} {path}"
-        settings = settings.model_copy(
-            update={section: endpoint.model_copy(update={"password": SecretStr(password)})}
-        )
+        secret = SecretStr(password)
+        if isinstance(endpoint, SourceSettings):
+            settings = replace(settings, source=replace(endpoint, password=secret))
+        else:
+            settings = replace(settings, target=replace(endpoint, password=secret))
     return settings

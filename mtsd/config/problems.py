@@ -3,8 +3,6 @@
 import json
 from dataclasses import dataclass
 
-_LONGEST = 120
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -31,9 +29,9 @@ class ConfigurationError(Exception):
         self.problems = problems
 
 
-def shown(value: object) -> str:
-    """Write a value about as TOML does, on one line and not too long."""
+def shown(value: object, longest: int | None = 120) -> str:
+    """Write a value about as TOML does, on one line, cut at `longest` characters if not None."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     # JSON leaves these alone, and a terminal or a log would not.
     text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return text if longest is None or len(text) <= longest else text[: longest - 1] + "…"

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import ConfigDict, Field, SecretStr, TypeAdapter
+from pydantic.dataclasses import dataclass, is_pydantic_dataclass
 from pydantic.fields import FieldInfo
 
 from mtsd.config import kinds
@@ -34,21 +35,16 @@ _MILLISECONDS_IN_U32 = 4_294_967.295
 _GIB = 2**30
 
 
-class Section(BaseModel):
-    """A table of the TOML file."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        allow_inf_nan=False,
-        validate_default=True,
-        hide_input_in_errors=True,
-        use_attribute_docstrings=True,
-    )
+_STRICT = ConfigDict(
+    extra="forbid",
+    strict=True,
+    allow_inf_nan=False,
+    hide_input_in_errors=True,
+)
 
 
-class EndpointSettings(Section):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class EndpointSettings:
     """How to reach a server; the source and the target share these keys."""
 
     host: kinds.Host = "127.0.0.1"
@@ -92,6 +88,7 @@ class EndpointSettings(Section):
         return str(self.unix_socket) if self.unix_socket else f"{self.host}:{self.port}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class SourceSettings(EndpointSettings):
     """The server whose binary log is read."""
 
@@ -117,13 +114,14 @@ class SourceSettings(EndpointSettings):
     """applied: acknowledge a transaction to the source once the target has committed it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class TargetSettings(EndpointSettings):
     """The server that transactions are applied to."""
 
     port: kinds.Port = 3307
     """TCP port of the server."""
 
-    schema: kinds.PositionSchema = "mtsd"  # type: ignore[assignment]  # a deprecated method of BaseModel; the key's name is the contract
+    schema: kinds.PositionSchema = "mtsd"
     """Where the position tables live. It never replicates."""
 
     apply_mode: ApplyMode = "auto"
@@ -139,7 +137,8 @@ class TargetSettings(EndpointSettings):
     the target writes no binary log, else off."""
 
 
-class ReplicaSettings(Section):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class ReplicaSettings:
     """How transactions are scheduled and applied."""
 
     channel: kinds.Channel = ""
@@ -203,7 +202,8 @@ class ReplicaSettings(Section):
     """Sets of databases; those of one set share one worker queue."""
 
 
-class FilterSettings(Section):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class FilterSettings:
     """What is replicated, under which name. All empty: everything, under its own."""
 
     do_db: kinds.Names = ()
@@ -228,7 +228,8 @@ class FilterSettings(Section):
     """Databases that have another name in the target."""
 
 
-class StatusSettings(Section):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class StatusSettings:
     """How a running daemon is asked."""
 
     socket: kinds.SocketPath = Path("mtsd.sock")
@@ -238,7 +239,8 @@ class StatusSettings(Section):
     """TCP address that serves /metrics, /healthz and /readyz; "": none."""
 
 
-class LogSettings(Section):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class LogSettings:
     """What is logged, to standard error."""
 
     level: LogLevel = "info"
@@ -248,7 +250,8 @@ class LogSettings(Section):
     """auto: console on a terminal, else json, one record a line."""
 
 
-class Settings(Section):
+@dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
+class Settings:
     """All settings."""
 
     source: SourceSettings = SourceSettings()
@@ -258,29 +261,39 @@ class Settings(Section):
     status: StatusSettings = StatusSettings()
     log: LogSettings = LogSettings()
 
-    def value(self, key: str) -> object:
-        """Look up a key by its path, for example `source.host`. Raises AttributeError."""
-        section, name = key.split(".")
-        value: object = getattr(getattr(self, section), name)
-        return value
 
-
-def _sections() -> dict[str, type[Section]]:
-    return {
-        name: field.annotation
-        for name, field in Settings.model_fields.items()
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
+SECTIONS: Mapping[str, type] = MappingProxyType(
+    {
+        "source": SourceSettings,
+        "target": TargetSettings,
+        "replica": ReplicaSettings,
+        "filter": FilterSettings,
+        "status": StatusSettings,
+        "log": LogSettings,
     }
-
-
-SECTIONS: Mapping[str, type[Section]] = MappingProxyType(_sections())
+)
 """The tables of the TOML file."""
+
+
+def _fields(section: type) -> Mapping[str, FieldInfo]:
+    return section.__pydantic_fields__ if is_pydantic_dataclass(section) else {}
+
 
 FIELDS: Mapping[str, FieldInfo] = MappingProxyType(
     {
         f"{section}.{name}": field
-        for section, model in SECTIONS.items()
-        for name, field in model.model_fields.items()
+        for section, kind in SECTIONS.items()
+        for name, field in _fields(kind).items()
     }
 )
 """Every key by its path, for example `source.host`, in the order in which it is documented."""
+
+
+def document(settings: Settings) -> dict[str, object]:
+    """Write settings by key, in the types that TOML and JSON have; a secret as `kinds.HIDDEN`."""
+    sections = TypeAdapter(Settings).dump_python(settings, mode="json")
+    return {
+        f"{section}.{name}": value
+        for section, values in sections.items()
+        for name, value in values.items()
+    }

@@ -13,15 +13,15 @@ SUPPORTED: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "replica.exec_mode": ("strict",),
         "replica.split_transactions": ("off",),
         "replica.delay": (0,),
-        "filter.do_db": ((),),
-        "filter.ignore_db": ((),),
-        "filter.do_table": ((),),
-        "filter.ignore_table": ((),),
-        "filter.wild_do_table": ((),),
-        "filter.wild_ignore_table": ((),),
-        "filter.rewrite_db": ((),),
+        "filter.do_db": ([],),
+        "filter.ignore_db": ([],),
+        "filter.do_table": ([],),
+        "filter.ignore_table": ([],),
+        "filter.wild_do_table": ([],),
+        "filter.wild_ignore_table": ([],),
+        "filter.rewrite_db": ([],),
         "status.listen": ("",),
     }
 )
-"""The only values that may be given for a key until the rest is written. Every key that is not
-here is supported in full."""
+"""The only values, as TOML holds them, that may be given for a key until the rest is
+written. A key that is not here is supported in full."""

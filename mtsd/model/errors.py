@@ -47,3 +47,13 @@ class ServerError(MtsdError):
         self.number = number
         self.sqlstate = sqlstate
         self.text = text
+        self.warnings = ""
+        """What SHOW WARNINGS said after it, where that was asked."""
+
+
+class ApplyError(NeedsPersonError):
+    """A group could not be applied: the replica stops, and a person has to look.
+
+    The message is complete: position, GTID, databases, worker, what the server said, the statement
+    or tables, and whether later groups have been applied already.
+    """

@@ -113,7 +113,7 @@ class Scheduler:
         self.queue.enter(group, done=True)
 
     def reach(self, position: Position, gtids: GtidSet | None) -> None:
-        """The stream has passed a place between groups."""
+        """Learn that the stream has passed a place between groups."""
         self.queue.reach(position, gtids)
 
     def take(self, worker: int) -> tuple[Group, ...]:

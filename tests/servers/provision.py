@@ -90,9 +90,10 @@ def server(root: Path | None) -> list[str]:
 
 def _libraries(root: Path) -> list[Path]:
     """Return the folders of shared objects under `root`, whatever the architecture is called."""
-    places = [root / top / name for top in ("usr", ".") for name in ("lib64", "lib")]
-    places += [place for lib in places for place in sorted(lib.glob("*-linux-gnu*"))]
-    return [place for place in places if place.is_dir()]
+    tops = [root / top / name for top in ("usr", ".") for name in ("lib", "lib64")]
+    # The deepest first: there the loader is a file, in the others a link that may point out.
+    places = [place for top in tops for place in sorted(top.glob("*-linux-gnu*"))]
+    return [place for place in [*places, *tops] if place.is_dir()]
 
 
 @contextmanager
@@ -142,12 +143,11 @@ def _download(home: Path) -> Installation:
     for remains in home.glob(".partial-*"):
         shutil.rmtree(remains, ignore_errors=True)
     print("MySQL: fetching Debian's packages into the project's cache", file=sys.stderr)
-    with (
-        tempfile.TemporaryDirectory(dir=home, prefix=".partial-") as partial,
-        PrivateApt(home) as apt,
-    ):
+    with tempfile.TemporaryDirectory(dir=home, prefix=".partial-") as partial:
         tree = Path(partial) / "tree"
-        apt.unpack([_newest(apt, f"mysql-{part}-core") for part in ("server", "client")], tree)
+        with PrivateApt(Path(partial)) as apt:
+            names = [_newest(apt, f"mysql-{part}-core") for part in ("server", "client")]
+            apt.unpack(names, tree)
         version = _version(tree)
         if version is None:
             raise AptError("the packages hold no mysqld that runs on this machine")

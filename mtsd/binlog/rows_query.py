@@ -1,0 +1,24 @@
+"""Rows_query events: the statement that the row events after them come from, for readers.
+
+Body: a length u8, not to be relied on, as it is that of the text modulo 256 at most; then the
+text to the event's end (MySQL documentation, `mysql::binlog::event::Rows_query_event`).
+"""
+
+from dataclasses import dataclass
+
+from mtsd.binlog.cursor import Cursor
+from mtsd.binlog.header import HEADER_SIZE
+
+
+@dataclass(frozen=True, slots=True)
+class RowsQuery:
+    """The text of a statement that was logged as rows."""
+
+    statement: bytes
+
+
+def parse_rows_query(event: bytes) -> RowsQuery:
+    """Decode a Rows_query event; BinlogError where it is cut off."""
+    cursor = Cursor(event, HEADER_SIZE, "Rows_query event")
+    cursor.skip(1, "length")
+    return RowsQuery(cursor.take(cursor.left(), "statement"))

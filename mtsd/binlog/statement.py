@@ -1,0 +1,362 @@
+"""What a logged statement is, by its first words.
+
+A small tokenizer over bytes: comments are passed over, except version comments (`/*! … */`,
+`/*!80000 … */`), whose inside is executed (MySQL manual, "Comments").
+"""
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mtsd.model.errors import BinlogError
+
+SQL_MODE_ANSI_QUOTES = 0x4
+SQL_MODE_NO_BACKSLASH_ESCAPES = 0x100000
+
+
+class StatementKind(enum.Enum):
+    """What kind of statement a Query event holds, as far as replication has to know."""
+
+    BEGIN = "begin"
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+    ROLLBACK_TO = "rollback_to"
+    SAVEPOINT = "savepoint"
+    RELEASE_SAVEPOINT = "release_savepoint"
+    XA_START = "xa_start"
+    XA_END = "xa_end"
+    XA_PREPARE = "xa_prepare"
+    XA_COMMIT = "xa_commit"
+    XA_COMMIT_ONE_PHASE = "xa_commit_one_phase"
+    XA_ROLLBACK = "xa_rollback"
+    CREATE_SELECT = "create_select"
+    """`CREATE TABLE … START TRANSACTION`: the rows of its SELECT follow, then Xid."""
+    EVENT_DDL = "event_ddl"
+    """CREATE EVENT or ALTER EVENT: see `mtsd.binlog.event_statement`."""
+    TEMPORARY = "temporary"
+    """CREATE or DROP TEMPORARY TABLE: commits nothing, and binds its source session."""
+    DDL = "ddl"
+    """Anything else that commits by itself."""
+    DML = "dml"
+    OTHER = "other"
+
+
+class TokenKind(enum.Enum):
+    """What a token is; comments and white space are none."""
+
+    WORD = "word"
+    QUOTED = "quoted"
+    """A string or a quoted identifier."""
+    SYMBOL = "symbol"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token of a statement: `text` is upper case for a word; offsets are in bytes."""
+
+    kind: TokenKind
+    text: bytes
+    start: int
+    end: int
+
+
+_TOKEN = re.compile(
+    rb"""
+    (?P<space> [\s\0]+ | --(?=[\s\0]|\Z)[^\n]* | \#[^\n]* )
+  | (?P<enter> /\*! (?:[0-9]{5,6})? )
+  | (?P<comment> /\* (?:[^*]|\*(?!/))*+ \*/ )
+  | (?P<leave> \*/ )
+  | (?P<word> [A-Za-z0-9_$\x80-\xff]+ )
+  | (?P<quoted> ' (?:[^'\\]|\\.|'')*+ ' | " (?:[^"\\]|\\.|"")*+ " | ` (?:[^`]|``)*+ ` )
+  | (?P<symbol> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_TOKEN_PLAIN = re.compile(
+    _TOKEN.pattern.replace(rb"[^'\\]|\\.|''", rb"[^']|''").replace(rb'[^"\\]|\\.|""', rb'[^"]|""'),
+    re.VERBOSE | re.DOTALL,
+)
+"""The same under NO_BACKSLASH_ESCAPES."""
+
+_OTHER_PRODUCT = 100000
+"""Version comments from here on are MariaDB's; MySQL takes them for comments."""
+
+
+def tokenize(statement: bytes, sql_mode: int = 0) -> Iterator[Token]:
+    """Yield the tokens that the server executes.
+
+    `sql_mode` (its binlog number) decides how strings end. Text is taken to be of a character set
+    in which the bytes of quotes and backslashes mean only themselves, as in UTF-8 and Latin 1.
+    """
+    pattern = _TOKEN_PLAIN if sql_mode & SQL_MODE_NO_BACKSLASH_ESCAPES else _TOKEN
+    at = 0
+    inside = 0
+    while match := pattern.match(statement, at):
+        start, at = match.span()
+        group = match.lastgroup
+        if group == "word":
+            yield Token(TokenKind.WORD, match[0].upper(), start, at)
+        elif group == "symbol":
+            yield Token(TokenKind.SYMBOL, match[0], start, at)
+        elif group == "quoted":
+            yield Token(TokenKind.QUOTED, match[0], start, at)
+        elif group == "enter":
+            if int(match[0][3:] or b"0") < _OTHER_PRODUCT:
+                inside += 1
+            else:
+                at = _comment_end(statement, at)
+        elif group == "leave":
+            if inside:
+                inside -= 1
+            else:
+                yield Token(TokenKind.SYMBOL, match[0], start, at)
+
+
+def _comment_end(statement: bytes, at: int) -> int:
+    """Return the end of a comment whose inside begins at `at`; comments in it count as pairs."""
+    depth = 1
+    while depth:
+        end = statement.find(b"*/", at)
+        if end < 0:
+            return len(statement)
+        opened = statement.find(b"/*", at, end)
+        if opened < 0:
+            depth -= 1
+            at = end + 2
+        else:
+            depth += 1
+            at = opened + 2
+    return at
+
+
+class _Tokens:
+    """Tokens with one token of foresight."""
+
+    __slots__ = ("_rest", "last", "next")
+
+    def __init__(self, statement: bytes, sql_mode: int = 0) -> None:
+        self._rest = tokenize(statement, sql_mode)
+        self.last: Token | None = None
+        self.next = next(self._rest, None)
+
+    def take(self) -> Token | None:
+        """Go one token on and return it; None at the end."""
+        if self.next is not None:
+            self.last = self.next
+            self.next = next(self._rest, None)
+            return self.last
+        return None
+
+    def word(self) -> bytes:
+        """Return the next token's text if it is a word, else nothing; take it then."""
+        if self.next is not None and self.next.kind is TokenKind.WORD:
+            text = self.next.text
+            self.take()
+            return text
+        return b""
+
+    def take_words(self, *words: bytes) -> None:
+        """Pass over these words as far as they come next."""
+        for word in words:
+            if self.at_word(word):
+                self.take()
+
+    def at_word(self, word: bytes) -> bool:
+        """Tell whether that word comes next."""
+        return self.next is not None and self.next.kind is TokenKind.WORD and self.next.text == word
+
+    def at_symbol(self, symbols: bytes) -> bool:
+        """Tell whether one of these symbols comes next."""
+        return (
+            self.next is not None
+            and self.next.kind is TokenKind.SYMBOL
+            and self.next.text in symbols
+        )
+
+    def take_name(self) -> None:
+        """Pass over an identifier, qualified or not."""
+        self.take()
+        while self.at_symbol(b"."):
+            self.take()
+            self.take()
+
+    def take_definer(self) -> None:
+        """Pass over `DEFINER = user`, if it comes next."""
+        if not self.at_word(b"DEFINER"):
+            return
+        self.take()
+        self.take()
+        self.take()
+        if self.at_symbol(b"@"):
+            self.take()
+            self.take_name()
+        elif self.at_symbol(b"("):
+            self.take()
+            self.take()
+
+
+_EXACT = {b"BEGIN": StatementKind.BEGIN, b"COMMIT": StatementKind.COMMIT}
+
+_BY_FIRST_WORD = {
+    b"SAVEPOINT": StatementKind.SAVEPOINT,
+    b"RELEASE": StatementKind.RELEASE_SAVEPOINT,
+    b"COMMIT": StatementKind.COMMIT,
+    **dict.fromkeys(
+        (
+            b"ANALYZE",
+            b"FLUSH",
+            b"GRANT",
+            b"IMPORT",
+            b"INSTALL",
+            b"OPTIMIZE",
+            b"RENAME",
+            b"REPAIR",
+            b"REVOKE",
+            b"TRUNCATE",
+            b"UNINSTALL",
+        ),
+        StatementKind.DDL,
+    ),
+    **dict.fromkeys(
+        (
+            b"CALL",
+            b"DELETE",
+            b"DO",
+            b"INSERT",
+            b"LOAD",
+            b"REPLACE",
+            b"SELECT",
+            b"TABLE",
+            b"UPDATE",
+            b"VALUES",
+            b"WITH",
+        ),
+        StatementKind.DML,
+    ),
+}
+
+_XA = {
+    b"START": StatementKind.XA_START,
+    b"BEGIN": StatementKind.XA_START,
+    b"END": StatementKind.XA_END,
+    b"PREPARE": StatementKind.XA_PREPARE,
+    b"ROLLBACK": StatementKind.XA_ROLLBACK,
+}
+
+
+def classify(statement: bytes) -> StatementKind:
+    """Tell what kind of statement this is; it is read no further than needed."""
+    exact = _EXACT.get(statement)
+    if exact is not None:
+        return exact
+    tokens = _Tokens(statement)
+    while tokens.at_symbol(b"("):
+        tokens.take()
+    first = tokens.word()
+    kind = _BY_FIRST_WORD.get(first)
+    if kind is not None:
+        return kind
+    match first:
+        case b"CREATE" | b"ALTER":
+            return _definition(statement, tokens)
+        case b"DROP":
+            if tokens.at_word(b"TEMPORARY"):
+                return StatementKind.TEMPORARY
+            return StatementKind.OTHER if tokens.at_word(b"PREPARE") else StatementKind.DDL
+        case b"BEGIN":
+            tokens.take_words(b"WORK")
+            return StatementKind.OTHER if tokens.word() else StatementKind.BEGIN
+        case b"START":
+            begins = tokens.at_word(b"TRANSACTION")
+            return StatementKind.BEGIN if begins else StatementKind.OTHER
+        case b"ROLLBACK":
+            tokens.take_words(b"WORK")
+            to = tokens.at_word(b"TO")
+            return StatementKind.ROLLBACK_TO if to else StatementKind.ROLLBACK
+        case b"XA":
+            second = tokens.word()
+            if second == b"COMMIT":
+                one_phase = _ends_with(tokens, b"ONE", b"PHASE")
+                return StatementKind.XA_COMMIT_ONE_PHASE if one_phase else StatementKind.XA_COMMIT
+            return _XA.get(second, StatementKind.OTHER)
+        case b"SET":
+            commits = tokens.at_word(b"PASSWORD") or tokens.at_word(b"DEFAULT")
+            return StatementKind.DDL if commits else StatementKind.OTHER
+        case _:
+            return StatementKind.OTHER
+
+
+def _definition(statement: bytes, tokens: _Tokens) -> StatementKind:
+    tokens.take_words(b"OR", b"REPLACE")
+    tokens.take_definer()
+    match tokens.word():
+        case b"EVENT":
+            return StatementKind.EVENT_DDL
+        case b"TEMPORARY":
+            return StatementKind.TEMPORARY
+        case b"TABLE" if statement[-40:].rstrip().upper().endswith(b"TRANSACTION"):
+            if _ends_with(tokens, b"START", b"TRANSACTION"):
+                return StatementKind.CREATE_SELECT
+    return StatementKind.DDL
+
+
+def _ends_with(tokens: _Tokens, last_but_one: bytes, last: bytes) -> bool:
+    before: Token | None = None
+    while token := tokens.take():
+        if token.text == last and tokens.next is None and before is not None:
+            return (
+                token.kind is TokenKind.WORD
+                and before.kind is TokenKind.WORD
+                and before.text == last_but_one
+            )
+        before = token
+    return False
+
+
+def disable_on_replica(
+    statement: bytes, sql_mode: int = 0, clause: bytes = b"DISABLE ON REPLICA"
+) -> bytes:
+    """Rewrite CREATE EVENT or ALTER EVENT so that the event does not fire on the replica.
+
+    A server's own replica does the same without changing the text. An ENABLE or DISABLE clause is
+    replaced, else `clause` is inserted where the grammar has it: before COMMENT and DO.
+    `sql_mode` and the character set are as for tokenize. Servers before 8.2 know only the clause
+    `DISABLE ON SLAVE`. BinlogError on any other statement.
+    """
+    tokens = _Tokens(statement, sql_mode)
+    tokens.take_words(b"CREATE", b"ALTER", b"OR", b"REPLACE")
+    tokens.take_definer()
+    if tokens.word() != b"EVENT":
+        raise BinlogError(f"not a statement that creates or alters an event: {statement[:80]!r}")
+    tokens.take_words(b"IF", b"NOT", b"EXISTS")
+    tokens.take_name()
+    depth = 0
+    end = tokens.last.end if tokens.last else 0
+    while token := tokens.take():
+        if token.kind is TokenKind.SYMBOL:
+            depth += (token.text == b"(") - (token.text == b")")
+            if token.text == b";" and tokens.next is None:
+                break
+            if token.text in b".@":
+                # What follows is no keyword but a name.
+                tokens.take()
+        elif token.kind is TokenKind.WORD and depth == 0 and not tokens.at_symbol(b".("):
+            match token.text:
+                case b"RENAME":
+                    tokens.take_words(b"TO")
+                    tokens.take_name()
+                case b"ENABLE" | b"DISABLE":
+                    stop = token.end
+                    if token.text == b"DISABLE" and tokens.at_word(b"ON"):
+                        tokens.take()
+                        role = tokens.take()
+                        if role is None or role.text not in {b"REPLICA", b"SLAVE"}:
+                            break
+                        stop = role.end
+                    return statement[: token.start] + clause + statement[stop:]
+                case b"COMMENT" | b"DO":
+                    at = token.start
+                    return statement[:at] + clause + b" " + statement[at:]
+        end = tokens.last.end if tokens.last else end
+    return statement[:end] + b" " + clause + statement[end:]

@@ -1,0 +1,135 @@
+"""The applier that passes row events on undecoded, by the BINLOG statement."""
+
+from collections.abc import Iterator, Sequence
+
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.query import parse_query
+from mtsd.binlog.statement import StatementKind, classify, disable_on_replica
+from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
+from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.model.group import Group
+from mtsd.target.bundle import BASE64_SHARE, binlog_statement, packets, row_statements
+from mtsd.target.session import TargetSession
+from mtsd.target.streaming import RowStream
+
+_QUERY = EventType.QUERY_EVENT.value
+_ROW_EVENTS = frozenset({19, 20, 21, 22, 23, 24, 25, 30, 31, 32, 39})
+_LARGEST_PACKET_SHARE = 0.96
+
+
+class BinlogApplier:
+    """Applies groups on one session. After a ServerError the transaction is rolled back.
+
+    `batch_bytes`: the row bytes of one BINLOG statement at most.
+    """
+
+    def __init__(
+        self, session: TargetSession, batch_bytes: int, *, reached: Reached = nothing
+    ) -> None:
+        self.session = session
+        self._reached = reached
+        packet = session.traits.max_allowed_packet
+        self._chunk_bytes = min(batch_bytes, int(packet * BASE64_SHARE))
+        self._packet_limit = int(packet * _LARGEST_PACKET_SHARE)
+        self._format = b""
+        self._stream = RowStream(self._chunk_bytes)
+
+    async def apply_rows(self, groups: Sequence[Group], record: Sequence[bytes]) -> None:
+        """Apply groups of rows and the statements of `record` in one target transaction.
+
+        One packet, where its size allows: the server does not wait for us between its parts.
+        """
+        connection = self.session.connection
+        rows = row_statements(groups, self._chunk_bytes)
+        try:
+            await self._describe_format(groups[0].format_description)
+            await self._reached(FaultPoint.BEFORE_BUNDLE)
+            for packet in packets([b"BEGIN"], rows, [*record, b"COMMIT"], self._packet_limit):
+                connection.send(packet.sql)
+                await self._reached(FaultPoint.BUNDLE_SENT)
+                await connection.receive(packet.statements)
+        except MtsdError as error:
+            await self._undo(error)
+            raise
+        await self._reached(FaultPoint.AFTER_BUNDLE)
+
+    async def apply_in_order(self, group: Group, record: Sequence[bytes]) -> None:
+        """Apply a transaction's statements and row events in their order, then `record`.
+
+        Under REPEATABLE READ: under READ COMMITTED a statement could read other rows than it did
+        on the source.
+        """
+        try:
+            await self.session.connection.run(
+                b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;BEGIN", 2
+            )
+            await self.apply_events(group.events, group.format_description)
+            await self.session.commit(record)
+        except MtsdError as error:
+            await self._undo(error)
+            raise
+
+    async def begin(self, format_description: bytes) -> None:
+        """Begin a transaction whose events come chunk by chunk."""
+        await self._describe_format(format_description)
+        self._stream = RowStream(self._chunk_bytes)
+        await self.session.connection.run(b"BEGIN", 1)
+
+    async def apply_events(self, events: Sequence[bytes], format_description: bytes) -> None:
+        """Apply events in their order inside the open transaction."""
+        await self._describe_format(format_description)
+        for run in _runs(events):
+            if run[0][4] in _ROW_EVENTS:
+                await self._reached(FaultPoint.BEFORE_CHUNK)
+                rows = self._stream.statements(run)
+                for packet in packets([], rows, [], self._packet_limit):
+                    await self.session.connection.run(packet.sql, packet.statements)
+            else:
+                await self.run_query(run[0])
+
+    async def run_query(self, event: bytes) -> None:
+        """Run the statement of a Query event in its own session state.
+
+        An event of the event scheduler is made disabled: on the source it runs, and its changes
+        come by themselves.
+        """
+        if event[4] != _QUERY:
+            raise NotSupportedError(f"an event of type {event[4]} inside a group")
+        query = parse_query(event)
+        statement = query.statement
+        if classify(statement) is StatementKind.EVENT_DDL:
+            statement = disable_on_replica(statement)
+        await self.session.run_statement(event, query, statement)
+
+    async def _undo(self, error: MtsdError) -> None:
+        if self.session.connection.closed:
+            return
+        if isinstance(error, ServerError):
+            await self.session.undo(error)
+        else:
+            await self.session.rollback()
+
+    async def _describe_format(self, format_description: bytes) -> None:
+        if format_description == self._format:
+            return
+        statements = [binlog_statement(format_description)]
+        if self.session.traits.gtid_mode:
+            # The description leaves the session with anonymous GTIDs (error 1782 after it).
+            statements.append(b"SET @@session.gtid_next='AUTOMATIC'")
+        await self.session.connection.run(b";".join(statements), len(statements))
+        self._format = format_description
+
+
+def _runs(events: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
+    """Yield row events that stand together, and every other event by itself."""
+    rows: list[bytes] = []
+    for event in events:
+        if event[4] in _ROW_EVENTS:
+            rows.append(event)
+            continue
+        if rows:
+            yield tuple(rows)
+            rows = []
+        yield (event,)
+    if rows:
+        yield tuple(rows)

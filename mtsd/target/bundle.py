@@ -1,0 +1,72 @@
+"""Groups of row events as statements for the target: what one target transaction consists of."""
+
+from binascii import b2a_base64
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from mtsd.binlog.rewrite import statements_of
+from mtsd.model.errors import NeedsPersonError
+from mtsd.model.group import Group
+
+BASE64_SHARE = 0.70
+"""Row bytes that one BINLOG statement may hold, of max_allowed_packet (measured: about 0.74)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """Statements that go to the server in one piece: it stops at the first error."""
+
+    sql: bytes
+    statements: int
+
+
+def binlog_statement(events: bytes) -> bytes:
+    """Return the BINLOG statement of plain events."""
+    return b"BINLOG '" + b2a_base64(events, newline=False) + b"'"
+
+
+def row_statements(groups: Sequence[Group], chunk_bytes: int) -> Iterator[bytes]:
+    """Yield the events of groups of rows, as few statements as can be, each of `chunk_bytes`.
+
+    Consecutive groups whose row events all bear the same flags are merged; a group whose own
+    events differ in flags stays as it is.
+    """
+    run: list[bytes] = []
+    flags: int | None = None
+    for group in groups:
+        if group.row_flags is None or group.row_flags != flags:
+            yield from statements_of(run, chunk_bytes, merge=True)
+            run = []
+            flags = group.row_flags
+        if flags is None:
+            yield from statements_of(group.events, chunk_bytes, merge=False)
+        else:
+            run.extend(group.events)
+    yield from statements_of(run, chunk_bytes, merge=True)
+
+
+def packets(
+    before: Sequence[bytes], rows: Iterable[bytes], after: Sequence[bytes], limit: int
+) -> Iterator[Packet]:
+    """Yield packets of SQL and BINLOG statements in order, each of `limit` bytes at most.
+
+    Raises NeedsPersonError where one statement is larger than `limit`: the target's
+    max_allowed_packet is too small for a row.
+    """
+    pending = list(before)
+    size = sum(map(len, pending)) + len(pending)
+    for events in rows:
+        statement = binlog_statement(events)
+        if size + len(statement) > limit and pending:
+            yield Packet(b";".join(pending), len(pending))
+            pending = []
+            size = 0
+        if len(statement) > limit:
+            raise NeedsPersonError(
+                f"a row event needs a statement of {len(statement)} bytes, more than the target"
+                f" takes ({limit}): raise max_allowed_packet on the target"
+            )
+        pending.append(statement)
+        size += len(statement) + 1
+    pending.extend(after)
+    yield Packet(b";".join(pending), len(pending))

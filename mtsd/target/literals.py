@@ -1,0 +1,51 @@
+"""SQL that means the same under every sql_mode and character set: hex literals and numbers only."""
+
+import re
+from collections.abc import Sequence
+
+from mtsd.model.position import Position
+
+_NAME = re.compile(r"[0-9A-Za-z_$]{1,64}")
+
+
+def text(value: str) -> bytes:
+    """Return a literal of the UTF-8 bytes of a text; a binary string to the server."""
+    return b"X'" + value.encode("utf-8", "surrogateescape").hex().encode() + b"'"
+
+
+def blob(value: bytes) -> bytes:
+    """Return a literal of bytes."""
+    return b"X'" + value.hex().encode() + b"'"
+
+
+def nullable(value: str | None) -> bytes:
+    """Return a literal of a text, or NULL."""
+    return b"NULL" if value is None else text(value)
+
+
+def name(identifier: str) -> bytes:
+    """Return a quoted identifier of plain characters. Raises ValueError on others."""
+    if not _NAME.fullmatch(identifier):
+        raise ValueError(f"not a plain identifier: {identifier!r}")
+    return b"`" + identifier.encode() + b"`"
+
+
+def place(position: Position | None) -> tuple[bytes, bytes]:
+    """Return the literals of a position's file and offset; of "" and 0 where there is none."""
+    if position is None:
+        return b"X''", b"0"
+    return text(position.file), b"%d" % position.offset
+
+
+def assignments(columns: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """Return `a=1,b=2` of names and literals."""
+    return b",".join(b"%b=%b" % pair for pair in columns)
+
+
+def insert(table: bytes, columns: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """Return an INSERT of one row."""
+    return b"INSERT INTO %b (%b) VALUES (%b)" % (
+        table,
+        b",".join(column for column, _ in columns),
+        b",".join(value for _, value in columns),
+    )

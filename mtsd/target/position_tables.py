@@ -1,0 +1,316 @@
+"""The tables that hold the position, in the target: slave_worker_info and its siblings.
+
+Columns after the server's own tables of these names (WL#2775, WL#5599); what mtsd adds and changes
+is in docs/position-tables.md. Nothing here waits: these are statements and the reading of rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mtsd.model.errors import NeedsPersonError
+from mtsd.model.gtid import GtidSet
+from mtsd.model.position import Position
+from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target import literals
+from mtsd.wire.connection import Row
+
+SCHEMA_VERSION = 1
+RECOVERY_ID = 0
+"""The Id of the row that holds what a restart found proven by all rows."""
+
+_NAME_COLUMN = "VARCHAR(512) NOT NULL"
+_TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelRow:
+    """The channel's row of slave_relay_log_info."""
+
+    mark: LowWaterMark
+    workers: int
+    source_uuid: str
+    daemon_uuid: str
+    """Made once: the UUID under which the daemon's own GTIDs are."""
+
+
+@dataclass(frozen=True, slots=True)
+class InDoubt:
+    """A group that commits apart from its record: written before it, removed after.
+
+    `evidence` is the GTID under which it runs on the target, "" where the target has none.
+    `target_file` and `target_offset` are the end of the target's own binlog before it.
+    """
+
+    number: int
+    worker_id: int
+    end: Position
+    kind: str
+    evidence: str
+    source_gtid: str
+    databases: str
+    statement: bytes
+    target_file: str = ""
+    target_offset: int = 0
+
+
+class PositionTables:
+    """Statements on the position tables of one channel in one schema."""
+
+    def __init__(self, schema: str, channel: str) -> None:
+        self.schema = schema
+        self.channel = channel
+        quoted = literals.name(schema)
+        self._worker_info = quoted + b".`slave_worker_info`"
+        self._relay_log_info = quoted + b".`slave_relay_log_info`"
+        self._in_doubt = quoted + b".`slave_in_doubt`"
+        self._channel = literals.text(channel)
+        self._of_channel = b" WHERE `Channel_name`=" + self._channel
+
+    def definitions(self) -> list[bytes]:
+        """Return the statements that make the schema and its tables where they are not there."""
+        worker_info = f"""CREATE TABLE IF NOT EXISTS {self._worker_info.decode()} (
+  `Id` INT UNSIGNED NOT NULL,
+  `Relay_log_name` {_NAME_COLUMN},
+  `Relay_log_pos` BIGINT UNSIGNED NOT NULL,
+  `Master_log_name` {_NAME_COLUMN},
+  `Master_log_pos` BIGINT UNSIGNED NOT NULL,
+  `Checkpoint_relay_log_name` {_NAME_COLUMN},
+  `Checkpoint_relay_log_pos` BIGINT UNSIGNED NOT NULL,
+  `Checkpoint_master_log_name` {_NAME_COLUMN},
+  `Checkpoint_master_log_pos` BIGINT UNSIGNED NOT NULL,
+  `Checkpoint_seqno` BIGINT UNSIGNED NOT NULL COMMENT 'number of the group of bit 0',
+  `Checkpoint_group_size` INT UNSIGNED NOT NULL COMMENT 'bytes of the bitmap',
+  `Checkpoint_group_bitmap` LONGBLOB NOT NULL,
+  `Executed_gtids` LONGTEXT NOT NULL,
+  `Origin` TEXT NOT NULL,
+  `Channel_name` VARCHAR(64) NOT NULL,
+  PRIMARY KEY (`Channel_name`, `Id`)
+) {_TABLE_OPTIONS}"""
+        relay_log_info = f"""CREATE TABLE IF NOT EXISTS {self._relay_log_info.decode()} (
+  `Channel_name` VARCHAR(64) NOT NULL PRIMARY KEY,
+  `Master_log_name` {_NAME_COLUMN} COMMENT 'of the low-water mark, as is the rest',
+  `Master_log_pos` BIGINT UNSIGNED NOT NULL,
+  `Group_number` BIGINT UNSIGNED NOT NULL,
+  `Executed_gtid_set` LONGTEXT NULL,
+  `Number_of_workers` INT UNSIGNED NOT NULL,
+  `Source_uuid` CHAR(36) NOT NULL,
+  `Daemon_uuid` CHAR(36) NOT NULL,
+  `Schema_version` INT UNSIGNED NOT NULL,
+  `Updated_at` TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6)
+) {_TABLE_OPTIONS}"""
+        in_doubt = f"""CREATE TABLE IF NOT EXISTS {self._in_doubt.decode()} (
+  `Channel_name` VARCHAR(64) NOT NULL,
+  `Group_number` BIGINT UNSIGNED NOT NULL,
+  `Id` INT UNSIGNED NOT NULL,
+  `Master_log_name` {_NAME_COLUMN},
+  `Master_log_pos` BIGINT UNSIGNED NOT NULL,
+  `Kind` VARCHAR(32) NOT NULL,
+  `Evidence_gtid` VARCHAR(128) NOT NULL,
+  `Source_gtid` VARCHAR(128) NOT NULL,
+  `Databases` TEXT NOT NULL,
+  `Statement` LONGBLOB NOT NULL,
+  `Target_log_name` {_NAME_COLUMN},
+  `Target_log_pos` BIGINT UNSIGNED NOT NULL,
+  `Created_at` TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+  PRIMARY KEY (`Channel_name`, `Group_number`)
+) {_TABLE_OPTIONS}"""
+        database = b"CREATE DATABASE IF NOT EXISTS " + literals.name(self.schema)
+        return [database, worker_info.encode(), relay_log_info.encode(), in_doubt.encode()]
+
+    def tables_present(self) -> bytes:
+        """Return a query that counts the tables of `definitions` that are there."""
+        return (
+            b"SELECT COUNT(*) FROM information_schema.tables WHERE table_schema=%b AND table_name"
+            b" IN ('slave_worker_info','slave_relay_log_info','slave_in_doubt')"
+            % literals.text(self.schema)
+        )
+
+    def select_channel(self) -> bytes:
+        """Return the query of the channel's row, for `channel_row`."""
+        return (
+            b"SELECT `Master_log_name`,`Master_log_pos`,`Group_number`,`Executed_gtid_set`,"
+            b"`Number_of_workers`,`Source_uuid`,`Daemon_uuid`,`Schema_version` FROM "
+            + self._relay_log_info
+            + self._of_channel
+        )
+
+    def channel_row(self, row: Row) -> ChannelRow:
+        """Read a row of `select_channel`. Raises NeedsPersonError on another schema version."""
+        file, offset, number, gtids, workers, source_uuid, daemon_uuid, version = row
+        if version != SCHEMA_VERSION:
+            raise NeedsPersonError(
+                f"the position tables in {self.schema} have schema version {version!r}; this mtsd"
+                f" reads version {SCHEMA_VERSION}: run the mtsd that wrote them"
+            )
+        mark = LowWaterMark(
+            _number(number),
+            Position(str(file), _number(offset)),
+            None if gtids is None else GtidSet.parse(str(gtids)),
+        )
+        return ChannelRow(mark, _number(workers), str(source_uuid), str(daemon_uuid))
+
+    def insert_channel(self, row: ChannelRow) -> bytes:
+        """Return the statement that makes the channel's row."""
+        return literals.insert(
+            self._relay_log_info,
+            [
+                (b"`Channel_name`", self._channel),
+                *self._mark(row.mark),
+                (b"`Number_of_workers`", b"%d" % row.workers),
+                (b"`Source_uuid`", literals.text(row.source_uuid)),
+                (b"`Daemon_uuid`", literals.text(row.daemon_uuid)),
+                (b"`Schema_version`", b"%d" % SCHEMA_VERSION),
+            ],
+        )
+
+    def update_mark(self, mark: LowWaterMark) -> bytes:
+        """Return the statement of a checkpoint."""
+        columns = literals.assignments(self._mark(mark))
+        return b"UPDATE %b SET %b%b" % (self._relay_log_info, columns, self._of_channel)
+
+    def update_workers(self, workers: int) -> bytes:
+        """Return the statement that records the number of workers, before they begin."""
+        return b"UPDATE %b SET `Number_of_workers`=%d%b" % (
+            self._relay_log_info,
+            workers,
+            self._of_channel,
+        )
+
+    def _mark(self, mark: LowWaterMark) -> list[tuple[bytes, bytes]]:
+        file, offset = literals.place(mark.position)
+        return [
+            (b"`Master_log_name`", file),
+            (b"`Master_log_pos`", offset),
+            (b"`Group_number`", b"%d" % mark.number),
+            (
+                b"`Executed_gtid_set`",
+                literals.nullable(None if mark.gtids is None else str(mark.gtids)),
+            ),
+        ]
+
+    def select_workers(self) -> bytes:
+        """Return the query of all workers' rows, for `worker_row`."""
+        return (
+            b"SELECT `Id`,`Master_log_name`,`Master_log_pos`,`Checkpoint_master_log_name`,"
+            b"`Checkpoint_master_log_pos`,`Checkpoint_seqno`,`Checkpoint_group_bitmap`,"
+            b"`Executed_gtids` FROM " + self._worker_info + self._of_channel
+        )
+
+    def worker_row(self, row: Row) -> WorkerRow:
+        """Read a row of `select_workers`."""
+        id_, file, offset, checkpoint_file, checkpoint_offset, base, bitmap, gtids = row
+        return WorkerRow(
+            _number(id_),
+            Position(str(file), _number(offset)) if file else None,
+            Position(str(checkpoint_file), _number(checkpoint_offset)),
+            ExecutedGroups.from_bitmap(
+                _number(base), bitmap if isinstance(bitmap, bytes) else str(bitmap).encode()
+            ),
+            GtidSet.parse(str(gtids)),
+        )
+
+    def replace_worker(self, row: WorkerRow) -> bytes:
+        """Return the statement that makes a worker's row anew."""
+        columns = [
+            (b"`Channel_name`", self._channel),
+            (b"`Id`", b"%d" % row.id),
+            (b"`Origin`", b"X''"),
+            *_worker_columns(row),
+        ]
+        return b"REPLACE" + literals.insert(self._worker_info, columns).removeprefix(b"INSERT")
+
+    def update_worker(self, row: WorkerRow) -> bytes:
+        """Return the statement that a worker's transaction ends with."""
+        return b"UPDATE %b SET %b%b AND `Id`=%d" % (
+            self._worker_info,
+            literals.assignments(_worker_columns(row)),
+            self._of_channel,
+            row.id,
+        )
+
+    def delete_workers(self, ids: Sequence[int]) -> bytes:
+        """Return the statement that removes rows that the low-water mark has passed."""
+        listed = b",".join(b"%d" % id_ for id_ in ids)
+        return b"DELETE FROM %b%b AND `Id` IN (%b)" % (self._worker_info, self._of_channel, listed)
+
+    def select_in_doubt(self) -> bytes:
+        """Return the query of the groups in doubt, for `in_doubt`."""
+        return (
+            b"SELECT `Group_number`,`Id`,`Master_log_name`,`Master_log_pos`,`Kind`,"
+            b"`Evidence_gtid`,`Source_gtid`,`Databases`,`Statement`,`Target_log_name`,"
+            b"`Target_log_pos` FROM %b%b ORDER BY `Group_number`"
+            % (self._in_doubt, self._of_channel)
+        )
+
+    def in_doubt(self, row: Row) -> InDoubt:
+        """Read a row of `select_in_doubt`."""
+        number, id_, file, offset, kind, evidence, gtid, databases, statement, log, log_pos = row
+        return InDoubt(
+            _number(number),
+            _number(id_),
+            Position(str(file), _number(offset)),
+            str(kind),
+            str(evidence),
+            str(gtid),
+            str(databases),
+            statement if isinstance(statement, bytes) else str(statement).encode(),
+            str(log),
+            _number(log_pos),
+        )
+
+    def insert_in_doubt(self, record: InDoubt) -> bytes:
+        """Return the statement that records a group before it is applied."""
+        file, offset = literals.place(record.end)
+        return literals.insert(
+            self._in_doubt,
+            [
+                (b"`Channel_name`", self._channel),
+                (b"`Group_number`", b"%d" % record.number),
+                (b"`Id`", b"%d" % record.worker_id),
+                (b"`Master_log_name`", file),
+                (b"`Master_log_pos`", offset),
+                (b"`Kind`", literals.text(record.kind)),
+                (b"`Evidence_gtid`", literals.text(record.evidence)),
+                (b"`Source_gtid`", literals.text(record.source_gtid)),
+                (b"`Databases`", literals.text(record.databases)),
+                (b"`Statement`", literals.blob(record.statement)),
+                (b"`Target_log_name`", literals.text(record.target_file)),
+                (b"`Target_log_pos`", b"%d" % record.target_offset),
+            ],
+        )
+
+    def delete_in_doubt(self, number: int) -> bytes:
+        """Return the statement that removes a settled group's record."""
+        return b"DELETE FROM %b%b AND `Group_number`=%d" % (
+            self._in_doubt,
+            self._of_channel,
+            number,
+        )
+
+
+def _worker_columns(row: WorkerRow) -> list[tuple[bytes, bytes]]:
+    file, offset = literals.place(row.last)
+    checkpoint_file, checkpoint_offset = literals.place(row.checkpoint)
+    bitmap = row.executed.bitmap()
+    return [
+        (b"`Relay_log_name`", file),
+        (b"`Relay_log_pos`", offset),
+        (b"`Master_log_name`", file),
+        (b"`Master_log_pos`", offset),
+        (b"`Checkpoint_relay_log_name`", checkpoint_file),
+        (b"`Checkpoint_relay_log_pos`", checkpoint_offset),
+        (b"`Checkpoint_master_log_name`", checkpoint_file),
+        (b"`Checkpoint_master_log_pos`", checkpoint_offset),
+        (b"`Checkpoint_seqno`", b"%d" % row.executed.base),
+        (b"`Checkpoint_group_size`", b"%d" % len(bitmap)),
+        (b"`Checkpoint_group_bitmap`", literals.blob(bitmap)),
+        (b"`Executed_gtids`", literals.text(str(row.gtids))),
+    ]
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"a number was due, not {value!r}")
+    return value

@@ -1,0 +1,159 @@
+"""A session on the target: its pinned state, its transactions, and statements of the source."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mtsd.binlog.query import QueryEvent
+from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.target.literals import name
+from mtsd.target.session_state import changes, pinned, statement_state
+from mtsd.wire.connection import Connection
+from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.traits import ServerTraits, read_traits
+
+_INIT_DB = 0x02
+_SUPPRESS_USE = 0x08
+_UNKNOWN_DATABASE = 1049
+_PINNED_FOR_LIFE = (
+    b"SET @@session.wait_timeout=31536000, @@session.net_write_timeout=3600,"
+    b" @@session.net_read_timeout=3600, @@session.innodb_lock_wait_timeout=50,"
+    b" @@session.lock_wait_timeout=3600, @@session.autocommit=1"
+)
+_READ_COMMITTED = b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What a session is opened with."""
+
+    schema: str
+    """The position schema; also the default database where a statement's own is gone."""
+    binary_log: bool
+    """Whether what the session applies enters the target's own binlog."""
+
+
+class TargetSession:
+    """One session on the target, on which groups are applied one transaction after another.
+
+    Every method raises ServerError where the server refuses, after a ROLLBACK, and
+    ConnectionLostError where nobody knows what has become of the transaction.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: SessionSettings,
+        traits: ServerTraits,
+        reached: Reached,
+    ) -> None:
+        self.connection = connection
+        self.traits = traits
+        self._settings = settings
+        self._reached = reached
+        self._state = pinned(traits.version)
+
+    @classmethod
+    async def open(
+        cls, endpoint: Endpoint, settings: SessionSettings, *, reached: Reached = nothing
+    ) -> "TargetSession":
+        """Connect and pin the session's state."""
+        await reached(FaultPoint.BEFORE_CONNECT_TARGET)
+        connection = await Connection.open(endpoint)
+        try:
+            traits = await read_traits(connection)
+            session = cls(connection, settings, traits, reached)
+            await session._pin()
+        except BaseException:
+            connection.close()
+            raise
+        return session
+
+    async def _pin(self) -> None:
+        sets = [changes({}, self._state), _PINNED_FOR_LIFE, _READ_COMMITTED]
+        if not self._settings.binary_log:
+            sets.append(b"SET @@session.sql_log_bin=0")
+        await self.connection.run(b";".join(sets), len(sets))
+
+    async def commit(self, record: Sequence[bytes]) -> None:
+        """Run the statements of `record` and commit, in one packet."""
+        await self._reached(FaultPoint.BEFORE_COMMIT)
+        self.connection.send(b";".join([*record, b"COMMIT"]))
+        await self._reached(FaultPoint.COMMIT_SENT)
+        await self.connection.receive(len(record) + 1)
+        await self._reached(FaultPoint.AFTER_COMMIT)
+
+    async def record(self, statements: Sequence[bytes]) -> None:
+        """Run statements of mtsd's own in one transaction of their own."""
+        await self.connection.run(b"BEGIN", 1)
+        await self.commit(statements)
+
+    async def undo(self, error: ServerError) -> None:
+        """Roll back after an error, whose warnings are noted in it."""
+        error.warnings = error.warnings or await self._warnings()
+        await self.rollback()
+
+    async def rollback(self) -> None:
+        """Undo the open transaction; the session's lock and state stay."""
+        await self.connection.run(b"ROLLBACK", 1)
+
+    async def run_statement(self, event: bytes, query: QueryEvent, text: bytes) -> None:
+        """Run the statement `text` in the session state and database of its Query event.
+
+        The state is taken away again, after an error too. A statement that failed on the source
+        has to fail with the same error number here; other errors are raised.
+        """
+        await self._use(query.database if not event[17] & _SUPPRESS_USE else "")
+        wanted = statement_state(query, self.traits.version)
+        setting = changes(self._state, wanted)
+        back = changes(wanted, self._state)
+        if setting:
+            await self.connection.run(setting, 1)
+        try:
+            await self._reached(FaultPoint.BEFORE_STATEMENT)
+            await self.connection.query(text)
+        except ServerError as error:
+            if not query.error_code or error.number != query.error_code:
+                error.warnings = await self._warnings()
+                raise
+        else:
+            if query.error_code and query.error_code not in _INTERRUPTED:
+                raise ServerError(
+                    query.error_code,
+                    "",
+                    f"the statement failed with this error on the source and succeeded here:"
+                    f" {query.statement[:200]!r}",
+                )
+        finally:
+            if back and not self.connection.closed:
+                await self.connection.run(back, 1)
+
+    async def set_gtid(self, gtid: str) -> None:
+        """Give the next transaction a GTID; "" returns to automatic ones."""
+        if not self.traits.gtid_mode:
+            return
+        value = gtid or "AUTOMATIC"
+        await self.connection.run(b"SET @@session.gtid_next='%b'" % value.encode("ascii"), 1)
+
+    async def _warnings(self) -> str:
+        try:
+            rows = await self.connection.query(b"SHOW WARNINGS")
+        except (ServerError, ConnectionLostError):
+            return ""
+        return "; ".join(f"{level!s} {number!s}: {text!s}" for level, number, text in rows)
+
+    async def _use(self, database: str) -> None:
+        # A database that is gone cannot be unset as the default one: the position schema stands
+        # in, so that a name without a database cannot hit the database of an earlier statement.
+        neutral = name(self._settings.schema).strip(b"`")
+        try:
+            wanted = database.encode("utf-8", "surrogateescape") or neutral
+            await self.connection.command(_INIT_DB, wanted, answer=True)
+        except ServerError as error:
+            if error.number != _UNKNOWN_DATABASE:
+                raise
+            await self.connection.command(_INIT_DB, neutral, answer=True)
+
+
+_INTERRUPTED = frozenset({1053, 1317, 1927})
+"""Killed or shut down on the source half-way: what it left is in the binlog as if whole."""

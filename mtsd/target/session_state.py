@@ -1,0 +1,93 @@
+"""The SET statements that give a target session the state that a statement needs, and take it away.
+
+A session pins a state of its own (`PINNED`), under which rows and mtsd's own SQL run; a Query
+event's state is laid over it for the one statement.
+"""
+
+from collections.abc import Iterator
+
+from mtsd.binlog.query import QueryEvent
+from mtsd.target.literals import blob
+
+PINNED: dict[bytes, bytes] = {
+    b"sql_mode": b"0",
+    b"time_zone": b"X'2b30303a3030'",
+    b"foreign_key_checks": b"1",
+    b"unique_checks": b"1",
+    b"sql_auto_is_null": b"0",
+    b"auto_increment_increment": b"1",
+    b"auto_increment_offset": b"1",
+    b"character_set_client": b"255",
+    b"collation_connection": b"255",
+    b"collation_server": b"DEFAULT",
+    b"lc_time_names": b"0",
+    b"explicit_defaults_for_timestamp": b"1",
+    b"timestamp": b"DEFAULT",
+    b"pseudo_thread_id": b"CONNECTION_ID()",
+}
+"""Variables of a session between statements; those of `_NEWER` where the server has them."""
+
+_NEWER: dict[bytes, tuple[tuple[int, int, int], bytes]] = {
+    b"default_collation_for_utf8mb4": ((8, 0, 11), b"DEFAULT"),
+    b"sql_require_primary_key": ((8, 0, 13), b"0"),
+    b"default_table_encryption": ((8, 0, 16), b"DEFAULT"),
+}
+
+
+def pinned(version: tuple[int, int, int]) -> dict[bytes, bytes]:
+    """Return the pinned state for a server of this version."""
+    return PINNED | {name: value for name, (since, value) in _NEWER.items() if version >= since}
+
+
+def statement_state(query: QueryEvent, version: tuple[int, int, int]) -> dict[bytes, bytes]:
+    """Return the pinned state with all that the event says laid over it."""
+    context = query.context
+    state = pinned(version)
+    said: list[tuple[bytes, int | bool | None]] = [
+        (b"sql_mode", context.sql_mode),
+        (b"foreign_key_checks", context.foreign_key_checks),
+        (b"unique_checks", context.unique_checks),
+        (b"sql_auto_is_null", context.auto_is_null),
+        (b"auto_increment_increment", context.auto_increment_increment),
+        (b"auto_increment_offset", context.auto_increment_offset),
+        (b"character_set_client", context.character_set_client),
+        (b"collation_connection", context.collation_connection),
+        (b"collation_server", context.collation_server),
+        (b"lc_time_names", context.lc_time_names),
+        (b"explicit_defaults_for_timestamp", context.explicit_defaults_for_timestamp),
+        (b"default_collation_for_utf8mb4", context.default_collation_for_utf8mb4),
+        (b"sql_require_primary_key", context.sql_require_primary_key),
+        (b"default_table_encryption", context.default_table_encryption),
+        (b"pseudo_thread_id", query.thread_id),
+    ]
+    for name, value in said:
+        if value is not None and (name not in _NEWER or version >= _NEWER[name][0]):
+            state[name] = b"%d" % value
+    if context.sql_mode is not None:
+        state[b"sql_mode"] = b"%d" % (context.sql_mode & ~_gone_modes(version))
+    if context.time_zone is not None:
+        state[b"time_zone"] = blob(context.time_zone)
+    state[b"timestamp"] = b"%d.%06d" % (query.timestamp, query.microseconds or 0)
+    return state
+
+
+def changes(now: dict[bytes, bytes], wanted: dict[bytes, bytes]) -> bytes:
+    """Return the one SET statement that leads from a state to another, b"" where they are equal."""
+    return b",".join(_differing(now, wanted))
+
+
+def _differing(now: dict[bytes, bytes], wanted: dict[bytes, bytes]) -> Iterator[bytes]:
+    first = True
+    for name, value in wanted.items():
+        if now.get(name) != value:
+            yield (b"SET @@session." if first else b"@@session.") + name + b"=" + value
+            first = False
+
+
+def _gone_modes(version: tuple[int, int, int]) -> int:
+    # Removed in 8.0 (manual, "Server SQL modes"); setting one of these bits is error 3899 there.
+    # POSTGRESQL, ORACLE, MSSQL, DB2, MAXDB, NO_KEY_OPTIONS, NO_TABLE_OPTIONS, NO_FIELD_OPTIONS,
+    # MYSQL323, MYSQL40, NO_AUTO_CREATE_USER.
+    if version < (8, 0, 0):
+        return 0
+    return 0x3FF00 | 0x10000000

@@ -1,0 +1,30 @@
+"""Row events of a streamed group cut into statements that each stand by themselves."""
+
+from collections.abc import Iterator
+
+from mtsd.binlog.rewrite import statements_of
+
+_TABLE_MAP = 19
+_STMT_END = 0x01
+
+
+class RowStream:
+    """Remembers the table maps of the source's open statement from one chunk to the next."""
+
+    def __init__(self, statement_bytes: int) -> None:
+        self._statement_bytes = statement_bytes
+        self._maps: list[bytes] = []
+        self._ended = True
+
+    def statements(self, events: tuple[bytes, ...]) -> Iterator[bytes]:
+        """Yield the chunk's events as statements; the last of each statement ends it."""
+        known = [] if self._ended else list(self._maps)
+        for event in events:
+            if event[4] == _TABLE_MAP:
+                if self._ended:
+                    self._maps = []
+                    self._ended = False
+                self._maps.append(event)
+            else:
+                self._ended = bool(event[25] & _STMT_END)
+        yield from statements_of([*known, *events], self._statement_bytes, merge=False)

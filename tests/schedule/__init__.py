@@ -1,0 +1,1 @@
+"""The scheduling floor: examples of the worklog, random and exhaustive interleavings, crashes."""

@@ -1,0 +1,397 @@
+"""One life of the daemon around the scheduler, step by step, between a stream and a target.
+
+Every step is what one await of the daemon would separate from the next, and checks what
+must be true in each state: so a driver only has to choose steps, at random or all of them.
+"""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mtsd.model.group import Group, GroupKind
+from mtsd.model.position import Position
+from mtsd.schedule.assignment import Policy
+from mtsd.schedule.database_policy import DatabasePolicy
+from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.sequential_policy import SequentialPolicy
+from mtsd.schedule.worker_row import blank_row
+from tests.schedule.simulated_target import SimulatedTarget
+from tests.schedule.streams import Stream, must_precede
+
+ROOMY = Limits(
+    checkpoint_group=1000, pending_jobs_size_max=1 << 20, batch_groups=100, batch_bytes=1 << 20
+)
+
+
+class Mode(enum.Enum):
+    """How the daemon is set to schedule."""
+
+    SEQUENTIAL = "sequential"
+    DATABASE = "database"
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What may be changed from one start to the next."""
+
+    mode: Mode = Mode.DATABASE
+    workers: int = 2
+    bind: tuple[tuple[str, ...], ...] = ()
+    limits: Limits = ROOMY
+    drop_others: bool = False
+    """Whether recovery drops the other rows when it writes its own."""
+
+
+class Step(enum.Enum):
+    """What can happen next; those of a worker come with its index."""
+
+    READ = "the next item of the stream is taken in"
+    TAKE = "a worker begins a batch"
+    COMMIT = "the target commits the rest of a batch"
+    COMMIT_FIRST = "the target commits one group of a batch: it is replayed group by group"
+    LEARN = "the daemon learns that the commit succeeded"
+    COMPUTE = "the low-water mark is computed"
+    STORE = "the target commits the low-water mark"
+    LEARN_STORED = "the daemon learns that it did"
+
+
+Choice = tuple[Step, int]
+
+
+class SimulatedRun:
+    """The daemon from its start to a stop or a crash; the crash is to forget the object."""
+
+    def __init__(self, stream: Stream, target: SimulatedTarget, settings: RunSettings) -> None:
+        self.stream = stream
+        self.target = target
+        self.settings = settings
+        self.executed = target.recovered()
+        target.write_recovery_row(self.executed, drop_others=settings.drop_others)
+        target.recovered()
+        mark = target.mark
+        workers = settings.workers if settings.mode is Mode.DATABASE else 1
+        policy: Policy = SequentialPolicy()
+        if settings.mode is Mode.DATABASE:
+            policy = DatabasePolicy(workers, settings.bind)
+        self.policy = policy
+        self.scheduler = Scheduler(policy, workers, settings.limits, mark, self.executed)
+        self.rows = [blank_row(worker + 1, mark) for worker in range(workers)]
+        self.running: list[tuple[Group, ...]] = [()] * workers
+        """What each worker has begun and the target has not committed."""
+        self.unlearned: list[tuple[Group, ...]] = [()] * workers
+        """What the target has committed and the scheduler has not been told."""
+        self.told = [False] * workers
+        """Whether a worker has a reason to look for its next batch."""
+        self.computed: LowWaterMark | None = None
+        self.is_stored = False
+        self.next_item = stream.after(mark.position)
+        self.unfinished: dict[int, Group] = {}
+        self.begun = max(mark.number, self.executed.highest)
+        """The highest group that this run or one before it has begun, as far as it is known."""
+        self.stopping = False
+        self.halted = False
+        self._last_mark: tuple[int, Position] = (mark.number, mark.position)
+        following = self._next_group()
+        assert following is None or following.number == mark.number + 1, "numbers have shifted"
+        self.check()
+
+    def _next_group(self) -> Group | None:
+        for item in self.stream.items[self.next_item :]:
+            if isinstance(item, Group):
+                return item
+        return None
+
+    # Steps
+
+    def can_read(self) -> bool:
+        """Tell whether the next item of the stream can be taken in."""
+        if self.next_item >= len(self.stream.items) or self.stopping or self.halted:
+            return False
+        item = self.stream.items[self.next_item]
+        return not isinstance(item, Group) or self.scheduler.blocked(item.size) is None
+
+    def read(self) -> None:
+        """Take in the next item of the stream."""
+        item = self.stream.items[self.next_item]
+        self.next_item += 1
+        if not isinstance(item, Group):
+            self.scheduler.reach(item.end, item.gtids)
+        else:
+            before = self.scheduler.executed_before(item.number)
+            assert before == (item.number in self.target.applied)
+            if item.kind is not GroupKind.EMPTY and not before:
+                self.unfinished[item.number] = item
+            woken = self.scheduler.add(item)
+            if woken is not None:
+                self.told[woken] = True
+        self.check()
+
+    def can_take(self, worker: int) -> bool:
+        """Tell whether a worker has a batch that it can begin."""
+        queue = self.scheduler.workers[worker]
+        head = queue.head
+        if self.halted or queue.running or head is None or head.unmet:
+            return False
+        return not self.stopping or head.group.number <= self.begun
+
+    def take(self, worker: int) -> None:
+        """Begin a batch."""
+        able = self.can_take(worker)
+        self.told[worker] = False
+        was_running = bool(self.scheduler.workers[worker].running)
+        batch = self.scheduler.take(worker)
+        assert bool(batch) == able
+        if batch:
+            assert not was_running
+            self._check_batch(batch)
+            for group in batch:
+                self._check_turn(group, batch)
+            if any(group.alone for group in batch):
+                assert not any(self.running), "a group that runs alone has begun beside others"
+            for others in self.running:
+                assert not any(group.alone for group in others), "begun beside one that is alone"
+            self.running[worker] = batch
+            if self.stopping:
+                assert batch[-1].number <= self.begun
+            self.begun = max(self.begun, batch[-1].number)
+        self.check()
+
+    def can_commit(self, worker: int) -> bool:
+        """Tell whether the target may commit something for a worker."""
+        return bool(self.running[worker]) and not self.unlearned[worker]
+
+    def commit(self, worker: int, count: int) -> None:
+        """Let the target commit the next `count` groups of a worker's batch, with its row."""
+        batch = self.running[worker]
+        groups, self.running[worker] = batch[:count], batch[count:]
+        for group in groups:
+            self._check_turn(group, groups)
+        self.rows[worker] = self.rows[worker].advanced(groups, self.scheduler.stored)
+        self.target.commit(groups, self.rows[worker])
+        self.unlearned[worker] = groups
+        self.check()
+
+    def learn(self, worker: int) -> None:
+        """Tell the scheduler of the commit."""
+        groups, self.unlearned[worker] = self.unlearned[worker], ()
+        for group in groups:
+            del self.unfinished[group.number]
+        woken = self.scheduler.commit(worker, groups)
+        assert worker not in woken
+        for other in woken:
+            self.told[other] = True
+        if not self.running[worker]:
+            self.told[worker] = True
+        self.check()
+
+    def fail(self, worker: int) -> None:
+        """Let the next group of a worker's batch fail for good: its rest is given up."""
+        self.running[worker] = ()
+        self.halted = True
+        self.scheduler.halt()
+        self.check()
+
+    def can_compute(self) -> bool:
+        """Tell whether there is a low-water mark to store and none is on its way."""
+        return self.computed is None and self.scheduler.checkpoint() is not None
+
+    def compute(self) -> None:
+        """Compute a checkpoint."""
+        mark = self.scheduler.checkpoint()
+        assert mark is not None
+        assert mark.gtids == self.stream.known_gtids(mark)
+        self.computed = mark
+        self.is_stored = False
+        self.check()
+
+    def store(self) -> None:
+        """Let the target commit the checkpoint."""
+        assert self.computed is not None
+        self.target.store(self.computed)
+        self.is_stored = True
+        self.target.recovered()
+        self.check()
+
+    def learn_stored(self) -> None:
+        """Tell the scheduler of the stored checkpoint."""
+        assert self.computed is not None
+        self.scheduler.checkpointed(self.computed)
+        self.computed = None
+        self.check()
+
+    def stop(self) -> None:
+        """Begin a graceful stop."""
+        self.stopping = True
+        self.scheduler.stop()
+        self.check()
+
+    # Choosing
+
+    def choices(self) -> list[Choice]:
+        """Return every step that can come next."""
+        result: list[Choice] = []
+        if self.can_read():
+            result.append((Step.READ, 0))
+        for worker, running in enumerate(self.running):
+            if self.can_take(worker):
+                result.append((Step.TAKE, worker))
+            if self.can_commit(worker):
+                result.append((Step.COMMIT, worker))
+                if len(running) > 1:
+                    result.append((Step.COMMIT_FIRST, worker))
+            if self.unlearned[worker]:
+                result.append((Step.LEARN, worker))
+        if self.can_compute():
+            result.append((Step.COMPUTE, 0))
+        if self.computed is not None:
+            result.append((Step.LEARN_STORED if self.is_stored else Step.STORE, 0))
+        return result
+
+    def perform(self, choice: Choice) -> None:
+        """Take one step."""
+        step, worker = choice
+        match step:
+            case Step.READ:
+                self.read()
+            case Step.TAKE:
+                self.take(worker)
+            case Step.COMMIT:
+                self.commit(worker, len(self.running[worker]))
+            case Step.COMMIT_FIRST:
+                self.commit(worker, 1)
+            case Step.LEARN:
+                self.learn(worker)
+            case Step.COMPUTE:
+                self.compute()
+            case Step.STORE:
+                self.store()
+            case Step.LEARN_STORED:
+                self.learn_stored()
+
+    def finish(self) -> None:
+        """Take steps until none is left, and check that everything has been done that had to be."""
+        while choices := self.choices():
+            self.perform(choices[-1])
+        if self.halted:
+            return
+        mark = self.target.mark
+        if not self.stopping:
+            assert self.next_item == len(self.stream.items), "blocked for ever"
+            assert not self.unfinished
+            assert mark.number == len(self.stream.groups)
+        else:
+            assert self.scheduler.stopped
+            self._check_no_gap()
+        assert mark == self.scheduler.queue.mark()
+        assert self.scheduler.stored == mark
+
+    # What must be true
+
+    def _check_batch(self, batch: Sequence[Group]) -> None:
+        limits = self.settings.limits
+        assert [group.number for group in batch] == sorted(group.number for group in batch)
+        if len(batch) == 1:
+            return
+        assert len(batch) <= limits.batch_groups
+        assert sum(group.size for group in batch) <= limits.batch_bytes
+        assert {group.kind for group in batch} == {GroupKind.ROWS}
+        assert len({group.format_description for group in batch}) == 1
+        assert not any(group.unsupported for group in batch)
+
+    def _check_turn(self, group: Group, together: Sequence[Group]) -> None:
+        """Check that everything that has to precede a group is applied, or before it in its batch.
+
+        This is both the order of commits and the closure of the executed set.
+        """
+        here = {other.number for other in together}
+        for earlier in self.stream.groups[: group.number - 1]:
+            if earlier.number in self.target.applied or earlier.number in here:
+                continue
+            if earlier.kind is GroupKind.EMPTY:
+                continue
+            assert self.settings.mode is Mode.DATABASE
+            assert not must_precede(earlier, group, self.settings.bind)
+
+    def _check_no_gap(self) -> None:
+        queue = self.scheduler.queue
+        taken_in = (number for number in self.target.applied if number <= queue.newest)
+        assert max(taken_in, default=0) <= queue.number
+
+    def check(self) -> None:
+        """Check the invariants that hold in every state."""
+        scheduler = self.scheduler
+        queue = scheduler.queue
+        target = self.target
+        for number in range(target.mark.number + 1, queue.number + 1):
+            is_empty = self.stream.groups[number - 1].kind is GroupKind.EMPTY
+            assert is_empty or number in target.applied, "the low-water mark has passed a gap"
+        assert self._last_mark[0] <= queue.number
+        assert self._last_mark[1] <= queue.position
+        self._last_mark = (queue.number, queue.position)
+        assert scheduler.stored.number <= target.mark.number <= queue.number
+        assert scheduler.stored.position <= target.mark.position <= queue.position
+        assert self.stream.after(queue.position) <= self.next_item
+
+        pending = self.unfinished
+        assert scheduler.pending_groups == len(pending)
+        assert scheduler.pending_bytes == sum(group.size for group in pending.values())
+        assert scheduler.idle == (not pending)
+        oldest = min(pending, default=0)
+        assert queue.oldest_commit_time == (pending[oldest].commit_time if oldest else None)
+        past_mark = [number for number in target.applied if number > queue.number]
+        if not any(self.unlearned):
+            taken_in = [number for number in past_mark if number <= queue.newest]
+            assert queue.highest_done >= max(taken_in, default=queue.number)
+
+        able = [worker for worker in range(len(self.rows)) if self.can_take(worker)]
+        for worker in able:
+            assert self.told[worker], "a worker that could begin was not woken"
+        if self.halted:
+            return
+        if self.stopping:
+            due = scheduler.queue.number < min(self.begun, scheduler.queue.newest)
+            assert scheduler.stopped == (not due)
+            progress_due = due
+        else:
+            progress_due = bool(pending)
+        if progress_due:
+            assert able or any(self.running) or any(self.unlearned), "deadlock"
+
+    def key(self) -> tuple[object, ...]:
+        """Return what tells two states apart for every step that may follow."""
+        scheduler = self.scheduler
+        policy = self.policy
+        placed: object = None
+        if isinstance(policy, DatabasePolicy):
+            placed = (
+                tuple(sorted(policy.partitions.usage().items())),
+                tuple(sorted(policy._placed.items())),
+                policy._alone,
+                policy._worker_of_alone if policy._alone else None,
+            )
+        queues = tuple(
+            (
+                tuple((queued.group.number, queued.unmet) for queued in worker._waiting),
+                tuple(group.number for group in worker.running),
+            )
+            for worker in scheduler.workers
+        )
+        return (
+            self.target.key(),
+            self.next_item,
+            placed,
+            queues,
+            tuple(len(groups) for groups in self.running),
+            tuple(len(groups) for groups in self.unlearned),
+            tuple(self.told),
+            tuple((row.executed.base, row.executed.bits) for row in self.rows),
+            scheduler.queue.number,
+            scheduler.queue.position,
+            scheduler.stored.number,
+            scheduler.stored.position,
+            self.computed and (self.computed.number, self.computed.position, self.is_stored),
+            self.begun,
+            self.stopping,
+            self.halted,
+        )

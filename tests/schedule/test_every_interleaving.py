@@ -1,0 +1,121 @@
+"""Small worlds, whole: every interleaving of a few groups, and a crash in each of their states.
+
+The steps of a run and of the target are searched as a graph: two ways that lead to one state are
+followed once. What a crash leaves behind is a state of the target; every restart from each of
+those is run too, searched again as a graph or to its end, so recovery is met in every state that
+it can find.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from itertools import product
+
+import pytest
+
+from mtsd.model.group import GroupKind
+from mtsd.schedule.scheduler import Limits
+from tests.schedule.simulated_run import Mode, RunSettings, SimulatedRun
+from tests.schedule.simulated_target import SimulatedTarget
+from tests.schedule.streams import Marker, Shape, Stream
+
+A = Shape(("a",))
+B = Shape(("b",))
+C = Shape(("c",))
+AB = Shape(("a", "b"))
+BC = Shape(("b", "c"))
+ALONE = Shape((), alone=True)
+DDL = Shape(("a",), kind=GroupKind.DDL)
+EMPTY = Shape((), kind=GroupKind.EMPTY)
+ROTATE = Marker(new_file=True)
+
+TWO = RunSettings(workers=2)
+AFTERWARDS = (
+    RunSettings(workers=2),
+    RunSettings(workers=3, drop_others=True),
+    RunSettings(mode=Mode.SEQUENTIAL),
+)
+
+
+def explore(
+    stream: Stream, target: SimulatedTarget, settings: RunSettings
+) -> dict[tuple[object, ...], SimulatedTarget]:
+    """Go through every state of a run; return the states of the target that a crash can leave."""
+    first = SimulatedRun(stream, target, settings)
+    left = {target.key(): target}
+    seen = {first.key()}
+    open_states = [first]
+    while open_states:
+        state = open_states.pop()
+        choices = state.choices()
+        if not choices:
+            deepcopy(state).finish()
+        for number, choice in enumerate(choices):
+            follower = state if number + 1 == len(choices) else deepcopy(state)
+            follower.perform(choice)
+            key = follower.key()
+            if key in seen:
+                continue
+            seen.add(key)
+            open_states.append(follower)
+            if follower.target.key() not in left:
+                left[follower.target.key()] = deepcopy(follower.target)
+    return left
+
+
+def restart(stream: Stream, target: SimulatedTarget, settings: RunSettings) -> None:
+    """Recover and run to the end of the stream."""
+    target = deepcopy(target)
+    SimulatedRun(stream, target, settings).finish()
+    assert set(target.applied) == {g.number for g in stream.groups if g.kind is not GroupKind.EMPTY}
+
+
+def crash_anywhere_once(shapes: Iterable[Shape | Marker], settings: RunSettings) -> None:
+    """Restart from each state that one run can leave."""
+    stream = Stream.of(shapes)
+    for target in explore(stream, SimulatedTarget(), settings).values():
+        for afterwards in AFTERWARDS:
+            restart(stream, target, afterwards)
+
+
+def crash_anywhere_again(
+    shapes: Iterable[Shape | Marker], several_settings: Sequence[RunSettings]
+) -> None:
+    """Go through every state of every run from each state that any number of crashes can leave."""
+    stream = Stream.of(shapes)
+    fresh = SimulatedTarget()
+    left = {fresh.key(): fresh}
+    open_targets = [fresh]
+    while open_targets:
+        target = open_targets.pop()
+        for settings in several_settings:
+            for key, found in explore(stream, deepcopy(target), settings).items():
+                if key not in left:
+                    left[key] = found
+                    open_targets.append(found)
+
+
+def distinct_streams(kinds: Sequence[Shape], length: int) -> Iterator[tuple[Shape, ...]]:
+    """Yield the streams of a length that differ by more than the databases' names."""
+    swap = {A: B, B: A}
+    for shapes in product(kinds, repeat=length):
+        mirrored = tuple(swap.get(shape, shape) for shape in shapes)
+        if kinds.index(shapes[0]) <= kinds.index(mirrored[0]):
+            yield shapes
+
+
+def name_of(shapes: Iterable[Shape | Marker]) -> str:
+    return " ".join(
+        "rotate"
+        if isinstance(shape, Marker)
+        else shape.kind.value
+        if shape.kind is not GroupKind.ROWS
+        else "alone"
+        if shape.alone
+        else "".join(shape.databases)
+        for shape in shapes
+    )
+
+
+@pytest.mark.parametrize("shapes", list(distinct_streams((A, B, AB, ALONE), 3)), ids=name_of)
+def test_three_groups(shapes: tuple[Shape, ...]) -> None:
+    crash_anywhere_once(shapes, TWO)
