@@ -74,7 +74,8 @@ class Grouper:
 
     One for each connection to the source, as a half group must not outlive it. `hold_bytes`:
     larger groups are streamed in chunks of about `chunk_bytes`. Row events on `position_schema`
-    are left out, and it is no partition.
+    are left out, and it is no partition. `checksums`: whether events before the first format
+    description end with a checksum, as they do in a dump, and never in a file.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Grouper:
         *,
         start: Position,
         next_number: int,
+        checksums: bool,
         hold_bytes: int,
         chunk_bytes: int,
         position_schema: str = "",
@@ -93,7 +95,7 @@ class Grouper:
         self._hold_bytes = hold_bytes
         self._chunk_bytes = chunk_bytes
         self._position_schema = position_schema
-        self._checksums = False
+        self._checksums = checksums
         self._format = b""
         self._maps: dict[bytes, TableMap] = {}
         self._open = False

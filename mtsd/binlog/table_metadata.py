@@ -45,10 +45,17 @@ _NUMERIC = frozenset(
         ColumnType.NEWDECIMAL,
         ColumnType.FLOAT,
         ColumnType.DOUBLE,
+        ColumnType.YEAR,
     }
 )
 _CHARACTER = frozenset(
-    {ColumnType.STRING, ColumnType.VAR_STRING, ColumnType.VARCHAR, ColumnType.BLOB}
+    {
+        ColumnType.STRING,
+        ColumnType.VAR_STRING,
+        ColumnType.VARCHAR,
+        ColumnType.BLOB,
+        ColumnType.VECTOR,
+    }
 )
 _ENUM_OR_SET = frozenset({ColumnType.ENUM, ColumnType.SET})
 

@@ -11,6 +11,9 @@ from mtsd.model.group import Group
 from mtsd.schedule.assigned_partition_hash import AssignedPartitionHash
 from mtsd.schedule.assignment import NOTHING, Assignment
 
+_CROWDED = 2
+"""A partition moves on to another worker when its own holds this many more of them."""
+
 
 class DatabasePolicy:
     """Assigns groups by the databases that they update.
@@ -18,6 +21,10 @@ class DatabasePolicy:
     `bind` lists databases that count as one partition. A group that is `alone` (OVER_MAX,
     unknown databases, a foreign key across databases) waits for the newest group of every queue,
     and everything after it waits for it.
+
+    A group of several partitions brings them together on one worker. While they are in use they
+    would stay there for good; so the next group of one of them goes to the least occupied worker,
+    after the last one, when its own has become crowded.
     """
 
     def __init__(self, workers: int, bind: Sequence[Sequence[str]] = ()) -> None:
@@ -45,8 +52,10 @@ class DatabasePolicy:
                 newest = entry.last
                 worker = entry.worker
             others.append(entry.last)
-        if worker < 0:
-            worker = self._least_occupied()
+        least = self._least_occupied()
+        held = self.partitions.held
+        if worker < 0 or (len(cgap) == 1 and held(worker) >= held(least) + _CROWDED):
+            worker = least
         if group.alone:
             after = frozenset(
                 self._newest[other]
@@ -57,7 +66,7 @@ class DatabasePolicy:
             self._worker_of_alone = worker
         else:
             after = NOTHING
-            if len(others) > 1:
+            if others:
                 after = frozenset(n for n in others if self._placed[n] != worker)
             if self._alone and self._worker_of_alone != worker:
                 after |= {self._alone}

@@ -63,6 +63,8 @@ class Scheduler:
         self.pending_groups = 0
         self.skipped = 0
         """Groups passed over because a former run had committed them."""
+        self.committed: dict[str, int] = {}
+        """Groups committed in this run, by database."""
         self._waiting: dict[int, list[QueuedGroup]] = {}
         self._limit: int | None = None
         self._halted = False
@@ -141,6 +143,8 @@ class Scheduler:
             self._policy.finished(group)
             self.pending_bytes -= group.size
             self.pending_groups -= 1
+            for name in group.databases:
+                self.committed[name] = self.committed.get(name, 0) + 1
             for queued in self._waiting.pop(number, ()):
                 queued.unmet -= 1
                 other = self.workers[queued.worker]

@@ -1,6 +1,7 @@
 """The worker queue (WQ): what one worker has to apply, in the stream's order."""
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mtsd.model.group import Group
@@ -31,6 +32,12 @@ class WorkerQueue:
     def head(self) -> QueuedGroup | None:
         """The first group that has not begun."""
         return self._waiting[0] if self._waiting else None
+
+    def pending(self) -> Iterator[Group]:
+        """Yield the groups that have not committed, in order."""
+        yield from self.running
+        for queued in self._waiting:
+            yield queued.group
 
     def put(self, queued: QueuedGroup) -> None:
         """Add the newest group."""

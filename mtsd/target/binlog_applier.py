@@ -42,7 +42,7 @@ class BinlogApplier:
         connection = self.session.connection
         rows = row_statements(groups, self._chunk_bytes)
         try:
-            await self._describe_format(groups[0].format_description)
+            await self.describe_format(groups[0].format_description)
             await self._reached(FaultPoint.BEFORE_BUNDLE)
             for packet in packets([b"BEGIN"], rows, [*record, b"COMMIT"], self._packet_limit):
                 connection.send(packet.sql)
@@ -71,13 +71,13 @@ class BinlogApplier:
 
     async def begin(self, format_description: bytes) -> None:
         """Begin a transaction whose events come chunk by chunk."""
-        await self._describe_format(format_description)
+        await self.describe_format(format_description)
         self._stream = RowStream(self._chunk_bytes)
         await self.session.connection.run(b"BEGIN", 1)
 
     async def apply_events(self, events: Sequence[bytes], format_description: bytes) -> None:
         """Apply events in their order inside the open transaction."""
-        await self._describe_format(format_description)
+        await self.describe_format(format_description)
         for run in _runs(events):
             if run[0][4] in _ROW_EVENTS:
                 await self._reached(FaultPoint.BEFORE_CHUNK)
@@ -101,15 +101,8 @@ class BinlogApplier:
             statement = disable_on_replica(statement)
         await self.session.run_statement(event, query, statement)
 
-    async def _undo(self, error: MtsdError) -> None:
-        if self.session.connection.closed:
-            return
-        if isinstance(error, ServerError):
-            await self.session.undo(error)
-        else:
-            await self.session.rollback()
-
-    async def _describe_format(self, format_description: bytes) -> None:
+    async def describe_format(self, format_description: bytes) -> None:
+        """Give the session the source's format description, unless it has it."""
         if format_description == self._format:
             return
         statements = [binlog_statement(format_description)]
@@ -118,6 +111,14 @@ class BinlogApplier:
             statements.append(b"SET @@session.gtid_next='AUTOMATIC'")
         await self.session.connection.run(b";".join(statements), len(statements))
         self._format = format_description
+
+    async def _undo(self, error: MtsdError) -> None:
+        if self.session.connection.closed:
+            return
+        if isinstance(error, ServerError):
+            await self.session.undo(error)
+        else:
+            await self.session.rollback()
 
 
 def _runs(events: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:

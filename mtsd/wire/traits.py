@@ -17,6 +17,7 @@ class ServerTraits:
     gtid_mode: bool
     """Transactions carry GTIDs (gtid_mode = ON)."""
     log_bin: bool
+    binlog_checksum: bool
     max_allowed_packet: int
     read_only: bool
     super_read_only: bool
@@ -35,7 +36,7 @@ async def read_traits(connection: Connection) -> ServerTraits:
         raise NeedsPersonError(f"the {role} is version {text}: MySQL 5.6 or later is needed")
     rows = await connection.query(
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'gtid_mode',"
-        " 'log_bin', 'max_allowed_packet', 'read_only', 'super_read_only')"
+        " 'log_bin', 'binlog_checksum', 'max_allowed_packet', 'read_only', 'super_read_only')"
     )
     variables = {str(name).lower(): str(value) for name, value in rows}
     return ServerTraits(
@@ -44,6 +45,7 @@ async def read_traits(connection: Connection) -> ServerTraits:
         uuid=variables.get("server_uuid", "").lower(),
         gtid_mode=variables.get("gtid_mode") == "ON",
         log_bin=variables["log_bin"] == "ON",
+        binlog_checksum=variables.get("binlog_checksum", "NONE") != "NONE",
         max_allowed_packet=int(variables["max_allowed_packet"]),
         read_only=variables["read_only"] == "ON",
         super_read_only=variables.get("super_read_only") == "ON",

@@ -6,7 +6,9 @@ must be true in each state: so a driver only has to choose steps, at random or a
 
 import enum
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from random import Random
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.position import Position
@@ -226,6 +228,19 @@ class SimulatedRun:
         self.scheduler.stop()
         self.check()
 
+    def fork(self) -> "SimulatedRun":
+        """Return an independent copy; it shares the stream and other values that never change."""
+        stream = self.stream
+        target = self.target
+        shared: list[object] = [stream, self.settings, self.executed, *self.rows]
+        shared += stream.items
+        shared += (item.end for item in stream.items)
+        shared += target.rows.values()
+        for mark in (target.mark, self.scheduler.stored, self.computed):
+            shared += (mark, mark and mark.position)
+        shared.append(self.scheduler._limits)
+        return deepcopy(self, {id(value): value for value in shared})
+
     # Choosing
 
     def choices(self) -> list[Choice]:
@@ -269,10 +284,27 @@ class SimulatedRun:
             case Step.LEARN_STORED:
                 self.learn_stored()
 
-    def finish(self) -> None:
+    def walk(self, random: Random, adding: float, count: int) -> bool:
+        """Take up to `count` steps at random, a share of them, `adding`, to add to the work.
+
+        Returns whether more steps can come.
+        """
+        for _ in range(count):
+            choices = self.choices()
+            added = [choice for choice in choices if choice[0] in {Step.READ, Step.TAKE}]
+            if added and random.random() < adding:
+                choices = added
+            if not choices:
+                return False
+            self.perform(random.choice(choices))
+        return True
+
+    def finish(self, seed: int = 0) -> None:
         """Take steps until none is left, and check that everything has been done that had to be."""
-        while choices := self.choices():
-            self.perform(choices[-1])
+        random = Random(seed)
+        adding = random.random()
+        while self.walk(random, adding, 100):
+            pass
         if self.halted:
             return
         mark = self.target.mark

@@ -56,6 +56,14 @@ class SimulatedTarget:
         assert self.mark.position <= mark.position
         self.mark = mark
 
+    def fork(self) -> "SimulatedTarget":
+        """Return an independent copy."""
+        return SimulatedTarget(dict(self.applied), dict(self.rows), self.mark)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "SimulatedTarget":
+        """Fork: groups, rows and marks never change."""
+        return self.fork()
+
     def key(self) -> tuple[object, ...]:
         """Return what tells two states apart for every restart that may follow."""
         mark = self.mark

@@ -120,14 +120,6 @@ class Stream:
                 return self.executed[mark.number]
         return None
 
-    def __deepcopy__(self, memo: dict[int, object]) -> "Stream":
-        """Share the history, which never changes, and keep copies of its values out of a clone."""
-        for item in self.items:
-            memo[id(item)] = item
-            memo[id(item.end)] = item.end
-        memo[id(START)] = START
-        return self
-
 
 def partitions(group: Group, bind: Sequence[Sequence[str]]) -> frozenset[str]:
     """Return a group's partitions where the databases of each list of `bind` are one."""

@@ -7,7 +7,6 @@ it can find.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from copy import deepcopy
 from itertools import product
 
 import pytest
@@ -26,7 +25,8 @@ BC = Shape(("b", "c"))
 ALONE = Shape((), alone=True)
 DDL = Shape(("a",), kind=GroupKind.DDL)
 EMPTY = Shape((), kind=GroupKind.EMPTY)
-ROTATE = Marker(new_file=True)
+ROTATE = Marker(new_file=True, previous_gtids=True)
+STOP = Marker()
 
 TWO = RunSettings(workers=2)
 AFTERWARDS = (
@@ -37,20 +37,27 @@ AFTERWARDS = (
 
 
 def explore(
-    stream: Stream, target: SimulatedTarget, settings: RunSettings
+    stream: Stream, target: SimulatedTarget, settings: RunSettings, *, stops: bool = False
 ) -> dict[tuple[object, ...], SimulatedTarget]:
-    """Go through every state of a run; return the states of the target that a crash can leave."""
+    """Go through every state of a run; return the states of the target that a crash can leave.
+
+    With `stops`, try a graceful stop in each state too.
+    """
     first = SimulatedRun(stream, target, settings)
     left = {target.key(): target}
     seen = {first.key()}
     open_states = [first]
     while open_states:
         state = open_states.pop()
+        if stops:
+            stopped = state.fork()
+            stopped.stop()
+            stopped.finish()
         choices = state.choices()
         if not choices:
-            deepcopy(state).finish()
+            state.fork().finish()
         for number, choice in enumerate(choices):
-            follower = state if number + 1 == len(choices) else deepcopy(state)
+            follower = state if number + 1 == len(choices) else state.fork()
             follower.perform(choice)
             key = follower.key()
             if key in seen:
@@ -58,13 +65,13 @@ def explore(
             seen.add(key)
             open_states.append(follower)
             if follower.target.key() not in left:
-                left[follower.target.key()] = deepcopy(follower.target)
+                left[follower.target.key()] = follower.target.fork()
     return left
 
 
 def restart(stream: Stream, target: SimulatedTarget, settings: RunSettings) -> None:
     """Recover and run to the end of the stream."""
-    target = deepcopy(target)
+    target = target.fork()
     SimulatedRun(stream, target, settings).finish()
     assert set(target.applied) == {g.number for g in stream.groups if g.kind is not GroupKind.EMPTY}
 
@@ -72,7 +79,7 @@ def restart(stream: Stream, target: SimulatedTarget, settings: RunSettings) -> N
 def crash_anywhere_once(shapes: Iterable[Shape | Marker], settings: RunSettings) -> None:
     """Restart from each state that one run can leave."""
     stream = Stream.of(shapes)
-    for target in explore(stream, SimulatedTarget(), settings).values():
+    for target in explore(stream, SimulatedTarget(), settings, stops=True).values():
         for afterwards in AFTERWARDS:
             restart(stream, target, afterwards)
 
@@ -88,7 +95,7 @@ def crash_anywhere_again(
     while open_targets:
         target = open_targets.pop()
         for settings in several_settings:
-            for key, found in explore(stream, deepcopy(target), settings).items():
+            for key, found in explore(stream, target.fork(), settings).items():
                 if key not in left:
                     left[key] = found
                     open_targets.append(found)
@@ -105,7 +112,7 @@ def distinct_streams(kinds: Sequence[Shape], length: int) -> Iterator[tuple[Shap
 
 def name_of(shapes: Iterable[Shape | Marker]) -> str:
     return " ".join(
-        "rotate"
+        ("rotate" if shape.new_file else "stop")
         if isinstance(shape, Marker)
         else shape.kind.value
         if shape.kind is not GroupKind.ROWS
@@ -117,5 +124,58 @@ def name_of(shapes: Iterable[Shape | Marker]) -> str:
 
 
 @pytest.mark.parametrize("shapes", list(distinct_streams((A, B, AB, ALONE), 3)), ids=name_of)
-def test_three_groups(shapes: tuple[Shape, ...]) -> None:
+def test_three_groups_of_two_databases(shapes: tuple[Shape, ...]) -> None:
     crash_anywhere_once(shapes, TWO)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        (A, B, AB, A),
+        (A, B, AB, B, A),
+        (A, B, ALONE, A, B),
+        (ALONE, A, ALONE, B),
+        (A, B, BC, AB, C),
+        (A, A, B, B, AB),
+        (A, BC, B, AB),
+        (DDL, B, A, DDL),
+        (A, EMPTY, B, EMPTY, A),
+        (A, B, ROTATE, B, ROTATE, EMPTY),
+        (ROTATE, A, B, STOP, ROTATE),
+    ],
+    ids=name_of,
+)
+def test_four_and_five_groups(shapes: tuple[Shape | Marker, ...]) -> None:
+    crash_anywhere_once(shapes, TWO)
+
+
+@pytest.mark.parametrize(
+    "shapes", [(A, B, A), (A, B, AB), (A, ALONE, B), (A, B, C), (A, EMPTY, B, A)], ids=name_of
+)
+def test_any_number_of_crashes(shapes: tuple[Shape, ...]) -> None:
+    crash_anywhere_again(shapes, (TWO, RunSettings(mode=Mode.SEQUENTIAL)))
+
+
+def test_any_number_of_crashes_with_other_rows_dropped_and_databases_bound() -> None:
+    bound = RunSettings(workers=3, bind=(("a", "b"),), drop_others=True)
+    crash_anywhere_again((A, B, C, A), (TWO, bound))
+
+
+@pytest.mark.parametrize("shapes", [(A, B, A, B), (A, AB, B, A)], ids=name_of)
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(checkpoint_group=2, pending_jobs_size_max=1000, batch_groups=2, batch_bytes=1000),
+        Limits(checkpoint_group=9, pending_jobs_size_max=250, batch_groups=1, batch_bytes=1000),
+        Limits(checkpoint_group=1, pending_jobs_size_max=1, batch_groups=9, batch_bytes=1),
+    ],
+    ids=str,
+)
+def test_narrow_limits(shapes: tuple[Shape, ...], limits: Limits) -> None:
+    crash_anywhere_again(shapes, (RunSettings(workers=2, limits=limits),))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shapes", list(distinct_streams((A, B, AB, ALONE), 4)), ids=name_of)
+def test_four_groups_and_any_number_of_crashes(shapes: tuple[Shape, ...]) -> None:
+    crash_anywhere_again(shapes, AFTERWARDS)

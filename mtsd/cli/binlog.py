@@ -1,0 +1,207 @@
+"""`mtsd binlog`: the groups, or the events, of binary log files."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from mtsd.binlog.framing import FileFramer
+from mtsd.binlog.grouper import Grouper
+from mtsd.cli.arguments import BAD_USAGE, Subparsers
+from mtsd.cli.event_listing import EventLine, event_lines
+from mtsd.model.errors import BinlogError
+from mtsd.model.group import Group, GroupClosed, GroupKind
+from mtsd.model.position import Position
+
+NEEDS_PERSON = 3
+"""Exit status for a file that cannot be read to its end."""
+
+_PIECE = 1 << 20
+_FIRST_EVENT = 4
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_EXAMPLE = """\
+example:
+  mtsd binlog /var/lib/mysql/binlog.000042
+  mtsd binlog --events --json binlog.000042 binlog.000043 | jq .type
+
+exit status: 0 all read, 2 a file cannot be opened, 3 a file is damaged or holds what is not known
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "binlog",
+        help="list the groups or events of binary log files",
+        description="List the groups of binary log files: for each its end position, number"
+        " (counted from the first file's beginning), kind, commit time on the source (UTC), bytes,"
+        " last_committed, sequence_number, GTID and databases.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a binary log file")
+    parser.add_argument("--events", action="store_true", help="list every event, not the groups")
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List the files and return the exit status."""
+    files: list[Path] = args.files
+    try:
+        if args.events:
+            _list_events(files, as_json=args.json)
+        else:
+            _list_groups(files, as_json=args.json)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the list has had enough; the interpreter must not flush into the pipe again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        print(f"mtsd: error: {error}", file=sys.stderr)
+        return BAD_USAGE
+    except BinlogError as error:
+        sys.stdout.flush()
+        print(f"mtsd: error: {error}", file=sys.stderr)
+        return NEEDS_PERSON
+    return 0
+
+
+def _list_groups(files: Sequence[Path], *, as_json: bool) -> None:
+    kind = max(len(kind.value) for kind in GroupKind)
+    table = _Table(
+        {
+            "POSITION": _position_width(files),
+            "NUMBER": 6,
+            "KIND": kind,
+            "COMMIT TIME": 26,
+            "BYTES": 7,
+            "LC": 5,
+            "SEQ": 5,
+            "GTID": 44,
+            "DATABASES": 9,
+        },
+        right={"NUMBER", "BYTES", "LC", "SEQ"},
+    )
+    for group in _groups(files):
+        if as_json:
+            print(_json_group(group))
+        else:
+            print(table.line(_group_cells(group)))
+
+
+def _list_events(files: Sequence[Path], *, as_json: bool) -> None:
+    table = _Table(
+        {"POSITION": _position_width(files), "TYPE": 25, "BYTES": 7, "WHAT": 4}, right={"BYTES"}
+    )
+    for path in files:
+        for line in event_lines(path.name, _raw_events(path)):
+            if as_json:
+                print(json.dumps(line.as_json(), ensure_ascii=False))
+            else:
+                print(table.line(_event_cells(line)))
+
+
+def _groups(files: Iterable[Path]) -> Iterator[Group]:
+    number = 1
+    for path in files:
+        # Only what is said of a group is listed, so nothing has to be held.
+        grouper = Grouper(
+            start=Position(path.name, _FIRST_EVENT),
+            next_number=number,
+            hold_bytes=_PIECE,
+            chunk_bytes=_PIECE,
+        )
+        for item in grouper.groups(_raw_events(path)):
+            if isinstance(item, Group):
+                yield item
+            elif isinstance(item, GroupClosed):
+                yield item.group
+        number = grouper.next_number
+
+
+def _raw_events(path: Path) -> Iterator[bytes]:
+    framer = FileFramer()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            yield from framer.feed(piece)
+    framer.finish()
+
+
+def _group_cells(group: Group) -> tuple[str, ...]:
+    databases = ",".join(group.databases)
+    remarks = ["alone"] if group.alone else []
+    if group.unsupported:
+        remarks.append(f"not applied: {group.unsupported}")
+    return (
+        str(group.end),
+        str(group.number),
+        group.kind.value,
+        (_EPOCH + timedelta(microseconds=group.commit_time)).strftime("%Y-%m-%d %H:%M:%S.%f"),
+        str(group.size),
+        str(group.last_committed),
+        str(group.sequence_number),
+        str(group.gtid or "-"),
+        (databases or "-") + (f" ({', '.join(remarks)})" if remarks else ""),
+    )
+
+
+def _json_group(group: Group) -> str:
+    return json.dumps(
+        {
+            "file": group.end.file,
+            "pos": group.end.offset,
+            "number": group.number,
+            "kind": group.kind.value,
+            "gtid": str(group.gtid) if group.gtid else None,
+            "databases": group.databases,
+            "alone": group.alone,
+            "size": group.size,
+            "last_committed": group.last_committed,
+            "sequence_number": group.sequence_number,
+            "commit_time": group.commit_time,
+            "unsupported": group.unsupported or None,
+        },
+        ensure_ascii=False,
+    )
+
+
+def _event_cells(line: EventLine) -> tuple[str, ...]:
+    position = f"{line.file}:{line.offset}" if line.offset else f"{line.file}:-"
+    return position, "  " * line.inner + line.type, str(line.size), line.summary
+
+
+def _position_width(files: Sequence[Path]) -> int:
+    return max(len(f"{path.name}:{path.stat().st_size}") for path in files)
+
+
+class _Table:
+    """Lines of cells under each other, printed as they come: columns grow, and never shrink.
+
+    `widths` are the least ones, by title; the columns in `right` are aligned to their right.
+    """
+
+    def __init__(self, widths: Mapping[str, int], *, right: AbstractSet[str]) -> None:
+        self._titles: tuple[str, ...] | None = tuple(widths)
+        self._right = [title in right for title in widths]
+        self._widths = list(widths.values())
+
+    def line(self, cells: tuple[str, ...]) -> str:
+        """Return a line, with the line of titles before it the first time."""
+        self._widths = [
+            max(width, len(cell)) for width, cell in zip(self._widths, cells, strict=True)
+        ]
+        titles, self._titles = self._titles, None
+        joined = self._joined(cells)
+        return joined if titles is None else f"{self._joined(titles)}\n{joined}"
+
+    def _joined(self, cells: tuple[str, ...]) -> str:
+        return "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(cells, self._widths, self._right, strict=True)
+        ).rstrip()

@@ -1,0 +1,205 @@
+"""`mtsd status`: what a running daemon says, or what the target holds where none runs."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+
+from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.config import Settings
+from mtsd.control.client import StatusUnavailableError, fetch_status
+from mtsd.control.status import Place, Status
+from mtsd.model.errors import MtsdError
+from mtsd.operations.stored_status import read_stored
+
+RUNNING = 0
+UNEXPECTED = 1
+NOT_RUNNING = 4
+
+_MOST_PARTITIONS = 20
+_EXAMPLE = """\
+example:
+  mtsd status --config /etc/mtsd/config.toml
+  mtsd status --config config.toml --json | jq .lag_seconds
+
+exit status: 0 a daemon runs; 1 it does not answer; 4 none runs: what is shown is what the position
+tables in the target say
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "status",
+        help="where the replica is",
+        description="Show where the replica is: ask the running daemon, else read the target.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_configuration(parser)
+    parser.add_argument("--json", action="store_true", help="a JSON object")
+    parser.set_defaults(run=_status)
+
+
+def _status(args: argparse.Namespace) -> int:
+    settings = load_configuration(args).settings
+    socket = settings.status.socket
+    try:
+        status = fetch_status(socket) if socket is not None else None
+    except StatusUnavailableError as error:
+        return _complain(error, UNEXPECTED)
+    if status is not None:
+        _show(status, as_json=args.json)
+        return RUNNING
+    why = f"none answers on {socket}" if socket else "status.socket is empty, so none can be asked"
+    print(f"mtsd: no daemon: {why}; this is what the target holds", file=sys.stderr)
+    return _show_stored(settings, as_json=args.json)
+
+
+def _show_stored(settings: Settings, *, as_json: bool) -> int:
+    try:
+        status = asyncio.run(read_stored(settings))
+    except (MtsdError, OSError) as error:
+        return _complain(error, NOT_RUNNING)
+    _show(status, as_json=as_json)
+    return NOT_RUNNING
+
+
+def _complain(error: Exception, exit_status: int) -> int:
+    print(f"mtsd: error: {' '.join(str(error).split())}", file=sys.stderr)
+    return exit_status
+
+
+def _show(status: Status, *, as_json: bool) -> None:
+    if as_json:
+        print(status.to_json(indent=2))
+        return
+    for line in lines(status):
+        print(line)
+
+
+def lines(status: Status) -> Iterator[str]:
+    """Write a status for people."""
+    running = status.state != "stopped"
+    facts = [("state", str(status.state)), ("source", status.source), ("target", status.target)]
+    if status.channel:
+        facts.append(("channel", status.channel))
+    if running:
+        facts += _place("received", status.received)
+    facts += _place("executed", status.executed)
+    if running:
+        lag = status.lag_seconds
+        facts += [
+            ("lag", "unknown: not connected to the source" if lag is None else f"{lag:.3f} s"),
+            ("pending", f"{status.pending_groups} groups, {_size(status.pending_bytes)}"),
+        ]
+    if status.last_error:
+        facts.append(("last error", status.last_error))
+    width = max(len(name) for name, _ in facts)
+    for name, value in facts:
+        yield f"{name:<{width}}  {value}"
+    yield from _in_doubt(status)
+    yield from _workers(status, running=running)
+    yield from _partitions(status)
+    yield from _waits(status)
+
+
+def _place(name: str, place: Place) -> Iterator[tuple[str, str]]:
+    yield name, str(place) or "nothing yet"
+    for index, part in enumerate(place.gtid.split(",") if place.gtid else ()):
+        yield "" if index else f"{name} GTIDs", part
+
+
+def _in_doubt(status: Status) -> Iterator[str]:
+    if status.in_doubt:
+        yield ""
+        yield from _table(
+            ("in doubt: group", "kind", "databases", "end", "gtid"),
+            [
+                (str(group.number), group.kind, group.databases, str(group.end), group.end.gtid)
+                for group in status.in_doubt
+            ],
+            ">",
+        )
+
+
+def _workers(status: Status, *, running: bool) -> Iterator[str]:
+    if not status.workers:
+        return
+    yield ""
+    if not running:
+        yield from _table(
+            ("worker", "groups past executed", "last"),
+            [(str(worker.id), str(worker.groups), str(worker.last)) for worker in status.workers],
+            ">>",
+        )
+        return
+    yield from _table(
+        ("worker", "queued", "bytes", "groups", "commits", "retries", "busy", "state", "last"),
+        [
+            (
+                str(worker.id),
+                str(worker.queue_groups),
+                _size(worker.queue_bytes),
+                str(worker.groups),
+                str(worker.transactions),
+                str(worker.retries),
+                f"{worker.busy_ratio:.0%}",
+                worker.state,
+                str(worker.last),
+            )
+            for worker in status.workers
+        ],
+        ">>>>>>>",
+    )
+
+
+def _partitions(status: Status) -> Iterator[str]:
+    if not status.partitions:
+        return
+    most = sorted(status.partitions, key=lambda part: (-part.pending_groups, part.name))
+    yield ""
+    yield from _table(
+        ("partition", "worker", "pending", "lag", "groups"),
+        [
+            (
+                part.name,
+                "-" if part.worker is None else str(part.worker),
+                str(part.pending_groups),
+                f"{part.lag_seconds:.3f} s",
+                str(part.groups),
+            )
+            for part in most[:_MOST_PARTITIONS]
+        ],
+        "<>>>>",
+    )
+    if len(most) > _MOST_PARTITIONS:
+        yield f"and {len(most) - _MOST_PARTITIONS} more: --json has all"
+
+
+def _waits(status: Status) -> Iterator[str]:
+    if status.waits:
+        yield ""
+        most = sorted(status.waits.items(), key=lambda item: -item[1])
+        yield from _table(
+            ("waited for", "time"), [(cause, f"{time:.1f} s") for cause, time in most], "<>"
+        )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], aligned: str) -> Iterator[str]:
+    """Lay cells out in columns; `aligned` has < or > for each, < where it is too short."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    sides = aligned.ljust(len(head), "<")
+    for row in (head, *rows):
+        cells = (
+            f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
+        )
+        yield "  ".join(cells).rstrip()
+
+
+def _size(size: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"

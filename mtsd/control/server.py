@@ -1,0 +1,138 @@
+"""The status socket's server: HTTP over a Unix socket that only its owner may open."""
+
+import asyncio
+import fcntl
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aiohttp import web
+
+from mtsd.control.status import Status
+from mtsd.model.errors import NeedsPersonError
+
+_BACKLOG = 16
+_PATIENCE = 1.0
+"""Seconds that a server that is there has to take a connection, and a client to finish."""
+
+
+class StatusSocketError(NeedsPersonError):
+    """The status socket cannot be made: a daemon answers on it, or its folder will not have it."""
+
+
+class StatusServer:
+    """Answers `GET /status` on the Unix socket `path` with what `provider` returns at that time."""
+
+    def __init__(self, path: Path, provider: Callable[[], Status]) -> None:
+        self._path = path
+        self._provider = provider
+        self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+        self._inode: tuple[int, int] | None = None
+
+    async def start(self) -> None:
+        """Make the socket and begin to answer; a socket that a killed daemon left is replaced.
+
+        Raises StatusSocketError.
+        """
+        application = web.Application()
+        application.router.add_get("/status", self._status)
+        runner = web.AppRunner(
+            application, handle_signals=False, access_log=None, shutdown_timeout=_PATIENCE
+        )
+        await runner.setup()
+        try:
+            listener = _listener(self._path)
+        except BaseException:
+            await runner.cleanup()
+            raise
+        self._runner = runner
+        self._inode = _inode(self._path)
+        # aiohttp's UnixSite binds by itself, with the mode of the umask and over a living socket.
+        assert runner.server is not None  # noqa: S101 - setup() has made it
+        self._server = await asyncio.get_running_loop().create_unix_server(
+            runner.server, sock=listener, backlog=_BACKLOG
+        )
+
+    async def stop(self) -> None:
+        """Answer no more and remove the socket; nothing to do where it has not been started."""
+        if self._inode is not None:
+            if _inode(self._path) == self._inode:
+                self._path.unlink(missing_ok=True)
+            self._inode = None
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _status(self, _request: web.Request) -> web.Response:
+        return web.json_response(text=self._provider().to_json())
+
+
+def _listener(path: Path) -> socket.socket:
+    """Return a socket that listens on `path`, and that never had a wider mode than 0600."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        # Two daemons that start at once would each take the other's for one left by a killed one.
+        with _locked(path.parent):
+            _remove_stale(path)
+            umask = os.umask(0o177)
+            try:
+                listener.bind(str(path))
+            finally:
+                os.umask(umask)
+            listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise StatusSocketError(
+            f"cannot make the status socket {path}: {error.strerror or error}"
+        ) from error
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise StatusSocketError(f"{path} is there and is not a socket: it is left as it is")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_PATIENCE)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+        except (TimeoutError, BlockingIOError):
+            pass
+    raise StatusSocketError(
+        f"a daemon answers on the status socket {path}: stop it, or give this one a socket of its"
+        " own ([status] socket)"
+    )
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

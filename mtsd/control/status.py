@@ -1,0 +1,126 @@
+"""What a daemon says about itself: the schema of `GET /status` and of `mtsd status --json`.
+
+Times are in seconds, sizes in bytes; a list in JSON is a tuple here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import TypeAdapter
+
+from mtsd.model.gtid import Gtid, GtidSet
+from mtsd.model.position import Position
+
+State = Literal["starting", "recovering", "running", "delayed", "stopping", "stopped", "failed"]
+"""What the replica does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the source's binlog: the end of a group; file "" and pos 0 where none is known.
+
+    `gtid` is that group's, or all that were executed up to there as a set; "" where unknown.
+    """
+
+    file: str = ""
+    pos: int = 0
+    gtid: str = ""
+
+    @classmethod
+    def of(cls, position: Position | None, gtid: Gtid | GtidSet | str | None = None) -> "Place":
+        """Return the place of a position."""
+        if position is None:
+            return cls(gtid=str(gtid or ""))
+        return cls(position.file, position.offset, str(gtid or ""))
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.pos}" if self.file else ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """One worker. Counts are since the start of the daemon."""
+
+    id: int
+    state: str
+    """What it does, in a word or two: idle, waiting, applying, retrying, stopped."""
+    queue_groups: int = 0
+    """Groups in its queue, the ones that it applies included."""
+    queue_bytes: int = 0
+    groups: int = 0
+    """Groups that it committed."""
+    transactions: int = 0
+    """Transactions of the target that it committed them in."""
+    retries: int = 0
+    last: Place = Place()
+    """The end of the last group that it committed."""
+    busy_ratio: float = 0.0
+    """The part of the time, 0 to 1, in which it had work."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """One partition of the schedule: a database, under parallel_type = database."""
+
+    name: str
+    worker: int | None
+    """The worker that it is assigned to; None while no group of it waits."""
+    pending_groups: int = 0
+    lag_seconds: float = 0.0
+    """Age of its oldest group that is not applied yet; 0 where there is none."""
+    groups: int = 0
+    """Groups of it since the start of the daemon."""
+
+
+@dataclass(frozen=True, slots=True)
+class InDoubtStatus:
+    """A group that was begun apart from its record, and is not known to be done."""
+
+    number: int
+    worker: int
+    kind: str
+    end: Place
+    databases: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The whole replica."""
+
+    state: State
+    source: str
+    """Address of the server that is read, as `Endpoint` writes it."""
+    target: str
+    channel: str = ""
+    received: Place = Place()
+    """How far groups have been read."""
+    executed: Place = Place()
+    """The low-water mark: everything up to here has committed; its `gtid` is a set."""
+    lag_seconds: float | None = None
+    """Now minus the commit time of the oldest group that is not applied yet, 0.0 where there is
+    none; None while the source is not connected."""
+    pending_groups: int = 0
+    pending_bytes: int = 0
+    last_error: str | None = None
+    """The last error, whether the replica stopped on it or got over it."""
+    workers: tuple[WorkerStatus, ...] = ()
+    partitions: tuple[PartitionStatus, ...] = ()
+    waits: Mapping[str, float] = field(default_factory=dict)
+    """Seconds spent in each named cause of a wait, all workers together."""
+    in_doubt: tuple[InDoubtStatus, ...] = ()
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Write it as a JSON object."""
+        return _ADAPTER.dump_json(self, indent=indent).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Status":
+        """Read what `to_json` wrote; fields of a later version are passed over.
+
+        Raises ValueError.
+        """
+        return _ADAPTER.validate_json(text)
+
+
+_ADAPTER = TypeAdapter(Status)

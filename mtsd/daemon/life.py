@@ -1,0 +1,184 @@
+"""The life of the process: start, recover, run, lose the target and come back, stop."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping
+
+import structlog
+
+from mtsd.config import Settings
+from mtsd.control.server import StatusServer
+from mtsd.control.status import State, Status
+from mtsd.daemon.notify import Notifier
+from mtsd.daemon.status import stated
+from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
+from mtsd.model.fault_points import Reached, nothing
+from mtsd.replica.dispatch import StreamedGroupError
+from mtsd.replica.replica import Replica, StopTimeoutError
+from mtsd.wire.backoff import Backoff
+
+log = structlog.get_logger(__name__)
+
+STOPPED = 0
+FAILED = 1
+NEEDS_PERSON = 3
+
+_TRY_AGAIN = frozenset({1040, 1053, 1203, 1226, 3032})
+"""Too many connections, shutting down, over a resource limit, offline mode."""
+_STATUS_PERIOD_S = 5.0
+
+
+class Daemon:
+    """One daemon on one channel. `run` returns the exit status of `contracts`."""
+
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str], *, reached: Reached = nothing
+    ) -> None:
+        self._settings = settings
+        self._reached = reached
+        self._notifier = Notifier(environ)
+        self._replica: Replica | None = None
+        self._state: State = "starting"
+        self._last_error: str | None = None
+        self._stopping = asyncio.Event()
+        self._streamed_attempts: dict[int, int] = {}
+
+    async def run(self) -> int:
+        """Live until a signal or an error that a person has to look at."""
+        structlog.contextvars.bind_contextvars(channel=self._settings.replica.channel)
+        socket = self._settings.status.socket
+        server = StatusServer(socket, self.status) if socket is not None else None
+        try:
+            if server is not None:
+                await server.start()
+        except (OSError, NeedsPersonError) as error:
+            log.error("cannot open the status socket", error=str(error))  # noqa: TRY400
+            return NEEDS_PERSON
+        self._listen_to_signals()
+        background = [
+            asyncio.create_task(self._tell_systemd()),
+            asyncio.create_task(self._feed_watchdog()),
+        ]
+        try:
+            return await self._live()
+        finally:
+            self._notifier.stopping()
+            for task in background:
+                task.cancel()
+            if server is not None:
+                await server.stop()
+
+    def status(self) -> Status:
+        """Return what the status socket answers."""
+        statistics = self._replica.statistics if self._replica is not None else None
+        return stated(self._state, self._settings, statistics, self._last_error)
+
+    def stop(self) -> None:
+        """Stop gracefully; called again: at once, as after a crash."""
+        if self._stopping.is_set():
+            log.warning("stopped at once by a second signal: the next start recovers")
+            os._exit(FAILED)
+        log.info("stopping")
+        self._stopping.set()
+        self._state = "stopping"
+        self._notifier.stopping()
+        if self._replica is not None:
+            self._replica.stop()
+
+    def _listen_to_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+
+    async def _live(self) -> int:
+        backoff = Backoff()
+        while not self._stopping.is_set():
+            try:
+                await self._run_once(backoff)
+            except ConnectionLostError as error:
+                if not self._may_try_again(error):
+                    return self._needs_person(error)
+                await self._pause(error, backoff)
+            except ServerError as error:
+                if error.number not in _TRY_AGAIN:
+                    return self._needs_person(error)
+                await self._pause(error, backoff)
+            except NeedsPersonError as error:
+                return self._needs_person(error)
+            except StopTimeoutError as error:
+                log.error("not stopped in time", error=str(error))  # noqa: TRY400 - no traceback
+                return FAILED
+            except Exception:
+                self._state = "failed"
+                log.exception("unexpected failure")
+                return FAILED
+        self._state = "stopped"
+        log.info("stopped")
+        return STOPPED
+
+    async def _run_once(self, backoff: Backoff) -> None:
+        self._state = "recovering"
+        starting = asyncio.create_task(Replica.start(self._settings, reached=self._reached))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                starting.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await starting
+                return
+        finally:
+            stopping.cancel()
+        self._replica = replica = starting.result()
+        backoff.reset()
+        self._state = "running"
+        self._notifier.ready()
+        if self._stopping.is_set():
+            replica.stop()
+        log.info("running", workers=len(replica.statistics.workers))
+        try:
+            await replica.run()
+        finally:
+            self._replica = None
+
+    def _may_try_again(self, error: ConnectionLostError) -> bool:
+        if not isinstance(error, StreamedGroupError):
+            return True
+        attempts = self._streamed_attempts.get(error.number, 0) + 1
+        self._streamed_attempts = {error.number: attempts}
+        return attempts <= self._settings.replica.transaction_retries
+
+    async def _pause(self, error: Exception, backoff: Backoff) -> None:
+        self._last_error = str(error)
+        if self._stopping.is_set():
+            return
+        self._state = "starting"
+        pause = backoff.next_pause()
+        log.warning("replication interrupted", error=str(error), again_in_s=round(pause, 2))
+        self._notifier.ready()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), pause)
+
+    def _needs_person(self, error: Exception) -> int:
+        self._state = "failed"
+        self._last_error = str(error)
+        self._notifier.status(f"stopped: {error}")
+        log.error("replication stopped", error=str(error))  # the message is complete
+        return NEEDS_PERSON
+
+    async def _tell_systemd(self) -> None:
+        while True:
+            status = self.status()
+            lag = "unknown" if status.lag_seconds is None else f"{status.lag_seconds:.1f} s"
+            self._notifier.status(
+                f"{status.state}, lag {lag}, {status.pending_groups} groups pending"
+            )
+            await asyncio.sleep(_STATUS_PERIOD_S)
+
+    async def _feed_watchdog(self) -> None:
+        interval = self._notifier.watchdog_interval
+        while interval:
+            self._notifier.watchdog()
+            await asyncio.sleep(interval)

@@ -1,0 +1,97 @@
+"""The daemon's log: one record a line on standard error, for people or as JSON.
+
+mtsd logs through structlog, the libraries through `logging`; both end in one handler, so that all
+records have one form. What is bound in structlog's context variables (channel, worker, gtid) is in
+every record that is made within, those of the libraries too.
+"""
+
+import logging
+import os
+import sys
+from typing import TextIO
+
+import structlog
+from structlog.tracebacks import ExceptionDictTransformer
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from mtsd.config import LogSettings
+
+_OURS = "mtsd"
+_IN_FRONT = ("timestamp", "level", "event")
+
+
+def set_up_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
+    """Send every record of `settings.level` and above to `stream` (standard error if None).
+
+    Of libraries only warnings and worse are taken. May be called again while running, for another
+    level or format.
+    """
+    stream = sys.stderr if stream is None else stream
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=_described(),
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_rendered(settings, stream),
+            ],
+        )
+    )
+    level = logging.getLevelNamesMapping()[settings.level.upper()]
+    root = logging.getLogger()
+    for former in root.handlers[:]:
+        root.removeHandler(former)
+    root.addHandler(handler)
+    root.setLevel(max(level, logging.WARNING))
+    logging.getLogger(_OURS).setLevel(level)
+    logging.captureWarnings(capture=True)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_described(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        # The format is the handler's, so a logger that is kept does not keep an old one.
+        cache_logger_on_first_use=True,
+    )
+
+
+def _described() -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+
+
+def _rendered(settings: LogSettings, stream: TextIO) -> list[Processor]:
+    terminal = stream.isatty()
+    if settings.format == "json" or (settings.format == "auto" and not terminal):
+        return [
+            # Local variables may be passwords and rows.
+            structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
+            _in_order,
+            structlog.processors.JSONRenderer(),
+        ]
+    return [
+        _on_one_line,
+        structlog.dev.ConsoleRenderer(
+            colors=terminal and "NO_COLOR" not in os.environ,
+            exception_formatter=structlog.dev.plain_traceback,
+        ),
+    ]
+
+
+def _in_order(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    front = {key: event.pop(key) for key in _IN_FRONT if key in event}
+    return {**front, **event}
+
+
+def _on_one_line(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    event["event"] = " ".join(str(event.get("event", "")).splitlines())
+    return event

@@ -1,0 +1,77 @@
+"""The daemon's state in the form of the status socket."""
+
+from time import time
+
+from mtsd.config import Settings
+from mtsd.control.status import PartitionStatus, Place, State, Status, WorkerStatus
+from mtsd.replica.statistics import ReplicaStatistics
+
+
+def stated(
+    state: State,
+    settings: Settings,
+    statistics: ReplicaStatistics | None,
+    last_error: str | None,
+) -> Status:
+    """Return the status; `statistics` is None while no run is on."""
+    if statistics is None:
+        return Status(
+            state=state,
+            source=settings.source.address,
+            target=settings.target.address,
+            channel=settings.replica.channel,
+            received=Place(),
+            executed=Place(),
+            lag_seconds=None,
+            pending_groups=0,
+            pending_bytes=0,
+            last_error=last_error,
+            workers=(),
+            partitions=(),
+            waits={},
+        )
+    now = time() + statistics.clock_offset
+    lag: float | None = None
+    if statistics.connected:
+        lag = _age(now, statistics.oldest_commit_time)
+    return Status(
+        state=state,
+        source=settings.source.address,
+        target=settings.target.address,
+        channel=settings.replica.channel,
+        received=Place.of(statistics.received, statistics.received_gtids),
+        executed=Place.of(statistics.executed, statistics.executed_gtids),
+        lag_seconds=lag,
+        pending_groups=statistics.pending_groups,
+        pending_bytes=statistics.pending_bytes,
+        last_error=last_error,
+        workers=tuple(
+            WorkerStatus(
+                id=worker.id,
+                state=worker.state,
+                queue_groups=worker.queue_groups,
+                queue_bytes=worker.queue_bytes,
+                groups=worker.groups,
+                transactions=worker.transactions,
+                retries=worker.retries,
+                last=Place.of(worker.last_position, worker.last_gtid),
+                busy_ratio=round(worker.busy_seconds / max(statistics.run_seconds, 1e-9), 4),
+            )
+            for worker in statistics.workers
+        ),
+        partitions=tuple(
+            PartitionStatus(
+                name=partition.name,
+                worker=partition.worker or None,
+                pending_groups=partition.pending_groups,
+                lag_seconds=_age(now, partition.oldest_commit_time),
+                groups=partition.groups,
+            )
+            for partition in statistics.partitions
+        ),
+        waits=statistics.waits,
+    )
+
+
+def _age(now: float, commit_time: int | None) -> float:
+    return 0.0 if commit_time is None else max(0.0, round(now - commit_time / 1_000_000, 3))

@@ -1,0 +1,80 @@
+"""What the position tables in the target say of a replica that is not running."""
+
+import asyncio
+
+from mtsd.config import Settings
+from mtsd.control.status import InDoubtStatus, Place, Status, WorkerStatus
+from mtsd.model.errors import ConnectionLostError
+from mtsd.replica.endpoints import endpoint
+from mtsd.target.position_tables import InDoubt, PositionTables
+from mtsd.wire.connection import Connection
+
+_TABLES = 3
+
+
+async def read_stored(settings: Settings) -> Status:
+    """Read the channel's rows, all as of one moment; nothing is locked or changed.
+
+    State is "stopped"; what only a running daemon knows is empty. `executed` is empty where the
+    target holds no position of the channel. A worker's `groups` are those that it committed past
+    the low-water mark; worker 0 is what the last recovery found. Raises ConnectionLostError,
+    ServerError, NeedsPersonError (tables of another version), and OSError (a TLS file).
+    """
+    connection = await Connection.open(endpoint("target", settings.target))
+    try:
+        # Another session may hold a table's definition, and the server would wait for a year.
+        async with asyncio.timeout(settings.target.connect_timeout):
+            return await _read(connection, settings)
+    except TimeoutError as error:
+        raise ConnectionLostError("target", "no answer in time") from error
+    finally:
+        connection.close()
+
+
+async def _read(connection: Connection, settings: Settings) -> Status:
+    nothing = Status(
+        state="stopped",
+        source=settings.source.address,
+        target=settings.target.address,
+        channel=settings.replica.channel,
+    )
+    tables = PositionTables(settings.target.schema, settings.replica.channel)
+    if (await connection.query(tables.tables_present()))[0][0] != _TABLES:
+        return nothing
+    # A session may have another default, under which each query would see its own moment.
+    await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    await connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+    channel = await connection.query(tables.select_channel())
+    workers = await connection.query(tables.select_workers())
+    in_doubt = await connection.query(tables.select_in_doubt())
+    if not channel:
+        return nothing
+    mark = tables.channel_row(channel[0]).mark
+    rows = sorted((tables.worker_row(row) for row in workers), key=lambda row: row.id)
+    return Status(
+        state="stopped",
+        source=nothing.source,
+        target=nothing.target,
+        channel=nothing.channel,
+        executed=Place.of(mark.position, mark.gtids),
+        workers=tuple(
+            WorkerStatus(
+                id=row.id,
+                state="stopped",
+                groups=len(row.executed.rebased(mark.number + 1)),
+                last=Place.of(row.last),
+            )
+            for row in rows
+        ),
+        in_doubt=tuple(_in_doubt(tables.in_doubt(row)) for row in in_doubt),
+    )
+
+
+def _in_doubt(record: InDoubt) -> InDoubtStatus:
+    return InDoubtStatus(
+        number=record.number,
+        worker=record.worker_id,
+        kind=record.kind,
+        end=Place.of(record.end, record.source_gtid),
+        databases=record.databases,
+    )

@@ -1,0 +1,79 @@
+"""Stores the low-water mark: every checkpoint_period, and sooner when the GAQ fills up."""
+
+import asyncio
+from collections.abc import Sequence
+
+from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.replica.coordinator import Coordinator
+from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.target.position_tables import PositionTables
+from mtsd.wire.connection import Connection
+
+_PING_PERIOD_S = 15.0
+
+
+class Checkpointer:
+    """Writes on the coordinator's session, which holds the channel's lock.
+
+    `stale` are rows of workers of former runs, (Id, highest group number that it proves): they are
+    removed as soon as the low-water mark has passed them.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        tables: PositionTables,
+        coordinator: Coordinator,
+        period: float,
+        stale: Sequence[tuple[int, int]],
+        reached: Reached,
+    ) -> None:
+        self._connection = connection
+        self._tables = tables
+        self._coordinator = coordinator
+        self._period = period
+        self._stale = list(stale)
+        self._reached = reached
+        self.checkpoints = 0
+
+    async def run(self) -> None:
+        """Store the low-water mark again and again until the coordinator has ended."""
+        due = self._coordinator.checkpoint_due
+        clock = asyncio.get_running_loop().time
+        last_use = clock()
+        while not self._coordinator.ended.is_set():
+            try:
+                async with asyncio.timeout(self._period):
+                    await due.wait()
+            except TimeoutError:
+                pass
+            due.clear()
+            if await self.store():
+                last_use = clock()
+            elif clock() - last_use > _PING_PERIOD_S:
+                # Also keeps the session, and so the lock, from being idle for too long.
+                await self._connection.query(b"SELECT 1")
+                last_use = clock()
+
+    async def store(self) -> bool:
+        """Store the low-water mark if it has moved; tell whether it had."""
+        mark = self._coordinator.scheduler.checkpoint()
+        if mark is None:
+            return False
+        await self._reached(FaultPoint.BEFORE_CHECKPOINT)
+        await self._write(mark)
+        await self._reached(FaultPoint.AFTER_CHECKPOINT)
+        self._coordinator.checkpointed(mark)
+        self.checkpoints += 1
+        return True
+
+    async def _write(self, mark: LowWaterMark) -> None:
+        passed = [id_ for id_, highest in self._stale if highest <= mark.number]
+        if not passed:
+            await self._connection.run(self._tables.update_mark(mark), 1)
+            return
+        statements = [
+            b"BEGIN", self._tables.update_mark(mark), self._tables.delete_workers(passed), b"COMMIT"
+        ]  # fmt: skip
+        await self._connection.run(b";".join(statements), len(statements))
+        self._stale = [(id_, highest) for id_, highest in self._stale if id_ not in passed]

@@ -1,0 +1,113 @@
+"""The one place where the scheduler's state is changed, and who is woken when it changes.
+
+All in one event loop and without awaits between a change and its wake-ups, so there are no locks.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from mtsd.model.group import Group
+from mtsd.model.gtid import GtidSet
+from mtsd.model.position import Position
+from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.schedule.scheduler import Scheduler
+
+
+class Coordinator:
+    """Carries the scheduler's decisions to the coroutines that wait for them."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+        self._work = [asyncio.Event() for _ in scheduler.workers]
+        self._room = asyncio.Event()
+        self.checkpoint_due = asyncio.Event()
+        """Set when the low-water mark should be stored before its period has passed."""
+        self.ended = asyncio.Event()
+        """Set when nothing more is to be begun: after a failure, or when a stop is complete."""
+        self.failure: BaseException | None = None
+        self.stopping = False
+        self.waits: dict[str, float] = {}
+        """Seconds that the dispatcher has waited, by cause."""
+
+    async def add(self, group: Group) -> None:
+        """Give a group to the scheduler as soon as there is room for it."""
+        scheduler = self.scheduler
+        cause = scheduler.blocked(group.size)
+        while cause is not None and not self.ended.is_set():
+            self._room.clear()
+            self.checkpoint_due.set()
+            began = asyncio.get_running_loop().time()
+            await self._room.wait()
+            waited = asyncio.get_running_loop().time() - began
+            self.waits[cause] = self.waits.get(cause, 0.0) + waited
+            cause = scheduler.blocked(group.size)
+        if self.ended.is_set() or self.stopping:
+            return
+        worker = scheduler.add(group)
+        if worker is not None:
+            self._work[worker].set()
+
+    def add_committed(self, group: Group) -> None:
+        """Enter a streamed group that has been applied."""
+        self.scheduler.add_committed(group)
+
+    def reach(self, position: Position, gtids: GtidSet | None) -> None:
+        """Pass a place between groups."""
+        self.scheduler.reach(position, gtids)
+
+    async def drained(self) -> None:
+        """Wait until everything that was added has committed, or nothing more will."""
+        while not self.scheduler.idle and not self.ended.is_set():
+            self._room.clear()
+            await self._room.wait()
+
+    async def work(self, worker: int) -> tuple[Group, ...]:
+        """Wait for the worker's next batch; empty when there will be none."""
+        event = self._work[worker]
+        while not self.ended.is_set():
+            batch = self.scheduler.take(worker)
+            if batch:
+                return batch
+            event.clear()
+            await event.wait()
+        return ()
+
+    def committed(self, worker: int, groups: Sequence[Group]) -> None:
+        """Mark groups as committed and wake whom that concerns."""
+        scheduler = self.scheduler
+        for other in scheduler.commit(worker, groups):
+            self._work[other].set()
+        self._room.set()
+        if scheduler.checkpoint_is_urgent():
+            self.checkpoint_due.set()
+        self._end_if_stopped()
+
+    def checkpointed(self, mark: LowWaterMark) -> None:
+        """Learn that the target holds the low-water mark: the queue has room again."""
+        self.scheduler.checkpointed(mark)
+        self._room.set()
+
+    def stop(self) -> None:
+        """Begin nothing past what has begun; `ended` is set when that is committed."""
+        self.stopping = True
+        self.scheduler.stop()
+        self._room.set()
+        self._end_if_stopped()
+
+    def fail(self, error: BaseException) -> None:
+        """Begin nothing any more; the first error is kept."""
+        if self.failure is None:
+            self.failure = error
+        self.scheduler.halt()
+        self._end()
+
+    def _end_if_stopped(self) -> None:
+        if self.stopping and self.scheduler.stopped:
+            self._end()
+
+    def _end(self) -> None:
+        self.ended.set()
+        self._room.set()
+        self.checkpoint_due.set()
+        for event in self._work:
+            event.set()

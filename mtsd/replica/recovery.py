@@ -1,0 +1,113 @@
+"""Start on a target that a former run may have left at any instant (WL#5599)."""
+
+from dataclasses import dataclass
+
+import structlog
+
+from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.replica.in_doubt import has_happened
+from mtsd.schedule.executed_groups import ExecutedGroups, recovered
+from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.schedule.worker_row import WorkerRow, blank_row
+from mtsd.target.fencing import fence, lock_name, release_lock
+from mtsd.target.position_tables import RECOVERY_ID, ChannelRow, PositionTables
+from mtsd.wire.connection import Connection
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What a run begins with."""
+
+    mark: LowWaterMark
+    executed: ExecutedGroups
+    """Groups past the low-water mark that have committed."""
+    daemon_uuid: str
+    source_uuid: str
+    stale: tuple[tuple[int, int], ...]
+    """(Id, highest group number) of rows to be removed once the mark has passed them."""
+
+
+async def make_tables(connection: Connection, tables: PositionTables) -> None:
+    """Make the position schema and tables where they are missing."""
+    rows = await connection.query(tables.tables_present())
+    if rows[0][0] == 3:
+        return
+    for definition in tables.definitions():
+        await connection.query(definition)
+
+
+async def read_channel(connection: Connection, tables: PositionTables) -> ChannelRow | None:
+    """Return the channel's row; None where the channel has never begun."""
+    rows = await connection.query(tables.select_channel())
+    return tables.channel_row(rows[0]) if rows else None
+
+
+async def recover(
+    connection: Connection, tables: PositionTables, workers: int, reached: Reached
+) -> Recovered:
+    """Fence the former run off, settle what is in doubt, and record what has been executed.
+
+    `connection` holds the coordinator's lock; the channel's row is there. One transaction writes
+    the union of all rows as row 0 before anything is applied, so that a crash during or after
+    this finds nothing else. Raises NeedsPersonError where a group in doubt has no evidence.
+    """
+    await reached(FaultPoint.BEFORE_FENCING)
+    channel = await read_channel(connection, tables)
+    if channel is None:
+        raise LookupError("the channel has no row")
+    former = [tables.worker_row(row).id for row in await connection.query(tables.select_workers())]
+    sessions = range(1, max([channel.workers, workers, *former]) + 1)
+    await fence(connection, tables.channel, sessions)
+    await reached(FaultPoint.AFTER_FENCING)
+
+    # Only now does nothing change any more.
+    channel = await read_channel(connection, tables) or channel
+    rows = [tables.worker_row(row) for row in await connection.query(tables.select_workers())]
+    mark = channel.mark
+    executed = recovered(mark.number, (row.executed for row in rows))
+    doubts = [tables.in_doubt(row) for row in await connection.query(tables.select_in_doubt())]
+    for doubt in doubts:
+        if doubt.number <= mark.number or doubt.number in executed:
+            continue
+        happened = await has_happened(connection, doubt)
+        log.info("settled by evidence", group=doubt.number, happened=happened, gtid=doubt.evidence)
+        if happened:
+            executed = executed.with_numbers([doubt.number])
+    gtids = blank_row(RECOVERY_ID, mark).gtids
+    for row in rows:
+        gtids.update(row.gtids)
+    if mark.gtids is not None:
+        gtids = gtids.minus(mark.gtids)
+    union = WorkerRow(RECOVERY_ID, None, mark.position, executed, gtids)
+    present = {row.id for row in rows}
+    statements = [
+        b"BEGIN",
+        tables.replace_worker(union),
+        *(
+            tables.replace_worker(blank_row(id_, mark))
+            for id_ in range(1, workers + 1)
+            if id_ not in present
+        ),
+        *(tables.delete_in_doubt(doubt.number) for doubt in doubts),
+        tables.update_workers(workers),
+        b"COMMIT",
+    ]
+    await reached(FaultPoint.BEFORE_RECOVERY_WRITE)
+    await connection.run(b";".join(statements), len(statements))
+    await reached(FaultPoint.AFTER_RECOVERY_WRITE)
+    for session in sessions:
+        await release_lock(connection, lock_name(tables.channel, session))
+    stale = [(id_, executed.highest) for id_ in sorted(present) if id_ > workers]
+    log.info(
+        "recovered", number=mark.number, position=str(mark.position), skips=len(executed),
+        up_to=executed.highest, in_doubt=len(doubts),
+    )  # fmt: skip
+    return Recovered(
+        mark,
+        executed,
+        channel.daemon_uuid,
+        channel.source_uuid,
+        ((RECOVERY_ID, executed.highest), *stale),
+    )

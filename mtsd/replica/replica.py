@@ -1,0 +1,327 @@
+"""One run of the replica: from a recovery to a stop, a failure or a lost target."""
+
+import asyncio
+import uuid
+from collections.abc import Coroutine
+
+import structlog
+
+from mtsd.config import Settings
+from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError
+from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.replica.checkpointer import Checkpointer
+from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.dispatch import Dispatcher
+from mtsd.replica.endpoints import endpoint
+from mtsd.replica.recovery import Recovered, make_tables, read_channel, recover
+from mtsd.replica.statistics import PartitionStatistics, ReplicaStatistics, WorkerStatistics
+from mtsd.replica.worker import Worker, WorkerSettings
+from mtsd.schedule.assignment import Policy
+from mtsd.schedule.database_policy import DatabasePolicy
+from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.sequential_policy import SequentialPolicy
+from mtsd.schedule.worker_row import blank_row
+from mtsd.source.handshake import ReplicaIdentity, open_source
+from mtsd.source.start import resolve_start
+from mtsd.source.stream import SourceStream, StreamSettings
+from mtsd.target.binlog_applier import BinlogApplier
+from mtsd.target.fencing import COORDINATOR, lock_name, take_channel, take_lock
+from mtsd.target.position_tables import ChannelRow, PositionTables
+from mtsd.target.session import SessionSettings, TargetSession
+
+_COORDINATOR_WAIT_TIMEOUT_S = 60
+_LAST_CHANCE_S = 5.0
+"""How long other workers may finish their commit after the connection to the target was lost."""
+
+log = structlog.get_logger(__name__)
+
+
+class StopTimeoutError(MtsdError):
+    """stop_timeout passed before everything that had begun was committed."""
+
+
+class Replica:
+    """Everything that one run holds: sessions on both servers, the scheduler, the coroutines."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        coordinator_session: TargetSession,
+        coordinator: Coordinator,
+        workers: list[Worker],
+        stream: SourceStream,
+        checkpointer: Checkpointer,
+        reached: Reached,
+    ) -> None:
+        self._settings = settings
+        self._session = coordinator_session
+        self._coordinator = coordinator
+        self._workers = workers
+        self._stream = stream
+        self._checkpointer = checkpointer
+        self._dispatcher = Dispatcher(stream, coordinator, workers[0])
+        self._reached = reached
+        self._began = asyncio.get_running_loop().time()
+
+    @classmethod
+    async def start(cls, settings: Settings, *, reached: Reached = nothing) -> "Replica":
+        """Connect to the target, recover, and get everything ready to run.
+
+        Raises NeedsPersonError, ServerError, ConnectionLostError; nothing is left open then.
+        """
+        target = endpoint("target", settings.target)
+        session_settings = SessionSettings(settings.target.schema, settings.target.binary_log)
+        tables = PositionTables(settings.target.schema, settings.replica.channel)
+        session = await TargetSession.open(target, session_settings, reached=reached)
+        workers: list[Worker] = []
+        try:
+            await session.connection.query(
+                b"SET @@session.wait_timeout=%d" % _COORDINATOR_WAIT_TIMEOUT_S
+            )
+            await take_channel(session.connection, tables.channel)
+            await make_tables(session.connection, tables)
+            await _first_start(settings, session, tables)
+            count = max(settings.replica.parallel_workers, 1)
+            recovered = await recover(session.connection, tables, count, reached)
+            coordinator = Coordinator(_scheduler(settings, recovered))
+            for index in range(count):
+                worker = await _worker(index, settings, tables, coordinator, recovered, reached)
+                workers.append(worker)
+            stream = _stream(settings, recovered, reached)
+            checkpointer = Checkpointer(
+                session.connection,
+                tables,
+                coordinator,
+                settings.replica.checkpoint_period,
+                recovered.stale,
+                reached,
+            )
+        except BaseException:
+            for worker in workers:
+                worker.applier.session.connection.close()
+            session.connection.close()
+            raise
+        return cls(settings, session, coordinator, workers, stream, checkpointer, reached)
+
+    async def run(self) -> None:
+        """Replicate until `stop` or a failure, which is raised; all sessions are closed then."""
+        coordinator = self._coordinator
+        worker_tasks = [
+            asyncio.create_task(self._guard(worker.run()), name=f"worker {worker.index + 1}")
+            for worker in self._workers
+        ]
+        dispatcher = asyncio.create_task(self._guard(self._dispatcher.run()), name="dispatcher")
+        checkpointer = asyncio.create_task(
+            self._guard(self._checkpointer.run()), name="checkpointer"
+        )
+        try:
+            await coordinator.ended.wait()
+            self._stream.close()
+            lost = isinstance(coordinator.failure, ConnectionLostError)
+            patience = _LAST_CHANCE_S if lost else self._settings.replica.stop_timeout
+            tasks = [*worker_tasks, dispatcher, checkpointer]
+            _, running = await asyncio.wait(tasks, timeout=patience)
+            for task in running:
+                log.warning("given up, its transaction is rolled back", task=task.get_name())
+            if (
+                not running
+                and not lost
+                and not isinstance(coordinator.failure, asyncio.CancelledError)
+            ):
+                await self._reached(FaultPoint.BEFORE_STOP_CHECKPOINT)
+                await self._checkpointer.store()
+        finally:
+            for task in [*worker_tasks, dispatcher, checkpointer]:
+                task.cancel()
+            await self._close()
+        if coordinator.failure is not None:
+            raise coordinator.failure
+
+    def stop(self) -> None:
+        """Begin a graceful stop: finish what has begun, so that no gap stays."""
+        coordinator = self._coordinator
+        if coordinator.stopping or coordinator.ended.is_set():
+            return
+        timeout = self._settings.replica.stop_timeout
+        asyncio.get_running_loop().call_later(timeout, self._stop_timed_out)
+        self._stream.close()
+        coordinator.stop()
+
+    @property
+    def statistics(self) -> ReplicaStatistics:
+        """The state of this moment."""
+        scheduler = self._coordinator.scheduler
+        return ReplicaStatistics(
+            connected=self._stream.connected,
+            received=self._stream.position,
+            received_gtids=self._stream.gtids,
+            executed=scheduler.queue.position,
+            executed_gtids=scheduler.queue.mark().gtids,
+            executed_number=scheduler.queue.number,
+            clock_offset=self._stream.clock_offset,
+            oldest_commit_time=scheduler.queue.oldest_commit_time,
+            pending_groups=scheduler.pending_groups,
+            pending_bytes=scheduler.pending_bytes,
+            skipped=scheduler.skipped,
+            run_seconds=asyncio.get_running_loop().time() - self._began,
+            waits=dict(self._coordinator.waits),
+            workers=tuple(self._worker_statistics(worker) for worker in self._workers),
+            partitions=self._partition_statistics(),
+        )
+
+    def _worker_statistics(self, worker: Worker) -> WorkerStatistics:
+        queue = self._coordinator.scheduler.workers[worker.index]
+        waiting = "waiting" if len(queue) else "idle"
+        return WorkerStatistics(
+            id=worker.index + 1,
+            state="applying" if queue.running else waiting,
+            queue_groups=len(queue) + len(queue.running),
+            queue_bytes=queue.waiting_bytes,
+            groups=worker.groups,
+            transactions=worker.transactions,
+            retries=worker.retries,
+            last_position=worker.last.end if worker.last else None,
+            last_gtid=worker.last.gtid if worker.last else None,
+            busy_seconds=worker.busy_seconds,
+        )
+
+    def _partition_statistics(self) -> tuple[PartitionStatistics, ...]:
+        scheduler = self._coordinator.scheduler
+        committed = scheduler.committed
+        pending: dict[str, tuple[int, int, int]] = {}
+        for index, queue in enumerate(scheduler.workers):
+            for group in queue.pending():
+                for name in group.databases:
+                    _, count, oldest = pending.get(name, (0, 0, group.commit_time))
+                    pending[name] = (index + 1, count + 1, min(oldest, group.commit_time))
+        return tuple(
+            PartitionStatistics(
+                name=name,
+                worker=pending[name][0] if name in pending else 0,
+                pending_groups=pending[name][1] if name in pending else 0,
+                oldest_commit_time=pending[name][2] if name in pending else None,
+                groups=committed.get(name, 0),
+            )
+            for name in sorted(committed.keys() | pending.keys())
+        )
+
+    def _stop_timed_out(self) -> None:
+        if not self._coordinator.ended.is_set():
+            running = [
+                f"worker {index + 1} in group {queue.running[0].number}"
+                for index, queue in enumerate(self._coordinator.scheduler.workers)
+                if queue.running
+            ]
+            self._coordinator.fail(
+                StopTimeoutError(
+                    f"stop_timeout passed; rolled back at {'; '.join(running) or 'no group'}."
+                    " The next start goes on from there"
+                )
+            )
+            for worker in self._workers:
+                worker.applier.session.connection.close()
+
+    async def _guard(self, coroutine: Coroutine[None, None, None]) -> None:
+        try:
+            await coroutine
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the run raises the first failure
+            self._coordinator.fail(error)
+
+    async def _close(self) -> None:
+        self._stream.close()
+        for worker in self._workers:
+            worker.applier.session.connection.close()
+        self._session.connection.close()
+
+
+async def _first_start(settings: Settings, session: TargetSession, tables: PositionTables) -> None:
+    """Resolve [source] start where the target holds no position of the channel yet."""
+    if await read_channel(session.connection, tables) is not None:
+        return
+    daemon_uuid = str(uuid.uuid4())
+    identity = _identity(settings, daemon_uuid)
+    source = await open_source(endpoint("source", settings.source), identity)
+    try:
+        mark = await resolve_start(
+            source,
+            settings.source.start,
+            allow_partial_history=settings.source.allow_partial_history,
+        )
+    finally:
+        source.connection.close()
+    row = ChannelRow(mark, 0, source.traits.uuid, daemon_uuid)
+    await session.connection.query(tables.insert_channel(row))
+    log.info("the channel begins", position=str(mark.position), gtids=str(mark.gtids or ""))
+
+
+def _identity(settings: Settings, daemon_uuid: str) -> ReplicaIdentity:
+    source = settings.source
+    return ReplicaIdentity(source.server_id, daemon_uuid, source.heartbeat_period)
+
+
+def _scheduler(settings: Settings, recovered: Recovered) -> Scheduler:
+    replica = settings.replica
+    workers = max(replica.parallel_workers, 1)
+    policy: Policy
+    if replica.parallel_workers == 0:
+        policy = SequentialPolicy()
+    else:
+        policy = DatabasePolicy(workers, replica.bind)
+    limits = Limits(
+        checkpoint_group=replica.checkpoint_group,
+        pending_jobs_size_max=replica.pending_jobs_size_max,
+        batch_groups=replica.batch_groups,
+        batch_bytes=replica.batch_bytes,
+    )
+    return Scheduler(policy, workers, limits, recovered.mark, recovered.executed)
+
+
+async def _worker(
+    index: int,
+    settings: Settings,
+    tables: PositionTables,
+    coordinator: Coordinator,
+    recovered: Recovered,
+    reached: Reached,
+) -> Worker:
+    session = await TargetSession.open(
+        endpoint("target", settings.target),
+        SessionSettings(settings.target.schema, settings.target.binary_log),
+        reached=reached,
+    )
+    worker_id = COORDINATOR + 1 + index
+    if not await take_lock(session.connection, lock_name(tables.channel, worker_id), 10):
+        session.connection.close()
+        raise NeedsPersonError(
+            f"the lock of worker {worker_id} is held by a session that mtsd did not open"
+        )
+    return Worker(
+        index,
+        BinlogApplier(session, settings.replica.batch_bytes, reached=reached),
+        tables,
+        coordinator,
+        blank_row(worker_id, recovered.mark),
+        WorkerSettings(
+            transaction_retries=settings.replica.transaction_retries,
+            skip_errors=frozenset(settings.replica.skip_errors),
+            daemon_uuid=recovered.daemon_uuid,
+        ),
+        reached,
+    )
+
+
+def _stream(settings: Settings, recovered: Recovered, reached: Reached) -> SourceStream:
+    return SourceStream(
+        endpoint("source", settings.source),
+        _identity(settings, recovered.daemon_uuid),
+        StreamSettings(
+            hold_bytes=settings.replica.pending_jobs_size_max,
+            chunk_bytes=settings.replica.batch_bytes,
+            position_schema=settings.target.schema,
+        ),
+        recovered.mark,
+        recovered.source_uuid,
+        reached=reached,
+    )

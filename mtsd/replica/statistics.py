@@ -1,0 +1,56 @@
+"""What a running replica says of itself, for status and metrics."""
+
+from dataclasses import dataclass
+
+from mtsd.model.gtid import Gtid, GtidSet
+from mtsd.model.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatistics:
+    """One worker. `busy_seconds` is the time spent in applying since the run began."""
+
+    id: int
+    state: str
+    """idle, waiting (its head waits for other groups) or applying."""
+    queue_groups: int
+    queue_bytes: int
+    groups: int
+    transactions: int
+    retries: int
+    last_position: Position | None
+    last_gtid: Gtid | None
+    busy_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatistics:
+    """One partition. `oldest_commit_time` in µs since 1970, of its pending groups."""
+
+    name: str
+    worker: int
+    pending_groups: int
+    oldest_commit_time: int | None
+    groups: int
+    """Committed in this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaStatistics:
+    """The run. Times in seconds, `oldest_commit_time` in µs since 1970, None where none waits."""
+
+    connected: bool
+    received: Position
+    received_gtids: GtidSet | None
+    executed: Position
+    executed_gtids: GtidSet | None
+    executed_number: int
+    clock_offset: float
+    oldest_commit_time: int | None
+    pending_groups: int
+    pending_bytes: int
+    skipped: int
+    run_seconds: float
+    waits: dict[str, float]
+    workers: tuple[WorkerStatistics, ...]
+    partitions: tuple[PartitionStatistics, ...]

@@ -1,0 +1,208 @@
+"""A worker: takes what the scheduler gives it, and applies it with its record in one commit."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from mtsd.binlog.query import parse_query
+from mtsd.binlog.table_map import parse_table_map
+from mtsd.model.errors import ApplyError, NotSupportedError, ServerError
+from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.group import Group, GroupKind
+from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.in_doubt import apply_in_doubt
+from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.binlog_applier import BinlogApplier
+from mtsd.target.position_tables import PositionTables
+from mtsd.target.retry import pause_before, worth_a_retry
+
+_TABLE_MAP = 19
+_QUERY = 2
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What a worker needs to know of the settings."""
+
+    transaction_retries: int
+    skip_errors: frozenset[int]
+    daemon_uuid: str
+
+
+class Worker:
+    """Worker `index` (its Id in the tables is one more), on a session of its own."""
+
+    def __init__(
+        self,
+        index: int,
+        applier: BinlogApplier,
+        tables: PositionTables,
+        coordinator: Coordinator,
+        row: WorkerRow,
+        settings: WorkerSettings,
+        reached: Reached,
+    ) -> None:
+        self.index = index
+        self.applier = applier
+        self.row = row
+        self._tables = tables
+        self._coordinator = coordinator
+        self._settings = settings
+        self._reached = reached
+        self.transactions = 0
+        """Target transactions committed."""
+        self.groups = 0
+        self.retries = 0
+        self.skipped = 0
+        """Groups passed over by skip_errors."""
+        self.busy_seconds = 0.0
+        self.last: Group | None = None
+
+    async def run(self) -> None:
+        """Apply batch after batch until the coordinator has no more."""
+        clock = asyncio.get_running_loop().time
+        while batch := await self._coordinator.work(self.index):
+            began = clock()
+            try:
+                await self._apply(batch)
+            finally:
+                self.busy_seconds += clock() - began
+
+    async def apply_stream_begin(self, format_description: bytes) -> None:
+        """Begin a streamed group."""
+        await self.applier.begin(format_description)
+
+    async def commit_stream(self, group: Group) -> None:
+        """Commit a streamed group with its record."""
+        row, record = self._record((group,))
+        await self.applier.session.commit(record)
+        self._committed(row, (group,))
+        self._coordinator.add_committed(group)
+
+    async def _apply(self, batch: tuple[Group, ...]) -> None:
+        try:
+            row = await self._apply_once(batch)
+        except ServerError as error:
+            if len(batch) == 1:
+                await self._retry(batch[0], error)
+                return
+            await self._replay(batch)
+            return
+        self._committed(row, batch)
+        self._coordinator.committed(self.index, batch)
+
+    async def _replay(self, batch: tuple[Group, ...]) -> None:
+        await self._reached(FaultPoint.BEFORE_REPLAY)
+        for group in batch:
+            try:
+                row = await self._apply_once((group,))
+            except ServerError as error:
+                await self._retry(group, error)
+                continue
+            self._committed(row, (group,))
+            self._coordinator.committed(self.index, (group,))
+
+    async def _retry(self, group: Group, error: ServerError) -> None:
+        attempt = 0
+        while worth_a_retry(error.number) and attempt < self._settings.transaction_retries:
+            attempt += 1
+            self.retries += 1
+            log.info(
+                "retrying", worker=self.index + 1, group=group.number, attempt=attempt,
+                error=error.number,
+            )  # fmt: skip
+            await asyncio.sleep(pause_before(attempt))
+            try:
+                row = await self._apply_once((group,))
+            except ServerError as again:
+                error = again
+                continue
+            self._committed(row, (group,))
+            self._coordinator.committed(self.index, (group,))
+            return
+        if error.number not in self._settings.skip_errors:
+            raise self._report(group, error) from error
+        log.warning(
+            "group skipped by skip_errors", worker=self.index + 1, group=group.number,
+            position=str(group.end), gtid=str(group.gtid or ""), error=str(error),
+        )  # fmt: skip
+        self.skipped += 1
+        row, record = self._record((group,))
+        await self.applier.session.record(record)
+        self._committed(row, (group,))
+        self._coordinator.committed(self.index, (group,))
+
+    async def _apply_once(self, batch: tuple[Group, ...]) -> WorkerRow:
+        row, record = self._record(batch)
+        first = batch[0]
+        kind = first.kind
+        if kind is GroupKind.ROWS:
+            await self.applier.apply_rows(batch, record)
+        elif kind is GroupKind.STATEMENTS:
+            await self.applier.apply_in_order(first, record)
+        elif kind in _COMMIT_BY_THEMSELVES:
+            await apply_in_doubt(
+                self.applier,
+                self._tables,
+                first,
+                worker_id=self.index + 1,
+                daemon_uuid=self._settings.daemon_uuid,
+                record=record,
+                reached=self._reached,
+            )
+        else:
+            raise NotSupportedError(f"a group of kind {kind.value} cannot be applied")
+        return row
+
+    def _record(self, batch: Sequence[Group]) -> tuple[WorkerRow, list[bytes]]:
+        row = self.row.advanced(batch, self._coordinator.scheduler.stored)
+        return row, [self._tables.update_worker(row)]
+
+    def _committed(self, row: WorkerRow, batch: Sequence[Group]) -> None:
+        self.row = row
+        self.transactions += 1
+        self.groups += len(batch)
+        self.last = batch[-1]
+
+    def _report(self, group: Group, error: ServerError) -> ApplyError:
+        queue = self._coordinator.scheduler.queue
+        later = queue.highest_done > group.number
+        aftermath = (
+            f"Later groups up to {queue.highest_done} have been applied already: the next start"
+            " fills the gap by itself, nothing has to be set."
+            if later
+            else "No later group has been applied."
+        )
+        said = f" Warnings: {error.warnings}." if error.warnings else ""
+        return ApplyError(
+            f"group {group.number} cannot be applied: {error}.{said}"
+            f" Position {group.end}, GTID {group.gtid or 'none'}, databases"
+            f" {', '.join(group.databases) or 'none'}, worker {self.index + 1},"
+            f" {contents(group)}. {aftermath} Mend the target and start again"
+        )
+
+
+def contents(group: Group) -> str:
+    """Return the tables of a group's rows, or its statement, for a message."""
+    tables: dict[str, None] = {}
+    for event in group.events:
+        if event[4] == _TABLE_MAP:
+            table = parse_table_map(event)
+            tables[f"{table.database}.{table.table}"] = None
+        elif event[4] == _QUERY:
+            return f"statement {statement_of(event)!r}"
+    return f"tables {', '.join(tables)}"
+
+
+def statement_of(event: bytes) -> str:
+    """Return the beginning of a Query event's statement."""
+    return parse_query(event).statement[:500].decode("utf-8", "replace")
+
+
+_COMMIT_BY_THEMSELVES = frozenset({
+    GroupKind.DDL, GroupKind.CREATE_SELECT, GroupKind.NON_TRANSACTIONAL,
+})  # fmt: skip

@@ -1,0 +1,209 @@
+"""The stream of groups from the source, over as many connections as it takes."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import structlog
+
+from mtsd.binlog.grouper import Grouper
+from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
+from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.model.group import Group, GroupClosed, GroupDropped, PositionReached, StreamItem
+from mtsd.model.gtid import GtidSet
+from mtsd.model.position import Position
+from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.source.handshake import ReplicaIdentity, SourceSession, open_source, start_dump
+from mtsd.wire.backoff import Backoff
+from mtsd.wire.dump_packets import event_of
+from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.framing import PacketFramer
+
+_READ_BYTES = 256 * 1024
+_SILENT_PERIODS = 3
+_TRY_AGAIN = frozenset({1040, 1053, 1203, 1226, 3032})
+"""Too many connections, shutting down, over a resource limit, offline mode."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """How to read. Sizes in bytes."""
+
+    hold_bytes: int
+    """A larger group is streamed."""
+    chunk_bytes: int
+    position_schema: str
+
+
+class StreamClosedError(Exception):
+    """`close` was called: nothing more comes."""
+
+
+class SourceStream:
+    """Reads the groups after a low-water mark, connecting again whenever the source goes away.
+
+    Call `read` again and again; each call returns an iterator that has to be exhausted before the
+    next call. A half group is dropped when its connection ends, and comes again from its start.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        identity: ReplicaIdentity,
+        settings: StreamSettings,
+        mark: LowWaterMark,
+        source_uuid: str,
+        *,
+        reached: Reached = nothing,
+    ) -> None:
+        self._endpoint = endpoint
+        self._identity = identity
+        self._settings = settings
+        self._source_uuid = source_uuid
+        self._reached = reached
+        self._next_number = mark.number + 1
+        self.position: Position = mark.position
+        """Where reading would go on: after the last complete group."""
+        self.gtids: GtidSet | None = mark.gtids.copy() if mark.gtids is not None else None
+        """Everything received, complete groups only; None where not known."""
+        self.clock_offset = 0.0
+        self.connected = False
+        self._group_seen = False
+        self._session: SourceSession | None = None
+        self._grouper: Grouper | None = None
+        self._framer: PacketFramer | None = None
+        self._backoff = Backoff()
+        self._closing = asyncio.Event()
+
+    async def read(self) -> Iterator[StreamItem]:
+        """Return what comes next; waits for it.
+
+        Raises StreamClosedError after `close`, NeedsPersonError and ServerError where connecting
+        again cannot help.
+        """
+        while True:
+            if self._closing.is_set():
+                raise StreamClosedError
+            try:
+                if self._grouper is None or self._session is None or self._framer is None:
+                    await self._connect()
+                    continue
+                deadline = _SILENT_PERIODS * self._identity.heartbeat_period
+                async with asyncio.timeout(deadline):
+                    data = await self._session.connection.read(_READ_BYTES)
+                await self._reached(FaultPoint.AFTER_READ)
+                events = [event_of(payload) for payload in self._framer.feed(data)]
+                return self._items(self._grouper, events)
+            except (ConnectionLostError, TimeoutError, EOFError) as error:
+                dropped = self._disconnect()
+                if self._closing.is_set():
+                    raise StreamClosedError from None
+                await self._pause(str(error) or "it has been silent for too long")
+                if dropped:
+                    return iter(dropped)
+            except ServerError as error:
+                dropped = self._disconnect()
+                if error.number not in _TRY_AGAIN:
+                    raise NeedsPersonError(self._explained(error)) from error
+                await self._pause(str(error))
+                if dropped:
+                    return iter(dropped)
+
+    def close(self) -> None:
+        """Let a waiting `read` end with StreamClosedError; reads nothing more."""
+        self._closing.set()
+        if self._session is not None:
+            self._session.connection.close()
+
+    async def _connect(self) -> None:
+        await self._reached(FaultPoint.BEFORE_CONNECT_SOURCE)
+        session = await open_source(self._endpoint, self._identity)
+        try:
+            if session.traits.uuid != self._source_uuid:
+                raise NeedsPersonError(
+                    f"the source is {session.traits.uuid} now, and the position is one of"
+                    f" {self._source_uuid}: point [source] at that server, or set a position of"
+                    " the new one"
+                )
+            by_gtid = self.gtids if session.traits.gtid_mode else None
+            await start_dump(session, self._identity, self.position, by_gtid, self._reached)
+        except BaseException:
+            session.connection.close()
+            raise
+        self._session = session
+        self.clock_offset = session.clock_offset
+        self._framer = PacketFramer(session.connection.next_sequence)
+        self._grouper = Grouper(
+            start=self.position,
+            next_number=self._next_number,
+            checksums=session.traits.binlog_checksum,
+            hold_bytes=self._settings.hold_bytes,
+            chunk_bytes=self._settings.chunk_bytes,
+            position_schema=self._settings.position_schema,
+        )
+        self._group_seen = False
+        self.connected = True
+        log.info(
+            "connected to the source",
+            source=str(self._endpoint),
+            version=session.connection.server_version,
+            by="file and position" if by_gtid is None else "GTID set",
+            position=str(self.position),
+        )
+
+    def _disconnect(self) -> list[StreamItem]:
+        dropped = list(self._grouper.abandon()) if self._grouper is not None else []
+        if self._session is not None:
+            self._session.connection.close()
+        self._session = self._grouper = self._framer = None
+        self.connected = False
+        return dropped
+
+    async def _pause(self, reason: str) -> None:
+        pause = self._backoff.next_pause()
+        log.warning(
+            "source not connected", reason=reason, again_in_s=round(pause, 2),
+            position=str(self.position),
+        )  # fmt: skip
+        try:
+            await asyncio.wait_for(self._closing.wait(), pause)
+        except TimeoutError:
+            return
+
+    def _items(self, grouper: Grouper, events: list[bytes]) -> Iterator[StreamItem]:
+        for item in grouper.groups(events):
+            if isinstance(item, Group):
+                self._passed(item)
+            elif isinstance(item, GroupClosed):
+                self._passed(item.group)
+            elif isinstance(item, PositionReached):
+                # A dump by GTID begins with the head of a file that lies before its first group.
+                if not self._group_seen and item.end <= self.position:
+                    continue
+                self.position = item.end
+                if self.gtids is None and item.gtids is not None:
+                    self.gtids = item.gtids.copy()
+            elif isinstance(item, GroupDropped):
+                self._group_seen = True
+            yield item
+        self._backoff.reset()
+
+    def _passed(self, group: Group) -> None:
+        self._group_seen = True
+        self._next_number = group.number + 1
+        self.position = group.end
+        if self.gtids is not None and group.gtid is not None:
+            self.gtids.add(group.gtid)
+
+    def _explained(self, error: ServerError) -> str:
+        if error.number == _FATAL_READING:
+            return (
+                f"the source cannot send its binlog from {self.position}"
+                f" (GTID set {str(self.gtids)[:400]!r}): {error.text}"
+            )
+        return f"the source {self._endpoint} refuses: {error}"
+
+
+_FATAL_READING = 1236

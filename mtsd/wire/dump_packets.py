@@ -1,0 +1,76 @@
+"""The commands by which a replica asks for the binlog, and what comes back; without I/O.
+
+Layouts: MySQL source documentation, "Replication Protocol" (COM_REGISTER_SLAVE, COM_BINLOG_DUMP,
+COM_BINLOG_DUMP_GTID); integers are little-endian.
+"""
+
+from struct import Struct
+
+from mtsd.model.errors import BinlogError, ServerError
+
+COM_BINLOG_DUMP = 0x12
+COM_REGISTER_SLAVE = 0x15
+COM_BINLOG_DUMP_GTID = 0x1E
+
+_HEARTBEAT_V2 = 1 << 1
+_THROUGH_GTID = 1 << 2
+_EVENT = 0x00
+_EOF = 0xFE
+_ERROR = 0xFF
+_LONGEST_EOF = 9
+
+_DUMP = Struct("<IHI")
+_REGISTER_TAIL = Struct("<HII")
+
+
+def register(server_id: int, host: str, port: int) -> bytes:
+    """Return the payload of COM_REGISTER_SLAVE; user and password are left empty."""
+    name = host.encode("utf-8")[:255]
+    return (
+        server_id.to_bytes(4, "little")
+        + bytes((len(name),))
+        + name
+        + b"\0\0"
+        + _REGISTER_TAIL.pack(port, 0, 0)
+    )
+
+
+def dump(server_id: int, file: str, offset: int) -> bytes:
+    """Return the payload of COM_BINLOG_DUMP; raises BinlogError past 4 GiB, its limit."""
+    if offset >= 1 << 32:
+        raise BinlogError(f"{file}:{offset} lies past 4 GiB: the protocol cannot ask for it")
+    return _DUMP.pack(offset, _HEARTBEAT_V2, server_id) + file.encode()
+
+
+def dump_gtid(server_id: int, gtid_set: bytes) -> bytes:
+    """Return the payload of COM_BINLOG_DUMP_GTID: everything that the encoded set lacks."""
+    return (
+        (_THROUGH_GTID | _HEARTBEAT_V2).to_bytes(2, "little")
+        + server_id.to_bytes(4, "little")
+        + b"\0\0\0\0"
+        + (4).to_bytes(8, "little")
+        + len(gtid_set).to_bytes(4, "little")
+        + gtid_set
+    )
+
+
+def event_of(payload: bytes) -> bytes:
+    """Return the event of one packet of a dump, its checksum included.
+
+    Raises ServerError where the packet is an error, EOFError where the source ends the dump,
+    BinlogError where it is neither.
+    """
+    if not payload:
+        raise BinlogError("an empty packet where an event was due")
+    kind = payload[0]
+    if kind == _EVENT:
+        return payload[1:]
+    if kind == _ERROR and len(payload) >= 3:
+        number = int.from_bytes(payload[1:3], "little")
+        has_state = payload[3:4] == b"#"
+        state = payload[4:9].decode("ascii", "replace") if has_state else ""
+        text = payload[9 if has_state else 3 :].decode("utf-8", "replace")
+        raise ServerError(number, state, text)
+    if kind == _EOF and len(payload) < _LONGEST_EOF:
+        raise EOFError("the source ended the dump")
+    raise BinlogError(f"a packet that begins with {kind:#04x} where an event was due")

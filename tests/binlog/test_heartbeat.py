@@ -1,0 +1,42 @@
+import pytest
+
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.heartbeat import Heartbeat, parse_heartbeat
+from mtsd.model.errors import BinlogError
+from mtsd.model.position import Position
+from tests.binlog.building import event
+from tests.binlog.recording import Recording
+
+
+def test_real_ones_of_both_types_say_where_the_source_is(recording: Recording) -> None:
+    (name, offset, *_), *_ = recording.server.sql("SHOW BINARY LOG STATUS")
+    assert [raw[4] for raw in recording.heartbeats] == [
+        EventType.HEARTBEAT_LOG_EVENT,
+        EventType.HEARTBEAT_LOG_EVENT_V2,
+    ]
+    for raw in recording.heartbeats:
+        assert parse_heartbeat(raw) == Heartbeat(Position(name, offset))
+
+
+def test_the_second_type_reaches_past_four_gigabytes() -> None:
+    body = b"\x01\x03b.1\x02\x09\xfe" + (1 << 40).to_bytes(8, "little") + b"\0"
+    raw = event(EventType.HEARTBEAT_LOG_EVENT_V2, body)
+    assert parse_heartbeat(raw) == Heartbeat(Position("b.1", 1 << 40))
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "message"),
+    [
+        (EventType.HEARTBEAT_LOG_EVENT, b"", "is no file name"),
+        (EventType.HEARTBEAT_LOG_EVENT, b"b\0", "is no file name"),
+        (EventType.HEARTBEAT_LOG_EVENT_V2, b"", "field type of 1 bytes"),
+        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\0", "no file, or no position"),
+        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\1\3b.1\0", "no file, or no position"),
+        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\3\1\0\0", "field 3 is not known"),
+        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\2\2\4\4\0", "field 2 is not 2 bytes long"),
+        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\1\3b.1\2\1\4\0x", "1 unknown bytes"),
+    ],
+)
+def test_what_is_refused(kind: int, body: bytes, message: str) -> None:
+    with pytest.raises(BinlogError, match=message):
+        parse_heartbeat(event(kind, body))

@@ -1,0 +1,270 @@
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mtsd.cli.main import main
+from mtsd.cli.status import NOT_RUNNING, RUNNING, UNEXPECTED, lines
+from mtsd.control.server import StatusServer
+from mtsd.control.status import InDoubtStatus, PartitionStatus, Place, Status, WorkerStatus
+from mtsd.model.gtid import GtidSet
+from mtsd.model.position import Position
+from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.position_tables import ChannelRow, InDoubt, PositionTables
+from tests.servers.mysqld import Server
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Configure a socket that nobody answers on and a target that is not there."""
+    return _config(tmp_path, tmp_path / "no.sock")
+
+
+def _config(folder: Path, unix_socket: Path, channel: str = "") -> Path:
+    path = folder / "mtsd.toml"
+    path.write_text(
+        f'[target]\nunix_socket = "{unix_socket}"\nuser = "root"\nconnect_timeout = 3.0\n'
+        f'[replica]\nchannel = "{channel}"\n',
+        encoding="utf-8",
+    )
+    path.chmod(0o600)
+    return path
+
+
+@contextmanager
+def _daemon(path: Path, status: Status) -> Iterator[None]:
+    """Answer on `path` from another thread."""
+    started, stopping = threading.Event(), asyncio.Event()
+    with asyncio.Runner() as runner:
+
+        async def live() -> None:
+            server = StatusServer(path, lambda: status)
+            await server.start()
+            started.set()
+            await stopping.wait()
+            await server.stop()
+
+        loop = runner.get_loop()
+        thread = threading.Thread(target=loop.run_until_complete, args=(live(),))
+        thread.start()
+        assert started.wait(10)
+        try:
+            yield
+        finally:
+            loop.call_soon_threadsafe(stopping.set)
+            thread.join()
+
+
+STATUS = Status(
+    state="running",
+    source="10.0.0.1:3306",
+    target="/run/mysqld.sock",
+    channel="c1",
+    received=Place("binlog.000002", 900, f"{UUID}:1-9"),
+    executed=Place("binlog.000002", 700, f"{UUID}:1-7"),
+    lag_seconds=0.25,
+    pending_groups=2,
+    pending_bytes=5 * 1024 * 1024,
+    last_error="connection to the target lost: it is closed",
+    workers=(
+        WorkerStatus(1, "applying", 12, 34567, 7, 1, 0, Place("binlog.000002", 700), 0.873),
+        WorkerStatus(10, "idle"),
+    ),
+    partitions=(PartitionStatus("blog", None), PartitionStatus("shop", 1, 2, 0.25, 7)),
+    waits={"dependency": 0.5, "capacity": 12.25},
+    in_doubt=(InDoubtStatus(8, 1, "ddl", Place("binlog.000002", 800, f"{UUID}:8"), "shop"),),
+)
+
+
+def test_a_running_daemon_is_asked(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with _daemon(tmp_path / "mtsd.sock", STATUS):
+        assert main(["status", "--config", str(config)]) == RUNNING
+        told = capsys.readouterr()
+        assert told.out.splitlines() == list(lines(STATUS))
+        assert main(["status", "--config", str(config), "--json"]) == RUNNING
+        assert Status.from_json(capsys.readouterr().out) == STATUS
+    assert told.err == ""
+
+
+def test_the_layout_for_people() -> None:
+    assert (
+        "\n".join(lines(STATUS))
+        == f"""\
+state           running
+source          10.0.0.1:3306
+target          /run/mysqld.sock
+channel         c1
+received        binlog.000002:900
+received GTIDs  {UUID}:1-9
+executed        binlog.000002:700
+executed GTIDs  {UUID}:1-7
+lag             0.250 s
+pending         2 groups, 5.0 MiB
+last error      connection to the target lost: it is closed
+
+in doubt: group  kind  databases  end                gtid
+              8  ddl   shop       binlog.000002:800  {UUID}:8
+
+worker  queued     bytes  groups  commits  retries  busy  state     last
+     1      12  33.8 KiB       7        1        0   87%  applying  binlog.000002:700
+    10       0       0 B       0        0        0    0%  idle
+
+partition  worker  pending      lag  groups
+shop            1        2  0.250 s       7
+blog            -        0  0.000 s       0
+
+waited for    time
+capacity    12.2 s
+dependency   0.5 s"""
+    )
+
+
+def test_many_partitions_are_cut_and_a_lost_source_is_said() -> None:
+    many = tuple(PartitionStatus(f"db{number}", 1, number) for number in range(30))
+    told = list(lines(Status("running", "s", "t", partitions=many)))
+    assert "lag       unknown: not connected to the source" in told
+    assert told[-1] == "and 10 more: --json has all"
+    assert told[-2].startswith("db10 ")
+
+
+def test_a_daemon_that_may_not_be_asked_is_an_error(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mtsd.sock").mkdir()
+    assert main(["status", "--config", str(config)]) in {UNEXPECTED, NOT_RUNNING}
+    assert "mtsd: error:" in capsys.readouterr().err
+
+
+def test_where_nothing_answers_one_line_says_so(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status", "--config", str(config)]) == NOT_RUNNING
+    told = capsys.readouterr()
+    assert told.out == ""
+    _, error = told.err.splitlines()
+    assert error.startswith("mtsd: error: connection to the target lost: ")
+
+
+@pytest.mark.servers
+def test_a_target_without_position_tables_says_nothing_yet(
+    target: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = _config(tmp_path, target.socket)
+    assert main(["status", "--config", str(config), "--json"]) == NOT_RUNNING
+    told = json.loads(capsys.readouterr().out)
+    assert told["state"] == "stopped"
+    assert told["executed"] == {"file": "", "pos": 0, "gtid": ""}
+    assert main(["status", "--config", str(config)]) == NOT_RUNNING
+    assert "executed  nothing yet" in capsys.readouterr().out
+    assert ("mtsd",) not in target.sql("SHOW DATABASES")
+
+
+@pytest.mark.servers
+def test_a_stopped_replica_is_read_from_the_target(
+    target: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _fill(target, "c1")
+    config = _config(tmp_path, target.socket, "c1")
+    with target.client() as writer, writer.cursor() as cursor:
+        # Another session's open transaction holds row locks that reading must not wait for.
+        cursor.execute("BEGIN")
+        cursor.execute("UPDATE mtsd.slave_worker_info SET Master_log_pos = 1")
+        cursor.execute("UPDATE mtsd.slave_relay_log_info SET Master_log_pos = 1")
+        assert main(["status", "--config", str(config), "--json"]) == NOT_RUNNING
+    told = Status.from_json(capsys.readouterr().out)
+    assert told == Status(
+        state="stopped",
+        source="127.0.0.1:3306",
+        target=str(target.socket),
+        channel="c1",
+        executed=Place("binlog.000002", 700, f"{UUID}:1-7"),
+        workers=(
+            WorkerStatus(1, "stopped", groups=2, last=Place("binlog.000002", 1000)),
+            WorkerStatus(2, "stopped", groups=0),
+        ),
+        in_doubt=(InDoubtStatus(11, 2, "ddl", Place("binlog.000002", 1100, f"{UUID}:11"), "shop"),),
+    )
+    assert main(["status", "--config", str(config)]) == NOT_RUNNING
+    shown = capsys.readouterr()
+    assert "this is what the target holds" in shown.err
+    assert (
+        shown.out
+        == f"""\
+state           stopped
+source          127.0.0.1:3306
+target          {target.socket}
+channel         c1
+executed        binlog.000002:700
+executed GTIDs  {UUID}:1-7
+
+in doubt: group  kind  databases  end                 gtid
+             11  ddl   shop       binlog.000002:1100  {UUID}:11
+
+worker  groups past executed  last
+     1                     2  binlog.000002:1000
+     2                     0
+"""
+    )
+    assert main(["status", "--config", str(_config(tmp_path, target.socket))]) == NOT_RUNNING
+    assert "executed  nothing yet" in capsys.readouterr().out
+
+
+@pytest.mark.servers
+def test_tables_of_another_version_are_not_guessed_at(
+    target: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _fill(target, "c2")
+    target.sql("UPDATE mtsd.slave_relay_log_info SET Schema_version = 99")
+    assert main(["status", "--config", str(_config(tmp_path, target.socket, "c2"))]) == NOT_RUNNING
+    assert "schema version 99" in capsys.readouterr().err
+
+
+def _fill(target: Server, channel: str) -> None:
+    """Leave what a killed daemon leaves: groups 8 to 10 of 11, of which 9 is missing."""
+    tables = PositionTables("mtsd", channel)
+    mark = LowWaterMark(7, Position("binlog.000002", 700), GtidSet.parse(f"{UUID}:1-7"))
+    former = Position("binlog.000002", 600)
+    statements = [
+        *tables.definitions(),
+        tables.insert_channel(ChannelRow(mark, 2, UUID, UUID)),
+        tables.replace_worker(
+            WorkerRow(
+                1,
+                Position("binlog.000002", 1000),
+                former,
+                # Bit 0 is group 7, which the mark has passed since.
+                ExecutedGroups(7).with_numbers([7, 8, 10]),
+                GtidSet.parse(f"{UUID}:8:10"),
+            )
+        ),
+        tables.replace_worker(WorkerRow(2, None, former, ExecutedGroups(8), GtidSet())),
+        tables.insert_in_doubt(
+            InDoubt(
+                11,
+                2,
+                Position("binlog.000002", 1100),
+                "ddl",
+                f"{UUID}:11",
+                f"{UUID}:11",
+                "shop",
+                b"ALTER TABLE shop.t ADD INDEX (a)",
+            )
+        ),
+    ]
+    target.sql(";".join(statement.decode() for statement in statements))

@@ -1,0 +1,168 @@
+import asyncio
+import io
+import json
+import logging
+import re
+import warnings
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+import pytest
+import structlog
+
+from mtsd.config import LogSettings
+from mtsd.daemon.logging import set_up_logging
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level, ours = root.handlers[:], root.level, logging.getLogger("mtsd").level
+    yield
+    logging.captureWarnings(capture=False)
+    structlog.contextvars.clear_contextvars()
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.getLogger("mtsd").setLevel(ours)
+
+
+def _set_up(
+    form: Literal["auto", "console", "json"] = "json",
+    level: Literal["debug", "info", "warning"] = "info",
+    stream: io.StringIO | None = None,
+) -> io.StringIO:
+    stream = stream or io.StringIO()
+    set_up_logging(LogSettings(level=level, format=form), stream)
+    return stream
+
+
+def _ours() -> structlog.stdlib.BoundLogger:
+    logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger("mtsd.test")
+    return logger
+
+
+def _records(stream: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_json_record_is_one_line_with_time_level_and_context() -> None:
+    stream = _set_up()
+    structlog.contextvars.bind_contextvars(channel="c1", worker=3, gtid="u:7")
+    _ours().info("committed\ntwice", groups=2, raw=b"\xff")
+    (record,) = _records(stream)
+    assert list(record)[:3] == ["timestamp", "level", "event"]
+    when = datetime.fromisoformat(str(record.pop("timestamp")))
+    assert when.utcoffset() == timedelta(0)
+    assert abs(datetime.now(UTC) - when) < timedelta(minutes=1)
+    assert record == {
+        "level": "info",
+        "event": "committed\ntwice",
+        "logger": "mtsd.test",
+        "channel": "c1",
+        "worker": 3,
+        "gtid": "u:7",
+        "groups": 2,
+        "raw": r"b'\xff'",
+    }
+
+
+def test_a_traceback_is_in_the_record_without_local_variables() -> None:
+    stream = _set_up()
+    password = "hunter2"  # what must not be seen
+    try:
+        raise RuntimeError(f"only its length is told: {len(password)}")
+    except RuntimeError:
+        _ours().exception("failed")
+    (record,) = _records(stream)
+    exceptions = record["exception"]
+    assert isinstance(exceptions, list)
+    assert exceptions[0]["exc_type"] == "RuntimeError"
+    assert exceptions[0]["frames"][0]["name"] == _name_of_this_test()
+    assert "hunter2" not in stream.getvalue()
+
+
+def _name_of_this_test() -> str:
+    return test_a_traceback_is_in_the_record_without_local_variables.__name__
+
+
+def test_libraries_are_heard_when_they_warn() -> None:
+    stream = _set_up(level="debug")
+    structlog.contextvars.bind_contextvars(channel="c1")
+    logging.getLogger("aiohttp.server").debug("chatter")
+    logging.getLogger("asyncio").info("chatter")
+    logging.getLogger("aiomysql").warning("lost %s", "it")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logging.captureWarnings(capture=True)
+        warnings.warn("old", UserWarning, stacklevel=1)
+    records = _records(stream)
+    assert [record["logger"] for record in records] == ["aiomysql", "py.warnings"]
+    assert records[0]["event"] == "lost it"
+    assert records[0]["channel"] == "c1"
+    assert "UserWarning: old" in str(records[1]["event"])
+
+
+async def test_an_error_in_a_callback_of_the_loop_is_a_record() -> None:
+    stream = _set_up()
+
+    def fail() -> None:
+        raise ValueError("in a callback")
+
+    asyncio.get_running_loop().call_soon(fail)
+    await asyncio.sleep(0)
+    (record,) = _records(stream)
+    assert record["logger"] == "asyncio"
+    assert "in a callback" in json.dumps(record["exception"])
+
+
+def test_the_console_has_one_line_a_record_and_the_traceback_after_it() -> None:
+    stream = _set_up("console")
+    _ours().info("committed\ntwice", groups=2)
+    try:
+        raise RuntimeError("no")
+    except RuntimeError:
+        _ours().exception("failed")
+    first, second, *traceback = stream.getvalue().splitlines()
+    line = re.compile(r"(\d{4}-\d\d-\d\dT[\d:.]+Z) \[(\w+) *] (.*?) +\[mtsd\.test](.*)")
+    found = line.fullmatch(first)
+    assert found
+    assert (found[2], found[3], found[4]) == ("info", "committed twice", " groups=2")
+    assert "failed" in second
+    assert traceback[0].startswith("Traceback")
+    assert traceback[-1] == "RuntimeError: no"
+
+
+def test_auto_is_the_console_on_a_terminal_and_json_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert _records(_written("auto", io.StringIO()))[0]["event"] == "hello"
+    assert "\x1b[" in _written("auto", _Terminal()).getvalue()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in _written("auto", _Terminal()).getvalue()
+    assert _records(_written("json", _Terminal()))[0]["event"] == "hello"
+    assert "\x1b[" not in _written("console", io.StringIO()).getvalue()
+
+
+def _written(form: Literal["auto", "console", "json"], stream: io.StringIO) -> io.StringIO:
+    _set_up(form, stream=stream)
+    _ours().info("hello")
+    return stream
+
+
+def test_level_and_format_change_for_loggers_that_are_there() -> None:
+    logger = _ours()
+    stream = _set_up(level="warning")
+    logger.info("not heard")
+    set_up_logging(LogSettings(level="debug", format="console"), stream)
+    logger.debug("heard")
+    (line,) = stream.getvalue().splitlines()
+    assert "[debug" in line
+    assert "heard" in line

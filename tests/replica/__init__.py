@@ -1,0 +1,1 @@
+"""The daemon between real servers."""

@@ -1,0 +1,173 @@
+"""A daemon in a process of its own, between two servers of a test."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from mtsd.control.client import fetch_status
+from mtsd.control.status import Status
+from mtsd.model.gtid import GtidSet
+from tests.servers.mysqld import Server
+
+Value = str | int | float | bool | list[list[str]]
+_ROOT = Path(__file__).parents[2]
+
+
+class DaemonError(AssertionError):
+    """The daemon did not do what was waited for; the message ends with its log."""
+
+
+class DaemonProcess:
+    """`mtsd run` from `source` to `target`; its files are in `folder`.
+
+    `settings` are keys such as "replica.parallel_workers" over the defaults of the tests.
+    """
+
+    def __init__(
+        self,
+        source: Server,
+        target: Server,
+        folder: Path,
+        settings: Mapping[str, Value] | None = None,
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.folder = folder
+        self.settings: dict[str, Value] = {
+            "source.port": source.port,
+            "source.user": "root",
+            "source.server_id": 4201,
+            "source.start": "earliest",
+            "source.heartbeat_period": 1.0,
+            "target.port": target.port,
+            "target.user": "root",
+            "status.socket": "mtsd.sock",
+            "log.format": "json",
+            **(settings or {}),
+        }
+        self.config = folder / "config.toml"
+        self.log = folder / "mtsd.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        return self._started().pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, *, fault: str = "") -> None:
+        """Start it; with `fault` ("point:n") it kills itself there."""
+        self.config.write_text(toml(self.settings))
+        self.config.chmod(0o600)
+        command = [sys.executable, "-m"]
+        if fault:
+            command += ["tests.replica.faulty_daemon", fault, str(self.config)]
+        else:
+            command += ["mtsd", "run", "--config", str(self.config)]
+        environ = {name: value for name, value in os.environ.items() if "MTSD_" not in name}
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ
+            )
+
+    def status(self) -> Status | None:
+        """Return what its socket says; None where nothing answers."""
+        return fetch_status(self.folder / "mtsd.sock", 5.0)
+
+    def wait_until_running(self, timeout: float = 30.0) -> None:
+        """Wait until it has connected to both servers."""
+        deadline = time.monotonic() + timeout
+        while True:
+            status = self.status()
+            if status is not None and status.state == "running" and status.lag_seconds is not None:
+                return
+            self._check(deadline, "it is not running")
+            time.sleep(0.05)
+
+    def wait_until_caught_up(self, timeout: float = 60.0) -> None:
+        """Wait until everything that is in the source's binlog now is in the target."""
+        row = self.source.sql("SHOW BINARY LOG STATUS")[0]
+        file, offset, gtids = str(row[0]), int(str(row[1])), str(row[4] or "")
+        deadline = time.monotonic() + timeout
+        while True:
+            status = self.status()
+            if status is not None and status.state == "running":
+                place = status.executed
+                if (place.file, place.pos) >= (file, offset):
+                    return
+                if (
+                    gtids
+                    and place.gtid
+                    and GtidSet.parse(gtids).issubset(GtidSet.parse(place.gtid))
+                ):
+                    return
+            self._check(deadline, f"not caught up to {file}:{offset}, {status}")
+            time.sleep(0.05)
+
+    def stop(self, timeout: float = 70.0) -> int:
+        """SIGTERM; returns the exit status."""
+        self._started().send_signal(signal.SIGTERM)
+        return self.wait(timeout)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._started().kill()
+        self._started().wait(10)
+
+    def wait(self, timeout: float = 30.0) -> int:
+        """Wait for its end; returns the exit status."""
+        try:
+            return self._started().wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise DaemonError(f"it did not end:\n{self.last_words()}") from None
+
+    def close(self) -> None:
+        """Kill it if it still runs."""
+        if self.running:
+            self.kill()
+
+    def records(self) -> list[dict[str, object]]:
+        """Its log so far."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def last_words(self) -> str:
+        """Return the end of its log, and that of the target's."""
+        mine = self.log.read_text()[-4000:] if self.log.exists() else ""
+        return f"{mine}\ntarget:\n{self.target.error_log.read_text()[-1000:]}"
+
+    def _check(self, deadline: float, problem: str) -> None:
+        if not self.running:
+            code = self._started().returncode
+            raise DaemonError(f"it ended with {code}: {problem}\n{self.last_words()}")
+        if time.monotonic() > deadline:
+            raise DaemonError(f"{problem}\n{self.last_words()}")
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise DaemonError("it was never started")
+        return self._process
+
+
+def toml(settings: Mapping[str, Value]) -> str:
+    """Return the settings as a TOML file; JSON's scalars and lists are TOML's."""
+    sections: dict[str, list[str]] = {}
+    for key, value in settings.items():
+        section, _, name = key.partition(".")
+        sections.setdefault(section, []).append(f"{name} = {json.dumps(value)}")
+    return "".join(f"[{name}]\n" + "\n".join(lines) + "\n" for name, lines in sections.items())
