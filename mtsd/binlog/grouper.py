@@ -38,8 +38,11 @@ _ROWS = frozenset({20, 21, 22, 23, 24, 25, 30, 31, 32, 39})
 _TABLE_MAP = EventType.TABLE_MAP_EVENT.value
 _XID = EventType.XID_EVENT.value
 _QUERY = EventType.QUERY_EVENT.value
+_FORMAT_DESCRIPTION = EventType.FORMAT_DESCRIPTION_EVENT.value
 _GTIDS = frozenset({33, 34, 42})
 _STMT_END = 0x01
+_QUERY_FIXED = HEADER_SIZE + 13
+_u32 = int.from_bytes
 _IGNORABLE = 0x80
 _THREAD_SPECIFIC = 0x04
 _MANY_MAPS = 4096
@@ -110,7 +113,7 @@ class Grouper:
         return Position(self._file, self._offset)
 
     def abandon(self) -> Iterator[StreamItem]:
-        """The stream has ended: a half group leaves no trace."""
+        """End the stream: a half group leaves no trace."""
         if self._streaming:
             yield GroupDropped(self.next_number)
         self._clear()
@@ -118,24 +121,33 @@ class Grouper:
     def groups(self, events: Iterable[bytes]) -> Iterator[StreamItem]:
         """Yield what the events complete. Raises BinlogError."""
         for raw in events:
-            if len(raw) < HEADER_SIZE:
-                raise self._error(f"an event of {len(raw)} bytes is shorter than a header")
+            size = len(raw)
+            if size < HEADER_SIZE:
+                raise self._error(f"an event of {size} bytes is shorter than a header")
             code = raw[4]
-            if self._checksums and code != EventType.FORMAT_DESCRIPTION_EVENT:
+            if self._checksums and code != _FORMAT_DESCRIPTION:
                 event = raw[:-4]
-                if crc32(event) != int.from_bytes(raw[-4:], "little"):
+                if crc32(event) != _u32(raw[-4:], "little"):
                     raise self._error(f"checksum mismatch in an event of type {code}")
             else:
                 event = raw
-            log_pos = int.from_bytes(raw[13:17], "little")
+            log_pos = _u32(raw[13:17], "little")
             if log_pos:
-                self._advance(len(raw), log_pos)
+                self._offset += size
+                if self._offset & 0xFFFFFFFF != log_pos:
+                    self._jump(size, log_pos)
             if code in _ROWS:
                 self._rows(event)
             elif code == _TABLE_MAP:
                 self._table_map(event)
             elif code == _XID:
                 yield from self._end(GroupKind.ROWS, event)
+                continue
+            elif code == _QUERY and event.endswith(b"\0BEGIN") and self._is_begin(event):
+                self._begin(event)
+                continue
+            elif code in _GTIDS:
+                self._gtid(event)
                 continue
             else:
                 yield from self._other(code, event, log_pos)
@@ -161,14 +173,32 @@ class Grouper:
         self._left_out: set[bytes] = set()
         self._timestamp = 0
 
-    def _advance(self, size: int, log_pos: int) -> None:
-        # The header has the low 32 bits only; a source that leaves groups out (GTID) makes a jump.
-        offset = self._offset + size
-        if offset & 0xFFFFFFFF != log_pos:
-            offset = (self._offset & ~0xFFFFFFFF) | log_pos
-            if offset < self._offset:
-                offset += 1 << 32
-        self._offset = offset
+    def _jump(self, size: int, log_pos: int) -> None:
+        # The header has the low 32 bits only, and a dump by GTID leaves groups out.
+        before = self._offset - size
+        offset = (before & ~0xFFFFFFFF) | log_pos
+        self._offset = offset if offset >= before else offset + (1 << 32)
+
+    @staticmethod
+    def _is_begin(event: bytes) -> bool:
+        """Tell whether a Query event's whole statement is BEGIN, without decoding the rest."""
+        status_size = event[30] | event[31] << 8
+        return len(event) == _QUERY_FIXED + status_size + event[27] + len(b"\0BEGIN")
+
+    def _begin(self, event: bytes) -> None:
+        if self._begun:
+            raise self._error("BEGIN inside a transaction")
+        if not self._open:
+            self._begin_group(event)
+        self._begun = True
+
+    def _gtid(self, event: bytes) -> None:
+        if self._open:
+            raise self._error("a GTID event inside a group")
+        self._begin_group(event)
+        self._head = head = parse_gtid(event)
+        if head.transaction_length > self._hold_bytes:
+            self._limit = self._chunk_bytes
 
     def _rows(self, event: bytes) -> None:
         if len(event) < 27:
@@ -207,13 +237,6 @@ class Grouper:
     def _other(self, code: int, event: bytes, log_pos: int) -> Iterator[StreamItem]:
         if code == _QUERY:
             yield from self._query(event)
-        elif code in _GTIDS:
-            if self._open:
-                raise self._error("a GTID event inside a group")
-            self._begin_group(event)
-            self._head = head = parse_gtid(event)
-            if head.transaction_length > self._hold_bytes:
-                self._limit = self._chunk_bytes
         elif code == EventType.TRANSACTION_PAYLOAD_EVENT:
             yield from self._payload(event)
         elif code == EventType.XA_PREPARE_LOG_EVENT:
@@ -280,11 +303,7 @@ class Grouper:
         query = parse_query(event)
         kind = classify(query.statement)
         if kind is StatementKind.BEGIN:
-            if self._begun:
-                raise self._error("BEGIN inside a transaction")
-            if not self._open:
-                self._begin_group(event)
-            self._begun = True
+            self._begin(event)
         elif kind is StatementKind.XA_START:
             if not self._open:
                 self._begin_group(event)

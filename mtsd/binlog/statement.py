@@ -48,6 +48,8 @@ class TokenKind(enum.Enum):
     WORD = "word"
     QUOTED = "quoted"
     """A string or a quoted identifier."""
+    UNCLOSED = "unclosed"
+    """A quote or comment without its end, and all that follows: no server executes that."""
     SYMBOL = "symbol"
 
 
@@ -69,6 +71,7 @@ _TOKEN = re.compile(
   | (?P<leave> \*/ )
   | (?P<word> [A-Za-z0-9_$\x80-\xff]+ )
   | (?P<quoted> ' (?:[^'\\]|\\.|'')*+ ' | " (?:[^"\\]|\\.|"")*+ " | ` (?:[^`]|``)*+ ` )
+  | (?P<unclosed> (?: ['"`] | /\* ) .* )
   | (?P<symbol> . )
     """,
     re.VERBOSE | re.DOTALL,
@@ -79,6 +82,7 @@ _TOKEN_PLAIN = re.compile(
 )
 """The same under NO_BACKSLASH_ESCAPES."""
 
+_COMMENT_MARK = re.compile(rb"/\*|\*/")
 _OTHER_PRODUCT = 100000
 """Version comments from here on are MariaDB's; MySQL takes them for comments."""
 
@@ -101,6 +105,8 @@ def tokenize(statement: bytes, sql_mode: int = 0) -> Iterator[Token]:
             yield Token(TokenKind.SYMBOL, match[0], start, at)
         elif group == "quoted":
             yield Token(TokenKind.QUOTED, match[0], start, at)
+        elif group == "unclosed":
+            yield Token(TokenKind.UNCLOSED, match[0][:1], start, at)
         elif group == "enter":
             if int(match[0][3:] or b"0") < _OTHER_PRODUCT:
                 inside += 1
@@ -116,18 +122,11 @@ def tokenize(statement: bytes, sql_mode: int = 0) -> Iterator[Token]:
 def _comment_end(statement: bytes, at: int) -> int:
     """Return the end of a comment whose inside begins at `at`; comments in it count as pairs."""
     depth = 1
-    while depth:
-        end = statement.find(b"*/", at)
-        if end < 0:
-            return len(statement)
-        opened = statement.find(b"/*", at, end)
-        if opened < 0:
-            depth -= 1
-            at = end + 2
-        else:
-            depth += 1
-            at = opened + 2
-    return at
+    for mark in _COMMENT_MARK.finditer(statement, at):
+        depth += 1 if mark[0] == b"/*" else -1
+        if not depth:
+            return mark.end()
+    return len(statement)
 
 
 class _Tokens:
@@ -245,12 +244,15 @@ _XA = {
 }
 
 
-def classify(statement: bytes) -> StatementKind:
-    """Tell what kind of statement this is; it is read no further than needed."""
+def classify(statement: bytes, sql_mode: int = 0) -> StatementKind:
+    """Tell what kind of statement this is; it is read no further than needed.
+
+    `sql_mode` and the character set are as for tokenize.
+    """
     exact = _EXACT.get(statement)
     if exact is not None:
         return exact
-    tokens = _Tokens(statement)
+    tokens = _Tokens(statement, sql_mode)
     while tokens.at_symbol(b"("):
         tokens.take()
     first = tokens.word()
@@ -322,7 +324,7 @@ def disable_on_replica(
     A server's own replica does the same without changing the text. An ENABLE or DISABLE clause is
     replaced, else `clause` is inserted where the grammar has it: before COMMENT and DO.
     `sql_mode` and the character set are as for tokenize. Servers before 8.2 know only the clause
-    `DISABLE ON SLAVE`. BinlogError on any other statement.
+    `DISABLE ON SLAVE`. BinlogError on any other statement, and where a quote is not closed.
     """
     tokens = _Tokens(statement, sql_mode)
     tokens.take_words(b"CREATE", b"ALTER", b"OR", b"REPLACE")
@@ -334,6 +336,8 @@ def disable_on_replica(
     depth = 0
     end = tokens.last.end if tokens.last else 0
     while token := tokens.take():
+        if token.kind is TokenKind.UNCLOSED:
+            raise BinlogError(f"{token.text!r} at byte {token.start} is not closed")
         if token.kind is TokenKind.SYMBOL:
             depth += (token.text == b"(") - (token.text == b")")
             if token.text == b";" and tokens.next is None:

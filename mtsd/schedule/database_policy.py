@@ -52,10 +52,12 @@ class DatabasePolicy:
                 newest = entry.last
                 worker = entry.worker
             others.append(entry.last)
-        least = self._least_occupied()
-        held = self.partitions.held
-        if worker < 0 or (len(cgap) == 1 and held(worker) >= held(least) + _CROWDED):
-            worker = least
+        if worker < 0:
+            worker = self._least_occupied()
+        elif len(cgap) == 1 and self.partitions.held(worker) >= _CROWDED:
+            least = self._least_occupied()
+            if self.partitions.held(worker) >= self.partitions.held(least) + _CROWDED:
+                worker = least
         if group.alone:
             after = frozenset(
                 self._newest[other]
@@ -90,4 +92,8 @@ class DatabasePolicy:
 
     def _least_occupied(self) -> int:
         held = self.partitions.held
-        return min(range(self._workers), key=lambda worker: (held(worker), self._queued[worker]))
+        best = 0
+        for worker in range(1, self._workers):
+            if (held(worker), self._queued[worker]) < (held(best), self._queued[best]):
+                best = worker
+        return best

@@ -1,5 +1,6 @@
 """Whatever bytes come: a decoder answers or raises BinlogError, and nothing else."""
 
+import contextlib
 import random
 
 from hypothesis import given, settings
@@ -79,7 +80,5 @@ def test_any_statement(words: list[bytes], spaced: bool) -> None:
     statement = (b" " if spaced else b"").join(words)
     classify(statement)
     for event in (statement, b"CREATE EVENT e " + statement):
-        try:
+        with contextlib.suppress(BinlogError):
             disable_on_replica(event)
-        except BinlogError:
-            pass

@@ -7,6 +7,7 @@ from pymysqlreplication import event as reference_events
 from pymysqlreplication.packet import BinLogPacketWrapper
 from pymysqlreplication.row_event import TableMapEvent
 
+from mtsd.binlog.column_type import ColumnType
 from mtsd.binlog.decode import Stop, Undecoded, decode
 from mtsd.binlog.event_type import IGNORABLE, EventType
 from mtsd.binlog.gtid_event import GtidEvent
@@ -15,6 +16,7 @@ from mtsd.binlog.rotate import Rotate
 from mtsd.binlog.rows_query import RowsQuery
 from mtsd.binlog.satellites import Intvar, IntvarKind, Rand, UserVar
 from mtsd.binlog.table_map import TableMap
+from mtsd.binlog.table_metadata import parse_optional_metadata
 from mtsd.binlog.xa_prepare import XaPrepare
 from mtsd.binlog.xid import Xid
 from mtsd.model.errors import BinlogError
@@ -55,7 +57,6 @@ def test_every_event_is_decoded(recording: Recording) -> None:
     assert undecoded == set()
     # All that a single server of this version can be made to write.
     assert names == {
-        "ANONYMOUS_GTID_LOG_EVENT",
         "BEGIN_LOAD_QUERY_EVENT",
         "DELETE_ROWS_EVENT",
         "EXECUTE_LOAD_QUERY_EVENT",
@@ -76,7 +77,7 @@ def test_every_event_is_decoded(recording: Recording) -> None:
         "WRITE_ROWS_EVENT",
         "XA_PREPARE_LOG_EVENT",
         "XID_EVENT",
-    } - {"ANONYMOUS_GTID_LOG_EVENT"}
+    }
 
 
 def test_mysql_replication_reads_the_same(recording: Recording) -> None:
@@ -95,11 +96,14 @@ def test_mysql_replication_reads_the_same(recording: Recording) -> None:
                 assert theirs.gtid == str(found.gtid)
                 assert theirs.last_committed == found.last_committed
                 assert theirs.sequence_number == found.sequence_number
-            case TableMap():
+            # The library knows no vectors.
+            case TableMap() if ColumnType.VECTOR not in found.column_types:
                 theirs = read_by_mysql_replication(raw)
                 assert theirs.table_id == found.table_id
                 assert (theirs.schema, theirs.table) == (found.database, found.table)
                 assert theirs.column_count == len(found.column_types)
+                names = tuple(theirs.optional_metadata.column_name_list)
+                assert names == parse_optional_metadata(found).names
             case Xid():
                 assert read_by_mysql_replication(raw).xid == found.number
             case Rotate():
@@ -109,7 +113,10 @@ def test_mysql_replication_reads_the_same(recording: Recording) -> None:
                     found.position.offset,
                 )
             case RowsQuery():
-                assert read_by_mysql_replication(raw).query.encode() == found.statement
+                # The library believes the length byte, which cannot tell of long statements.
+                theirs = read_by_mysql_replication(raw)
+                assert theirs.query
+                assert found.statement.startswith(theirs.query.encode())
             case XaPrepare():
                 theirs = read_by_mysql_replication(raw)
                 assert (theirs.one_phase, theirs.xid_gtrid) == (found.one_phase, found.gtrid)

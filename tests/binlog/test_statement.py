@@ -7,6 +7,7 @@ from mtsd.binlog.query import QueryEvent
 from mtsd.binlog.statement import (
     SQL_MODE_NO_BACKSLASH_ESCAPES,
     StatementKind,
+    TokenKind,
     classify,
     disable_on_replica,
     tokenize,
@@ -140,7 +141,7 @@ def test_real_statements(recording: Recording) -> None:
     assert kinds[b"XA START X'6774726964',X"] is StatementKind.XA_START
     assert kinds[b"XA END X'6774726964',X'6"] is StatementKind.XA_END
     assert kinds[b"XA COMMIT X'6774726964',"] is StatementKind.XA_COMMIT
-    assert kinds[b"CREATE TABLE `d1`.`copie"] is StatementKind.CREATE_SELECT
+    assert kinds[b"CREATE TABLE `copied` (\n"] is StatementKind.CREATE_SELECT
     assert kinds[b"CREATE TEMPORARY TABLE p"] is StatementKind.TEMPORARY
     assert kinds[b"DROP TEMPORARY TABLE `pa"] is StatementKind.TEMPORARY
     assert kinds[b"CREATE DEFINER=`root`@`l"] is StatementKind.EVENT_DDL
@@ -159,8 +160,9 @@ def test_a_large_statement_is_not_read_to_its_end() -> None:
 
 @pytest.mark.parametrize("quote", [b"'", b'"', b"`", b"/*", b"/*!", b"('"])
 def test_long_unclosed_quotes_take_linear_time(quote: bytes) -> None:
+    statement = b"CREATE TABLE t " + quote + b"\\'*(" * 100_000 + b" START TRANSACTION"
     start = time.perf_counter()
-    classify(b"CREATE TABLE t " + quote + b"\\'*(" * 100_000 + b" START TRANSACTION")
+    classify(statement)
     assert time.perf_counter() - start < 3
 
 
@@ -170,7 +172,10 @@ def test_strings_end_as_the_sql_mode_says() -> None:
         rb"'a\'",
         b"B",
     ]
-    assert next(tokenize(statement)).text == b"'"
+    assert [token.kind for token in tokenize(statement)] == [TokenKind.UNCLOSED]
+    created = rb"CREATE TABLE t (a INT COMMENT 'a\') START TRANSACTION"
+    assert classify(created, SQL_MODE_NO_BACKSLASH_ESCAPES) is StatementKind.CREATE_SELECT
+    assert classify(created) is StatementKind.DDL
 
 
 CREATED = [
@@ -179,18 +184,28 @@ CREATED = [
     "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DISABLE DO SELECT 1",
     "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DISABLE ON SLAVE DO SELECT 1",
     "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DISABLE ON /* x */ REPLICA COMMENT 'x' DO SELECT 1",
-    "CREATE EVENT e ON SCHEDULE EVERY 1 DAY ON COMPLETION NOT PRESERVE ENABLE"
-    " COMMENT 'DO ENABLE' DO BEGIN SELECT 'ENABLE'; END",
+    (
+        "CREATE EVENT e ON SCHEDULE EVERY 1 DAY ON COMPLETION NOT PRESERVE ENABLE"
+        " COMMENT 'DO ENABLE' DO BEGIN SELECT 'ENABLE'; END"
+    ),
     "CREATE EVENT IF NOT EXISTS do ON SCHEDULE EVERY 1 DAY DO BEGIN DO 1; END",
-    "CREATE EVENT elsewhere.enable ON SCHEDULE AT NOW() + INTERVAL 1 DAY"
-    " ON COMPLETION PRESERVE DO SELECT 1",
+    (
+        "CREATE EVENT elsewhere.enable ON SCHEDULE AT NOW() + INTERVAL 1 DAY"
+        " ON COMPLETION PRESERVE DO SELECT 1"
+    ),
     r"CREATE EVENT comment ON SCHEDULE EVERY 1 DAY COMMENT 'it''s \' DO' DO SELECT 1",
-    "CREATE DEFINER=event@localhost EVENT e ON SCHEDULE EVERY (SELECT 1 AS `do`) DAY"
-    " STARTS '2030-01-01' ENDS NOW() + INTERVAL 20 YEAR DO SELECT 1",
-    "CREATE DEFINER=CURRENT_USER() EVENT e ON SCHEDULE EVERY 1 DAY/* ENABLE */-- DISABLE\n"
-    "# ENABLE\n DO SELECT 1",
-    "/*!50106 CREATE*/ /*!50117 DEFINER=`root`@`localhost`*/ /*!50106 EVENT `e`"
-    " ON SCHEDULE EVERY 1 DAY ON COMPLETION NOT PRESERVE ENABLE DO SELECT 1 */",
+    (
+        "CREATE DEFINER=event@localhost EVENT e ON SCHEDULE EVERY (SELECT 1 AS `do`) DAY"
+        " STARTS '2030-01-01' ENDS NOW() + INTERVAL 20 YEAR DO SELECT 1"
+    ),
+    (
+        "CREATE DEFINER=CURRENT_USER() EVENT e ON SCHEDULE EVERY 1 DAY/* ENABLE */-- DISABLE\n"
+        "# ENABLE\n DO SELECT 1"
+    ),
+    (
+        "/*!50106 CREATE*/ /*!50117 DEFINER=`root`@`localhost`*/ /*!50106 EVENT `e`"
+        " ON SCHEDULE EVERY 1 DAY ON COMPLETION NOT PRESERVE ENABLE DO SELECT 1 */"
+    ),
     "CREATE EVENT e ON SCHEDULE EVERY @enable DAY DO SELECT 1",
     "CREATE EVENT e ON SCHEDULE EVERY 1 DAY /*!999999 ENABLE*/ DO SELECT 1",
     "CREATE EVENT `a``b DO ENABLE` ON SCHEDULE EVERY 1 DAY DO DELETE FROM enable",
@@ -245,6 +260,11 @@ def test_the_sql_mode_counts_for_events_too() -> None:
     assert disable_on_replica(statement, SQL_MODE_NO_BACKSLASH_ESCAPES) == (
         rb"ALTER EVENT e ON SCHEDULE AT '\' DISABLE ON REPLICA COMMENT ' DO '"
     )
+
+
+def test_an_unclosed_quote_is_refused() -> None:
+    with pytest.raises(BinlogError, match="is not closed"):
+        disable_on_replica(b"ALTER EVENT e ON SCHEDULE AT 'x")
 
 
 @pytest.mark.parametrize("statement", ["DROP EVENT e", "CREATE TABLE event (a INT)", "", "CREATE"])

@@ -11,15 +11,8 @@ from mtsd.cli.main import main
 from mtsd.cli.status import NOT_RUNNING, RUNNING, UNEXPECTED, lines
 from mtsd.control.server import StatusServer
 from mtsd.control.status import InDoubtStatus, PartitionStatus, Place, Status, WorkerStatus
-from mtsd.model.gtid import GtidSet
-from mtsd.model.position import Position
-from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.group_assigned_queue import LowWaterMark
-from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.position_tables import ChannelRow, InDoubt, PositionTables
+from tests.control.killed_daemon import UUID, leave_behind
 from tests.servers.mysqld import Server
-
-UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +172,7 @@ def test_a_target_without_position_tables_says_nothing_yet(
 def test_a_stopped_replica_is_read_from_the_target(
     target: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _fill(target, "c1")
+    leave_behind(target, "c1")
     config = _config(tmp_path, target.socket, "c1")
     with target.client() as writer, writer.cursor() as cursor:
         # Another session's open transaction holds row locks that reading must not wait for.
@@ -229,42 +222,7 @@ worker  groups past executed  last
 def test_tables_of_another_version_are_not_guessed_at(
     target: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _fill(target, "c2")
+    leave_behind(target, "c2")
     target.sql("UPDATE mtsd.slave_relay_log_info SET Schema_version = 99")
     assert main(["status", "--config", str(_config(tmp_path, target.socket, "c2"))]) == NOT_RUNNING
     assert "schema version 99" in capsys.readouterr().err
-
-
-def _fill(target: Server, channel: str) -> None:
-    """Leave what a killed daemon leaves: groups 8 to 10 of 11, of which 9 is missing."""
-    tables = PositionTables("mtsd", channel)
-    mark = LowWaterMark(7, Position("binlog.000002", 700), GtidSet.parse(f"{UUID}:1-7"))
-    former = Position("binlog.000002", 600)
-    statements = [
-        *tables.definitions(),
-        tables.insert_channel(ChannelRow(mark, 2, UUID, UUID)),
-        tables.replace_worker(
-            WorkerRow(
-                1,
-                Position("binlog.000002", 1000),
-                former,
-                # Bit 0 is group 7, which the mark has passed since.
-                ExecutedGroups(7).with_numbers([7, 8, 10]),
-                GtidSet.parse(f"{UUID}:8:10"),
-            )
-        ),
-        tables.replace_worker(WorkerRow(2, None, former, ExecutedGroups(8), GtidSet())),
-        tables.insert_in_doubt(
-            InDoubt(
-                11,
-                2,
-                Position("binlog.000002", 1100),
-                "ddl",
-                f"{UUID}:11",
-                f"{UUID}:11",
-                "shop",
-                b"ALTER TABLE shop.t ADD INDEX (a)",
-            )
-        ),
-    ]
-    target.sql(";".join(statement.decode() for statement in statements))

@@ -132,7 +132,7 @@ class Changes:
                 f" ({rng.randrange(1000)}, {text(rng.choice(NAMES))}, DEFAULT, {document})"
             )
         if action < 0.8:
-            change = rng.choice(("a = a + 1", f"js = {document}", "hidden = NULL", "b = DEFAULT(b)"))
+            change = rng.choice(("a = a + 1", f"js = {document}", "hidden = NULL", "b = DEFAULT"))
             return f"UPDATE {table} SET {change} WHERE id BETWEEN {id_} AND {id_ + 5}"
         return f"DELETE FROM {table} WHERE id = {id_}"
 

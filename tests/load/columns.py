@@ -38,7 +38,13 @@ def _number(low: int, high: int) -> Literal:
 
 def _integers() -> list[Column]:
     columns = []
-    for kind, bits in (("TINYINT", 8), ("SMALLINT", 16), ("MEDIUMINT", 24), ("INT", 32), ("BIGINT", 64)):
+    for kind, bits in (
+        ("TINYINT", 8),
+        ("SMALLINT", 16),
+        ("MEDIUMINT", 24),
+        ("INT", 32),
+        ("BIGINT", 64),
+    ):
         signed = _number(-(1 << bits - 1), (1 << bits - 1) - 1)
         columns.append(Column(f"{kind.lower()}_s", kind, signed))
         columns.append(Column(f"{kind.lower()}_u", f"{kind} UNSIGNED", _number(0, (1 << bits) - 1)))

@@ -42,7 +42,19 @@ SESSION: Final = (
 COUNTER: Final = re.compile(r"^(\) ENGINE=\w+) AUTO_INCREMENT=\d+", re.MULTILINE)
 
 NUMBERS_AND_TIMES: Final = frozenset(
-    "tinyint smallint mediumint int bigint decimal year date time datetime timestamp".split()
+    [
+        "tinyint",
+        "smallint",
+        "mediumint",
+        "int",
+        "bigint",
+        "decimal",
+        "year",
+        "date",
+        "time",
+        "datetime",
+        "timestamp",
+    ]
 )
 
 # Kind, view of information_schema, its columns of schema and name, and of what defines one.

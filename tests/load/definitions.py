@@ -14,6 +14,7 @@ from typing import Final
 
 from tests.load.tables import quoted
 
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """Statements to be sent at once, after USE of `default`."""
@@ -77,7 +78,9 @@ def table(place: Place) -> Iterator[Step]:
         "CREATE TABLE § (k INT NOT NULL, a INT, b VARCHAR(20) CHARACTER SET latin1,"
         f" c DECIMAL(8,2), x INT, y BLOB, z VARCHAR(9){key})"
     )
-    yield place.step("INSERT INTO § (k, a, b, c, y) VALUES (0, 1, 'é', 1.5, x'00'), (1, 2, '', 2, '')")
+    yield place.step(
+        "INSERT INTO § (k, a, b, c, y) VALUES (0, 1, 'é', 1.5, x'00'), (1, 2, '', 2, '')"
+    )
     for number, alteration in enumerate(rng.sample(ALTERATIONS, rng.randint(2, 6))):
         yield place.step(f"ALTER TABLE § {alteration}")
         yield place.step(

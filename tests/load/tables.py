@@ -11,7 +11,7 @@ from tests.load.journal import DEFINITION as JOURNAL
 ODD: Final = "odd `db` \"ü\" 'ж' 日本 %s"
 """A database whose name needs quoting wherever it is written."""
 ODD_TABLE: Final = "t `1` 'ä\" ☃;--"
-ODD_COLUMN: Final = "c `2` \"日\" 'ö%"
+ODD_COLUMN: Final = 'c `2` "日" \'ö%'
 
 SMALL_DATABASES: Final = 20
 """Databases e0, e1, … that hold a journal only: more than a Query event can name."""

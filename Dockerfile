@@ -1,0 +1,30 @@
+# The daemon in a small image, as a user of its own; docker-compose.yml shows it at work.
+#   docker build -t mtsd .
+#   docker run -v ./config.toml:/etc/mtsd/config.toml:ro -e MTSD_SOURCE__PASSWORD=… mtsd
+# [status] socket should be /run/mtsd/mtsd.sock.
+
+FROM python:3.11-slim AS build
+WORKDIR /build
+COPY pyproject.toml README.md LICENSE ./
+COPY mtsd mtsd
+RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+
+FROM python:3.11-slim
+ENV PYTHONUNBUFFERED=1 \
+    PIP_NO_CACHE_DIR=1 \
+    PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_ROOT_USER_ACTION=ignore
+COPY requirements.lock /tmp/
+RUN pip install --require-hashes -r /tmp/requirements.lock
+RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
+    pip install --no-deps --no-index /wheels/*.whl \
+    && rm /tmp/requirements.lock \
+    && useradd --system --uid 4201 --user-group --home-dir /run/mtsd --shell /usr/sbin/nologin mtsd \
+    && install -d -o mtsd -g mtsd -m 0700 /run/mtsd
+USER mtsd
+WORKDIR /run/mtsd
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --timeout=10s --start-period=120s --start-interval=2s \
+    CMD ["mtsd", "status", "--config", "/etc/mtsd/config.toml"]
+ENTRYPOINT ["mtsd"]
+CMD ["run", "--config", "/etc/mtsd/config.toml"]
