@@ -30,6 +30,10 @@ def verify_format_description(event: bytes) -> None:
     The flag that the file is in use (0x01) is set after the checksum was made: it does not count.
     Raises BinlogError on a mismatch.
     """
+    if len(event) < HEADER_SIZE + 5:
+        raise BinlogError(
+            f"a format description of {len(event)} bytes has no room for its checksum"
+        )
     if event[-5] != 1:
         return
     body = bytearray(event[:-4])

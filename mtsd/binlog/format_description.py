@@ -28,9 +28,9 @@ _POST_HEADERS = {
     EventType.QUERY_EVENT: {13},
     EventType.ROTATE_EVENT: {8},
     EventType.TABLE_MAP_EVENT: {8},
-    EventType.WRITE_ROWS_EVENT_V1: {0, 8},
-    EventType.UPDATE_ROWS_EVENT_V1: {0, 8},
-    EventType.DELETE_ROWS_EVENT_V1: {0, 8},
+    EventType.WRITE_ROWS_EVENT_V1: {8},
+    EventType.UPDATE_ROWS_EVENT_V1: {8},
+    EventType.DELETE_ROWS_EVENT_V1: {8},
     EventType.WRITE_ROWS_EVENT: {10},
     EventType.UPDATE_ROWS_EVENT: {10},
     EventType.DELETE_ROWS_EVENT: {10},
@@ -88,10 +88,9 @@ def parse_format_description(event: bytes) -> FormatDescription:
     if len(post_header_lengths) < EventType.FORMAT_DESCRIPTION_EVENT:
         raise BinlogError(f"{_WHAT}: post-header lengths of {len(post_header_lengths)} types only")
     for kind, expected in _POST_HEADERS.items():
-        if kind <= len(post_header_lengths) and post_header_lengths[kind - 1] not in expected:
-            raise BinlogError(
-                f"{_WHAT}: a post-header of {post_header_lengths[kind - 1]} bytes of {kind.name}"
-            )
+        length = post_header_lengths[kind - 1] if kind <= len(post_header_lengths) else 0
+        if length and length not in expected:
+            raise BinlogError(f"{_WHAT}: a post-header of {length} bytes of {kind.name}")
     return FormatDescription(
         binlog_version,
         server_version,

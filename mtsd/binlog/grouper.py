@@ -15,7 +15,8 @@ from mtsd.binlog.framing import HEADER_SIZE
 from mtsd.binlog.gtid_event import GtidEvent, parse_gtid
 from mtsd.binlog.payload import payload_events
 from mtsd.binlog.previous_gtids import parse_previous_gtids
-from mtsd.binlog.query import QueryEvent, parse_query
+from mtsd.binlog.qualifiers import qualifiers
+from mtsd.binlog.query import MOST_DATABASES, QueryEvent, parse_query
 from mtsd.binlog.rewrite import plain_format_description
 from mtsd.binlog.rotate import parse_rotate
 from mtsd.binlog.statement import StatementKind, classify
@@ -45,7 +46,11 @@ _QUERY_FIXED = HEADER_SIZE + 13
 _u32 = int.from_bytes
 _IGNORABLE = 0x80
 _THREAD_SPECIFIC = 0x04
+_ISOLATE = 0x02
+"""In the second byte of the header's flags: the source asks for the group to run alone."""
 _MANY_MAPS = 4096
+_DROP_TABLE = b"DROP TABLE "
+"""So servers begin the text of a DROP of base tables; it bears the flag of temporary ones."""
 
 _SATELLITES = {5: "Intvar", 13: "Rand", 14: "User_var"}
 _LOAD_DATA = {
@@ -69,6 +74,15 @@ _NEVER_INSIDE = frozenset({
     EventType.STOP_EVENT.value,
     EventType.INCIDENT_EVENT.value,
     *_GTIDS,
+})  # fmt: skip
+
+
+_SAVEPOINTS = frozenset({
+    StatementKind.SAVEPOINT, StatementKind.RELEASE_SAVEPOINT, StatementKind.ROLLBACK_TO,
+})  # fmt: skip
+_XA_BY_ITSELF = frozenset({
+    StatementKind.XA_COMMIT, StatementKind.XA_COMMIT_ONE_PHASE, StatementKind.XA_ROLLBACK,
+    StatementKind.XA_PREPARE,
 })  # fmt: skip
 
 
@@ -121,39 +135,42 @@ class Grouper:
     def groups(self, events: Iterable[bytes]) -> Iterator[StreamItem]:
         """Yield what the events complete. Raises BinlogError."""
         for raw in events:
-            size = len(raw)
-            if size < HEADER_SIZE:
-                raise self._error(f"an event of {size} bytes is shorter than a header")
-            code = raw[4]
-            if self._checksums and code != _FORMAT_DESCRIPTION:
-                event = raw[:-4]
-                if crc32(event) != _u32(raw[-4:], "little"):
-                    raise self._error(f"checksum mismatch in an event of type {code}")
-            else:
-                event = raw
-            log_pos = _u32(raw[13:17], "little")
-            if log_pos:
-                self._offset += size
-                if self._offset & 0xFFFFFFFF != log_pos:
-                    self._jump(size, log_pos)
-            if code in _ROWS:
-                self._rows(event)
-            elif code == _TABLE_MAP:
-                self._table_map(event)
-            elif code == _XID:
-                yield from self._end(GroupKind.ROWS, event)
-                continue
-            elif code == _QUERY and event.endswith(b"\0BEGIN") and self._is_begin(event):
-                self._begin(event)
-                continue
-            elif code in _GTIDS:
-                self._gtid(event)
-                continue
-            else:
-                yield from self._other(code, event, log_pos)
-                continue
-            if self._size > self._limit:
-                yield from self._overflow()
+            before = self._offset
+            try:
+                size = len(raw)
+                if size < HEADER_SIZE:
+                    raise BinlogError(f"an event of {size} bytes is shorter than a header")
+                code = raw[4]
+                if self._checksums and code != _FORMAT_DESCRIPTION:
+                    event = raw[:-4]
+                    if crc32(event) != _u32(raw[-4:], "little"):
+                        raise BinlogError(f"checksum mismatch in an event of type {code}")
+                else:
+                    event = raw
+                log_pos = _u32(raw[13:17], "little")
+                if log_pos:
+                    self._offset += size
+                    if self._offset & 0xFFFFFFFF != log_pos:
+                        self._jump(size, log_pos)
+                if code in _ROWS:
+                    self._rows(event)
+                elif code == _TABLE_MAP:
+                    self._table_map(event)
+                elif code == _XID:
+                    yield from self._end(GroupKind.ROWS, event)
+                    continue
+                elif code == _QUERY and event.endswith(b"\0BEGIN") and self._is_begin(event):
+                    self._begin(event)
+                    continue
+                elif code in _GTIDS:
+                    self._gtid(event)
+                    continue
+                else:
+                    yield from self._other(code, event, log_pos)
+                if self._size > self._limit:
+                    yield from self._overflow()
+            except BinlogError as error:
+                raise BinlogError(error.message, Position(self._file, before)) from error
 
     def _clear(self) -> None:
         self._open = False
@@ -171,6 +188,7 @@ class Grouper:
         self._row_flags: int | None = None
         self._flags_differ = False
         self._left_out: set[bytes] = set()
+        self._savepoints = False
         self._timestamp = 0
 
     def _jump(self, size: int, log_pos: int) -> None:
@@ -182,19 +200,21 @@ class Grouper:
     @staticmethod
     def _is_begin(event: bytes) -> bool:
         """Tell whether a Query event's whole statement is BEGIN, without decoding the rest."""
+        if len(event) < _QUERY_FIXED:
+            return False
         status_size = event[30] | event[31] << 8
         return len(event) == _QUERY_FIXED + status_size + event[27] + len(b"\0BEGIN")
 
     def _begin(self, event: bytes) -> None:
         if self._begun:
-            raise self._error("BEGIN inside a transaction")
+            raise BinlogError("BEGIN inside a transaction")
         if not self._open:
             self._begin_group(event)
         self._begun = True
 
     def _gtid(self, event: bytes) -> None:
         if self._open:
-            raise self._error("a GTID event inside a group")
+            raise BinlogError("a GTID event inside a group")
         self._begin_group(event)
         self._head = head = parse_gtid(event)
         if head.transaction_length > self._hold_bytes:
@@ -202,9 +222,9 @@ class Grouper:
 
     def _rows(self, event: bytes) -> None:
         if len(event) < 27:
-            raise self._error("a row event is shorter than its header")
+            raise BinlogError("a row event is shorter than its header")
         if not self._open:
-            raise self._error("a row event outside of a group")
+            raise BinlogError("a row event outside of a group")
         if self._left_out and event[19:25] in self._left_out:
             return
         flags = (event[25] | event[26] << 8) & ~_STMT_END
@@ -217,7 +237,7 @@ class Grouper:
 
     def _table_map(self, event: bytes) -> None:
         if not self._open:
-            raise self._error("a table map outside of a group")
+            raise BinlogError("a table map outside of a group")
         body = event[HEADER_SIZE:]
         table = self._maps.get(body)
         if table is None:
@@ -267,15 +287,18 @@ class Grouper:
             yield from self.abandon()
             yield PositionReached(self.position)
         elif code == EventType.INCIDENT_EVENT:
-            yield from self.abandon()
-            self._begin_group(event)
+            # Its own GTID comes before it: a person who settles it needs that.
+            if self._begun:
+                yield from self.abandon()
+            if not self._open:
+                self._begin_group(event)
             yield from self._end(GroupKind.INCIDENT, event)
         elif code in _SATELLITES:
             self._refuse(event, f"{_SATELLITES[code]} events")
         elif code in _LOAD_DATA:
             self._refuse(event, f"{_LOAD_DATA[code]} events (LOAD DATA)")
         elif not int.from_bytes(event[17:19], "little") & _IGNORABLE:
-            raise self._error(f"an event of unknown type {code}")
+            raise BinlogError(f"an event of unknown type {code}")
 
     def _begin_group(self, event: bytes) -> None:
         self._open = True
@@ -294,14 +317,17 @@ class Grouper:
         try:
             for inner in payload_events(event):
                 if inner[4] in _NEVER_INSIDE:
-                    raise self._error(f"an event of type {inner[4]} in a transaction payload")
+                    raise BinlogError(f"an event of type {inner[4]} is not allowed")
                 yield from self.groups((inner[:13] + b"\0\0\0\0" + inner[17:],))
+        except BinlogError as error:
+            # Its position is that of the payload's end.
+            raise BinlogError(f"{error.message}, in a transaction payload") from error
         finally:
             self._checksums = checksums
 
     def _query(self, event: bytes) -> Iterator[StreamItem]:
         query = parse_query(event)
-        kind = classify(query.statement)
+        kind = classify(query.statement, context=query.context)
         if kind is StatementKind.BEGIN:
             self._begin(event)
         elif kind is StatementKind.XA_START:
@@ -312,27 +338,39 @@ class Grouper:
         elif kind is StatementKind.XA_END:
             return
         elif self._begun and kind in {StatementKind.COMMIT, StatementKind.ROLLBACK}:
+            if kind is StatementKind.ROLLBACK and (self._events or self._streaming):
+                self._unsupported = self._unsupported or "a transaction that was rolled back"
             yield from self._end(GroupKind.NON_TRANSACTIONAL, event)
+        elif self._begun and kind in _SAVEPOINTS:
+            self._savepoint(event, kind)
         elif self._begun:
             self._statement(event, query, kind)
-            if self._size > self._limit:
-                yield from self._overflow()
         else:
             if not self._open:
                 self._begin_group(event)
             self._statement(event, query, kind)
-            if kind in {StatementKind.XA_COMMIT, StatementKind.XA_ROLLBACK}:
+            if kind in _XA_BY_ITSELF:
                 self._unsupported = "XA transactions"
                 yield from self._end(GroupKind.XA_COMPLETE, event)
             else:
                 yield from self._end(GroupKind.DDL, event)
+
+    def _savepoint(self, event: bytes, kind: StatementKind) -> None:
+        # Names no database, and does nothing unless the transaction goes back to it.
+        self._savepoints = True
+        if kind is StatementKind.ROLLBACK_TO and self._kind is None:
+            self._kind = GroupKind.STATEMENTS
+        self._events.append(event)
+        self._size += len(event)
 
     def _statement(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
         if kind is StatementKind.CREATE_SELECT:
             self._kind = GroupKind.CREATE_SELECT
         elif self._begun and self._kind is None:
             self._kind = GroupKind.STATEMENTS
-        if kind is StatementKind.TEMPORARY or event[17] & _THREAD_SPECIFIC:
+        if kind is StatementKind.TEMPORARY or (
+            event[17] & _THREAD_SPECIFIC and not query.statement.startswith(_DROP_TABLE)
+        ):
             self._unsupported = self._unsupported or "temporary tables"
         names = query.updated_databases
         if names == (self._position_schema,) and self._position_schema:
@@ -340,7 +378,14 @@ class Grouper:
         if not names or query.over_max or names == ("",):
             self._alone = True
             names = (query.database,) if query.database else ()
-        for name in names:
+        used = dict.fromkeys(names)
+        if not self._begun:
+            used |= dict.fromkeys(qualifiers(query.statement, query.context))
+            if query.database:
+                used[query.database] = None
+            if len(used) > MOST_DATABASES:
+                self._alone = True
+        for name in used:
             if name != self._position_schema:
                 self._databases[name] = None
         self._events.append(event)
@@ -370,9 +415,14 @@ class Grouper:
 
     def _end(self, kind: GroupKind, event: bytes) -> Iterator[StreamItem]:
         if not self._open:
-            raise self._error(f"the end of a transaction (event type {event[4]}) without a begin")
+            raise BinlogError(f"the end of a transaction (event type {event[4]}) without a begin")
         if kind is GroupKind.ROWS and self._kind is not None:
             kind = self._kind
+        if self._savepoints and self._kind is None:
+            self._events = [kept for kept in self._events if kept[4] != _QUERY]
+            self._size = sum(map(len, self._events))
+        if event[18] & _ISOLATE:
+            self._alone = True
         streaming = self._streaming
         if streaming and self._events:
             yield self._chunk()
@@ -410,6 +460,3 @@ class Grouper:
         if head is not None and head.immediate_commit_time:
             return head.immediate_commit_time
         return self._timestamp * 1_000_000
-
-    def _error(self, message: str) -> BinlogError:
-        return BinlogError(message, self.position)

@@ -38,8 +38,7 @@ class QueryEvent:
     (None: the statement did not depend on them). `updated_databases` is None where the source
     does not say; with `over_max` it says only that they are too many to be named. `invoker` is
     the (user, host) that the source ran a definition as. `ddl_xid` is the storage engines'
-    transaction number of an atomic DDL. `enable_cascade_triggers` (from 9.7 on) says whether
-    triggers fire for rows that a foreign key's cascade changes.
+    transaction number of an atomic DDL.
     """
 
     thread_id: int
@@ -53,7 +52,6 @@ class QueryEvent:
     over_max: bool
     invoker: tuple[bytes, bytes] | None
     ddl_xid: int | None
-    enable_cascade_triggers: bool | None
     timestamp: int
 
 
@@ -67,7 +65,6 @@ class StatusVariables:
     over_max: bool
     invoker: tuple[bytes, bytes] | None
     ddl_xid: int | None
-    enable_cascade_triggers: bool | None
 
 
 _remembered: dict[bytes, StatusVariables] = {}
@@ -129,7 +126,6 @@ def parse_query(event: bytes) -> QueryEvent:
         variables.over_max,
         variables.invoker,
         variables.ddl_xid,
-        variables.enable_cascade_triggers,
         timestamp,
     )
 
@@ -143,7 +139,6 @@ def parse_status_variables(status: bytes) -> StatusVariables:
     over_max = False
     invoker: tuple[bytes, bytes] | None = None
     ddl_xid: int | None = None
-    cascade_triggers: bool | None = None
     while cursor.left():
         code = cursor.uint(1, "code")
         name = _NAMES.get(code)
@@ -186,9 +181,7 @@ def parse_status_variables(status: bytes) -> StatusVariables:
                 microseconds = cursor.uint(3, name)
             case 17:
                 ddl_xid = cursor.uint(8, name)
-            case 21:
-                cascade_triggers = bool(cursor.uint(1, name))
-            case 16 | 19 | 20:
+            case 16 | 19 | 20 | 21:
                 context[name] = bool(cursor.uint(1, name))
             case _:
                 context[name] = cursor.uint(8 if code == 1 else 2, name)
@@ -199,7 +192,6 @@ def parse_status_variables(status: bytes) -> StatusVariables:
         over_max,
         invoker,
         ddl_xid,
-        cascade_triggers,
     )
 
 

@@ -7,6 +7,7 @@ descriptions with the old 6-byte post-header are refused). Table maps: u48 table
 from collections.abc import Iterable, Iterator
 
 from mtsd.binlog.framing import HEADER_SIZE
+from mtsd.model.errors import BinlogError
 
 _TABLE_MAP = 19
 _STMT_END = 0x01
@@ -35,36 +36,46 @@ def mended(event: bytes) -> bytes:
 
 
 def statements_of(events: Iterable[bytes], limit: int, *, merge: bool) -> Iterator[bytes]:
-    """Yield row events with their table maps as statements of about `limit` bytes, one at least.
+    """Yield row events with their table maps as statements of `limit` bytes at most.
 
-    In each statement the table maps go first, then the row events, of which only the last ends
-    it. With `merge`, a statement takes in as many statements of the source as fit: all row events
-    must bear equal flags. Without it, the source's statements are cut only where they are larger
-    than `limit`. A new one begins where a table id comes to stand for another definition.
+    Only a single row event that is larger, with its table map, makes a larger one. In each
+    statement the maps of its tables go first, then the row events, of which only the last ends it.
+    With `merge`, a statement takes in as many statements of the source as fit: all row events must
+    bear equal flags. Without it, the source's statements are cut only where they are larger than
+    `limit`. A new one begins where a table id comes to stand for another definition. Raises
+    BinlogError where a row event has no table map before it.
     """
+    known: dict[bytes, bytes] = {}
     maps: dict[bytes, bytes] = {}
     rows: list[bytes] = []
     size = 0
     for event in events:
+        table_id = event[19:25]
+        table = known.get(table_id)
         if event[4] == _TABLE_MAP:
-            table_id = event[19:25]
-            known = maps.get(table_id)
-            if known is None or known[25:] != event[25:]:
-                if known is not None and rows:
-                    yield _joined(maps, rows)
-                    rows = []
-                    size = 0
-                maps[table_id] = mended(event)
+            if table is None or table[25:] != event[25:]:
+                known[table_id] = mended(event)
             continue
-        rows.append(event)
-        size += len(event)
-        ends = event[25] & _STMT_END
-        if size >= limit or (ends and not merge):
+        if table is None:
+            number = int.from_bytes(table_id, "little")
+            raise BinlogError(f"a row event of table {number}, which no table map describes")
+        used = maps.get(table_id)
+        more = len(event) if used is table else len(event) + len(table)
+        if rows and (size + more > limit or (used is not None and used is not table)):
             yield _joined(maps, rows)
+            maps = {}
             rows = []
             size = 0
-            if ends and not merge:
-                maps = {}
+            more = len(event) + len(table)
+        maps[table_id] = table
+        rows.append(event)
+        size += more
+        if not merge and event[25] & _STMT_END:
+            yield _joined(maps, rows)
+            known = {}
+            maps = {}
+            rows = []
+            size = 0
     if rows:
         yield _joined(maps, rows)
 

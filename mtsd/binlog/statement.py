@@ -8,10 +8,11 @@ import enum
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from mtsd.model.errors import BinlogError
+from mtsd.model.session import SessionContext
 
-SQL_MODE_ANSI_QUOTES = 0x4
 SQL_MODE_NO_BACKSLASH_ESCAPES = 0x100000
 
 
@@ -63,37 +64,54 @@ class Token:
     end: int
 
 
-_TOKEN = re.compile(
-    rb"""
+_TOKEN = rb"""
     (?P<space> [\s\0]+ | --(?=[\s\0]|\Z)[^\n]* | \#[^\n]* )
   | (?P<enter> /\*! (?:[0-9]{5,6})? )
   | (?P<comment> /\* (?:[^*]|\*(?!/))*+ \*/ )
   | (?P<leave> \*/ )
-  | (?P<word> [A-Za-z0-9_$\x80-\xff]+ )
-  | (?P<quoted> ' (?:[^'\\]|\\.|'')*+ ' | " (?:[^"\\]|\\.|"")*+ " | ` (?:[^`]|``)*+ ` )
+  | (?P<word> (?: WIDE | [A-Za-z0-9_$\x80-\xff] )++ )
+  | (?P<quoted> ' (?: WIDE | ESCAPED [^'] | '' )*+ '
+              | " (?: WIDE | ESCAPED [^"] | "" )*+ "
+              | ` (?: WIDE | [^`] | `` )*+ ` )
   | (?P<unclosed> (?: ['"`] | /\* ) .* )
   | (?P<symbol> . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_TOKEN_PLAIN = re.compile(
-    _TOKEN.pattern.replace(rb"[^'\\]|\\.|''", rb"[^']|''").replace(rb'[^"\\]|\\.|""', rb'[^"]|""'),
-    re.VERBOSE | re.DOTALL,
-)
-"""The same under NO_BACKSLASH_ESCAPES."""
+"""
+_ESCAPED = rb"\\. |"
+_NEVER = rb"(?!)"
+
+# First bytes of the characters of two bytes whose second byte may be that of a quote or backslash,
+# by the collations of the character sets that have such: big5, gbk, gb18030, sjis, cp932.
+_WIDE = {
+    **dict.fromkeys((1, 84), rb"[\xa1-\xf9]"),
+    **dict.fromkeys((28, 87, 248, 249, 250), rb"[\x81-\xfe]"),
+    **dict.fromkeys((13, 88, 95, 96), rb"[\x81-\x9f\xe0-\xfc]"),
+}
+
+_ANY_CONTEXT = SessionContext()
+
+
+@cache
+def _pattern(escapes: bool, collation: int) -> re.Pattern[bytes]:
+    wide = _WIDE.get(collation)
+    text = _TOKEN.replace(b"WIDE", _NEVER if wide is None else wide + rb"[\x40-\x7e\x80-\xfe]")
+    return re.compile(
+        text.replace(b"ESCAPED", _ESCAPED if escapes else b""), re.VERBOSE | re.DOTALL
+    )
+
 
 _COMMENT_MARK = re.compile(rb"/\*|\*/")
 _OTHER_PRODUCT = 100000
 """Version comments from here on are MariaDB's; MySQL takes them for comments."""
 
 
-def tokenize(statement: bytes, sql_mode: int = 0) -> Iterator[Token]:
+def tokenize(statement: bytes, context: SessionContext = _ANY_CONTEXT) -> Iterator[Token]:
     """Yield the tokens that the server executes.
 
-    `sql_mode` (its binlog number) decides how strings end. Text is taken to be of a character set
-    in which the bytes of quotes and backslashes mean only themselves, as in UTF-8 and Latin 1.
+    Of the session, sql_mode and character_set_client count: they decide where strings end.
     """
-    pattern = _TOKEN_PLAIN if sql_mode & SQL_MODE_NO_BACKSLASH_ESCAPES else _TOKEN
+    escapes = not (context.sql_mode or 0) & SQL_MODE_NO_BACKSLASH_ESCAPES
+    collation = context.character_set_client or 0
+    pattern = _pattern(escapes, collation if collation in _WIDE else 0)
     at = 0
     inside = 0
     while match := pattern.match(statement, at):
@@ -134,8 +152,8 @@ class _Tokens:
 
     __slots__ = ("_rest", "last", "next")
 
-    def __init__(self, statement: bytes, sql_mode: int = 0) -> None:
-        self._rest = tokenize(statement, sql_mode)
+    def __init__(self, statement: bytes, context: SessionContext) -> None:
+        self._rest = tokenize(statement, context)
         self.last: Token | None = None
         self.next = next(self._rest, None)
 
@@ -244,15 +262,15 @@ _XA = {
 }
 
 
-def classify(statement: bytes, sql_mode: int = 0) -> StatementKind:
+def classify(statement: bytes, context: SessionContext = _ANY_CONTEXT) -> StatementKind:
     """Tell what kind of statement this is; it is read no further than needed.
 
-    `sql_mode` and the character set are as for tokenize.
+    `context` is as for tokenize.
     """
     exact = _EXACT.get(statement)
     if exact is not None:
         return exact
-    tokens = _Tokens(statement, sql_mode)
+    tokens = _Tokens(statement, context)
     while tokens.at_symbol(b"("):
         tokens.take()
     first = tokens.word()
@@ -317,16 +335,18 @@ def _ends_with(tokens: _Tokens, last_but_one: bytes, last: bytes) -> bool:
 
 
 def disable_on_replica(
-    statement: bytes, sql_mode: int = 0, clause: bytes = b"DISABLE ON REPLICA"
+    statement: bytes,
+    context: SessionContext = _ANY_CONTEXT,
+    clause: bytes = b"DISABLE ON REPLICA",
 ) -> bytes:
     """Rewrite CREATE EVENT or ALTER EVENT so that the event does not fire on the replica.
 
     A server's own replica does the same without changing the text. An ENABLE or DISABLE clause is
     replaced, else `clause` is inserted where the grammar has it: before COMMENT and DO.
-    `sql_mode` and the character set are as for tokenize. Servers before 8.2 know only the clause
-    `DISABLE ON SLAVE`. BinlogError on any other statement, and where a quote is not closed.
+    `context` is as for tokenize. Servers before 8.2 know only the clause `DISABLE ON SLAVE`.
+    BinlogError on any other statement, and where a quote is not closed.
     """
-    tokens = _Tokens(statement, sql_mode)
+    tokens = _Tokens(statement, context)
     tokens.take_words(b"CREATE", b"ALTER", b"OR", b"REPLACE")
     tokens.take_definer()
     if tokens.word() != b"EVENT":

@@ -116,6 +116,7 @@ def _groups(files: Iterable[Path]) -> Iterator[Group]:
             next_number=number,
             hold_bytes=_PIECE,
             chunk_bytes=_PIECE,
+            checksums=False,
         )
         for item in grouper.groups(_raw_events(path)):
             if isinstance(item, Group):

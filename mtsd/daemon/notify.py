@@ -17,7 +17,8 @@ _LONGEST = 4096
 """Bytes of a datagram that the service manager reads; the rest would be lost."""
 
 _PATIENCE = 0.5
-"""Seconds to wait for a service manager that does not empty its socket."""
+"""Seconds to wait for a service manager that does not empty its socket, where the notification
+changes what it does next; others come again."""
 
 
 class Notifier:
@@ -35,16 +36,16 @@ class Notifier:
 
     def ready(self) -> None:
         """Say that start or reload is done."""
-        self._send("READY=1")
+        self._send("READY=1", _PATIENCE)
 
     def reloading(self) -> None:
         """Say that the configuration is read again; `ready` must follow."""
         # Type=notify-reload tells by the time which reload is meant.
-        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}", _PATIENCE)
 
     def stopping(self) -> None:
         """Say that the daemon is about to end."""
-        self._send("STOPPING=1")
+        self._send("STOPPING=1", _PATIENCE)
 
     def status(self, text: str) -> None:
         """Give one line for people, as `systemctl status` shows it."""
@@ -54,14 +55,16 @@ class Notifier:
         """Say that the daemon makes progress, or has nothing to do."""
         self._send("WATCHDOG=1")
 
-    def _send(self, text: str) -> None:
+    def _send(self, text: str, patience: float = 0.0) -> None:
         if not self._address:
             return
         data = text.encode("utf-8", "replace")[:_LONGEST].decode("utf-8", "ignore").encode()
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-                sender.settimeout(_PATIENCE)
-                sender.sendto(data, self._address)
+                sender.settimeout(patience)
+                # Only a connected socket can wait for room without trying again and again.
+                sender.connect(self._address)
+                sender.send(data)
         except OSError as error:
             if not self._failed:
                 self._failed = True

@@ -28,3 +28,5 @@ class SessionContext:
     default_collation_for_utf8mb4: int | None = None
     sql_require_primary_key: bool | None = None
     default_table_encryption: bool | None = None
+    enable_cascade_triggers: bool | None = None
+    """From 9.7 on: triggers fire for rows that a cascade of a foreign key changes."""

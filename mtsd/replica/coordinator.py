@@ -61,6 +61,12 @@ class Coordinator:
             self._room.clear()
             await self._room.wait()
 
+    async def turn(self, number: int) -> None:
+        """Wait until everything before the group has committed, or nothing more will."""
+        while self.scheduler.queue.number < number - 1 and not self.ended.is_set():
+            self._room.clear()
+            await self._room.wait()
+
     async def work(self, worker: int) -> tuple[Group, ...]:
         """Wait for the worker's next batch; empty when there will be none."""
         event = self._work[worker]

@@ -108,14 +108,17 @@ class Worker:
 
     async def _retry(self, group: Group, error: ServerError) -> None:
         attempt = 0
-        while worth_a_retry(error.number) and attempt < self._settings.transaction_retries:
-            attempt += 1
-            self.retries += 1
-            log.info(
-                "retrying", worker=self.index + 1, group=group.number, attempt=attempt,
-                error=error.number,
-            )  # fmt: skip
-            await asyncio.sleep(pause_before(attempt))
+        while True:
+            if worth_a_retry(error.number) and attempt < self._settings.transaction_retries:
+                attempt += 1
+                self.retries += 1
+                log.info(
+                    "retrying", worker=self.index + 1, group=group.number, attempt=attempt,
+                    error=error.number,
+                )  # fmt: skip
+                await asyncio.sleep(pause_before(attempt))
+            elif not await self._at_its_turn(group):
+                break
             try:
                 row = await self._apply_once((group,))
             except ServerError as again:
@@ -135,6 +138,18 @@ class Worker:
         await self.applier.session.record(record)
         self._committed(row, (group,))
         self._coordinator.committed(self.index, (group,))
+
+    async def _at_its_turn(self, group: Group) -> bool:
+        """Wait until all earlier groups have committed; tell whether that was any wait.
+
+        What a group only reads or refers to is no partition of it: a definition may need one of
+        another database, that is still under way. It is the group's own fault only at its turn.
+        """
+        coordinator = self._coordinator
+        if coordinator.scheduler.queue.number >= group.number - 1:
+            return False
+        await coordinator.turn(group.number)
+        return coordinator.scheduler.queue.number >= group.number - 1
 
     async def _apply_once(self, batch: tuple[Group, ...]) -> WorkerRow:
         row, record = self._record(batch)

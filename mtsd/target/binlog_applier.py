@@ -97,8 +97,8 @@ class BinlogApplier:
             raise NotSupportedError(f"an event of type {event[4]} inside a group")
         query = parse_query(event)
         statement = query.statement
-        if classify(statement) is StatementKind.EVENT_DDL:
-            statement = disable_on_replica(statement)
+        if classify(statement, context=query.context) is StatementKind.EVENT_DDL:
+            statement = disable_on_replica(statement, context=query.context)
         await self.session.run_statement(event, query, statement)
 
     async def describe_format(self, format_description: bytes) -> None:

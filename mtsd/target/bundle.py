@@ -10,6 +10,8 @@ from mtsd.model.group import Group
 
 BASE64_SHARE = 0.70
 """Row bytes that one BINLOG statement may hold, of max_allowed_packet (measured: about 0.74)."""
+ENOUGH = 8 << 20
+"""Bytes of a packet to which nothing is added: sending more at once only costs memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ def packets(
 ) -> Iterator[Packet]:
     """Yield packets of SQL and BINLOG statements in order, each of `limit` bytes at most.
 
+    Nothing where there is no statement: a server answers an empty one with an error.
     Raises NeedsPersonError where one statement is larger than `limit`: the target's
     max_allowed_packet is too small for a row.
     """
@@ -57,7 +60,7 @@ def packets(
     size = sum(map(len, pending)) + len(pending)
     for events in rows:
         statement = binlog_statement(events)
-        if size + len(statement) > limit and pending:
+        if pending and (size + len(statement) > limit or size >= ENOUGH):
             yield Packet(b";".join(pending), len(pending))
             pending = []
             size = 0
@@ -68,5 +71,9 @@ def packets(
             )
         pending.append(statement)
         size += len(statement) + 1
+    if pending and size + sum(map(len, after)) + len(after) > limit:
+        yield Packet(b";".join(pending), len(pending))
+        pending = []
     pending.extend(after)
-    yield Packet(b";".join(pending), len(pending))
+    if pending:
+        yield Packet(b";".join(pending), len(pending))

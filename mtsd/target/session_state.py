@@ -31,6 +31,7 @@ _NEWER: dict[bytes, tuple[tuple[int, int, int], bytes]] = {
     b"default_collation_for_utf8mb4": ((8, 0, 11), b"DEFAULT"),
     b"sql_require_primary_key": ((8, 0, 13), b"0"),
     b"default_table_encryption": ((8, 0, 16), b"DEFAULT"),
+    b"enable_cascade_triggers": ((9, 7, 0), b"DEFAULT"),
 }
 
 
@@ -58,6 +59,7 @@ def statement_state(query: QueryEvent, version: tuple[int, int, int]) -> dict[by
         (b"default_collation_for_utf8mb4", context.default_collation_for_utf8mb4),
         (b"sql_require_primary_key", context.sql_require_primary_key),
         (b"default_table_encryption", context.default_table_encryption),
+        (b"enable_cascade_triggers", context.enable_cascade_triggers),
         (b"pseudo_thread_id", query.thread_id),
     ]
     for name, value in said:

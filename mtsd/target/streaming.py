@@ -13,18 +13,18 @@ class RowStream:
 
     def __init__(self, statement_bytes: int) -> None:
         self._statement_bytes = statement_bytes
-        self._maps: list[bytes] = []
+        self._maps: dict[bytes, bytes] = {}
         self._ended = True
 
     def statements(self, events: tuple[bytes, ...]) -> Iterator[bytes]:
         """Yield the chunk's events as statements; the last of each statement ends it."""
-        known = [] if self._ended else list(self._maps)
+        known = [] if self._ended else list(self._maps.values())
         for event in events:
             if event[4] == _TABLE_MAP:
                 if self._ended:
-                    self._maps = []
+                    self._maps = {}
                     self._ended = False
-                self._maps.append(event)
+                self._maps[event[19:25]] = event
             else:
                 self._ended = bool(event[25] & _STMT_END)
         yield from statements_of([*known, *events], self._statement_bytes, merge=False)

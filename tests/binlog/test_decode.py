@@ -14,12 +14,13 @@ from mtsd.binlog.gtid_event import GtidEvent
 from mtsd.binlog.query import QueryEvent
 from mtsd.binlog.rotate import Rotate
 from mtsd.binlog.rows_query import RowsQuery
-from mtsd.binlog.satellites import Intvar, IntvarKind, Rand, UserVar
+from mtsd.binlog.satellites import Intvar, IntvarKind, Rand, UserVar, UserVarType
 from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.table_metadata import parse_optional_metadata
 from mtsd.binlog.xa_prepare import XaPrepare
 from mtsd.binlog.xid import Xid
 from mtsd.model.errors import BinlogError
+from mtsd.model.session import SessionContext
 from tests.binlog.building import event
 from tests.binlog.recording import Recording
 
@@ -85,7 +86,8 @@ def test_mysql_replication_reads_the_same(recording: Recording) -> None:
     for raw in recording.events:
         found = decode(raw)
         match found:
-            case QueryEvent():
+            # The library knows no status variable 21.
+            case QueryEvent(context=SessionContext(enable_cascade_triggers=None)):
                 theirs = read_by_mysql_replication(raw)
                 assert theirs.schema.decode() == found.database
                 assert theirs.query.encode() == found.statement
@@ -126,10 +128,11 @@ def test_mysql_replication_reads_the_same(recording: Recording) -> None:
             case Rand():
                 theirs = read_by_mysql_replication(raw)
                 assert (theirs.seed1, theirs.seed2) == (found.seed1, found.seed2)
-            case UserVar():
+            # The library reads the flags of every type, which the server writes for integers.
+            case UserVar() if found.raw is None or found.type is UserVarType.INT:
                 theirs = read_by_mysql_replication(raw)
                 assert theirs.name.encode() == found.name
-                assert theirs.is_null is (found.raw is None)
+                assert bool(theirs.is_null) is (found.raw is None)
             case _:
                 continue
         compared += 1

@@ -70,8 +70,8 @@ def test_cascade_triggers(recording: Recording) -> None:
     usual = find(recording, b"INSERT INTO counted (v) VALUES (RAND())")
     changed = find(recording, b"INSERT INTO counted (v) VALUES ('cascade')")
     ((default,),) = recording.server.sql("SELECT @@enable_cascade_triggers")
-    assert usual.enable_cascade_triggers is bool(default)
-    assert changed.enable_cascade_triggers is not bool(default)
+    assert usual.context.enable_cascade_triggers is bool(default)
+    assert changed.context.enable_cascade_triggers is not bool(default)
 
 
 def test_updated_databases(recording: Recording) -> None:
@@ -104,7 +104,6 @@ def test_a_query_by_hand() -> None:
         over_max=False,
         invoker=None,
         ddl_xid=None,
-        enable_cascade_triggers=None,
         timestamp=5,
     )
 

@@ -13,7 +13,11 @@ from mtsd.binlog.statement import (
     tokenize,
 )
 from mtsd.model.errors import BinlogError
+from mtsd.model.session import SessionContext
 from tests.binlog.recording import Recording
+
+PLAIN = SessionContext(sql_mode=SQL_MODE_NO_BACKSLASH_ESCAPES)
+GBK = SessionContext(character_set_client=28)
 
 KINDS = {
     StatementKind.BEGIN: [
@@ -168,13 +172,13 @@ def test_long_unclosed_quotes_take_linear_time(quote: bytes) -> None:
 
 def test_strings_end_as_the_sql_mode_says() -> None:
     statement = rb"'a\' b"
-    assert [token.text for token in tokenize(statement, SQL_MODE_NO_BACKSLASH_ESCAPES)] == [
+    assert [token.text for token in tokenize(statement, PLAIN)] == [
         rb"'a\'",
         b"B",
     ]
     assert [token.kind for token in tokenize(statement)] == [TokenKind.UNCLOSED]
     created = rb"CREATE TABLE t (a INT COMMENT 'a\') START TRANSACTION"
-    assert classify(created, SQL_MODE_NO_BACKSLASH_ESCAPES) is StatementKind.CREATE_SELECT
+    assert classify(created, PLAIN) is StatementKind.CREATE_SELECT
     assert classify(created) is StatementKind.DDL
 
 
@@ -257,9 +261,32 @@ def test_rewriting_twice_changes_nothing_more(statement: str) -> None:
 
 def test_the_sql_mode_counts_for_events_too() -> None:
     statement = rb"ALTER EVENT e ON SCHEDULE AT '\' COMMENT ' DO '"
-    assert disable_on_replica(statement, SQL_MODE_NO_BACKSLASH_ESCAPES) == (
+    assert disable_on_replica(statement, PLAIN) == (
         rb"ALTER EVENT e ON SCHEDULE AT '\' DISABLE ON REPLICA COMMENT ' DO '"
     )
+
+
+def test_characters_whose_second_byte_is_a_backslash_or_a_quote(recording: Recording) -> None:
+    # In GBK 運 ends with a backslash's byte, and 靈 with a backquote's.
+    name, comment = "靈".encode("gbk"), "運".encode("gbk")
+    assert (name[1:], comment[1:]) == (b"`", b"\\")
+    created = b"CREATE EVENT `e%s` ON SCHEDULE EVERY 1 DAY COMMENT '%s' DO SELECT 'ENABLE'"
+    expected = created.replace(b"COMMENT", b"DISABLE ON REPLICA COMMENT")
+    rewritten = disable_on_replica(created % (name, comment), GBK)
+    assert rewritten == expected % (name, comment)
+    altered = b"ALTER EVENT `e%s` ON SCHEDULE AT '%s' COMMENT 'DO'" % (name, comment)
+    assert disable_on_replica(altered, GBK) == altered.replace(
+        b"COMMENT", b"DISABLE ON REPLICA COMMENT"
+    )
+    client = recording.server.client()
+    for statement in (b"CREATE DATABASE wide", b"USE wide", b"SET NAMES gbk", rewritten):
+        client.query(statement)
+    with client.cursor() as cursor:
+        cursor.execute("SET NAMES utf8mb4")
+        cursor.execute("SHOW EVENTS WHERE Name = 'e靈' AND Status = 'REPLICA_SIDE_DISABLED'")
+        assert len(cursor.fetchall()) == 1
+        cursor.execute("DROP DATABASE wide")
+    client.close()
 
 
 def test_an_unclosed_quote_is_refused() -> None:

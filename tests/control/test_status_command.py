@@ -1,5 +1,6 @@
 import asyncio
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -136,12 +137,24 @@ def test_many_partitions_are_cut_and_a_lost_source_is_said() -> None:
     assert told[-2].startswith("db10 ")
 
 
-def test_a_daemon_that_may_not_be_asked_is_an_error(
+def test_what_answers_wrongly_is_an_error(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "mtsd.sock").mkdir()
-    assert main(["status", "--config", str(config)]) in {UNEXPECTED, NOT_RUNNING}
-    assert "mtsd: error:" in capsys.readouterr().err
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "mtsd.sock"))
+        listener.listen()
+
+        def hang_up() -> None:
+            listener.accept()[0].close()
+
+        hanging_up = threading.Thread(target=hang_up)
+        hanging_up.start()
+        assert main(["status", "--config", str(config)]) == UNEXPECTED
+        hanging_up.join()
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("mtsd: error: cannot ask the daemon on ")
+    assert len(told.err.splitlines()) == 1
 
 
 def test_where_nothing_answers_one_line_says_so(

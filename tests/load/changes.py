@@ -78,10 +78,11 @@ class Changes:
         action, a = rng.random(), rng.randrange(NOKEY_VALUES)
         if action < 0.5:
             row = (
-                f"({a}, {text(rng.choice(NAMES))}, {rng.uniform(-1, 1)!r}E0, '2024-02-29 01:02:03.4',"
+                f"({a}, {text(rng.choice(NAMES))}, {rng.uniform(-1, 1):.16e}, '2024-02-29 01:02:03.4',"
                 f" {binary(rng.randbytes(9))}, 0.1E0, b'101', JSON_ARRAY({a}, 'x'))"
             )
-            return f"INSERT INTO {table} VALUES {', '.join([row] * rng.choice((1, 1, 2)))}"
+            rows = ", ".join([row] * rng.choice((1, 1, 2)))
+            return f"INSERT INTO {table} (a, b, c, d, e, f, g, h) VALUES {rows}"
         if action < 0.7:
             return f"UPDATE {table} SET b = {text(rng.choice(NAMES))}, c = NULL WHERE a = {a}"
         return f"DELETE FROM {table} WHERE a = {a}" + rng.choice(("", " LIMIT 1"))
@@ -111,8 +112,10 @@ class Changes:
             (
                 f"INSERT IGNORE INTO {table} VALUES ({word}, {number}, 'v{number}')",
                 f"UPDATE {table} SET word = UPPER(word) WHERE number = {number}",
-                f"UPDATE IGNORE {table} SET number = number + 100 WHERE word = {word}"
-                f" AND number < 60",
+                (
+                    f"UPDATE IGNORE {table} SET number = number + 100 WHERE word = {word}"
+                    f" AND number < 60"
+                ),
                 f"DELETE FROM {table} WHERE word = {word} AND number > {number}",
             )
         )
@@ -199,8 +202,10 @@ class Changes:
             return [
                 f"INSERT INTO {database}.parent (code, name) VALUES ({code}, 'p{code}')",
                 f"INSERT INTO {database}.child (parent_code, number) VALUES {children}",
-                f"INSERT INTO {database}.grandchild (child_id, parent_code)"
-                f" SELECT id, parent_code FROM {database}.child WHERE parent_code = {code}",
+                (
+                    f"INSERT INTO {database}.grandchild (child_id, parent_code)"
+                    f" SELECT id, parent_code FROM {database}.child WHERE parent_code = {code}"
+                ),
             ]
         code = parents.popleft()
         if action < 0.75:
@@ -222,8 +227,10 @@ class Changes:
         return self._rng.choice(
             (
                 [
-                    f"INSERT INTO {database}.bulk (a, b) WITH RECURSIVE n (i) AS (SELECT 1 UNION"
-                    f" ALL SELECT i + 1 FROM n WHERE i < {rows}) SELECT i % 100, SHA1(i) FROM n"
+                    (
+                        f"INSERT INTO {database}.bulk (a, b) WITH RECURSIVE n (i) AS (SELECT 1 UNION"
+                        f" ALL SELECT i + 1 FROM n WHERE i < {rows}) SELECT i % 100, LEFT(SHA2(i, 256), 40) FROM n"
+                    )
                 ],
                 [f"UPDATE {database}.bulk SET a = a + 1 ORDER BY id LIMIT {rows}"],
                 [f"DELETE FROM {database}.bulk ORDER BY id LIMIT {rows}"],
@@ -234,9 +241,11 @@ class Changes:
         """Change two databases with one statement."""
         id_ = self._id(one, "accounts")
         return [
-            f"UPDATE {one}.accounts a JOIN {other}.accounts b ON a.id = b.id"
-            f" SET a.balance = a.balance + 1, b.balance = b.balance - 1"
-            f" WHERE a.id BETWEEN {id_} AND {id_ + 3}"
+            (
+                f"UPDATE {one}.accounts a JOIN {other}.accounts b ON a.id = b.id"
+                f" SET a.balance = a.balance + 1, b.balance = b.balance - 1"
+                f" WHERE a.id BETWEEN {id_} AND {id_ + 3}"
+            )
         ]
 
     def abroad(self, home: str, abroad: str) -> list[str]:
@@ -244,7 +253,7 @@ class Changes:
         rng, id_ = self._rng, self._rng.randrange(30) * self._workers + self._worker
         if rng.random() < 0.6:
             return [
-                f"INSERT INTO {home}.home VALUES ({id_}, 1) ON DUPLICATE KEY UPDATE v = v + 1",
+                f"INSERT INTO {home}.home (id, v) VALUES ({id_}, 1) ON DUPLICATE KEY UPDATE v = v + 1",
                 f"INSERT INTO {abroad}.abroad (home_id, v) VALUES ({id_}, 0)",
             ]
         return [f"DELETE FROM {home}.home WHERE id = {id_}"]
@@ -255,9 +264,11 @@ class Changes:
         if rng.random() < 0.6:
             self._rows(database, "searched", 1)
             return [
-                f"INSERT INTO {database}.searched (words, shape) VALUES"
-                f" ({text(' '.join(rng.choices(WORDS, k=5)))},"
-                f" POINT({rng.randrange(99)}, {rng.randrange(99)}))"
+                (
+                    f"INSERT INTO {database}.searched (words, shape) VALUES"
+                    f" ({text(' '.join(rng.choices(WORDS, k=5)))},"
+                    f" POINT({rng.randrange(99)}, {rng.randrange(99)}))"
+                )
             ]
         return [
             f"UPDATE {database}.searched SET words = CONCAT(words, ' more') WHERE id = {id_}",
@@ -269,8 +280,10 @@ class Changes:
         rng, id_ = self._rng, self._rng.randrange(300)
         table, column = f"{quoted(ODD)}.{quoted(ODD_TABLE)}", quoted(ODD_COLUMN)
         return [
-            f"INSERT INTO {table} VALUES ({id_}, {text(rng.choice(NAMES))}, {text('中')})"
-            f" ON DUPLICATE KEY UPDATE `select` = {text(rng.choice(NAMES))}",
+            (
+                f"INSERT INTO {table} VALUES ({id_}, {text(rng.choice(NAMES))}, {text('中')})"
+                f" ON DUPLICATE KEY UPDATE `select` = {text(rng.choice(NAMES))}"
+            ),
             f"DELETE FROM {table} WHERE {column} = {rng.randrange(300)}",
         ]
 
@@ -279,11 +292,15 @@ class Changes:
         rng, id_ = self._rng, self._id(database, "accounts")
         a, name = rng.randrange(NOKEY_VALUES), text(rng.choice(NAMES))
         choices = (
-            f"UPDATE {database}.accounts SET balance = balance * 2 WHERE kind = {a % 20}"
-            f" AND balance BETWEEN -99 AND 99",
+            (
+                f"UPDATE {database}.accounts SET balance = balance * 2 WHERE kind = {a % 20}"
+                f" AND balance BETWEEN -99 AND 99"
+            ),
             f"UPDATE {database}.accounts SET note = NOW(6) WHERE id BETWEEN {id_} AND {id_ + 3}",
-            f"UPDATE {database}.accounts SET note = DATE_FORMAT('2024-02-29', '%W %M')"
-            f" WHERE id = {id_}",
+            (
+                f"UPDATE {database}.accounts SET note = DATE_FORMAT('2024-02-29', '%W %M')"
+                f" WHERE id = {id_}"
+            ),
             f"DELETE FROM {database}.accounts WHERE id = {id_}",
             f"INSERT INTO {database}.nokey (a, b, d) VALUES ({a}, {name}, '2024-02-29 12:00:00')",
             f"UPDATE {database}.nokey SET b = 'it''s \\\\' WHERE a = {a}",

@@ -67,7 +67,7 @@ def _real(extremes: Sequence[str], magnitude: float) -> Literal:
     def literal(rng: Random) -> str:
         if rng.random() < 0.3:
             return rng.choice(extremes)
-        return f"{rng.uniform(-magnitude, magnitude)!r}E0"
+        return f"{rng.uniform(-magnitude, magnitude):.16e}"
 
     return literal
 
@@ -288,10 +288,13 @@ TEXTS: Final = (
     ),
 )
 
-CHARSETS: Final = tuple(
-    Column(f"in_{name}", f"VARCHAR(20) CHARACTER SET {name}", _text(20, word))
-    for name, word in CHARACTER_SETS
-) + (Column("char_gbk", "CHAR(8) CHARACTER SET gbk", _text(8, "中文")),)
+CHARSETS: Final = (
+    *tuple(
+        Column(f"in_{name}", f"VARCHAR(20) CHARACTER SET {name}", _text(20, word))
+        for name, word in CHARACTER_SETS
+    ),
+    Column("char_gbk", "CHAR(8) CHARACTER SET gbk", _text(8, "中文")),
+)
 
 BYTES: Final = (
     Column("binary_5", "BINARY(5)", _bytes(5)),

@@ -65,7 +65,7 @@ ALTERATIONS: Final = (
     "COMMENT = 'altered'",
     "ENGINE = InnoDB",
     "ROW_FORMAT = COMPACT",
-    "ADD COLUMN i INT INVISIBLE DEFAULT (1 + 1), ALGORITHM = INSTANT",
+    "ADD COLUMN i INT INVISIBLE DEFAULT 2, ALGORITHM = INSTANT",
     "DROP COLUMN y",
 )
 
@@ -164,15 +164,19 @@ def trigger(place: Place) -> Iterator[Step]:
     yield Step(
         place.database,
         (
-            f"CREATE TRIGGER {name}_1 AFTER UPDATE ON worded FOR EACH ROW BEGIN"
-            f" INSERT INTO {name} VALUES (NEW.word, NEW.number); END",
+            (
+                f"CREATE TRIGGER {name}_1 AFTER UPDATE ON worded FOR EACH ROW BEGIN"
+                f" INSERT INTO {name} VALUES (NEW.word, NEW.number); END"
+            ),
         ),
     )
     yield Step(
         place.other,
         (
-            f"CREATE TRIGGER {here}.{name}_2 BEFORE UPDATE ON {here}.accounts FOR EACH ROW"
-            " SET NEW.kind = NEW.kind % 50",
+            (
+                f"CREATE TRIGGER {here}.{name}_2 BEFORE UPDATE ON {here}.accounts FOR EACH ROW"
+                " SET NEW.kind = NEW.kind % 50"
+            ),
         ),
     )
     yield Step(place.database, ("UPDATE worded SET v = CONCAT(LEFT(v, 3), '!') WHERE number < 5",))

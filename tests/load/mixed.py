@@ -7,6 +7,7 @@ Every transaction enters a number of its own into the journal of each database t
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -73,9 +74,9 @@ class MixedLoad:
         return sum(worker.definitions for worker in self._workers)
 
     @property
-    def retried(self) -> int:
-        """Transactions given up for a deadlock or a lost connection."""
-        return sum(worker.retried for worker in self._workers)
+    def given_up(self) -> Counter[int]:
+        """Transactions and DDL given up for a deadlock or a lost connection, by error number."""
+        return sum((worker.given_up for worker in self._workers), Counter[int]())
 
     def prepare(self) -> None:
         """Make the databases, the tables, and a few rows in each of those with every type."""
@@ -88,8 +89,10 @@ class MixedLoad:
                 # Zero in such a column, and dates of zero, are values like any other.
                 "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'",
                 "INSERT INTO accounts (id, name) VALUES (0, 'zero')",
-                "INSERT INTO times (day, datetime_3, timestamp_2, time_0)"
-                " VALUES ('0000-00-00', '0000-00-00', '0000-00-00', '0'), (0, 0, 0, 0)",
+                (
+                    "INSERT INTO times (day, datetime_3, timestamp_2, time_0)"
+                    " VALUES ('0000-00-00', '0000-00-00', '0000-00-00', '0'), (0, 0, 0, 0)"
+                ),
             ]
         scripts += [tables.odd(), tables.small()]
         with ThreadPoolExecutor(4) as pool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from random import Random
@@ -72,7 +73,7 @@ class Worker:
         self.number = number
         self.committed = 0
         self.definitions = 0
-        self.retried = 0
+        self.given_up = Counter[int]()
         self._server = server
         self._ledger = ledger
         self._mix = mix
@@ -180,7 +181,7 @@ class Worker:
             send(client, statements)
         except (pymysql.err.OperationalError, pymysql.err.InterfaceError) as error:
             number = error.args[0] if error.args else 0
-            self.retried += 1
+            self.given_up[number] += 1
             if number in RETRIED:
                 # If the server goes just now, the next transaction will find out.
                 with suppress(pymysql.err.Error):
@@ -226,7 +227,15 @@ class Worker:
 
 
 def send(client: pymysql.connections.Connection, statements: Sequence[str]) -> None:
-    """Send the statements at once, and read all results; raises pymysql's error of the first."""
-    client.query(";".join(statements))
-    while client.next_result():
-        pass
+    """Send the statements at once and read all results; raises pymysql's error of the first."""
+    done = 0
+    try:
+        with client.cursor() as cursor:
+            cursor.execute(";\n".join(statements))
+            done += 1
+            while cursor.nextset():
+                done += 1
+    except pymysql.err.Error as error:
+        # A CALL has two results, so this may be too late by one.
+        error.add_note("\n".join(statements[max(0, done - 1) : done + 1])[:2000])
+        raise

@@ -133,15 +133,15 @@ def test_three_groups_of_two_databases(shapes: tuple[Shape, ...]) -> None:
     [
         (A, B, AB, A),
         (A, B, AB, B, A),
-        (A, B, ALONE, A, B),
+        (A, ALONE, B, A),
         (ALONE, A, ALONE, B),
         (A, B, BC, AB, C),
-        (A, A, B, B, AB),
+        (A, A, B, AB),
         (A, BC, B, AB),
         (DDL, B, A, DDL),
         (A, EMPTY, B, EMPTY, A),
         (A, B, ROTATE, B, ROTATE, EMPTY),
-        (ROTATE, A, B, STOP, ROTATE),
+        (A, B, ROTATE, STOP, A),
     ],
     ids=name_of,
 )
@@ -158,7 +158,7 @@ def test_any_number_of_crashes(shapes: tuple[Shape, ...]) -> None:
 
 def test_any_number_of_crashes_with_other_rows_dropped_and_databases_bound() -> None:
     bound = RunSettings(workers=3, bind=(("a", "b"),), drop_others=True)
-    crash_anywhere_again((A, B, C, A), (TWO, bound))
+    crash_anywhere_again((A, B, A), (TWO, bound))
 
 
 @pytest.mark.parametrize("shapes", [(A, B, A, B), (A, AB, B, A)], ids=name_of)
@@ -173,6 +173,17 @@ def test_any_number_of_crashes_with_other_rows_dropped_and_databases_bound() -> 
 )
 def test_narrow_limits(shapes: tuple[Shape, ...], limits: Limits) -> None:
     crash_anywhere_again(shapes, (RunSettings(workers=2, limits=limits),))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "shapes",
+    [(A, B, ALONE, A, B), (A, A, B, B, AB), (A, B, C, AB, C), (A, B, C, A, B)],
+    ids=name_of,
+)
+def test_five_groups(shapes: tuple[Shape, ...]) -> None:
+    crash_anywhere_once(shapes, TWO)
+    crash_anywhere_once(shapes, RunSettings(workers=3))
 
 
 @pytest.mark.long

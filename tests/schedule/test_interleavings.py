@@ -9,7 +9,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -90,7 +90,12 @@ class Lives(RuleBasedStateMachine):
     def _start(self, chosen: RunSettings) -> None:
         self.run = SimulatedRun(self.stream, self.target, chosen)
 
-    @initialize(chosen=run_settings, count=st.integers(5, 60), uncommon=st.sampled_from([0.05, 0.3, 0.7]), seed=SEEDS)
+    @initialize(
+        chosen=run_settings,
+        count=st.integers(5, 60),
+        uncommon=st.sampled_from([0.05, 0.3, 0.7]),
+        seed=SEEDS,
+    )
     def first_start(self, chosen: RunSettings, count: int, uncommon: float, seed: int) -> None:
         self.source_writes(count, uncommon, seed)
         self._start(chosen)
@@ -161,11 +166,12 @@ def test_lives() -> None:
     run_state_machine_as_test(
         Lives,
         settings=settings(
-            max_examples=250,
+            max_examples=150,
             stateful_step_count=60,
             deadline=None,
             derandomize=True,
             suppress_health_check=[HealthCheck.too_slow],
+            phases=[Phase.generate, Phase.shrink],
         ),
     )
 
@@ -175,9 +181,10 @@ def test_more_lives() -> None:
     run_state_machine_as_test(
         Lives,
         settings=settings(
-            max_examples=2500,
+            max_examples=1500,
             stateful_step_count=60,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],
+            phases=[Phase.generate, Phase.shrink],
         ),
     )

@@ -1,0 +1,64 @@
+"""When a server committed what, by its own binlog.
+
+The commit times are those of the GTID events, in µs since 1970: the server reads its clock when it
+writes a transaction to the binlog, right before it syncs. Source and targets do so at the same
+stage, so differences between them are lags.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mtsd.binlog.framing import FileFramer
+from mtsd.binlog.grouper import Grouper
+from mtsd.model.group import Group, GroupClosed
+from mtsd.model.position import Position
+from tests.servers.mysqld import Server
+
+_PIECE = 1 << 20
+_ALL = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The commits of the load in a binlog: first and last in µs since 1970, and how many."""
+
+    first: int
+    last: int
+    transactions: int
+
+
+def groups(server: Server) -> Iterator[Group]:
+    """Yield what the server has committed, without what concerns the position tables only.
+
+    Large groups come without their events.
+    """
+    for row in server.sql("SHOW BINARY LOGS"):
+        name = str(row[0])
+        grouper = Grouper(
+            start=Position(name, 4),
+            next_number=1,
+            checksums=False,
+            hold_bytes=_PIECE,
+            chunk_bytes=_PIECE,
+            position_schema="mtsd",
+        )
+        framer = FileFramer()
+        with (server.datadir / name).open("rb") as file:
+            while piece := file.read(_PIECE):
+                for item in grouper.groups(framer.feed(piece)):
+                    group = item.group if isinstance(item, GroupClosed) else item
+                    if isinstance(group, Group) and group.databases:
+                        yield group
+
+
+def span(server: Server, prefix: str) -> Span:
+    """Return the span of the commits that touch databases whose names begin with `prefix`.
+
+    Raises ValueError where there is none.
+    """
+    times = [
+        group.commit_time
+        for group in groups(server)
+        if group.kind.value == "rows" and group.databases[0].startswith(prefix)
+    ]
+    return Span(min(times), max(times), len(times))

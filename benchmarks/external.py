@@ -1,0 +1,106 @@
+"""mtsd as a peer: the daemon between two servers, with its defaults but for what is told here."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, Self
+
+from benchmarks.process import cpu_seconds, peak_memory
+from tests.replica.daemon_process import DaemonError, DaemonProcess, Value
+from tests.servers.mysqld import Server
+
+_ROOT: Final = Path(__file__).resolve().parents[1]
+_POLL_S: Final = 0.2
+"""Seldom enough to cost nothing: what is measured is in the target's binlog."""
+
+
+class External:
+    """`mtsd run` from `source` to `target`; as a context manager it starts, and is gone at the end.
+
+    It reads the source as the server's own replica does, over TCP without TLS, and reaches the
+    target over its Unix socket. `settings` ("replica.batch_groups": 1) come over the defaults.
+    """
+
+    def __init__(
+        self, source: Server, target: Server, folder: Path, settings: Mapping[str, Value]
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._daemon = DaemonProcess(source, target, folder, settings)
+        own = self._daemon.settings
+        for key in ("source.heartbeat_period", "target.port"):
+            del own[key]
+        own.update({"source.tls": "disabled", "target.unix_socket": str(target.socket)})
+        self.settings = {name: value for name, value in own.items() if not name.endswith("socket")}
+        """What differs from the defaults."""
+        self.began = 0.0
+        """When its process was started, in seconds since 1970."""
+
+    def __enter__(self) -> Self:
+        self.began = time.time()
+        self._daemon.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._daemon.close()
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Seconds of CPU that it has used."""
+        return cpu_seconds(self._daemon.pid)
+
+    @property
+    def peak_memory(self) -> int:
+        """The most bytes that it had resident."""
+        return peak_memory(self._daemon.pid)
+
+    def wait_until_caught_up(self, timeout: float) -> None:
+        """Wait until its stored low-water mark is the source's end of now; raises DaemonError."""
+        file, offset = self._source.sql("SHOW BINARY LOG STATUS")[0][:2]
+        deadline = time.monotonic() + timeout
+        while self._mark() < (str(file), int(offset)):
+            if not self._daemon.running:
+                raise DaemonError(f"it ended:\n{self._daemon.last_words()}")
+            if time.monotonic() > deadline:
+                raise DaemonError(f"it has not caught up:\n{self._daemon.last_words()}")
+            time.sleep(_POLL_S)
+
+    def stop(self) -> None:
+        """Stop it gracefully; raises DaemonError where it ends with another status than 0."""
+        if code := self._daemon.stop():
+            raise DaemonError(f"it ended with {code}:\n{self._daemon.last_words()}")
+
+    def _mark(self) -> tuple[str, int]:
+        there = self._target.sql(
+            "SELECT COUNT(*) FROM information_schema.tables"
+            " WHERE table_schema = 'mtsd' AND table_name = 'slave_relay_log_info'"
+        )
+        if not there[0][0]:
+            return ("", 0)
+        mark = "SELECT Master_log_name, Master_log_pos FROM mtsd.slave_relay_log_info"
+        rows = self._target.sql(mark)
+        return (str(rows[0][0]), int(rows[0][1])) if rows else ("", 0)
+
+
+@contextmanager
+def compiled() -> Iterator[None]:
+    """Let the daemon start as an installed one does: with its bytecode compiled, in a folder apart.
+
+    Without it, a checkout whose bytecode may not be written is compiled at every start.
+    """
+    before = dict(os.environ)
+    with TemporaryDirectory(prefix="mtsd-bytecode-") as folder:
+        os.environ["PYTHONPYCACHEPREFIX"] = folder
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        warm_up = [sys.executable, "-m", "mtsd", "run", "--help"]
+        subprocess.run(warm_up, cwd=_ROOT, stdout=subprocess.DEVNULL, check=True)
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)

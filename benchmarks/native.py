@@ -1,0 +1,81 @@
+"""The server's own replica."""
+
+import time
+from contextlib import closing
+from typing import Any
+
+import pymysql
+from pymysql.cursors import DictCursor
+
+from tests.servers.mysqld import Server
+
+_POLL_S = 0.1
+
+
+class NativeReplicaError(RuntimeError):
+    """The server's own replica has stopped with an error, or does not end."""
+
+
+class NativeReplica:
+    """The replica inside `target`, as it comes: only where the source is has been told."""
+
+    def __init__(self, source: Server, target: Server) -> None:
+        self._source = source
+        self._target = target
+        target.sql(
+            "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1',"
+            f" SOURCE_PORT={source.port}, SOURCE_USER='root', SOURCE_PASSWORD='',"
+            " SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1"
+        )
+
+    def receive(self, timeout: float) -> float:
+        """Start the receiver only, wait until the relay log holds all, and return the seconds."""
+        began = time.monotonic()
+        file, offset = self._source.sql("SHOW BINARY LOG STATUS")[0][:2]
+        self._target.sql("START REPLICA IO_THREAD")
+
+        def received(status: dict[str, Any]) -> bool:
+            return (status["Source_Log_File"], status["Read_Source_Log_Pos"]) == (file, offset)
+
+        self._wait(received, timeout)
+        return time.monotonic() - began
+
+    def start_applying(self) -> None:
+        """Start the appliers."""
+        self._target.sql("START REPLICA SQL_THREAD")
+
+    def start(self) -> None:
+        """Start receiver and appliers."""
+        self._target.sql("START REPLICA")
+
+    def stop(self) -> None:
+        """Stop receiver and appliers."""
+        self._target.sql("STOP REPLICA")
+
+    def wait_until_caught_up(self, timeout: float) -> None:
+        """Wait until everything that is in the source's binlog now is applied."""
+        gtids = str(self._source.sql("SELECT @@GLOBAL.gtid_executed")[0][0])
+        deadline = time.monotonic() + timeout
+        while True:
+            waited = f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{gtids}', 2)"
+            if self._target.sql(waited)[0][0] == 0:
+                return
+            self._check(self._status(), deadline)
+
+    def _wait(self, reached: Any, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        while not reached(status := self._status()):
+            self._check(status, deadline)
+            time.sleep(_POLL_S)
+
+    def _status(self) -> dict[str, Any]:
+        with closing(self._target.client()) as client, client.cursor(DictCursor) as cursor:
+            cursor.execute("SHOW REPLICA STATUS")
+            return dict(cursor.fetchone() or {})
+
+    def _check(self, status: dict[str, Any], deadline: float) -> None:
+        said = status.get("Last_IO_Error") or status.get("Last_SQL_Error")
+        if said:
+            raise NativeReplicaError(str(said))
+        if time.monotonic() > deadline:
+            raise NativeReplicaError(f"the server's own replica has not caught up: {status}")

@@ -1,0 +1,105 @@
+"""Transactions built by hand: what a grouper reads, with and without checksums."""
+
+from collections.abc import Iterable, Sequence
+from zlib import crc32
+
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.grouper import Grouper
+from mtsd.model.group import Group, StreamItem
+from mtsd.model.position import Position
+from tests.binlog.building import event, query
+
+STMT_END = 0x01
+UNBOUNDED = 1 << 40
+
+
+def sealed(plain: bytes) -> bytes:
+    """Return the event with its checksum, its length mended."""
+    longer = plain[:9] + (len(plain) + 4).to_bytes(4, "little") + plain[13:]
+    return longer + crc32(longer).to_bytes(4, "little")
+
+
+def placed(events: Iterable[bytes], start: int = 4) -> list[bytes]:
+    """Return the events with the positions that they have in a file, from the offset `start`."""
+    found: list[bytes] = []
+    for plain in events:
+        start += len(plain)
+        found.append(plain[:13] + (start & 0xFFFFFFFF).to_bytes(4, "little") + plain[17:])
+    return found
+
+
+def table_map(number: int, database: str = "d", table: str = "t", flags: int = 1) -> bytes:
+    """Return a Table_map event of one INT column."""
+    body = number.to_bytes(6, "little") + flags.to_bytes(2, "little")
+    for name in (database, table):
+        body += bytes((len(name),)) + name.encode() + b"\0"
+    return event(EventType.TABLE_MAP_EVENT, body + b"\x01\x03\x00\x01")
+
+
+def rows(
+    table: int,
+    data: bytes = b"",
+    flags: int = STMT_END,
+    kind: EventType = EventType.WRITE_ROWS_EVENT,
+) -> bytes:
+    """Return a row event of one column, `data` in place of the images."""
+    head = table.to_bytes(6, "little") + flags.to_bytes(2, "little") + b"\x02\x00"
+    return event(kind, head + b"\x01\xff" + data)
+
+
+def gtid(  # one head of a group
+    number: int = 0,
+    *,
+    last_committed: int = 0,
+    sequence_number: int = 1,
+    commit_time: int = 1_700_000_000_000_000,
+    length: int = 100,
+) -> bytes:
+    """Return a GTID event of 8.0's form, an anonymous one for number 0."""
+    body = b"\0" + (b"\x11" * 16 if number else bytes(16)) + number.to_bytes(8, "little") + b"\x02"
+    body += last_committed.to_bytes(8, "little") + sequence_number.to_bytes(8, "little")
+    body += commit_time.to_bytes(7, "little") + b"\xfe" + length.to_bytes(8, "little")
+    kind = EventType.GTID_LOG_EVENT if number else EventType.ANONYMOUS_GTID_LOG_EVENT
+    return event(kind, body + (90704).to_bytes(4, "little"))
+
+
+def begin() -> bytes:
+    """Return BEGIN."""
+    return query(b"BEGIN")
+
+
+def xid() -> bytes:
+    """Return the end of a transaction."""
+    return event(EventType.XID_EVENT, bytes(8))
+
+
+def grouper(
+    *,
+    start: Position = Position("f.000001", 4),  # noqa: B008 - it is frozen
+    hold_bytes: int = UNBOUNDED,
+    chunk_bytes: int = UNBOUNDED,
+    position_schema: str = "mtsd",
+    checksums: bool = False,
+) -> Grouper:
+    """Return a grouper whose first group is number 1."""
+    return Grouper(
+        start=start,
+        next_number=1,
+        checksums=checksums,
+        hold_bytes=hold_bytes,
+        chunk_bytes=chunk_bytes,
+        position_schema=position_schema,
+    )
+
+
+def grouped(*events: bytes, reader: Grouper | None = None) -> list[StreamItem]:
+    """Return what the events give, as they stand in a file."""
+    reader = reader or grouper()
+    return list(reader.groups(placed(events, reader.position.offset)))
+
+
+def group_of(events: Sequence[bytes]) -> Group:
+    """Return the group of one transaction of row events."""
+    (group,) = grouped(begin(), *events, xid())
+    assert isinstance(group, Group)
+    return group

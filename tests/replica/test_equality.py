@@ -1,0 +1,60 @@
+"""All tables are equal after a mixed load."""
+
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from tests.load.compare import differences
+from tests.load.journal import audit
+from tests.load.mixed import Mix, MixedLoad
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+GTID = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+NO_GTID = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
+
+SETTINGS: dict[str, dict[str, Value]] = {
+    "default": {},
+    "sequential": {"replica.parallel_workers": 0},
+    "one by one": {"replica.batch_groups": 1, "replica.parallel_workers": 8},
+    "small queues": {
+        "replica.checkpoint_group": 32,
+        "replica.pending_jobs_size_max": 65536,
+        "replica.batch_bytes": 16384,
+        "replica.checkpoint_period": 0.01,
+    },
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_backlog(name: str, tmp_path: Path) -> None:
+    source_options = GTID if name != "one by one" else NO_GTID
+    with Pair(source_options, GTID) as pair:
+        load = MixedLoad(pair.source, seed=1)
+        load.prepare()
+        load.run(transactions=1500)
+        with DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS[name]) as daemon:
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+        assert audit(pair.target, load.ledger) == []
+
+
+@pytest.mark.parametrize("source_options", [GTID, NO_GTID], ids=["gtid", "no gtid"])
+def test_live(source_options: dict[str, str], tmp_path: Path) -> None:
+    with Pair(source_options, GTID) as pair:
+        load = MixedLoad(pair.source, seed=2, mix=Mix(statement_format=True))
+        load.prepare()
+        stopping = Event()
+        thread = Thread(target=lambda: load.run(seconds=8, until=stopping, rate=400))
+        with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+            thread.start()
+            daemon.wait_until_running()
+            thread.join()
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+        assert audit(pair.target, load.ledger) == []

@@ -1,0 +1,106 @@
+"""The worker queue, and which groups share a target transaction."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtsd.model.group import Group, GroupKind
+from mtsd.schedule.combining import may_share_commit
+from mtsd.schedule.worker_queue import QueuedGroup, WorkerQueue
+from tests.schedule.streams import group
+
+MANY = 1000
+
+
+def queue_of(*groups: Group, unmet: dict[int, int] | None = None) -> WorkerQueue:
+    queue = WorkerQueue()
+    for each in groups:
+        queue.put(QueuedGroup(each, 0, (unmet or {}).get(each.number, 0)))
+    return queue
+
+
+def numbers(batch: tuple[Group, ...]) -> list[int]:
+    return [each.number for each in batch]
+
+
+def test_consecutive_row_groups_share_a_transaction() -> None:
+    queue = queue_of(group(1), group(4), group(5))
+    assert queue.waiting_bytes == 300
+    assert numbers(queue.take(MANY, MANY, None)) == [1, 4, 5]
+    assert queue.waiting_bytes == 0
+    assert queue.head is None
+    assert len(queue) == 0
+
+
+def test_nothing_begins_while_a_batch_runs() -> None:
+    queue = queue_of(group(1), group(2))
+    assert numbers(queue.take(1, MANY, None)) == [1]
+    assert queue.take(1, MANY, None) == ()
+    assert numbers(tuple(queue.pending())) == [1, 2]
+    queue.running = ()
+    assert numbers(queue.take(1, MANY, None)) == [2]
+
+
+def test_a_batch_ends_before_a_group_that_waits() -> None:
+    queue = queue_of(group(1), group(2), group(3), unmet={2: 1})
+    assert numbers(queue.take(MANY, MANY, None)) == [1]
+    queue.running = ()
+    assert queue.take(MANY, MANY, None) == ()
+    head = queue.head
+    assert head is not None
+    head.unmet = 0
+    assert numbers(queue.take(MANY, MANY, None)) == [2, 3]
+
+
+def test_a_batch_ends_at_the_stops_limit() -> None:
+    queue = queue_of(group(1), group(3), group(5))
+    assert numbers(queue.take(MANY, MANY, 4)) == [1, 3]
+    queue.running = ()
+    assert queue.take(MANY, MANY, 4) == ()
+    assert queue.waiting_bytes == 100
+
+
+@pytest.mark.parametrize("kind", [kind for kind in GroupKind if kind is not GroupKind.ROWS])
+def test_only_rows_are_combined(kind: GroupKind) -> None:
+    queue = queue_of(group(1), group(2, kind=kind), group(3), group(4))
+    assert numbers(queue.take(MANY, MANY, None)) == [1]
+    queue.running = ()
+    assert numbers(queue.take(MANY, MANY, None)) == [2]
+    queue.running = ()
+    assert numbers(queue.take(MANY, MANY, None)) == [3, 4]
+
+
+def test_what_differs_is_not_combined() -> None:
+    plain = group(1)
+    assert may_share_commit(plain, group(2))
+    assert may_share_commit(plain, replace(group(2), row_flags=None))
+    assert not may_share_commit(plain, replace(group(2), format_description=b"another"))
+    assert not may_share_commit(plain, replace(group(2), unsupported="partial JSON"))
+    assert not may_share_commit(replace(plain, unsupported="partial JSON"), group(2))
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.lists(st.integers(0, 300), min_size=1, max_size=20),
+    st.integers(1, 6),
+    st.integers(1, 600),
+)
+def test_batches_are_as_large_as_they_may_be(
+    sizes: list[int], batch_groups: int, batch_bytes: int
+) -> None:
+    waiting = [group(number, size=size) for number, size in enumerate(sizes, 1)]
+    queue = queue_of(*waiting)
+    while waiting:
+        batch = queue.take(batch_groups, batch_bytes, None)
+        assert list(batch) == waiting[: len(batch)]
+        waiting = waiting[len(batch) :]
+        queue.running = ()
+        assert queue.waiting_bytes == sum(each.size for each in waiting)
+        size = sum(each.size for each in batch)
+        assert 1 <= len(batch) <= batch_groups
+        assert len(batch) == 1 or size <= batch_bytes
+        if waiting and len(batch) < batch_groups:
+            assert size + waiting[0].size > batch_bytes
+    assert queue.take(batch_groups, batch_bytes, None) == ()

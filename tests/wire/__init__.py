@@ -1,0 +1,1 @@
+"""The protocol between a replica and its servers."""
