@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,6 +18,8 @@ from tests.servers.mysqld import Server
 
 AT_ONCE: Final = 60
 """Transactions sent before their results are read."""
+
+NOTE: Final = "a note as long as such notes are, so that a row has as many bytes as rows often have"
 
 SESSION: Final = (
     "SET SESSION transaction_isolation = 'READ-COMMITTED', cte_max_recursion_depth = 1000000"
@@ -95,7 +97,7 @@ def fill(
             send(client, [SESSION])
             for begun in range(0, share, AT_ONCE):
                 count = min(AT_ONCE, share - begun)
-                send(client, [text for _ in range(count) for text in next(made)])
+                send(client, [text for _ in range(count) for text in (*next(made)[1], "COMMIT")])
         return share
 
     return _measured(server, connections, work)
@@ -113,9 +115,9 @@ def live(
 ) -> Filled:
     """Commit `rate` transactions a second, evenly, for so long or until the event, after prepare().
 
-    Transaction n (from `first` on) changes items and enters (n, stamp) into ticks of database n
-    modulo their number; stamp is the source's clock in microseconds just before the COMMIT. A
-    source that cannot keep up gets the late ones at once, so that their number is always the same.
+    Transaction n (from `first` on) changes items of one of the databases and enters (n, stamp) into
+    its ticks; stamp is the source's clock in microseconds just before the COMMIT. A source that
+    cannot keep up gets the late ones at once, so that their number is always the same.
     """
     total, start = int(rate * seconds), time.monotonic() + 0.05
 
@@ -128,14 +130,12 @@ def live(
                 time.sleep(max(0.0, start + number / rate - time.monotonic()))
                 if until is not None and until.is_set():
                     break
-                # All of a transaction is in one database, and so is its stamp.
-                begin, *changes, commit = next(made)
-                database = changes[0].split()[2].partition(".")[0]
+                database, changes = next(made)
                 tick = (
                     f"INSERT INTO {database}.ticks VALUES ({first + number},"
                     f" CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED), 'tick')"
                 )
-                send(client, [begin, *changes, tick, commit])
+                send(client, [*changes, tick, "COMMIT"])
                 done += 1
         return done
 
@@ -165,8 +165,8 @@ def large(server: Server, size: int, *, row_bytes: int = 1000, database: int = 0
     return _measured(server, 1, work)
 
 
-def _small(rng: Random, databases: int, stream: int) -> Iterator[Sequence[str]]:
-    """Yield transactions for ever; the ids of each stream are its own."""
+def _small(rng: Random, databases: int, stream: int) -> Iterator[tuple[str, list[str]]]:
+    """Yield a database and a transaction on it, without its end; each stream has ids of its own."""
     names = database_names(databases)
     held: dict[str, list[int]] = {name: [] for name in names}
     id_ = stream * 10_000_000
@@ -177,16 +177,16 @@ def _small(rng: Random, databases: int, stream: int) -> Iterator[Sequence[str]]:
         statements = [
             "BEGIN",
             f"INSERT INTO {name}.items VALUES ({id_}, {rng.randrange(1000)},"
-            f" {rng.randrange(10**6)}.25, 'name of {id_}', 'a note of some words and {number}',"
+            f
             " NOW(6))",
-            f"UPDATE {name}.items SET amount = amount + 1, note = 'changed by {number}'"
+            f"UPDATE {name}.items SET amount = amount + 1, note = '{NOTE}, changed by {number}'"
             f" WHERE id = {rng.choice(ids)}",
         ]
         if number % 3 == 2:
             place = rng.randrange(len(ids))
             ids[place], ids[-1] = ids[-1], ids[place]
             statements.append(f"DELETE FROM {name}.items WHERE id = {ids.pop()}")
-        yield [*statements, "COMMIT"]
+        yield name, statements
 
 
 def _measured(server: Server, connections: int, work: Callable[[int], int]) -> Filled:
