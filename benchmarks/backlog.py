@@ -15,11 +15,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks import servers, small
+from benchmarks import servers
 from benchmarks.commits import span
 from benchmarks.external import External
 from benchmarks.native import NativeReplica
 from benchmarks.process import cpu_seconds
+from tests.load import small
 from tests.load.compare import differences
 from tests.replica.daemon_process import Value
 from tests.servers.mysqld import Server
@@ -85,7 +86,7 @@ def native(
         replica.wait_until_caught_up(_TIMEOUT_S)
         cpu = cpu_seconds(target.pid) - cpu
         replica.stop()
-        commits = span(target, small.PREFIX)
+        commits = span(target, small.database_names(databases))
         verify(source, target)
         return Applied(
             replica="the server's own",
@@ -122,7 +123,7 @@ def external(
             own_cpu, memory = daemon.cpu_seconds, daemon.peak_memory
             cpu = cpu_seconds(target.pid) - cpu
             daemon.stop()
-        commits = span(target, small.PREFIX)
+        commits = span(target, small.database_names(databases))
         verify(source, target)
         return Applied(
             replica="mtsd",

@@ -5,12 +5,12 @@ writes a transaction to the binlog, right before it syncs. Source and targets do
 stage, so differences between them are lags.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.grouper import Grouper
-from mtsd.model.group import Group, GroupClosed
+from mtsd.model.group import Group, GroupClosed, GroupKind
 from mtsd.model.position import Position
 from tests.servers.mysqld import Server
 
@@ -51,14 +51,11 @@ def groups(server: Server) -> Iterator[Group]:
                         yield group
 
 
-def span(server: Server, prefix: str) -> Span:
-    """Return the span of the commits that touch databases whose names begin with `prefix`.
-
-    Raises ValueError where there is none.
-    """
+def span(server: Server, databases: Collection[str]) -> Span:
+    """Return the span of the commits of rows in one of the databases; ValueError if none."""
     times = [
         group.commit_time
         for group in groups(server)
-        if group.kind.value == "rows" and group.databases[0].startswith(prefix)
+        if group.kind is GroupKind.ROWS and group.databases[0] in databases
     ]
     return Span(min(times), max(times), len(times))

@@ -2,8 +2,8 @@
 
 Both replicas follow the same source at the same time, each to a target of its own, so both meet
 the same transactions and the same noise of the machine. Times are those of the binlogs (see
-`commits`); a transaction is known by the key of the row that it inserts, also where mtsd has
-combined it with others.
+`commits`); a transaction is known by its tick, a row with its number, also where mtsd has combined
+it with others.
 """
 
 import re
@@ -16,10 +16,11 @@ from statistics import quantiles
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks import servers, small
+from benchmarks import servers
 from benchmarks.backlog import prepare, verify
 from benchmarks.external import External
 from benchmarks.native import NativeReplica
+from tests.load import small
 from tests.servers.mysqld import Server
 
 _TIMEOUT_S: Final = 300.0
@@ -27,11 +28,8 @@ _WARM_UP_S: Final = 2.0
 """Of the load, at its beginning, that is not counted."""
 
 _GTID: Final = re.compile(rb"\bimmediate_commit_timestamp=(\d+) ")
-_INSERT: Final = b"### INSERT INTO `"
+_TICK: Final = re.compile(rb"### INSERT INTO `\w+`\.`ticks`")
 _KEY: Final = re.compile(rb"###   @1=(\d+)")
-
-Times = dict[tuple[bytes, int], int]
-"""Commit times in µs since 1970, by table and key of the inserted row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +62,28 @@ def run(rate: float, seconds: float, databases: int, workers: int) -> list[Lag]:
         )
         daemon.wait_until_caught_up(_TIMEOUT_S)
         time.sleep(1.0)
-        small.live(source, rate, _WARM_UP_S + seconds, databases, seed=1)
+        warm_up = small.live(source, rate, _WARM_UP_S, databases).transactions
+        small.live(source, rate, seconds, databases, first=warm_up)
         replica.wait_until_caught_up(_TIMEOUT_S)
         daemon.wait_until_caught_up(_TIMEOUT_S)
         replica.stop()
         daemon.stop()
         for target in targets:
             verify(source, target)
-        committed = _times(source)
-        begin = min(committed.values()) + _WARM_UP_S * 1e6
-        counted = {key: at for key, at in committed.items() if at >= begin}
+        committed = {number: at for number, at in _ticks(source) if number >= warm_up}
         return [
-            _lag(name, counted, _times(target))
+            _lag(name, committed, dict(_ticks(target)))
             for name, target in zip(("the server's own", "mtsd"), targets, strict=True)
         ]
 
 
-def _lag(name: str, committed: Times, applied: Times) -> Lag:
-    lags = [(applied[key] - at) / 1000 for key, at in committed.items()]
+def _lag(name: str, committed: dict[int, int], applied: dict[int, int]) -> Lag:
+    lags = [(applied[number] - at) / 1000 for number, at in committed.items()]
     cuts = quantiles(lags, n=100, method="inclusive")
     return Lag(
         replica=name,
         source_transactions=len(lags),
-        target_transactions=len({applied[key] for key in committed}),
+        target_transactions=len({applied[number] for number in committed}),
         p50=cuts[49],
         p95=cuts[94],
         p99=cuts[98],
@@ -94,21 +91,17 @@ def _lag(name: str, committed: Times, applied: Times) -> Lag:
     )
 
 
-def _times(server: Server) -> Times:
-    return dict(_inserts(server))
-
-
-def _inserts(server: Server) -> Iterator[tuple[tuple[bytes, int], int]]:
-    """Yield each inserted row's table and key with its transaction's commit time."""
+def _ticks(server: Server) -> Iterator[tuple[int, int]]:
+    """Yield each tick's number and its transaction's commit time in µs since 1970."""
     files = [str(row[0]) for row in server.sql("SHOW BINARY LOGS")]
     text = server.tool("mysqlbinlog", "--base64-output=decode-rows", "--verbose", *files)
     commit_time = 0
-    table = b""
+    in_tick = False
     for line in text.splitlines():
         if found := _GTID.search(line):
             commit_time = int(found[1])
-        elif line.startswith(_INSERT):
-            table = line[len(_INSERT) - 1 :]
-        elif table and (key := _KEY.match(line)):
-            yield (table, int(key[1])), commit_time
-            table = b""
+        elif _TICK.match(line):
+            in_tick = True
+        elif in_tick and (key := _KEY.match(line)):
+            yield int(key[1]), commit_time
+            in_tick = False

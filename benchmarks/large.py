@@ -1,7 +1,8 @@
 """One transaction that is larger than any memory it should take."""
 
-from benchmarks import backlog, servers, small
+from benchmarks import backlog, servers
 from benchmarks.backlog import Applied
+from tests.load import small
 
 
 def run(size: int, workers: int) -> list[Applied]:

@@ -60,8 +60,9 @@ def statements_of(events: Iterable[bytes], limit: int, *, merge: bool) -> Iterat
             number = int.from_bytes(table_id, "little")
             raise BinlogError(f"a row event of table {number}, which no table map describes")
         used = maps.get(table_id)
-        more = len(event) if used is table else len(event) + len(table)
-        if rows and (size + more > limit or (used is not None and used is not table)):
+        more = len(event) if used else len(event) + len(table)
+        other = used is not None and used is not table and used[25:] != table[25:]
+        if rows and (other or size + more > limit):
             yield _joined(maps, rows)
             maps = {}
             rows = []

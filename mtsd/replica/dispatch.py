@@ -109,7 +109,7 @@ class Dispatcher:
         if opened is None or self._passing or self._stopped():
             return
         try:
-            await self._worker.applier.apply_events(chunk.events, opened.format_description)
+            await self._worker.applier.apply_events(chunk.events)
         except ServerError as error:
             await self._failed(opened.number, error)
 

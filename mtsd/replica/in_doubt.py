@@ -60,9 +60,11 @@ async def apply_in_doubt(
         await session.set_gtid(gtid)
         if group.kind is GroupKind.DDL:
             await applier.run_query(group.events[0])
+        elif group.kind is GroupKind.CREATE_SELECT:
+            await applier.create_select(group)
         else:
             await session.connection.run(b"BEGIN", 1)
-            await applier.apply_events(group.events, group.format_description)
+            await applier.apply_events(group.events)
         # Also ends the GTID of a statement that wrote nothing.
         await session.connection.run(b"COMMIT", 1)
     except ServerError as error:

@@ -60,10 +60,11 @@ class BinlogApplier:
         on the source.
         """
         try:
+            await self.describe_format(group.format_description)
             await self.session.connection.run(
                 b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;BEGIN", 2
             )
-            await self.apply_events(group.events, group.format_description)
+            await self.apply_events(group.events)
             await self.session.commit(record)
         except MtsdError as error:
             await self._undo(error)
@@ -75,9 +76,12 @@ class BinlogApplier:
         self._stream = RowStream(self._chunk_bytes)
         await self.session.connection.run(b"BEGIN", 1)
 
-    async def apply_events(self, events: Sequence[bytes], format_description: bytes) -> None:
-        """Apply events in their order inside the open transaction."""
-        await self.describe_format(format_description)
+    async def apply_events(self, events: Sequence[bytes]) -> None:
+        """Apply events in their order inside the open transaction.
+
+        Before that transaction began, the session was given the format's description: inside it
+        the server refuses what goes with one (error 1766).
+        """
         for run in _runs(events):
             if run[0][4] in _ROW_EVENTS:
                 await self._reached(FaultPoint.BEFORE_CHUNK)
@@ -86,6 +90,23 @@ class BinlogApplier:
                     await self.session.connection.run(packet.sql, packet.statements)
             else:
                 await self.run_query(run[0])
+
+    async def create_select(self, group: Group) -> None:
+        """Apply CREATE TABLE … SELECT of the row format, and commit it.
+
+        Between its `CREATE TABLE … START TRANSACTION` and COMMIT the server takes nothing but
+        BINLOG statements, so the session state is taken away after that.
+        """
+        first, *rows = group.events
+
+        async def fill() -> None:
+            if rows:
+                await self.apply_events(rows)
+            await self.session.connection.run(b"COMMIT", 1)
+
+        await self.session.connection.run(b"BEGIN", 1)
+        query = parse_query(first)
+        await self.session.run_statement(first, query, query.statement, then=fill)
 
     async def run_query(self, event: bytes) -> None:
         """Run the statement of a Query event in its own session state.

@@ -1,6 +1,6 @@
 """A session on the target: its pinned state, its transactions, and statements of the source."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from mtsd.binlog.query import QueryEvent
@@ -97,11 +97,19 @@ class TargetSession:
         """Undo the open transaction; the session's lock and state stay."""
         await self.connection.run(b"ROLLBACK", 1)
 
-    async def run_statement(self, event: bytes, query: QueryEvent, text: bytes) -> None:
+    async def run_statement(
+        self,
+        event: bytes,
+        query: QueryEvent,
+        text: bytes,
+        *,
+        then: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Run the statement `text` in the session state and database of its Query event.
 
-        The state is taken away again, after an error too. A statement that failed on the source
-        has to fail with the same error number here; other errors are raised.
+        The state is taken away again, after an error too; before that `then` is awaited. A
+        statement that failed on the source has to fail with the same error number here; other
+        errors are raised.
         """
         await self._use(query.database if not event[17] & _SUPPRESS_USE else "")
         wanted = statement_state(query, self.traits.version)
@@ -111,10 +119,14 @@ class TargetSession:
             await self.connection.run(setting, 1)
         try:
             await self._reached(FaultPoint.BEFORE_STATEMENT)
-            await self.connection.query(text)
+            self.connection.send(text)
+            await self._reached(FaultPoint.STATEMENT_SENT)
+            await self.connection.results()
+            if then is not None:
+                await then()
         except ServerError as error:
             if not query.error_code or error.number != query.error_code:
-                error.warnings = await self._warnings()
+                await self.undo(error)
                 raise
         else:
             if query.error_code and query.error_code not in _INTERRUPTED:

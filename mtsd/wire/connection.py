@@ -64,11 +64,11 @@ class Connection:
             async with asyncio.timeout(endpoint.connect_timeout):
                 await raw._connect()  # noqa: SLF001 - aiomysql.connect has no server-side cancel
         except MySQLError as error:
+            if isinstance(error.__cause__, OSError):
+                raise _unreachable(endpoint, error.__cause__) from error
             raise _translated(error, endpoint) from error
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-            raise ConnectionLostError(
-                endpoint.role, f"cannot connect to {endpoint}: {str(error) or 'timed out'}"
-            ) from error
+            raise _unreachable(endpoint, error) from error
         connection = cls(raw, endpoint)
         if endpoint.require_tls and not endpoint.unix_socket and not connection.encrypted:
             connection.close()
@@ -136,6 +136,13 @@ class Connection:
         """Await the results of the bundle that `send` has sent. Raises as `run` does."""
         await self._guarded(self._receive(count))
 
+    async def results(self) -> list[Row]:
+        """Await the results of the one statement that `send` has sent: its last rows, if any.
+
+        Raises ServerError, ConnectionLostError.
+        """
+        return await self._guarded(self._results())
+
     async def command(self, code: int, payload: bytes, *, answer: bool) -> None:
         """Send a command of the protocol; await its OK if it has an `answer`."""
         await self._guarded(self._command(code, payload, answer=answer))
@@ -175,12 +182,17 @@ class Connection:
             await self._raw.ensure_closed()
 
     async def _query(self, sql: str | bytes) -> list[Row]:
-        await self._raw.query(sql)
-        rows: list[Row] = list(self._raw._result.rows or ())  # noqa: SLF001
-        while self._raw._result.has_next:  # noqa: SLF001
-            await self._raw.next_result()
-            rows = list(self._raw._result.rows or ())  # noqa: SLF001
-        return rows
+        self.send(sql.encode() if isinstance(sql, str) else sql)
+        return await self._results()
+
+    async def _results(self) -> list[Row]:
+        await self._raw._writer.drain()  # noqa: SLF001
+        while True:
+            await self._raw._read_query_result()  # noqa: SLF001
+            result = self._raw._result  # noqa: SLF001
+            if not result.has_next:
+                rows: list[Row] = list(result.rows or ())
+                return rows
 
     async def _receive(self, count: int) -> None:
         await self._raw._writer.drain()  # noqa: SLF001
@@ -204,6 +216,12 @@ class Connection:
         except (OSError, asyncio.IncompleteReadError, RuntimeError) as error:
             self.close()
             raise ConnectionLostError(self.endpoint.role, str(error)) from error
+
+
+def _unreachable(endpoint: Endpoint, error: Exception) -> ConnectionLostError:
+    return ConnectionLostError(
+        endpoint.role, f"cannot connect to {endpoint}: {str(error) or 'timed out'}"
+    )
 
 
 def _translated(error: MySQLError, endpoint: Endpoint) -> ServerError | ConnectionLostError:

@@ -81,8 +81,7 @@ def test_a_large_event_in_small_pieces_costs_its_size_once_or_twice() -> None:
     assert list(framer.feed(claiming(19 + size))) == []
     tracemalloc.start()
     try:
-        for _ in range(size // len(piece)):
-            found = list(framer.feed(piece))
+        found = [one for _ in range(size // len(piece)) for one in framer.feed(piece)]
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -12,7 +12,8 @@ from random import Random
 from typing import Final
 
 from tests.load.columns import WIDE, Column, binary, text
-from tests.load.tables import ODD, ODD_COLUMN, ODD_TABLE, quoted
+from tests.load.contents import quoted
+from tests.load.tables import ODD, ODD_COLUMN, ODD_TABLE
 
 NAMES: Final = ("Ann", "Bob", "Çelik", "Дима", "漢字", "😀 smile", "O'Neil", 'say "so"', "NUL\0")
 WORDS: Final = ("alpha", "Alpha", "ALPHA", "beta", "βeta", "gamma", "straße", "STRASSE", "é", "e")
@@ -78,8 +79,9 @@ class Changes:
         action, a = rng.random(), rng.randrange(NOKEY_VALUES)
         if action < 0.5:
             row = (
-                f"({a}, {text(rng.choice(NAMES))}, {rng.uniform(-1, 1):.16e}, '2024-02-29 01:02:03.4',"
-                f" {binary(rng.randbytes(9))}, 0.1E0, b'101', JSON_ARRAY({a}, 'x'))"
+                f"({a}, {text(rng.choice(NAMES))},"
+                f" {rng.uniform(-1, 1):.16e},"
+                f" '2024-02-29 01:02:03.4', {binary(rng.randbytes(9))}, 0.1E0, b'101', JSON_ARRAY({a}, 'x'))"
             )
             rows = ", ".join([row] * rng.choice((1, 1, 2)))
             return f"INSERT INTO {table} (a, b, c, d, e, f, g, h) VALUES {rows}"
@@ -228,8 +230,10 @@ class Changes:
             (
                 [
                     (
-                        f"INSERT INTO {database}.bulk (a, b) WITH RECURSIVE n (i) AS (SELECT 1 UNION"
-                        f" ALL SELECT i + 1 FROM n WHERE i < {rows}) SELECT i % 100, LEFT(SHA2(i, 256), 40) FROM n"
+                        f"INSERT INTO {database}.bulk (a, b)"
+                        " WITH RECURSIVE n (i) AS (SELECT 1 UNION"
+                        f" ALL SELECT i + 1 FROM n WHERE i < {rows})"
+                        " SELECT i % 100, LEFT(SHA2(i, 256), 40) FROM n"
                     )
                 ],
                 [f"UPDATE {database}.bulk SET a = a + 1 ORDER BY id LIMIT {rows}"],
@@ -253,7 +257,10 @@ class Changes:
         rng, id_ = self._rng, self._rng.randrange(30) * self._workers + self._worker
         if rng.random() < 0.6:
             return [
-                f"INSERT INTO {home}.home (id, v) VALUES ({id_}, 1) ON DUPLICATE KEY UPDATE v = v + 1",
+                (
+                    f"INSERT INTO {home}.home (id, v) VALUES ({id_}, 1)"
+                    " ON DUPLICATE KEY UPDATE v = v + 1"
+                ),
                 f"INSERT INTO {abroad}.abroad (home_id, v) VALUES ({id_}, 0)",
             ]
         return [f"DELETE FROM {home}.home WHERE id = {id_}"]

@@ -1,28 +1,21 @@
 """Two servers side by side: everything that users have made in them, and every row.
 
-Definitions are compared as the servers print them, rows by a checksum that does not depend on
-their order and is computed in the servers. Nothing may change on either side meanwhile.
+Nothing may change on either side meanwhile.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import pymysql
-
+from tests.load.contents import Contents, Table, connect, contents
 from tests.load.journal import doubles
 from tests.servers.mysqld import Server
 
-__all__ = ["Contents", "checksums", "contents", "differences", "doubles"]
-
-SYSTEM_SCHEMAS: Final = ("information_schema", "mysql", "performance_schema", "sys")
-SYSTEM_USERS: Final = ("root", "mysql.infoschema", "mysql.session", "mysql.sys")
+__all__ = ["checksums", "differences", "doubles"]
 
 EXAMPLES: Final = 3
 """How many of the rows that only one side has are shown, a side and table."""
@@ -30,137 +23,6 @@ SHOWN: Final = 160
 """How many characters of such a row are shown."""
 SEARCHED: Final = 1_000_000
 """Examples are looked for in tables of no more rows than this."""
-
-# What prints and hashes values the same on both sides, whatever the servers' own settings are.
-SESSION: Final = (
-    "SET SESSION time_zone = '+00:00', sql_mode = 'NO_ENGINE_SUBSTITUTION', sql_quote_show_create"
-    " = 1, lock_wait_timeout = 60, transaction_isolation = 'READ-COMMITTED'"
-)
-
-# A rolled-back insert moves the counter at the source and leaves no trace in its binlog, so no
-# replica can have the same.
-COUNTER: Final = re.compile(r"^(\) ENGINE=\w+) AUTO_INCREMENT=\d+", re.MULTILINE)
-
-NUMBERS_AND_TIMES: Final = frozenset(
-    [
-        "tinyint",
-        "smallint",
-        "mediumint",
-        "int",
-        "bigint",
-        "decimal",
-        "year",
-        "date",
-        "time",
-        "datetime",
-        "timestamp",
-    ]
-)
-
-# Kind, view of information_schema, its columns of schema and name, and of what defines one.
-PROPERTIES: Final = (
-    (
-        "view",
-        "VIEWS",
-        "TABLE_SCHEMA",
-        "TABLE_NAME",
-        (
-            "VIEW_DEFINITION, CHECK_OPTION, IS_UPDATABLE, DEFINER, SECURITY_TYPE,"
-            " CHARACTER_SET_CLIENT, COLLATION_CONNECTION"
-        ),
-    ),
-    (
-        "trigger",
-        "TRIGGERS",
-        "TRIGGER_SCHEMA",
-        "TRIGGER_NAME",
-        (
-            "EVENT_OBJECT_TABLE, ACTION_TIMING, EVENT_MANIPULATION, ACTION_ORDER, ACTION_STATEMENT,"
-            " SQL_MODE, DEFINER, CHARACTER_SET_CLIENT, COLLATION_CONNECTION, DATABASE_COLLATION"
-        ),
-    ),
-    (
-        "routine",
-        "ROUTINES",
-        "ROUTINE_SCHEMA",
-        "CONCAT(ROUTINE_NAME, ' (', LOWER(ROUTINE_TYPE), ')')",
-        (
-            "ROUTINE_DEFINITION, DTD_IDENTIFIER, EXTERNAL_LANGUAGE, IS_DETERMINISTIC,"
-            " SQL_DATA_ACCESS, SECURITY_TYPE, SQL_MODE, ROUTINE_COMMENT, DEFINER,"
-            " CHARACTER_SET_CLIENT, COLLATION_CONNECTION, DATABASE_COLLATION"
-        ),
-    ),
-    (
-        "parameter",
-        "PARAMETERS",
-        "SPECIFIC_SCHEMA",
-        "CONCAT_WS(' ', SPECIFIC_NAME, LOWER(ROUTINE_TYPE), ORDINAL_POSITION)",
-        "PARAMETER_MODE, PARAMETER_NAME, DTD_IDENTIFIER, CHARACTER_SET_NAME, COLLATION_NAME",
-    ),
-    (
-        "event",
-        "EVENTS",
-        "EVENT_SCHEMA",
-        "EVENT_NAME",
-        (
-            "EVENT_DEFINITION, EVENT_TYPE, EXECUTE_AT, INTERVAL_VALUE, INTERVAL_FIELD, STARTS, ENDS,"
-            " ON_COMPLETION, TIME_ZONE, SQL_MODE, EVENT_COMMENT, DEFINER, CHARACTER_SET_CLIENT,"
-            " COLLATION_CONNECTION, DATABASE_COLLATION"
-        ),
-    ),
-)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Table:
-    """A base table and the SQL expressions that give its columns' values exactly, in order."""
-
-    schema: str
-    name: str
-    values: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"{self.schema}.{self.name}"
-
-    @property
-    def quoted(self) -> str:
-        """The table's name for SQL."""
-        return f"{quoted(self.schema)}.{quoted(self.name)}"
-
-    @property
-    def row(self) -> str:
-        """The SQL expression of a row's text: equal for equal rows only."""
-        return f"CONCAT_WS('|', {', '.join(self.values)})"
-
-    @property
-    def slice(self) -> str:
-        """The SQL expression of the upper 64 bits of SHA-256 over a row, an unsigned integer."""
-        return f"CAST(CONV(LEFT(SHA2({self.row}, 256), 16), 16, 10) AS UNSIGNED)"
-
-
-@dataclass(frozen=True, slots=True)
-class Checksum:
-    """A table's rows: how many, and the sum of their hashes, so that a double shows."""
-
-    rows: int
-    total: int
-
-    def __str__(self) -> str:
-        return f"{self.rows} rows {self.total % 2**64:016x}"
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """What one server holds.
-
-    `definitions` maps "kind schema.name" to the statement or the properties that define it;
-    `events` maps the events' names to their status.
-    """
-
-    definitions: dict[str, str]
-    events: dict[str, str]
-    tables: dict[str, Table]
-    checksums: dict[str, Checksum]
 
 
 def differences(
@@ -202,40 +64,8 @@ def differences(
 
 def checksums(server: Server, ignore_schemas: Sequence[str] = ("mtsd",)) -> dict[str, str]:
     """Return "N rows HEX" for each table, by "schema.table"."""
-    with closing(_connect(server)) as client:
-        return {
-            str(table): str(_checksum(client, table))
-            for table in _tables(client, _schemas(client, ignore_schemas))
-        }
-
-
-def contents(
-    server: Server, ignore_schemas: Sequence[str] = ("mtsd",), *, users: bool = False
-) -> Contents:
-    """Return what the server holds, without the schemas to be ignored."""
-    with closing(_connect(server)) as client:
-        schemas = _schemas(client, ignore_schemas)
-        tables = {str(table): table for table in _tables(client, schemas)}
-        definitions = {
-            f"database {schema}": _shown(client, f"DATABASE {quoted(schema)}") for schema in schemas
-        }
-        for name, table in tables.items():
-            text = _shown(client, f"TABLE {table.quoted}")
-            definitions[f"table {name}"] = COUNTER.sub(r"\1", text)
-        definitions |= _properties(client, schemas)
-        if users:
-            definitions |= _users(client)
-        return Contents(
-            definitions=definitions,
-            events=_event_states(client, schemas),
-            tables=tables,
-            checksums={name: _checksum(client, table) for name, table in tables.items()},
-        )
-
-
-def quoted(name: str) -> str:
-    """Return `name` as an identifier in SQL."""
-    return "`" + name.replace("`", "``") + "`"
+    held = contents(server, ignore_schemas)
+    return {name: str(checksum) for name, checksum in held.checksums.items()}
 
 
 def _definitions(ours: Contents, theirs: Contents) -> Iterable[str]:
@@ -260,8 +90,8 @@ def _definitions(ours: Contents, theirs: Contents) -> Iterable[str]:
 def _events(ours: Contents, theirs: Contents) -> Iterable[str]:
     for name in sorted(ours.events.keys() & theirs.events.keys()):
         here, there = ours.events[name], theirs.events[name]
-        if there == "ENABLED" and here != "REPLICA_SIDE_DISABLED":
-            yield f"event {name}: enabled at the target, where it must not happen ({here} there)"
+        if here == there == "ENABLED":
+            yield f"event {name}: enabled at the source and at the target, so it happens twice"
         elif there not in {here, "REPLICA_SIDE_DISABLED"}:
             yield f"event {name}: {here} at the source, {there} at the target"
 
@@ -270,7 +100,7 @@ def _examples(source: Server, target: Server, table: Table) -> Iterable[str]:
     """Yield some of the rows that only one of the sides has, or has more often."""
     counters: list[Counter[int]] = []
     for server in (source, target):
-        with closing(_connect(server)) as client, client.cursor() as cursor:
+        with closing(connect(server)) as client, client.cursor() as cursor:
             cursor.execute(f"SELECT {table.slice} FROM {table.quoted}")
             counters.append(Counter(int(slice_) for (slice_,) in cursor))
     ours, theirs = counters
@@ -281,115 +111,10 @@ def _examples(source: Server, target: Server, table: Table) -> Iterable[str]:
         if not only:
             continue
         wanted = ", ".join(str(number) for number in list(only)[:EXAMPLES])
-        with closing(_connect(server)) as client, client.cursor() as cursor:
+        with closing(connect(server)) as client, client.cursor() as cursor:
             cursor.execute(
                 f"SELECT {table.slice} h, LEFT({table.row}, {SHOWN}), COUNT(*)"
                 f" FROM {table.quoted} GROUP BY 1, 2 HAVING h IN ({wanted})"
             )
             for _, text, count in cursor:
                 yield f"  {count} x at the {where}: {text}"
-
-
-def _connect(server: Server) -> pymysql.connections.Connection:
-    client = server.client()
-    client.query(SESSION)
-    return client
-
-
-def _schemas(client: pymysql.connections.Connection, ignored: Sequence[str]) -> list[str]:
-    known = _rows(client, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
-    return sorted({name for (name,) in known} - {*SYSTEM_SCHEMAS, *ignored})
-
-
-def _tables(client: pymysql.connections.Connection, schemas: Sequence[str]) -> list[Table]:
-    columns: dict[tuple[str, str], list[str]] = {}
-    for schema, table, column, kind, length in _rows(
-        client,
-        "SELECT c.TABLE_SCHEMA, c.TABLE_NAME, c.COLUMN_NAME, c.DATA_TYPE,"
-        " c.CHARACTER_MAXIMUM_LENGTH FROM information_schema.COLUMNS c"
-        " JOIN information_schema.TABLES t USING (TABLE_SCHEMA, TABLE_NAME)"
-        f" WHERE t.TABLE_TYPE = 'BASE TABLE' AND c.TABLE_SCHEMA IN ({_listed(schemas)})"
-        " ORDER BY 1, 2, c.ORDINAL_POSITION",
-    ):
-        value = _value(quoted(column), kind, length)
-        columns.setdefault((schema, table), []).append(f"IFNULL({value}, '~')")
-    return [Table(schema, name, tuple(values)) for (schema, name), values in columns.items()]
-
-
-def _value(column: str, kind: str, length: int | None) -> str:
-    """Return an expression whose text is the same for equal values only, and never holds a ~."""
-    if kind in {"float", "double"}:
-        # A FLOAT prints six digits; a DOUBLE as many as it takes to tell it from all others.
-        return f"CAST({column} AS DOUBLE)"
-    if kind in {"bit", "enum", "set"}:
-        return f"CAST({column} AS UNSIGNED)"
-    if kind in NUMBERS_AND_TIMES:
-        return column
-    if kind in {"char", "varchar", "binary", "varbinary"} and (length or 0) <= 255:
-        return f"HEX({column})"
-    # JSON goes by its text, geometry (with its SRID) and vectors by their bytes.
-    return f"SHA2({column}, 256)"
-
-
-def _checksum(client: pymysql.connections.Connection, table: Table) -> Checksum:
-    ((rows, total),) = _rows(
-        client, f"SELECT COUNT(*), COALESCE(SUM({table.slice}), 0) FROM {table.quoted}"
-    )
-    return Checksum(int(rows), int(total))
-
-
-def _properties(client: pymysql.connections.Connection, schemas: Sequence[str]) -> dict[str, str]:
-    """Return the definitions of views, triggers, routines and events, a property a line."""
-    found: dict[str, str] = {}
-    for kind, view, schema, name, properties in PROPERTIES:
-        for row in _rows(
-            client,
-            f"SELECT {schema}, {name}, {properties} FROM information_schema.{view}"
-            f" WHERE {schema} IN ({_listed(schemas)}) ORDER BY 1, 2",
-        ):
-            lines = (
-                f"{word}={value}"
-                for word, value in zip(properties.split(", "), row[2:], strict=True)
-            )
-            found[f"{kind} {row[0]}.{row[1]}"] = "\n".join(lines)
-    return found
-
-
-def _event_states(client: pymysql.connections.Connection, schemas: Sequence[str]) -> dict[str, str]:
-    return {
-        f"{schema}.{name}": state
-        for schema, name, state in _rows(
-            client,
-            "SELECT EVENT_SCHEMA, EVENT_NAME, STATUS FROM information_schema.EVENTS"
-            f" WHERE EVENT_SCHEMA IN ({_listed(schemas)})",
-        )
-    }
-
-
-def _users(client: pymysql.connections.Connection) -> dict[str, str]:
-    client.query("SET SESSION print_identified_with_as_hex = ON")
-    found: dict[str, str] = {}
-    for user, host in _rows(
-        client, f"SELECT User, Host FROM mysql.user WHERE User NOT IN ({_listed(SYSTEM_USERS)})"
-    ):
-        account = f"{quoted(user)}@{quoted(host)}"
-        grants = sorted(grant for (grant,) in _rows(client, f"SHOW GRANTS FOR {account}"))
-        ((created,),) = _rows(client, f"SHOW CREATE USER {account}")
-        found[f"user {user}@{host}"] = "\n".join([created, *grants])
-    return found
-
-
-def _shown(client: pymysql.connections.Connection, what: str) -> str:
-    """Return the statement that SHOW CREATE gives for `what`."""
-    return str(_rows(client, f"SHOW CREATE {what}")[0][1])
-
-
-def _listed(words: Sequence[str]) -> str:
-    """Return the words as an SQL list, never empty."""
-    return ", ".join(f"_utf8mb4 0x{word.encode().hex()}" for word in words) or "NULL"
-
-
-def _rows(client: pymysql.connections.Connection, statement: str) -> list[tuple[Any, ...]]:
-    with client.cursor() as cursor:
-        cursor.execute(statement)
-        return list(cursor.fetchall())

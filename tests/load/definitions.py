@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from tests.load.tables import quoted
+from tests.load.contents import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,8 @@ def view(place: Place) -> Iterator[Step]:
     yield place.step(f"CREATE VIEW § AS SELECT id, balance FROM {accounts} WHERE kind = 3")
     yield place.step("UPDATE § SET balance = balance + 1 WHERE id < 100")
     yield place.step(
-        f"CREATE OR REPLACE SQL SECURITY INVOKER VIEW § (n, s) AS SELECT name, 'é😀\\'' FROM {accounts}"
+        "CREATE OR REPLACE SQL SECURITY INVOKER VIEW § (n, s)"
+        f" AS SELECT name, 'é😀\\'' FROM {accounts}"
     )
     yield place.step(f"ALTER ALGORITHM = MERGE VIEW § AS SELECT id FROM {accounts}")
     yield place.step("DROP VIEW §")
@@ -283,7 +284,7 @@ SESSIONS: Final = (
     ),
     (
         "SET SESSION foreign_key_checks = OFF",
-        "CREATE TABLE § (a INT DEFAULT 0 PRIMARY KEY, b INT, FOREIGN KEY (b) REFERENCES nowhere (a))",
+        "CREATE TABLE § (a INT DEFAULT 0 PRIMARY KEY, b INT REFERENCES nowhere (a))",
     ),
 )
 

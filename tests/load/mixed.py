@@ -107,12 +107,11 @@ class MixedLoad:
         until: Event | None = None,
         rate: float | None = None,
     ) -> None:
-        """Run until that many transactions have committed, the time is over, or `until` is set (an
-        error sets it, too).
+        """Run until that many transactions have committed, the time is over, or `until` is set.
 
         `rate` caps the transactions per second. It can be called again and goes on with other
-        numbers. Raises the first error of a worker: pymysql's, or TimeoutError where a tolerant
-        load has waited too long for the server.
+        numbers. Raises the first error of a worker, after it has set `until`: pymysql's, or
+        TimeoutError where a tolerant load has waited too long for the server.
         """
         stopping = until or Event()
         deadline = None if seconds is None else time.monotonic() + seconds

@@ -176,11 +176,14 @@ def _small(rng: Random, databases: int, stream: int) -> Iterator[tuple[str, list
         ids.append(id_)
         statements = [
             "BEGIN",
-            f"INSERT INTO {name}.items VALUES ({id_}, {rng.randrange(1000)},"
-            f
-            " NOW(6))",
-            f"UPDATE {name}.items SET amount = amount + 1, note = '{NOTE}, changed by {number}'"
-            f" WHERE id = {rng.choice(ids)}",
+            (
+                f"INSERT INTO {name}.items VALUES ({id_}, {rng.randrange(1000)},"
+                f" {rng.randrange(10**6)}.25, 'name of {id_}', '{NOTE} {number}', NOW(6))"
+            ),
+            (
+                f"UPDATE {name}.items SET amount = amount + 1, note = '{NOTE}, changed by {number}'"
+                f" WHERE id = {rng.choice(ids)}"
+            ),
         ]
         if number % 3 == 2:
             place = rng.randrange(len(ids))

@@ -1,4 +1,4 @@
-"""The tables that the mixed load works on: in each database the same, and some that only one has."""
+"""The tables that the mixed load works on: each database has the same, and some one has more."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tests.load.columns import WIDE, Column
+from tests.load.contents import quoted
 from tests.load.journal import DEFINITION as JOURNAL
 
 ODD: Final = "odd `db` \"ü\" 'ж' 日本 %s"
@@ -15,11 +16,6 @@ ODD_COLUMN: Final = 'c `2` "日" \'ö%'
 
 SMALL_DATABASES: Final = 20
 """Databases e0, e1, … that hold a journal only: more than a Query event can name."""
-
-
-def quoted(name: str) -> str:
-    """Return `name` as an identifier in SQL."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 PLAIN: Final = (

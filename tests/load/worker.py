@@ -14,10 +14,10 @@ import pymysql
 from pymysql.constants import CLIENT
 
 from tests.load.changes import Changes
+from tests.load.contents import quoted
 from tests.load.definitions import Definitions
 from tests.load.journal import Entry, Ledger
 from tests.load.mix import DEFAULTS, Mix, Transactions
-from tests.load.tables import quoted
 from tests.servers.mysqld import Server
 
 RETRIED: Final = frozenset({1205, 1213, 1412})
