@@ -59,7 +59,7 @@ class Applied:
 
 @contextmanager
 def loaded_source(transactions: int, databases: int) -> Iterator[Server]:
-    """A source whose binlog holds the backlog and not one event more."""
+    """Start a source whose binlog holds the backlog and not one event more."""
     with servers.source() as source:
         prepare(source, databases)
         small.fill(source, transactions, databases)

@@ -1,15 +1,18 @@
 """The server's own replica."""
 
 import time
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-import pymysql
 from pymysql.cursors import DictCursor
 
 from tests.servers.mysqld import Server
 
 _POLL_S = 0.1
+
+Status = dict[str, Any]
+"""A row of SHOW REPLICA STATUS."""
 
 
 class NativeReplicaError(RuntimeError):
@@ -34,7 +37,7 @@ class NativeReplica:
         file, offset = self._source.sql("SHOW BINARY LOG STATUS")[0][:2]
         self._target.sql("START REPLICA IO_THREAD")
 
-        def received(status: dict[str, Any]) -> bool:
+        def received(status: Status) -> bool:
             return (status["Source_Log_File"], status["Read_Source_Log_Pos"]) == (file, offset)
 
         self._wait(received, timeout)
@@ -62,18 +65,18 @@ class NativeReplica:
                 return
             self._check(self._status(), deadline)
 
-    def _wait(self, reached: Any, timeout: float) -> None:
+    def _wait(self, reached: Callable[[Status], bool], timeout: float) -> None:
         deadline = time.monotonic() + timeout
         while not reached(status := self._status()):
             self._check(status, deadline)
             time.sleep(_POLL_S)
 
-    def _status(self) -> dict[str, Any]:
+    def _status(self) -> Status:
         with closing(self._target.client()) as client, client.cursor(DictCursor) as cursor:
             cursor.execute("SHOW REPLICA STATUS")
             return dict(cursor.fetchone() or {})
 
-    def _check(self, status: dict[str, Any], deadline: float) -> None:
+    def _check(self, status: Status, deadline: float) -> None:
         said = status.get("Last_IO_Error") or status.get("Last_SQL_Error")
         if said:
             raise NativeReplicaError(str(said))

@@ -37,7 +37,7 @@ def pair() -> Iterator[Pair]:
 
 @pytest.fixture(scope="module")
 def load(pair: Pair) -> MixedLoad:
-    """A load that has run, and the target a copy of its source by the server's own programs."""
+    """Run a load, then make the target a copy of the source by the server's own programs."""
     load = MixedLoad(pair.source, seed=7, databases=4, mix=ALL)
     load.prepare()
     load.run(transactions=1200)
@@ -61,7 +61,7 @@ def test_the_mix_is_rich(pair: Pair, load: MixedLoad) -> None:
     assert load.definitions > 10
     log = pair.source.sql("SHOW BINLOG EVENTS")
     kinds = {str(row[2]) for row in log}
-    assert {"Transaction_payload", "Rows_query", "Table_map", "Gtid_tagged", "Xid"} <= kinds
+    assert {"Transaction_payload", "Rows_query", "Table_map", "Gtid_tagged_log_event"} <= kinds
     assert any("SAVEPOINT" in str(row[5]) for row in log)
     assert all(int(count.split()[0]) for name, count in checksums(pair.source).items()
                if name.startswith(("d0.", ODD)) and ".x" not in name)  # fmt: skip
@@ -71,7 +71,7 @@ def test_the_mix_is_rich(pair: Pair, load: MixedLoad) -> None:
 def spoilt(target: Server, table: str, statements: str) -> Iterator[None]:
     """Change a table of the target, and put it back as it was."""
     target.sql(
-        f"CREATE DATABASE saved; CREATE TABLE saved.t LIKE {table};"
+        f"SET sql_mode = ''; CREATE DATABASE saved; CREATE TABLE saved.t LIKE {table};"
         f"INSERT INTO saved.t SELECT * FROM {table}; {statements}"
     )
     try:
@@ -85,13 +85,13 @@ def spoilt(target: Server, table: str, statements: str) -> Iterator[None]:
     [
         (
             "d0.times",
-            "UPDATE d0.times SET time_6 = '00:00:00.000001' WHERE id = 1",
-            ["its # rows differ", "  1 x at the source: 1|", "  1 x at the target: 1|"],
+            "UPDATE d0.times SET time_6 = '00:00:00.000001' ORDER BY id DESC LIMIT 1",
+            ["its # rows differ", "  1 x at the source: ", "  1 x at the target: "],
         ),
         (
             "d1.numbers",
-            "UPDATE d1.numbers SET real_single = real_single * 1.0000002E0 + 1e-30 WHERE id = 2",
-            ["its # rows differ", "  1 x at the source: 2|", "  1 x at the target: 2|"],
+            "UPDATE d1.numbers SET real_single = real_single * 1.0000002E0 + 1e-30 WHERE real_single > 0 ORDER BY id LIMIT 1",
+            ["its # rows differ", "  1 x at the source: ", "  1 x at the target: "],
         ),
         (
             "d2.journal",
@@ -100,13 +100,13 @@ def spoilt(target: Server, table: str, statements: str) -> Iterator[None]:
         ),
         (
             "d3.texts",
-            "DELETE FROM d3.texts WHERE id = 1",
-            ["# rows at the source, # at the target", "  1 x at the source: 1|"],
+            "DELETE FROM d3.texts LIMIT 1",
+            ["# rows at the source, # at the target", "  1 x at the source: "],
         ),
         (
             "d3.documents",
-            "UPDATE d3.documents SET js = '[1.0]', vector_3 = NULL WHERE id = 2",
-            ["its # rows differ", "  1 x at the source: 2|", "  1 x at the target: 2|"],
+            "UPDATE d3.documents SET js = '[1.0]', vector_3 = NULL ORDER BY id LIMIT 1",
+            ["its # rows differ", "  1 x at the source: ", "  1 x at the target: "],
         ),
         (
             "d0.nullable",
@@ -121,12 +121,12 @@ def spoilt(target: Server, table: str, statements: str) -> Iterator[None]:
         (
             "d2.nullable",
             "ALTER TABLE d2.nullable ALTER COLUMN d SET DEFAULT 8",
-            ["`d` int NOT NULL DEFAULT '-1', at the source, `d` int NOT NULL DEFAULT '8', at"],
+            ["`d` int NOT NULL DEFAULT '-1' at the source, `d` int NOT NULL DEFAULT '8' at"],
         ),
         (
             "d3.nullable",
             "ALTER TABLE d3.nullable ADD COLUMN z INT INVISIBLE",
-            ["nothing more at the source, `z` int DEFAULT NULL /*!80023 INVISIBLE */, at"],
+            ["nothing more at the source, `z` int DEFAULT NULL /*!80023 INVISIBLE */ at"],
         ),
     ],
 )
@@ -225,14 +225,16 @@ def test_a_load_outlives_its_server_and_knows_what_it_did() -> None:
     with Server() as server:
         load = MixedLoad(server, seed=3, databases=2, tolerant=True)
         load.prepare()
+        seen = [0]
         with load.running():
             for _ in range(2):
                 time.sleep(0.7)
-                before = load.committed
+                seen.append(load.committed)
                 server.kill()
                 server.start()
             time.sleep(0.5)
-        assert load.committed > before > 0
+        seen.append(load.committed)
+        assert seen == sorted(set(seen))
         assert audit(server, load.ledger) == []
         assert sum(load.given_up.values()) >= 2
         load.run(seconds=0.5, rate=60)

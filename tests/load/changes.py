@@ -80,8 +80,8 @@ class Changes:
         if action < 0.5:
             row = (
                 f"({a}, {text(rng.choice(NAMES))},"
-                f" {rng.uniform(-1, 1):.16e},"
-                f" '2024-02-29 01:02:03.4', {binary(rng.randbytes(9))}, 0.1E0, b'101', JSON_ARRAY({a}, 'x'))"
+                f" {rng.uniform(-1, 1):.16e}, '2024-02-29 01:02:03.4',"
+                f" {binary(rng.randbytes(9))}, 0.1E0, b'101', JSON_ARRAY({a}, 'x'))"
             )
             rows = ", ".join([row] * rng.choice((1, 1, 2)))
             return f"INSERT INTO {table} (a, b, c, d, e, f, g, h) VALUES {rows}"

@@ -76,15 +76,19 @@ def _definitions(ours: Contents, theirs: Contents) -> Iterable[str]:
         elif here is None:
             yield f"{name}: at the target only"
         elif here != there:
-            here_lines, there_lines = here.splitlines(), there.splitlines()
-            only_here = [line.strip() for line in here_lines if line not in there_lines]
-            only_there = [line.strip() for line in there_lines if line not in here_lines]
+            here_lines, there_lines = _lines(here), _lines(there)
+            only_here = [line for line in here_lines if line not in there_lines]
+            only_there = [line for line in there_lines if line not in here_lines]
             if not only_here and not only_there:
                 only_here, only_there = here_lines, there_lines
             yield (
-                f"{name}: {' '.join(only_here) or 'nothing more'} at the source,"
-                f" {' '.join(only_there) or 'nothing more'} at the target"
+                f"{name}: {', '.join(only_here) or 'nothing more'} at the source,"
+                f" {', '.join(only_there) or 'nothing more'} at the target"
             )
+
+
+def _lines(definition: str) -> list[str]:
+    return [line.strip().rstrip(",") for line in definition.splitlines()]
 
 
 def _events(ours: Contents, theirs: Contents) -> Iterable[str]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from random import Random
+from socket import AF_UNIX, socket
 from threading import Event
 from typing import Final
 
@@ -201,6 +202,7 @@ class Worker:
         while True:
             client = None
             try:
+                self._knock()
                 client = self._server.client(flags=CLIENT.MULTI_STATEMENTS)
                 send(client, [SESSION])
                 with client.cursor() as cursor:
@@ -218,6 +220,17 @@ class Worker:
                 return client
             if stopping.wait(0.05):
                 return None
+
+    def _knock(self) -> None:
+        """Raise OperationalError where nothing listens.
+
+        PyMySQL does, too, but it leaves a socket open for every connection that is refused.
+        """
+        with socket(AF_UNIX) as probe:
+            try:
+                probe.connect(str(self._server.socket))
+            except OSError as error:
+                raise pymysql.err.OperationalError(2002, str(error)) from error
 
     def _disconnect(self) -> None:
         if self._client is not None:

@@ -1,0 +1,141 @@
+"""A source, a target, and mtsd between them under a live load; killed in the middle."""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from threading import Event, Thread
+
+from mtsd.control.status import Status
+from tests.load.compare import checksums, differences
+from tests.load.journal import audit
+from tests.load.mixed import MixedLoad
+from tests.replica.daemon_process import DaemonProcess
+from tests.servers.mysqld import Server
+from tests.servers.pair import Pair
+
+RATE = 400.0
+DATABASES = 8
+FIRST_S = 10
+DOWN_S = 3
+SECOND_S = 10
+CAUGHT_UP_S = 60.0
+
+
+def say(text: str = "") -> None:
+    """Print a line at once."""
+    print(text, flush=True)
+
+
+def rows_written(server: Server) -> int:
+    """Return how many rows the server has inserted, updated and deleted since its start."""
+    names = "'Innodb_rows_inserted', 'Innodb_rows_updated', 'Innodb_rows_deleted'"
+    rows = server.sql(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")
+    return sum(int(str(value)) for _, value in rows)
+
+
+class Watch:
+    """Prints a line a second about the load, the daemon and the target."""
+
+    def __init__(self, pair: Pair, load: MixedLoad, daemon: DaemonProcess) -> None:
+        self._pair = pair
+        self._load = load
+        self._daemon = daemon
+        self._began = time.monotonic()
+
+    def head(self) -> None:
+        """Print the names of the columns."""
+        say(
+            f"{'time':>5}  {'source':>10}  {'target':>10}  {'lag':>7}  {'pending':>7}"
+            "  groups applied by each worker"
+        )
+
+    def watch(self, seconds: int) -> None:
+        """Print for that long."""
+        committed, rows = self._load.committed, rows_written(self._pair.target)
+        for _ in range(seconds):
+            since = time.monotonic()
+            time.sleep(1.0)
+            span = time.monotonic() - since
+            now_committed, now_rows = self._load.committed, rows_written(self._pair.target)
+            self._line((now_committed - committed) / span, (now_rows - rows) / span)
+            committed, rows = now_committed, now_rows
+
+    def _line(self, transactions: float, rows: float) -> None:
+        status = self._daemon.status() if self._daemon.running else None
+        say(
+            f"{time.monotonic() - self._began:4.0f}s  {transactions:5.0f} tx/s"
+            f"  {rows:5.0f} rows/s {self._of(status)}"
+        )
+
+    @staticmethod
+    def _of(status: Status | None) -> str:
+        if status is None:
+            return "  (mtsd is not running)"
+        lag = "unknown" if status.lag_seconds is None else f"{status.lag_seconds:.3f} s"
+        workers = " ".join(f"{worker.groups:>5}" for worker in status.workers)
+        return f"{lag:>8}  {status.pending_groups:>7}  {workers}"
+
+
+def show_checksums(source: Server, target: Server) -> None:
+    """Print a line for each database with its tables and whether their checksums are equal."""
+    ours, theirs = checksums(source), checksums(target)
+    by_database: dict[str, list[str]] = {}
+    for table in sorted(ours.keys() | theirs.keys()):
+        by_database.setdefault(table.partition(".")[0], []).append(table)
+    for database, names in by_database.items():
+        equal = sum(ours.get(name) == theirs.get(name) for name in names)
+        largest = max(names, key=lambda name: len(ours.get(name, "")))
+        say(
+            f"  {database:<20} {equal:>3} of {len(names):>3} tables equal,"
+            f" {largest}: {ours.get(largest)} | {theirs.get(largest)}"
+        )
+
+
+def main() -> int:
+    """Run the demonstration; returns 0 where both sides are equal at its end."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="mtsd-demo-") as folder, Pair() as pair:
+        version = pair.source.sql("SELECT VERSION()")[0][0]
+        say(f"MySQL {version}: source on port {pair.source.port}, target on {pair.target.port}")
+        load = MixedLoad(pair.source, seed=int(time.time()), databases=DATABASES)
+        load.prepare()
+        say(f"load: {RATE:.0f} transactions a second on {DATABASES} databases, DDL among them")
+        stopping = Event()
+        thread = Thread(target=lambda: load.run(until=stopping, rate=RATE))
+        daemon = DaemonProcess(pair.source, pair.target, Path(folder))
+        thread.start()
+        try:
+            daemon.start()
+            daemon.wait_until_running()
+            watch = Watch(pair, load, daemon)
+            watch.head()
+            watch.watch(FIRST_S)
+            say(f"       kill -9 {daemon.pid}")
+            daemon.kill()
+            watch.watch(DOWN_S)
+            say("       mtsd starts again and recovers")
+            daemon.start()
+            daemon.wait_until_running()
+            watch.watch(SECOND_S)
+        finally:
+            stopping.set()
+            thread.join()
+        say("       the load ends")
+        daemon.wait_until_caught_up(CAUGHT_UP_S)
+        say(f"       SIGTERM: exit status {daemon.stop()}")
+        say("checksums, source | target:")
+        show_checksums(pair.source, pair.target)
+        problems = [*differences(pair.source, pair.target), *audit(pair.target, load.ledger)]
+        for problem in problems:
+            say(f"  DIFFERENT: {problem}")
+        verdict = "different" if problems else "equal, each transaction once"
+        say(
+            f"{load.committed} transactions and {load.definitions} steps of DDL: {verdict}"
+            f" ({time.monotonic() - began:.0f} s)"
+        )
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
