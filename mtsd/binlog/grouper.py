@@ -110,7 +110,7 @@ class Grouper:
         self._file = start.file
         self._offset = start.offset
         self._hold_bytes = hold_bytes
-        self._chunk_bytes = chunk_bytes
+        self._chunk_bytes = min(chunk_bytes, hold_bytes)
         self._position_schema = position_schema
         self._checksums = checksums
         self._format = b""

@@ -17,12 +17,12 @@ BAD_USAGE = 2
 """Exit status of bad usage or configuration; systemd does not restart after it."""
 
 
-def add_configuration(parser: argparse.ArgumentParser) -> None:
+def add_configuration(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add `--config FILE` and `--set KEY=VALUE`, to be read by `load_configuration`."""
     parser.add_argument(
         "--config",
         type=Path,
-        required=True,
+        required=required,
         metavar="FILE",
         help="TOML file of settings; config.example.toml documents them",
     )

@@ -9,11 +9,11 @@ from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.grouper import Grouper
-from mtsd.cli.arguments import BAD_USAGE, Subparsers
+from mtsd.cli.arguments import BAD_USAGE, Subparsers, add_configuration
 from mtsd.cli.event_listing import EventLine, event_lines
-from mtsd.model.errors import BinlogError
+from mtsd.cli.listed_files import ListedFile, LocalFile, files_of_source
+from mtsd.model.errors import MtsdError
 from mtsd.model.group import Group, GroupClosed, GroupKind
 from mtsd.model.position import Position
 
@@ -28,6 +28,7 @@ _EXAMPLE = """\
 example:
   mtsd binlog /var/lib/mysql/binlog.000042
   mtsd binlog --events --json binlog.000042 binlog.000043 | jq .type
+  mtsd binlog --config config.toml binlog.000042
 
 exit status: 0 all read, 2 a file cannot be opened, 3 a file is damaged or holds what is not known
 """
@@ -44,7 +45,14 @@ def register(subparsers: Subparsers) -> None:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a binary log file")
+    parser.add_argument(
+        "files",
+        nargs="*",
+        type=Path,
+        metavar="FILE",
+        help="a binary log file; with --config a name of one that the source has, or none for all",
+    )
+    add_configuration(parser, required=False)
     parser.add_argument("--events", action="store_true", help="list every event, not the groups")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.set_defaults(run=run)
@@ -52,8 +60,14 @@ def register(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List the files and return the exit status."""
-    files: list[Path] = args.files
+    if args.config is None and not args.files:
+        print("mtsd: error: name a FILE, or the source with --config", file=sys.stderr)
+        return BAD_USAGE
     try:
+        if args.config is None:
+            files: Sequence[ListedFile] = [LocalFile(path) for path in args.files]
+        else:
+            files = files_of_source(args)
         if args.events:
             _list_events(files, as_json=args.json)
         else:
@@ -65,14 +79,14 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         print(f"mtsd: error: {error}", file=sys.stderr)
         return BAD_USAGE
-    except BinlogError as error:
+    except MtsdError as error:
         sys.stdout.flush()
         print(f"mtsd: error: {error}", file=sys.stderr)
         return NEEDS_PERSON
     return 0
 
 
-def _list_groups(files: Sequence[Path], *, as_json: bool) -> None:
+def _list_groups(files: Sequence[ListedFile], *, as_json: bool) -> None:
     kind = max(len(kind.value) for kind in GroupKind)
     table = _Table(
         {
@@ -95,43 +109,35 @@ def _list_groups(files: Sequence[Path], *, as_json: bool) -> None:
             print(table.line(_group_cells(group)))
 
 
-def _list_events(files: Sequence[Path], *, as_json: bool) -> None:
+def _list_events(files: Sequence[ListedFile], *, as_json: bool) -> None:
     table = _Table(
         {"POSITION": _position_width(files), "TYPE": 25, "BYTES": 7, "WHAT": 4}, right={"BYTES"}
     )
-    for path in files:
-        for line in event_lines(path.name, _raw_events(path)):
+    for file in files:
+        for line in event_lines(file.name, file.events()):
             if as_json:
                 print(json.dumps(line.as_json(), ensure_ascii=False))
             else:
                 print(table.line(_event_cells(line)))
 
 
-def _groups(files: Iterable[Path]) -> Iterator[Group]:
+def _groups(files: Iterable[ListedFile]) -> Iterator[Group]:
     number = 1
-    for path in files:
+    for file in files:
         # Only what is said of a group is listed, so nothing has to be held.
         grouper = Grouper(
-            start=Position(path.name, _FIRST_EVENT),
+            start=Position(file.name, _FIRST_EVENT),
             next_number=number,
             hold_bytes=_PIECE,
             chunk_bytes=_PIECE,
             checksums=False,
         )
-        for item in grouper.groups(_raw_events(path)):
+        for item in grouper.groups(file.events()):
             if isinstance(item, Group):
                 yield item
             elif isinstance(item, GroupClosed):
                 yield item.group
         number = grouper.next_number
-
-
-def _raw_events(path: Path) -> Iterator[bytes]:
-    framer = FileFramer()
-    with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            yield from framer.feed(piece)
-    framer.finish()
 
 
 def _group_cells(group: Group) -> tuple[str, ...]:
@@ -177,8 +183,8 @@ def _event_cells(line: EventLine) -> tuple[str, ...]:
     return position, "  " * line.inner + line.type, str(line.size), line.summary
 
 
-def _position_width(files: Sequence[Path]) -> int:
-    return max(len(f"{path.name}:{path.stat().st_size}") for path in files)
+def _position_width(files: Sequence[ListedFile]) -> int:
+    return max((len(f"{file.name}:{file.size}") for file in files), default=0)
 
 
 class _Table:

@@ -12,6 +12,7 @@ COM_BINLOG_DUMP = 0x12
 COM_REGISTER_SLAVE = 0x15
 COM_BINLOG_DUMP_GTID = 0x1E
 
+_NON_BLOCKING = 1 << 0
 _HEARTBEAT_V2 = 1 << 1
 _THROUGH_GTID = 1 << 2
 _EVENT = 0x00
@@ -35,11 +36,15 @@ def register(server_id: int, host: str, port: int) -> bytes:
     )
 
 
-def dump(server_id: int, file: str, offset: int) -> bytes:
-    """Return the payload of COM_BINLOG_DUMP; raises BinlogError past 4 GiB, its limit."""
+def dump(server_id: int, file: str, offset: int, *, to_the_end: bool = False) -> bytes:
+    """Return the payload of COM_BINLOG_DUMP; raises BinlogError past 4 GiB, its limit.
+
+    `to_the_end`: the dump ends with the last event that there is, instead of waiting for more.
+    """
     if offset >= 1 << 32:
         raise BinlogError(f"{file}:{offset} lies past 4 GiB: the protocol cannot ask for it")
-    return _DUMP.pack(offset, _HEARTBEAT_V2, server_id) + file.encode()
+    flags = _NON_BLOCKING if to_the_end else _HEARTBEAT_V2
+    return _DUMP.pack(offset, flags, server_id) + file.encode()
 
 
 def dump_gtid(server_id: int, gtid_set: bytes) -> bytes:

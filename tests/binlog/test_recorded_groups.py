@@ -235,7 +235,7 @@ def test_streamed_groups_are_the_same(recorded: Recorded, hold: int, chunk: int)
             assert item.events
             assert item.size == sum(map(len, item.events))
             # Not larger than it must be.
-            assert item.size - len(item.events[-1]) <= max(chunk, hold if not pieces else 0)
+            assert item.size - len(item.events[-1]) <= (hold if not pieces else min(hold, chunk))
             pieces.append(item)
         elif isinstance(item, GroupClosed):
             assert opened is not None
@@ -258,10 +258,11 @@ def test_streamed_groups_are_the_same(recorded: Recorded, hold: int, chunk: int)
             streamed += 1
         elif isinstance(item, Group):
             assert opened is None
-            assert item.size <= hold
+            # One statement outside of a transaction is one event, and is not cut.
+            assert item.size <= hold or item.kind.value in {"ddl", "xa_complete"}
             assert whole.pop(item.number) == item
     assert whole == {}
-    assert streamed > 10 or hold == 3000
+    assert streamed > 5 or hold == 3000
 
 
 def test_a_position_schema_under_another_name(recorded: Recorded) -> None:

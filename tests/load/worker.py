@@ -202,8 +202,7 @@ class Worker:
         while True:
             client = None
             try:
-                self._knock()
-                client = self._server.client(flags=CLIENT.MULTI_STATEMENTS)
+                client = self._open()
                 send(client, [SESSION])
                 with client.cursor() as cursor:
                     cursor.execute("SELECT @@gtid_mode")
@@ -221,16 +220,29 @@ class Worker:
             if stopping.wait(0.05):
                 return None
 
-    def _knock(self) -> None:
-        """Raise OperationalError where nothing listens.
+    def _open(self) -> pymysql.connections.Connection:
+        """Return a connection over a socket of our own.
 
-        PyMySQL does, too, but it leaves a socket open for every connection that is refused.
+        PyMySQL's own would be left open whenever a connection is refused.
         """
-        with socket(AF_UNIX) as probe:
-            try:
-                probe.connect(str(self._server.socket))
-            except OSError as error:
-                raise pymysql.err.OperationalError(2002, str(error)) from error
+        client = pymysql.connect(
+            user="root",
+            charset="utf8mb4",
+            autocommit=True,
+            client_flag=CLIENT.MULTI_STATEMENTS,
+            defer_connect=True,
+        )
+        own = socket(AF_UNIX)
+        try:
+            own.connect(str(self._server.socket))
+            client.connect(own)
+        except OSError as error:
+            own.close()
+            raise pymysql.err.OperationalError(2002, str(error)) from error
+        except BaseException:
+            own.close()
+            raise
+        return client
 
     def _disconnect(self) -> None:
         if self._client is not None:

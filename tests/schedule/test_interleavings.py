@@ -177,6 +177,7 @@ def test_lives() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_more_lives() -> None:
     run_state_machine_as_test(
         Lives,

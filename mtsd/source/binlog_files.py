@@ -1,0 +1,92 @@
+"""The binary log files that a source has, read as they are by a dump that ends with each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mtsd.binlog.event_type import EventType
+from mtsd.model.errors import NeedsPersonError
+from mtsd.wire.connection import Connection
+from mtsd.wire.dump_packets import COM_BINLOG_DUMP, dump, event_of
+from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.framing import PacketFramer
+
+_FIRST_EVENT = 4
+_READ_BYTES = 256 * 1024
+_NO_REPLICA = 0
+"""The server id of a reader that is no replica: the source ends no other dump for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogFile:
+    """One file as SHOW BINARY LOGS lists it; `size` in bytes."""
+
+    name: str
+    size: int
+
+
+async def list_files(endpoint: Endpoint) -> Sequence[BinlogFile]:
+    """Return the source's files, oldest first. Raises ServerError, ConnectionLostError."""
+    connection = await Connection.open(endpoint)
+    try:
+        rows = await connection.query(b"SHOW BINARY LOGS")
+    finally:
+        await connection.quit()
+    return [BinlogFile(str(row[0]), int(str(row[1]))) for row in rows]
+
+
+class BinlogFileReader:
+    """Reads one file from its beginning to its present end."""
+
+    def __init__(self, connection: Connection, file: BinlogFile) -> None:
+        self._connection = connection
+        self._framer = PacketFramer(connection.next_sequence)
+        self._file = file
+        self._ended = False
+
+    @classmethod
+    async def open(cls, endpoint: Endpoint, file: BinlogFile) -> "BinlogFileReader":
+        """Connect and ask for the file. Raises ServerError, ConnectionLostError."""
+        connection = await Connection.open(endpoint)
+        try:
+            await connection.run(
+                b"SET @master_binlog_checksum=@@global.binlog_checksum,"
+                b" @source_binlog_checksum=@@global.binlog_checksum",
+                1,
+            )
+            request = dump(_NO_REPLICA, file.name, _FIRST_EVENT, to_the_end=True)
+            await connection.command(COM_BINLOG_DUMP, request, answer=False)
+        except BaseException:
+            connection.close()
+            raise
+        return cls(connection, file)
+
+    async def read(self) -> Sequence[bytes]:
+        """Return the next events with their checksums; empty at the end.
+
+        Raises NeedsPersonError where the source refuses, ConnectionLostError.
+        """
+        events: list[bytes] = []
+        while not events and not self._ended:
+            for payload in self._framer.feed(await self._connection.read(_READ_BYTES)):
+                try:
+                    event = event_of(payload)
+                except EOFError:
+                    self._ended = True
+                    break
+                if len(event) < _HEADER or self._ended:
+                    raise NeedsPersonError(f"the source sends no events of {self._file.name}")
+                if event[4] == EventType.ROTATE_EVENT:
+                    if not any(event[13:17]):
+                        continue  # made up by the source: it names the file that begins
+                    self._ended = True
+                events.append(event)
+                if self._ended:
+                    break
+        return events
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+_HEADER = 19

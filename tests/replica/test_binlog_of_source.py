@@ -1,0 +1,35 @@
+"""`mtsd binlog --config`: the files of a live source read the same as on its disk."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.servers.mysqld import Server
+
+pytestmark = pytest.mark.servers
+
+
+def listed(*arguments: str) -> str:
+    command = [sys.executable, "-m", "mtsd", "binlog", *arguments]
+    root = Path(__file__).parents[2]
+    return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
+
+
+def test_same_as_the_file(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    with Server() as server:
+        server.sql(
+            "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY); INSERT INTO a.t VALUES (1);"
+            "FLUSH BINARY LOGS; INSERT INTO a.t VALUES (2);"
+            "SET SESSION binlog_transaction_compression = ON; INSERT INTO a.t VALUES (3)"
+        )
+        config.write_text(f'[source]\nport = {server.port}\nuser = "root"\n')
+        for option in ("--events", "--json"):
+            for name in ("binlog.000001", "binlog.000002"):
+                of_source = listed("--config", str(config), option, name)
+                assert of_source.count("\n") >= 2
+                assert of_source == listed(option, str(server.datadir / name))
+        every = listed("--config", str(config), "--json")
+        assert every.count("\n") == 5
