@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +29,16 @@ ALL = Mix(
 )
 
 
+EXACT = """
+    CREATE TABLE d1.exact (
+        id INT PRIMARY KEY, f FLOAT, d DOUBLE, t TIME(6), j JSON, v VECTOR(2), g POINT,
+        c CHAR(9), s SET('a', 'b')
+    );
+    INSERT INTO d1.exact VALUES (1, 1.1, 0.3, '1:00', '{"a": 1}', TO_VECTOR('[1,2]'),
+        POINT(1, 1), 'word', 'a,b')
+"""
+
+
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
     with Pair() as pair:
@@ -42,6 +51,7 @@ def load(pair: Pair) -> MixedLoad:
     load = MixedLoad(pair.source, seed=7, databases=4, mix=ALL)
     load.prepare()
     load.run(transactions=800)
+    pair.source.sql(EXACT)
     copy(pair)
     return load
 
@@ -86,31 +96,33 @@ def spoilt(target: Server, table: str, statements: str) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("table", "statement", "expected"),
     [
-        (
-            "d0.times",
-            "UPDATE d0.times SET time_6 = '00:00:00.000001' ORDER BY id DESC LIMIT 1",
-            ["its # rows differ", "  1 x at the source: ", "  1 x at the target: "],
-        ),
-        (
-            "d1.numbers",
-            ("UPDATE d1.numbers SET real_single = real_single * 1.0000002E0"
-            " WHERE real_single BETWEEN 1 AND 1e30 LIMIT 1"),
-            ["its # rows differ", "  1 x at the source: ", "  1 x at the target: "],
+        *(
+            (
+                "d1.exact",
+                f"UPDATE d1.exact SET {change}",
+                ["its 1 rows differ", "  1 x at the source: 1|", "  1 x at the target: 1|"],
+            )
+            for change in (
+                "f = 1.1000001E0 + 2e-7",
+                "d = 0.30000000000000004E0",
+                "t = '01:00:00.000001'",
+                """j = '{"a": 2}'""",
+                "v = TO_VECTOR('[1,2.0000002]')",
+                "g = ST_SRID(g, 4326)",
+                "c = 'Word'",
+                "s = 'b'",
+                "c = NULL",
+            )
         ),
         (
             "d2.journal",
             "INSERT INTO d2.journal VALUES (77, 77), (77, 77)",
-            ["# rows at the source, # at the target", "  2 x at the target: 77|77"],
+            ["rows at the source, ", "  2 x at the target: 77|77"],
         ),
         (
-            "d3.texts",
-            "DELETE FROM d3.texts LIMIT 1",
-            ["# rows at the source, # at the target", "  1 x at the source: "],
-        ),
-        (
-            "d3.documents",
-            "UPDATE d3.documents SET js = '[1.0]', vector_3 = NULL ORDER BY id LIMIT 1",
-            ["its # rows differ", "  1 x at the source: ", "  1 x at the target: "],
+            "d1.exact",
+            "DELETE FROM d1.exact",
+            ["1 rows at the source, 0 at the target", "  1 x at the source: 1|"],
         ),
         (
             "d0.nullable",
@@ -143,7 +155,7 @@ def test_a_table_that_differs_is_told(
     assert len(told) == len(expected), told
     assert told[0].startswith(f"table {table}: ")
     for line, part in zip(told, expected, strict=True):
-        assert part in re.sub(r"\b\d+ rows", "# rows", re.sub(r"\d+ at the t", "# at the t", line))
+        assert part in line
 
 
 @pytest.mark.parametrize(

@@ -25,4 +25,4 @@ class Position:
 
     def _key(self) -> tuple[int, int, str]:
         suffix = self.file.rpartition(".")[2]
-        return (int(suffix) if suffix.isdigit() else 0, self.offset, self.file)
+        return (int(suffix) if suffix.isdecimal() else 0, self.offset, self.file)

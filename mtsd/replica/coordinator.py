@@ -33,7 +33,7 @@ class Coordinator:
         """Give a group to the scheduler as soon as there is room for it."""
         scheduler = self.scheduler
         cause = scheduler.blocked(group.size)
-        while cause is not None and not self.ended.is_set():
+        while cause is not None and self.reads_on:
             self._room.clear()
             self.checkpoint_due.set()
             began = asyncio.get_running_loop().time()
@@ -41,7 +41,7 @@ class Coordinator:
             waited = asyncio.get_running_loop().time() - began
             self.waits[cause] = self.waits.get(cause, 0.0) + waited
             cause = scheduler.blocked(group.size)
-        if self.ended.is_set() or self.stopping:
+        if not self.reads_on:
             return
         worker = scheduler.add(group)
         if worker is not None:
@@ -93,10 +93,18 @@ class Coordinator:
         self.scheduler.checkpointed(mark)
         self._room.set()
 
-    def stop(self) -> None:
-        """Begin nothing past what has begun; `ended` is set when that is committed."""
+    @property
+    def reads_on(self) -> bool:
+        """Whether groups are still taken in."""
+        return self.scheduler.reads_on and not self.ended.is_set()
+
+    def stop(self, *, reading: bool) -> None:
+        """Begin nothing past what has begun; `ended` is set when that is committed.
+
+        `reading`: whether the source can still be read, see `Scheduler.stop`.
+        """
         self.stopping = True
-        self.scheduler.stop()
+        self.scheduler.stop(reading=reading)
         self._room.set()
         self._end_if_stopped()
 

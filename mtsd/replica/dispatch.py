@@ -150,4 +150,4 @@ class Dispatcher:
             await self._worker.applier.session.rollback()
 
     def _stopped(self) -> bool:
-        return self._coordinator.stopping or self._coordinator.ended.is_set()
+        return not self._coordinator.reads_on

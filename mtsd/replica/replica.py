@@ -144,8 +144,9 @@ class Replica:
             return
         timeout = self._settings.replica.stop_timeout
         asyncio.get_running_loop().call_later(timeout, self._stop_timed_out)
-        self._stream.close()
-        coordinator.stop()
+        coordinator.stop(reading=self._stream.connected)
+        if not coordinator.reads_on:
+            self._stream.close()
 
     @property
     def statistics(self) -> ReplicaStatistics:

@@ -13,7 +13,7 @@ def may_share_commit(first: Group, later: Group) -> bool:
     return (
         first.kind is GroupKind.ROWS
         and later.kind is GroupKind.ROWS
-        and not later.unsupported
-        and not first.unsupported
+        and not (first.alone or later.alone)
+        and not (first.unsupported or later.unsupported)
         and first.format_description == later.format_description
     )

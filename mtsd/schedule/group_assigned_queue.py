@@ -102,7 +102,8 @@ class GroupAssignedQueue:
         """Move on over what stands between groups: now, or when the groups before it are done."""
         if self._entries:
             self._entries[-1].end = position
-            self._entries[-1].gtids = gtids
+            if gtids is not None:
+                self._entries[-1].gtids = gtids
             return
         self._position = position
         if self._gtids is None and gtids is not None:

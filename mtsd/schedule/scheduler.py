@@ -68,7 +68,8 @@ class Scheduler:
         self._waiting: dict[int, list[QueuedGroup]] = {}
         self._limit: int | None = None
         self._halted = False
-        self._highest_begun = mark.number
+        # What a former run has committed is begun, too: a stop has to close the gap before it.
+        self._highest_begun = max(mark.number, executed.highest)
 
     def blocked(self, size: int) -> WaitCause | None:
         """Tell what stands against taking in a group of `size` bytes now."""
@@ -159,14 +160,24 @@ class Scheduler:
         """Whether every group that was taken in has committed."""
         return not self.pending_groups
 
-    def stop(self) -> None:
-        """Begin nothing past the highest group that has begun, so that no gap stays."""
-        self._limit = self._highest_begun
+    def stop(self, *, reading: bool) -> None:
+        """Begin nothing past the highest group that has begun, so that no gap stays.
+
+        With `reading`, groups of a gap that have not been read yet are still to be added (see
+        `reads_on`); without, the gap stays as far as it has not been read.
+        """
+        newest = self.queue.newest
+        self._limit = self._highest_begun if reading else min(self._highest_begun, newest)
+
+    @property
+    def reads_on(self) -> bool:
+        """Whether groups are still to be added: before a stop, and in a gap that it closes."""
+        return self._limit is None or self.queue.newest < self._limit
 
     @property
     def stopped(self) -> bool:
         """Whether, after `stop`, everything that was to be finished has committed."""
-        return self._limit is not None and self.queue.number >= min(self._limit, self.queue.newest)
+        return self._limit is not None and self.queue.number >= self._limit
 
     def halt(self) -> None:
         """Begin nothing any more: a group has failed."""

@@ -37,8 +37,10 @@ class WorkerRow:
         gtids = self.gtids
         if stored.number + 1 != executed.base:
             executed = executed.rebased(stored.number + 1)
-            gtids = gtids.minus(stored.gtids) if stored.gtids is not None else gtids
-        elif groups and groups[0].gtid is not None:
+            if stored.gtids is not None:
+                gtids = gtids.minus(stored.gtids)
+        if gtids is self.gtids:
+            # If the commit fails, this row stays what it is.
             gtids = gtids.copy()
         for group in groups:
             if group.gtid is not None:

@@ -166,9 +166,14 @@ class PositionTables:
         )
 
     def update_mark(self, mark: LowWaterMark) -> bytes:
-        """Return the statement of a checkpoint."""
+        """Return the statement of a checkpoint; it never sets the mark back."""
         columns = literals.assignments(self._mark(mark))
-        return b"UPDATE %b SET %b%b" % (self._relay_log_info, columns, self._of_channel)
+        return b"UPDATE %b SET %b%b AND `Group_number`<=%d" % (
+            self._relay_log_info,
+            columns,
+            self._of_channel,
+            mark.number,
+        )
 
     def update_workers(self, workers: int) -> bytes:
         """Return the statement that records the number of workers, before they begin."""

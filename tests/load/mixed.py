@@ -31,7 +31,8 @@ class MixedLoad:
     """The load on `server`: databases d0, d1, …, one with an odd name, small ones e0, e1, ….
 
     `ledger` knows which transactions have committed (see journal.audit). With `tolerant`, lost
-    connections do not end a run: its workers connect again, for `patience` seconds at most.
+    connections do not end a run: its workers connect again, for `patience` seconds at most. One
+    server takes one load: a second would use the same numbers.
     """
 
     def __init__(
@@ -45,6 +46,8 @@ class MixedLoad:
         tolerant: bool = False,
         patience: float = 60.0,
     ) -> None:
+        if databases < 2:
+            raise ValueError("some of the load needs a second database")
         self.server = server
         self.ledger = Ledger()
         self.databases = [f"d{number}" for number in range(databases)]

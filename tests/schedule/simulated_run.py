@@ -225,7 +225,7 @@ class SimulatedRun:
     def stop(self) -> None:
         """Begin a graceful stop."""
         self.stopping = True
-        self.scheduler.stop()
+        self.scheduler.stop(reading=False)
         self.check()
 
     def fork(self) -> "SimulatedRun":

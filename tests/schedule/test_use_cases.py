@@ -288,7 +288,7 @@ def test_a_stop_finishes_up_to_the_highest_that_has_begun() -> None:
     assert driven.begin() == {1, 3}
     driven.commit(3)
     assert driven.begin() == {1, 5}
-    scheduler.stop()
+    scheduler.stop(reading=False)
     assert not has_stopped(scheduler)
     driven.commit(5)
     assert driven.begin() == {1}
@@ -306,7 +306,7 @@ def test_a_stop_finishes_up_to_the_highest_that_has_begun() -> None:
 def test_a_stop_with_nothing_begun_is_over_at_once() -> None:
     driven = Driven(2)
     driven.add(group(1, "a"))
-    driven.scheduler.stop()
+    driven.scheduler.stop(reading=False)
     assert driven.scheduler.stopped
     assert driven.begin() == set()
 
@@ -319,12 +319,39 @@ def test_a_stop_closes_the_gap_that_a_former_run_has_left() -> None:
     scheduler.add(group(2, "b"))
     scheduler.add(group(3, "a"))
     assert scheduler.skipped == 1
-    scheduler.stop()
+    scheduler.stop(reading=False)
     assert not has_stopped(scheduler)
     assert scheduler.take(0) == (first,)
     scheduler.commit(0, [first])
     assert has_stopped(scheduler)
     assert scheduler.queue.number == 2
+
+
+def test_a_stop_reads_on_through_a_gap_that_is_not_read_yet() -> None:
+    executed = ExecutedGroups(1).with_numbers([2, 4])
+    scheduler = Scheduler(DatabasePolicy(2), 2, ONE_BY_ONE, START_MARK, executed)
+    first, third = group(1, "a"), group(3, "a")
+    scheduler.add(first)
+    scheduler.stop(reading=True)
+    assert scheduler.reads_on
+    scheduler.add(group(2, "b"))
+    scheduler.add(third)
+    scheduler.add(group(4, "b"))
+    assert not scheduler.reads_on
+    for due in (first, third):
+        assert not scheduler.stopped
+        assert scheduler.take(0) == (due,)
+        scheduler.commit(0, [due])
+    assert scheduler.stopped
+    assert scheduler.queue.number == 4
+
+
+def test_a_stop_without_the_source_leaves_what_it_cannot_read() -> None:
+    executed = ExecutedGroups(1).with_numbers([4])
+    scheduler = Scheduler(DatabasePolicy(2), 2, ONE_BY_ONE, START_MARK, executed)
+    scheduler.stop(reading=False)
+    assert not scheduler.reads_on
+    assert scheduler.stopped
 
 
 def test_nothing_begins_after_a_failure() -> None:
@@ -350,7 +377,7 @@ def test_a_streamed_group_enters_as_committed() -> None:
     driven.scheduler.add_committed(group(2, "a", size=10**9))
     driven.add(group(3, "a"))
     assert driven.scheduler.queue.number == 2
-    driven.scheduler.stop()
+    driven.scheduler.stop(reading=False)
     assert driven.scheduler.stopped
 
 

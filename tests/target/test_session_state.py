@@ -1,0 +1,243 @@
+"""What a statement needs of its session is set on a real server, and taken away again."""
+
+import struct
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import fields
+
+import pytest
+
+from mtsd.binlog.query import QueryEvent, parse_query
+from mtsd.model.errors import ServerError
+from mtsd.model.session import SessionContext
+from mtsd.target.session import SessionSettings, TargetSession
+from mtsd.target.session_state import PINNED, changes, pinned, statement_state
+from mtsd.wire.endpoint import Endpoint
+from tests.binlog.building import query
+from tests.servers.mysqld import Options, Server
+
+LATEST = (9, 7, 4)
+ALL_MODES = (1 << 33) - 1
+
+# They change by themselves, or tell of the statement before.
+RESTLESS = {
+    "error_count",
+    "identity",
+    "insert_id",
+    "last_insert_id",
+    "pseudo_thread_id",
+    "rand_seed1",
+    "rand_seed2",
+    "statement_id",
+    "timestamp",
+    "warning_count",
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    # Globals that differ from what sources mostly have: a session must not lean on them.
+    options: Options = {
+        "collation_server": "latin1_swedish_ci",
+        "character_set_server": "latin1",
+        "default_time_zone": "+05:00",
+        "sql_mode": "ANSI",
+        "lc_time_names": "fr_FR",
+        "auto_increment_increment": 5,
+        "auto_increment_offset": 2,
+    }
+    with Server(options) as server:
+        server.sql("CREATE DATABASE mtsd; CREATE DATABASE d CHARACTER SET utf16")
+        # Time zones by name: one is enough.
+        server.sql(
+            "INSERT INTO mysql.time_zone VALUES (1, 'N');"
+            "INSERT INTO mysql.time_zone_name VALUES ('Some/where', 1);"
+            "INSERT INTO mysql.time_zone_transition_type VALUES (1, 0, 7200, 0, 'SW');"
+            "INSERT INTO mysql.time_zone_transition VALUES (1, -2145916800, 0)"
+        )
+        yield server
+
+
+@pytest.fixture
+async def session(server: Server) -> AsyncIterator[TargetSession]:
+    endpoint = Endpoint("target", "", 0, str(server.socket), "root", "")
+    session = await TargetSession.open(endpoint, SessionSettings("mtsd", binary_log=True))
+    yield session
+    await session.connection.quit()
+
+
+async def variables(session: TargetSession) -> dict[str, str]:
+    rows = await session.connection.query("SHOW SESSION VARIABLES")
+    return {str(name): str(value) for name, value in rows if name not in RESTLESS}
+
+
+def said(
+    status: bytes, statement: bytes, *, database: bytes = b"d", timestamp: int = 0
+) -> tuple[bytes, QueryEvent]:
+    event = query(statement, status=status, database=database, timestamp=timestamp)
+    return event, parse_query(event)
+
+
+async def run(session: TargetSession, status: bytes, statement: bytes, **more: int) -> None:
+    event, found = said(status, statement, **more)  # type: ignore[arg-type] # ints only
+    await session.run_statement(event, found, found.statement)
+
+
+async def shown(session: TargetSession, status: bytes, variable: str, **more: int) -> object:
+    """Return what a statement under these status variables sees."""
+    await run(session, status, f"SET @seen = @@session.{variable}".encode(), **more)
+    ((value,),) = await session.connection.query("SELECT @seen")
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def flags(value: int) -> bytes:
+    return struct.pack("<BI", 0, value)
+
+
+def charsets(client: int, connection: int, server: int) -> bytes:
+    return struct.pack("<BHHH", 4, client, connection, server)
+
+
+SEEN: list[tuple[bytes, str, object]] = [
+    (flags(0), "foreign_key_checks", 1),
+    (flags(0x4000000), "foreign_key_checks", 0),
+    (flags(0x8000000), "unique_checks", 0),
+    (flags(0x4000), "sql_auto_is_null", 1),
+    (struct.pack("<BQ", 1, 0), "sql_mode", ""),
+    (struct.pack("<BQ", 1, 4 | 0x200000), "sql_mode", "ANSI_QUOTES,STRICT_TRANS_TABLES"),
+    (struct.pack("<BQ", 1, 0x10000200), "sql_mode", ""),
+    (struct.pack("<BHH", 3, 7, 3), "auto_increment_increment", 7),
+    (struct.pack("<BHH", 3, 7, 3), "auto_increment_offset", 3),
+    (charsets(8, 8, 8), "character_set_client", "latin1"),
+    (charsets(255, 46, 8), "collation_connection", "utf8mb4_bin"),
+    (charsets(255, 46, 8), "character_set_connection", "utf8mb4"),
+    (charsets(33, 33, 47), "collation_server", "latin1_bin"),
+    (b"\x05\x06+03:00", "time_zone", "+03:00"),
+    (b"\x05\x06SYSTEM", "time_zone", "SYSTEM"),
+    (b"\x05\x0aSome/where", "time_zone", "Some/where"),
+    (struct.pack("<BH", 7, 4), "lc_time_names", "de_DE"),
+    (b"\x10\x00", "explicit_defaults_for_timestamp", 0),
+    (struct.pack("<BH", 18, 45), "default_collation_for_utf8mb4", "utf8mb4_general_ci"),
+    (struct.pack("<BH", 18, 255), "default_collation_for_utf8mb4", "utf8mb4_0900_ai_ci"),
+    (b"\x13\x01", "sql_require_primary_key", 1),
+    (b"\x14\x01", "default_table_encryption", 1),
+    (b"\x15\x01", "enable_cascade_triggers", 1),
+    (b"\x15\x00", "enable_cascade_triggers", 0),
+    (b"", "pseudo_thread_id", 7),
+    (b"", "sql_mode", ""),
+    (b"", "time_zone", "+00:00"),
+]
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(
+    ("status", "variable", "value"), SEEN, ids=[f"{name}={value}" for _, name, value in SEEN]
+)
+async def test_a_statement_sees_its_session(
+    session: TargetSession, status: bytes, variable: str, value: object
+) -> None:
+    await run(session, b"", b"DO 0")
+    before = await variables(session)
+    assert await shown(session, status, variable) == value
+    assert await variables(session) == before
+
+
+@pytest.mark.servers
+async def test_everything_at_once_and_after_an_error(session: TargetSession) -> None:
+    everything = b"".join(
+        {status[0]: status for status, *_ in SEEN if status and b"SYSTEM" not in status}.values()
+    )
+    await run(session, b"", b"DO 0")
+    before = await variables(session)
+    await run(session, everything, b"DO 0", timestamp=5)
+    assert await variables(session) == before
+    for statement in (b"SELECT * FROM nowhere", b"no statement at all"):
+        with pytest.raises(ServerError):
+            await run(session, everything, statement)
+        assert await variables(session) == before
+
+
+@pytest.mark.servers
+async def test_what_the_server_does_not_know_changes_nothing(session: TargetSession) -> None:
+    await run(session, b"", b"DO 0")
+    before = await variables(session)
+    with pytest.raises(ServerError, match="Unknown or incorrect time zone"):
+        await run(session, struct.pack("<BQ", 1, 4) + b"\x05\x04Mars", b"DO 0")
+    assert await variables(session) == before
+
+
+@pytest.mark.servers
+async def test_time(session: TargetSession) -> None:
+    fraction = b"\x0d" + (125_000).to_bytes(3, "little")
+    assert float(str(await shown(session, fraction, "timestamp", timestamp=1000))) == 1000.125
+    assert float(str(await shown(session, b"", "timestamp", timestamp=1000))) == 1000
+    ((now, clock),) = await session.connection.query(
+        "SELECT UNIX_TIMESTAMP(), UNIX_TIMESTAMP(SYSDATE())"
+    )
+    assert isinstance(now, int)
+    assert isinstance(clock, int)
+    assert abs(now - clock) < 10
+
+
+@pytest.mark.servers
+async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession) -> None:
+    found = await variables(session)
+    names = {name.decode() for name in pinned(session.traits.version)} - RESTLESS
+    assert names <= found.keys()
+    assert {name: found[name] for name in names - {"collation_server"}} == {
+        "sql_mode": "",
+        "time_zone": "+00:00",
+        "foreign_key_checks": "ON",
+        "unique_checks": "ON",
+        "sql_auto_is_null": "OFF",
+        "auto_increment_increment": "1",
+        "auto_increment_offset": "1",
+        "character_set_client": "utf8mb4",
+        "collation_connection": "utf8mb4_0900_ai_ci",
+        "lc_time_names": "en_US",
+        "explicit_defaults_for_timestamp": "ON",
+        "default_collation_for_utf8mb4": "utf8mb4_0900_ai_ci",
+        "sql_require_primary_key": "OFF",
+        "default_table_encryption": "OFF",
+        "enable_cascade_triggers": "OFF",
+    }
+    ((own,),) = await session.connection.query("SELECT @@pseudo_thread_id = CONNECTION_ID()")
+    assert own == 1
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("bit", range(33))
+async def test_every_sql_mode_that_a_source_may_log(session: TargetSession, bit: int) -> None:
+    # Bit 4 has no meaning: no server logs it.
+    if bit != 4:
+        await run(session, struct.pack("<BQ", 1, 1 << bit), b"DO 0")
+
+
+def test_sql_modes_that_are_gone_are_left_out() -> None:
+    _, found = said(struct.pack("<BQ", 1, ALL_MODES), b"")
+    assert statement_state(found, (5, 7, 44))[b"sql_mode"] == b"%d" % ALL_MODES
+    gone = ALL_MODES & ~int(statement_state(found, LATEST)[b"sql_mode"])
+    assert gone == 0x1003FF00
+
+
+def test_every_part_of_the_context_has_its_variable() -> None:
+    """What a Query event says of its session is applied, or a person has decided otherwise."""
+    names = {field.name for field in fields(SessionContext)}
+    decided = {"collation_database"}
+    state = {name.decode() for name in pinned(LATEST)}
+    assert {"sql_auto_is_null" if name == "auto_is_null" else name for name in names} - decided <= (
+        state
+    )
+
+
+def test_an_old_server_is_not_asked_for_new_variables() -> None:
+    _, found = said(b"".join(status for status, *_ in SEEN[-8:]), b"")
+    assert statement_state(found, (5, 7, 44)).keys() == PINNED.keys() == pinned((5, 7, 44)).keys()
+    assert b"enable_cascade_triggers" not in pinned((8, 4, 0))
+    assert b"sql_require_primary_key" in pinned((8, 4, 0))
+
+
+def test_changes_names_what_differs_only() -> None:
+    assert changes({b"a": b"1"}, {b"a": b"1"}) == b""
+    assert changes({b"a": b"1", b"b": b"2"}, {b"a": b"1", b"b": b"3", b"c": b"4"}) == (
+        b"SET @@session.b=3,@@session.c=4"
+    )
