@@ -30,8 +30,7 @@ class Results:
     def add(self, variant: str, run: Applied) -> Applied:
         """Keep a run and tell of it."""
         self.applied.setdefault(variant, []).append(run)
-        seconds = f"{run.seconds:.2f} s, {run.rate:,.0f} transactions/s"
-        print(f"{variant}: {run.replica}: {seconds}", file=sys.stderr)
+        print(f"{variant}: {run.replica}: {run.seconds:.2f} s", file=sys.stderr)
         return run
 
 

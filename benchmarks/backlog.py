@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from benchmarks import servers
@@ -112,13 +110,10 @@ def external(
 ) -> Applied:
     """Let mtsd apply the backlog to a fresh target."""
     own = {"replica.parallel_workers": workers, **(settings or {})}
-    with (
-        servers.target(durable=durable, workers=workers) as target,
-        TemporaryDirectory(prefix="mtsd-benchmark-") as folder,
-    ):
+    with servers.target(durable=durable, workers=workers) as target:
         prepare(target, databases)
         cpu = cpu_seconds(target.pid)
-        with External(source, target, Path(folder), own) as daemon:
+        with External(source, target, own) as daemon:
             daemon.wait_until_caught_up(_TIMEOUT_S)
             own_cpu, memory = daemon.cpu_seconds, daemon.peak_memory
             cpu = cpu_seconds(target.pid) - cpu

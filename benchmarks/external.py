@@ -7,12 +7,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Final, Self
 
 from benchmarks.process import cpu_seconds, peak_memory
 from tests.replica.daemon_process import DaemonError, DaemonProcess, Value
 from tests.servers.mysqld import Server
+from tests.servers.reaper import register
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 _POLL_S: Final = 0.2
@@ -26,12 +28,12 @@ class External:
     target over its Unix socket. `settings` ("replica.batch_groups": 1) come over the defaults.
     """
 
-    def __init__(
-        self, source: Server, target: Server, folder: Path, settings: Mapping[str, Value]
-    ) -> None:
+    def __init__(self, source: Server, target: Server, settings: Mapping[str, Value]) -> None:
         self._source = source
         self._target = target
-        self._daemon = DaemonProcess(source, target, folder, settings)
+        self._folder = Path(mkdtemp(prefix="mtsd-benchmark-"))
+        register(self._folder, 0)
+        self._daemon = DaemonProcess(source, target, self._folder, settings)
         own = self._daemon.settings
         for key in ("source.heartbeat_period", "target.port"):
             del own[key]
@@ -44,10 +46,13 @@ class External:
     def __enter__(self) -> Self:
         self.began = time.time()
         self._daemon.start()
+        register(self._folder, self._daemon.pid)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._daemon.close()
+        rmtree(self._folder)
+        register(self._folder, None)
 
     @property
     def cpu_seconds(self) -> float:
@@ -95,6 +100,7 @@ def compiled() -> Iterator[None]:
     """
     before = dict(os.environ)
     with TemporaryDirectory(prefix="mtsd-bytecode-") as folder:
+        register(Path(folder), 0)
         os.environ["PYTHONPYCACHEPREFIX"] = folder
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         warm_up = [sys.executable, "-m", "mtsd", "run", "--help"]
@@ -104,3 +110,4 @@ def compiled() -> Iterator[None]:
         finally:
             os.environ.clear()
             os.environ.update(before)
+            register(Path(folder), None)

@@ -11,9 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import quantiles
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from benchmarks import servers
@@ -56,9 +54,8 @@ def run(rate: float, seconds: float, databases: int, workers: int) -> list[Lag]:
             prepare(server, databases)
         replica = NativeReplica(source, targets[0])
         replica.start()
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="mtsd-benchmark-")))
         daemon = stack.enter_context(
-            External(source, targets[1], folder, {"replica.parallel_workers": workers})
+            External(source, targets[1], {"replica.parallel_workers": workers})
         )
         daemon.wait_until_caught_up(_TIMEOUT_S)
         time.sleep(1.0)

@@ -19,8 +19,9 @@ def applied_table(title: str, runs: Mapping[str, Sequence[Applied]]) -> str:
         for run in row:
             own_cpu = "" if run.own_cpu is None else f"{run.own_cpu:.2f}"
             peak = "" if run.peak_memory is None else f"{run.peak_memory / MEGABYTE:.0f}"
+            rate = f"{run.rate:,.0f}" if run.source_transactions > 1 else ""
             lines.append(
-                f"  {variant:27}{run.replica:17}{run.rate:>8,.0f}{run.seconds:>9.2f}"
+                f"  {variant:27}{run.replica:17}{rate:>8}{run.seconds:>9.2f}"
                 f"{run.seconds_of_commits:>12.2f}{run.target_transactions:>12,}"
                 f"{run.server_cpu:>12.2f}{own_cpu:>10}{peak:>9}"
             )
