@@ -10,6 +10,9 @@ from mtsd.model.errors import BinlogError
 
 _IN_USE = 0x01
 
+RESIDUE = 0x2144DF1C
+"""The CRC32 of anything followed by its own CRC32 in little-endian order."""
+
 
 def strip_checksum(event: bytes) -> bytes:
     """Return the event without its checksum, verified; the header's length is left as it was.
@@ -18,10 +21,9 @@ def strip_checksum(event: bytes) -> bytes:
     """
     if len(event) < HEADER_SIZE + 4:
         raise BinlogError(f"an event of {len(event)} bytes has no room for its checksum")
-    body = event[:-4]
-    if crc32(body) != int.from_bytes(event[-4:], "little"):
+    if crc32(event) != RESIDUE:
         raise BinlogError(f"checksum mismatch in an event of type {event[4]}, {len(event)} bytes")
-    return body
+    return event[:-4]
 
 
 def verify_format_description(event: bytes) -> None:
@@ -36,7 +38,7 @@ def verify_format_description(event: bytes) -> None:
         )
     if event[-5] != 1:
         return
-    body = bytearray(event[:-4])
-    body[17] &= ~_IN_USE & 0xFF
-    if crc32(body) != int.from_bytes(event[-4:], "little"):
+    written = bytearray(event)
+    written[17] &= ~_IN_USE & 0xFF
+    if crc32(written) != RESIDUE:
         raise BinlogError("checksum mismatch in a format description event")

@@ -8,7 +8,7 @@ group by itself (`Log_event` execution modes of the server, sql/rpl_rli.h and lo
 from collections.abc import Iterable, Iterator
 from zlib import crc32
 
-from mtsd.binlog.checksum import verify_format_description
+from mtsd.binlog.checksum import RESIDUE, verify_format_description
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.framing import HEADER_SIZE
@@ -142,9 +142,9 @@ class Grouper:
                     raise BinlogError(f"an event of {size} bytes is shorter than a header")
                 code = raw[4]
                 if self._checksums and code != _FORMAT_DESCRIPTION:
-                    event = raw[:-4]
-                    if crc32(event) != _u32(raw[-4:], "little"):
+                    if crc32(raw) != RESIDUE:
                         raise BinlogError(f"checksum mismatch in an event of type {code}")
+                    event = raw[:-4]
                 else:
                     event = raw
                 log_pos = _u32(raw[13:17], "little")
@@ -395,6 +395,9 @@ class Grouper:
         if not self._streaming:
             self._streaming = True
             self._limit = self._chunk_bytes
+            if self._kind is GroupKind.CREATE_SELECT:
+                # Between its statement and its rows nothing else may be sent to the target.
+                self._unsupported = self._unsupported or "a large CREATE TABLE … SELECT"
             head = self._head
             yield GroupOpened(
                 number=self.next_number,

@@ -15,8 +15,8 @@ documentation, `mysql::binlog::event::Gtid_event` and "MySQL Serialization Libra
 """
 
 import struct
-from dataclasses import dataclass
 from struct import Struct
+from typing import NamedTuple
 
 from mtsd.binlog.cursor import Cursor
 from mtsd.binlog.event_type import EventType
@@ -43,8 +43,7 @@ _MOST_UUIDS = 4096
 _uuids: dict[bytes, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class GtidEvent:
+class GtidEvent(NamedTuple):
     """What is known of a group at its head.
 
     `gtid` is None for an anonymous group. Commit times are in µs since 1970 and 0 where the

@@ -1,6 +1,7 @@
 """`mtsd run`: the daemon, in the foreground."""
 
 import argparse
+import gc
 import os
 
 import uvloop
@@ -16,6 +17,9 @@ example:
 exit status: 0 stopped gracefully, 1 unexpected failure, 2 bad usage or configuration,
 3 replication stopped on an error that needs a person
 """
+
+
+_GC_THRESHOLD = 50_000
 
 
 def register(subparsers: Subparsers) -> None:
@@ -35,6 +39,10 @@ def run(args: argparse.Namespace) -> int:
     """Run the daemon and return its exit status."""
     settings = load_configuration(args).settings
     set_up_logging(settings.log)
+
+    # Groups are many and in no cycles: looking for cycles among them is a fifth of the time.
+    gc.freeze()
+    gc.set_threshold(_GC_THRESHOLD, 50, 100)
 
     async def live() -> int:
         return await Daemon(settings, os.environ).run()

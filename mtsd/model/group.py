@@ -2,6 +2,7 @@
 
 import enum
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
@@ -30,9 +31,8 @@ class GroupKind(enum.Enum):
     """The source says that events were lost: the replica stops here."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """One group of events of the source.
+class Group(NamedTuple):
+    """One group of events of the source. A tuple, as one is made for every transaction.
 
     `events` are raw events without their checksum, header lengths not yet mended, Rows_query and
     the events that only open or close the group (GTID, BEGIN, Xid, COMMIT) left out.

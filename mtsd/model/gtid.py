@@ -7,7 +7,7 @@ and Storage"); a tag holds for the intervals after it, up to the next tag or UUI
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
 _TAG = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,31}")
@@ -16,8 +16,7 @@ _INTERVAL = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 _Key = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Gtid:
+class Gtid(NamedTuple):
     """One transaction: the UUID of the server it began on, its number there from 1, its tag."""
 
     uuid: str

@@ -21,6 +21,7 @@ from mtsd.wire.framing import PacketFramer
 
 _READ_BYTES = 256 * 1024
 _SILENT_PERIODS = 3
+_EVENT = b"\0"
 _TRY_AGAIN = frozenset({1040, 1053, 1203, 1226, 3032})
 """Too many connections, shutting down, over a resource limit, offline mode."""
 
@@ -94,7 +95,10 @@ class SourceStream:
                 async with asyncio.timeout(deadline):
                     data = await self._session.connection.read(_READ_BYTES)
                 await self._reached(FaultPoint.AFTER_READ)
-                events = [event_of(payload) for payload in self._framer.feed(data)]
+                events = [
+                    payload[1:] if payload[:1] == _EVENT else event_of(payload)
+                    for payload in self._framer.feed(data)
+                ]
                 return self._items(self._grouper, events)
             except (ConnectionLostError, TimeoutError, EOFError) as error:
                 dropped = self._disconnect()

@@ -347,6 +347,22 @@ def test_a_large_group_is_streamed_from_its_first_chunk_on() -> None:
     assert (opened.length, str(opened.gtid)[-2:], opened.unsupported) == (5000, ":1", "")
 
 
+def test_chunks_of_a_group_whose_size_was_not_told() -> None:
+    reader = grouper(hold_bytes=1000, chunk_bytes=100)
+    events = [begin(), table_map(1), *(rows(1, bytes(60)) for _ in range(30))]
+    items = grouped(*events, xid(), reader=reader)
+    sizes = [item.size for item in items if isinstance(item, GroupChunk)]
+    assert 1000 < sizes[0] < 1200
+    assert max(sizes[1:]) < 250
+
+
+def test_a_large_create_select_is_refused_before_anything_of_it_is_applied() -> None:
+    create = query(b"CREATE TABLE t (a INT) START TRANSACTION", status=b"\x0c\x01d\0")
+    opened, *_ = grouped(begin(), create, *INSERT, xid(), reader=grouper(hold_bytes=10))
+    assert isinstance(opened, GroupOpened)
+    assert opened.unsupported == "a large CREATE TABLE … SELECT"
+
+
 def test_memory_is_bounded_by_what_may_be_held() -> None:
     """Whatever the source sends, applied or not: rows, LOAD DATA, savepoints."""
     size, count, hold = 100_000, 300, 1_000_000

@@ -3,7 +3,7 @@
 import random
 import re
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pymysql
 import pytest
@@ -245,7 +245,10 @@ def test_streamed_groups_are_the_same(recorded: Recorded, hold: int, chunk: int)
             assert opened.gtid == group.gtid
             assert opened.commit_time == group.commit_time
             assert opened.format_description == group.format_description
-            assert opened.unsupported in {"", group.unsupported}
+            large = "a large CREATE TABLE … SELECT" if group.kind.value == "create_select" else ""
+            refused = large or group.unsupported
+            # What is found later is told at the end.
+            assert opened.unsupported in {large, refused}
             events = tuple(event for piece in pieces for event in piece.events)
             if group.kind.value == "rows":
                 # Savepoints were let go before it was known that nothing goes back to them.
@@ -253,7 +256,9 @@ def test_streamed_groups_are_the_same(recorded: Recorded, hold: int, chunk: int)
             else:
                 assert item.group.size == group.size
             assert events == group.events
-            assert item.group == replace(group, events=(), size=item.group.size)
+            assert item.group == group._replace(
+                events=(), size=item.group.size, unsupported=refused
+            )
             opened = None
             streamed += 1
         elif isinstance(item, Group):

@@ -88,6 +88,13 @@ def test_rows_of_nobody(merge: bool) -> None:
         list(statements_of([table_map(1), rows(2)], 1000, merge=merge))
 
 
+def test_a_definition_is_known_until_the_end_of_its_statement() -> None:
+    source = [table_map(1), rows(1), rows(1)]
+    assert types_of(statements_of(source, 1000, merge=True)) == [[19, 30, 30]]
+    with pytest.raises(BinlogError, match="table 1, which no table map describes"):
+        list(statements_of(source, 1000, merge=False))
+
+
 @given(st.binary(max_size=30), st.integers(0, 1 << 32))
 def test_mended(body: bytes, claimed: int) -> None:
     plain = rows(1, body)

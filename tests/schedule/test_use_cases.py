@@ -327,22 +327,26 @@ def test_a_stop_closes_the_gap_that_a_former_run_has_left() -> None:
     assert scheduler.queue.number == 2
 
 
+def has_more_to_read(scheduler: Scheduler) -> bool:
+    return scheduler.reads_on
+
+
 def test_a_stop_reads_on_through_a_gap_that_is_not_read_yet() -> None:
     executed = ExecutedGroups(1).with_numbers([2, 4])
     scheduler = Scheduler(DatabasePolicy(2), 2, ONE_BY_ONE, START_MARK, executed)
     first, third = group(1, "a"), group(3, "a")
     scheduler.add(first)
     scheduler.stop(reading=True)
-    assert scheduler.reads_on
+    assert has_more_to_read(scheduler)
     scheduler.add(group(2, "b"))
     scheduler.add(third)
     scheduler.add(group(4, "b"))
-    assert not scheduler.reads_on
+    assert not has_more_to_read(scheduler)
     for due in (first, third):
-        assert not scheduler.stopped
+        assert not has_stopped(scheduler)
         assert scheduler.take(0) == (due,)
         scheduler.commit(0, [due])
-    assert scheduler.stopped
+    assert has_stopped(scheduler)
     assert scheduler.queue.number == 4
 
 

@@ -70,6 +70,15 @@ def test_a_payload_larger_than_any_event(monkeypatch: pytest.MonkeyPatch) -> Non
         PacketFramer(0).feed(packet(0, bytes(FULL)) + packet(1, bytes(6)))
 
 
+def test_pieces_are_joined_once_a_packet() -> None:
+    data = packet(0, bytes(1000))
+    framer = PacketFramer(0)
+    for at in range(0, 1000, 10):
+        assert framer.feed(data[at : at + 10]) == []
+    assert len(framer._parts) == 100
+    assert framer.feed(data[1000:]) == [bytes(1000)]
+
+
 def test_empty_packets_are_payloads_too() -> None:
     assert PacketFramer(0).feed(packet(0, b"") + packet(1, b"")) == [b"", b""]
 
