@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from aiohttp import web
-
+from mtsd.control.http import Answer, answer_one
 from mtsd.control.status import Status
 from mtsd.model.errors import NeedsPersonError
 
@@ -29,7 +28,6 @@ class StatusServer:
     def __init__(self, path: Path, provider: Callable[[], Status]) -> None:
         self._path = path
         self._provider = provider
-        self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
         self._inode: tuple[int, int] | None = None
 
@@ -38,23 +36,10 @@ class StatusServer:
 
         Raises StatusSocketError.
         """
-        application = web.Application()
-        application.router.add_get("/status", self._status)
-        runner = web.AppRunner(
-            application, handle_signals=False, access_log=None, shutdown_timeout=_PATIENCE
-        )
-        await runner.setup()
-        try:
-            listener = _listener(self._path)
-        except BaseException:
-            await runner.cleanup()
-            raise
-        self._runner = runner
+        listener = _listener(self._path)
         self._inode = _inode(self._path)
-        # aiohttp's UnixSite binds by itself, with the mode of the umask and over a living socket.
-        assert runner.server is not None  # noqa: S101 - setup() has made it
-        self._server = await asyncio.get_running_loop().create_unix_server(
-            runner.server, sock=listener, backlog=_BACKLOG
+        self._server = await asyncio.start_unix_server(
+            self._answer, sock=listener, backlog=_BACKLOG
         )
 
     async def stop(self) -> None:
@@ -66,12 +51,12 @@ class StatusServer:
         if self._server is not None:
             self._server.close()
             self._server = None
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
 
-    async def _status(self, _request: web.Request) -> web.Response:
-        return web.json_response(text=self._provider().to_json())
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answer_one(reader, writer, {"/status": self._status})
+
+    def _status(self) -> Answer:
+        return Answer(self._provider().to_json())
 
 
 def _listener(path: Path) -> socket.socket:

@@ -95,7 +95,7 @@ def _name_of_this_test() -> str:
 def test_libraries_are_heard_when_they_warn() -> None:
     stream = _set_up(level="debug")
     structlog.contextvars.bind_contextvars(channel="c1")
-    logging.getLogger("aiohttp.server").debug("chatter")
+    logging.getLogger("asyncio.server").debug("chatter")
     logging.getLogger("asyncio").info("chatter")
     logging.getLogger("aiomysql").warning("lost %s", "it")
     with warnings.catch_warnings():
