@@ -29,8 +29,21 @@ class Coordinator:
         self.waits: dict[str, float] = {}
         """Seconds that the dispatcher has waited, by cause."""
 
+    def add_at_once(self, group: Group) -> bool:
+        """Give a group to the scheduler; False where there is no room for it now."""
+        scheduler = self.scheduler
+        if scheduler.blocked(group.size) is not None or not self.reads_on:
+            return False
+        worker = scheduler.add(group)
+        if worker is not None:
+            self._work[worker].set()
+        return True
+
     async def add(self, group: Group) -> None:
-        """Give a group to the scheduler as soon as there is room for it."""
+        """Give a group to the scheduler as soon as there is room for it.
+
+        After the end, and behind what a stop still takes in, it is passed over.
+        """
         scheduler = self.scheduler
         cause = scheduler.blocked(group.size)
         while cause is not None and self.reads_on:
@@ -41,11 +54,7 @@ class Coordinator:
             waited = asyncio.get_running_loop().time() - began
             self.waits[cause] = self.waits.get(cause, 0.0) + waited
             cause = scheduler.blocked(group.size)
-        if not self.reads_on:
-            return
-        worker = scheduler.add(group)
-        if worker is not None:
-            self._work[worker].set()
+        self.add_at_once(group)
 
     def add_committed(self, group: Group) -> None:
         """Enter a streamed group that has been applied."""

@@ -17,6 +17,8 @@ from mtsd.replica.worker import Worker, contents
 from mtsd.source.stream import SourceStream, StreamClosedError
 from mtsd.target.retry import worth_a_retry
 
+_ROWS = GroupKind.ROWS
+
 log = structlog.get_logger(__name__)
 
 
@@ -48,10 +50,14 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Dispatch until the stream is closed or the coordinator has ended."""
+        # Most groups are rows, and there is room: that way has no await.
+        add_at_once = self._coordinator.add_at_once
         try:
             while not self._stopped():
                 for item in await self._stream.read():
                     if type(item) is Group:
+                        if item.kind is _ROWS and not item.unsupported and add_at_once(item):
+                            continue
                         await self._group(item)
                     else:
                         await self._other(item)

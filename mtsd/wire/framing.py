@@ -4,8 +4,11 @@ A packet is its length (u24), its sequence number (u8) and its payload; a payloa
 goes on in the next packet (MySQL internals manual, "MySQL Packets").
 """
 
+from struct import Struct
+
 from mtsd.model.errors import BinlogError
 
+_HEADER = Struct("<HBB")
 _FULL = 0xFFFFFF
 MAX_PAYLOAD = (1 << 30) + 64
 """Bytes: one event of the largest max_allowed_packet, and the byte before it."""
@@ -37,27 +40,31 @@ class PacketFramer:
         data = b"".join(self._parts) if len(self._parts) > 1 else piece
         payloads: list[bytes] = []
         sequence = self._sequence
+        unpack = _HEADER.unpack_from
+        joined = self._joined
         at = 0
         end = len(data)
         self._needed = 4
         while end - at >= 4:
-            size = data[at] | data[at + 1] << 8 | data[at + 2] << 16
-            if end - at - 4 < size:
+            low, high, number = unpack(data, at)
+            size = low | high << 16
+            stop = at + 4 + size
+            if stop > end:
                 self._needed = size + 4
                 break
-            if data[at + 3] != sequence:
+            if number != sequence:
                 raise BinlogError(
-                    f"packet number {data[at + 3]} where {sequence} was due: the stream is damaged"
+                    f"packet number {number} where {sequence} was due: the stream is damaged"
                 )
             sequence = (sequence + 1) & 0xFF
-            payload = data[at + 4 : at + 4 + size]
-            at += size + 4
-            if size == _FULL or self._joined:
+            payload = data[at + 4 : stop]
+            at = stop
+            if size == _FULL or joined:
                 self._join(payload)
                 if size == _FULL:
                     continue
-                payload = b"".join(self._joined)
-                self._joined = []
+                payload = b"".join(joined)
+                joined.clear()
                 self._joined_size = 0
             payloads.append(payload)
         self._sequence = sequence
