@@ -113,6 +113,7 @@ class Grouper:
         self._chunk_bytes = min(chunk_bytes, hold_bytes)
         self._position_schema = position_schema
         self._checksums = checksums
+        self._in_payload = False
         self._format = b""
         self._maps: dict[bytes, TableMap] = {}
         self._open = False
@@ -147,16 +148,23 @@ class Grouper:
                     event = raw[:-4]
                 else:
                     event = raw
+                if code in _ROWS or code == _TABLE_MAP:
+                    # Where such an event ends needs no check: the group's end has one.
+                    if not self._in_payload:
+                        self._offset = before + size
+                    if code == _TABLE_MAP:
+                        self._table_map(event)
+                    else:
+                        self._rows(event)
+                    if self._size > self._limit:
+                        yield from self._overflow()
+                    continue
                 log_pos = _u32(raw[13:17], "little")
                 if log_pos:
-                    self._offset += size
+                    self._offset = before + size
                     if self._offset & 0xFFFFFFFF != log_pos:
                         self._jump(size, log_pos)
-                if code in _ROWS:
-                    self._rows(event)
-                elif code == _TABLE_MAP:
-                    self._table_map(event)
-                elif code == _XID:
+                if code == _XID:
                     yield from self._end(GroupKind.ROWS, event)
                     continue
                 elif code == _QUERY and event.endswith(b"\0BEGIN") and self._is_begin(event):
@@ -314,6 +322,7 @@ class Grouper:
     def _payload(self, event: bytes) -> Iterator[StreamItem]:
         # The inner events carry neither checksum nor a position of their own.
         checksums, self._checksums = self._checksums, False
+        self._in_payload = True
         try:
             for inner in payload_events(event):
                 if inner[4] in _NEVER_INSIDE:
@@ -324,6 +333,7 @@ class Grouper:
             raise BinlogError(f"{error.message}, in a transaction payload") from error
         finally:
             self._checksums = checksums
+            self._in_payload = False
 
     def _query(self, event: bytes) -> Iterator[StreamItem]:
         query = parse_query(event)

@@ -103,19 +103,10 @@ class GtidSet:
         """Return the GTIDs of this set that `other` lacks."""
         result = GtidSet()
         for key, intervals in self._intervals.items():
-            holes = other._intervals.get(key, [])  # noqa: SLF001 - the same class
-            for start, end in intervals:
-                at = start
-                for hole_start, hole_end in holes:
-                    if hole_end <= at:
-                        continue
-                    if hole_start >= end:
-                        break
-                    if hole_start > at:
-                        result.add_interval(*key, at, hole_start)
-                    at = hole_end
-                if at < end:
-                    result.add_interval(*key, at, end)
+            holes = other._intervals.get(key)  # noqa: SLF001 - the same class
+            left = _without(intervals, holes) if holes else list(intervals)
+            if left:
+                result._intervals[key] = left
         return result
 
     def copy(self) -> "GtidSet":
@@ -154,17 +145,38 @@ class GtidSet:
 
     def __str__(self) -> str:
         texts: dict[str, list[str]] = {}
-        tags: dict[str, str] = {}
-        for uuid, tag, start, end in self.intervals():
+        for uuid, tag in sorted(self._intervals):
             parts = texts.setdefault(uuid, [])
-            if tags.get(uuid, "") != tag:
+            if tag:
                 parts.append(tag)
-                tags[uuid] = tag
-            parts.append(str(start) if end == start + 1 else f"{start}-{end - 1}")
-        return ",".join(":".join([uuid, *parts]) for uuid, parts in texts.items())
+            parts += [
+                str(start) if end == start + 1 else f"{start}-{end - 1}"
+                for start, end in self._intervals[uuid, tag]
+            ]
+        return ",".join(":".join([uuid, *parts]) for uuid, parts in texts.items() if parts)
 
     def __repr__(self) -> str:
         return f"GtidSet({str(self)!r})"
+
+
+def _without(
+    intervals: list[tuple[int, int]], holes: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    left: list[tuple[int, int]] = []
+    first_hole = 0
+    for start, end in intervals:
+        at = start
+        while first_hole < len(holes) and holes[first_hole][1] <= at:
+            first_hole += 1
+        for hole_start, hole_end in holes[first_hole:]:
+            if hole_start >= end or at >= end:
+                break
+            if hole_start > at:
+                left.append((at, hole_start))
+            at = hole_end
+        if at < end:
+            left.append((at, end))
+    return left
 
 
 def _hyphenated(uuid: str) -> str:

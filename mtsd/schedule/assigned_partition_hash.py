@@ -35,6 +35,10 @@ class AssignedPartitionHash:
         """Return how many partitions in use belong to the worker."""
         return self._held[worker]
 
+    def excess(self, worker: int) -> int:
+        """Return how many more partitions the worker holds than the one with the fewest."""
+        return self._held[worker] - min(self._held)
+
     def assign(self, cgap: Iterable[str], worker: int, number: int) -> None:
         """Count a group in on its partitions and make `worker` their owner."""
         for partition in cgap:

@@ -37,6 +37,7 @@ class DatabasePolicy:
         self._alone = 0
         """The number of the newest group that runs alone, 0 once it has committed."""
         self._placed: dict[int, int] = {}
+        self._unconditional = [Assignment(worker) for worker in range(workers)]
 
     def assign(self, group: Group) -> Assignment:
         """Decide by the owners of the group's partitions; see `Policy`."""
@@ -52,12 +53,8 @@ class DatabasePolicy:
                 newest = entry.last
                 worker = entry.worker
             others.append(entry.last)
-        if worker < 0:
+        if worker < 0 or (len(cgap) == 1 and self.partitions.excess(worker) >= _CROWDED):
             worker = self._least_occupied()
-        elif len(cgap) == 1 and self.partitions.held(worker) >= _CROWDED:
-            least = self._least_occupied()
-            if self.partitions.held(worker) >= self.partitions.held(least) + _CROWDED:
-                worker = least
         if group.alone:
             after = frozenset(
                 self._newest[other]
@@ -76,7 +73,7 @@ class DatabasePolicy:
         self._queued[worker] += 1
         self._newest[worker] = group.number
         self._placed[group.number] = worker
-        return Assignment(worker, after)
+        return Assignment(worker, after) if after else self._unconditional[worker]
 
     def finished(self, group: Group) -> None:
         """Count the group out of its partitions; see `Policy`."""

@@ -55,6 +55,7 @@ class Scheduler:
         self._policy = policy
         self._limits = limits
         self._executed = executed
+        self._executed_up_to = executed.highest
         self.queue = GroupAssignedQueue(mark)
         self.workers = [WorkerQueue() for _ in range(workers)]
         self.stored = mark
@@ -89,16 +90,19 @@ class Scheduler:
         Returns the worker that can begin something now, if this made one able to; None also for
         a group that needs nothing done.
         """
-        if group.kind is GroupKind.EMPTY or group.number in self._executed:
-            if group.number in self._executed:
-                self.skipped += 1
+        number = group.number
+        if number <= self._executed_up_to and number in self._executed:
+            self.skipped += 1
+            self.queue.enter(group, done=True)
+            return None
+        if group.kind is GroupKind.EMPTY:
             self.queue.enter(group, done=True)
             return None
         self.queue.enter(group)
         assignment = self._policy.assign(group)
         queued = QueuedGroup(group, assignment.worker, len(assignment.after))
-        for number in assignment.after:
-            self._waiting.setdefault(number, []).append(queued)
+        for earlier in assignment.after:
+            self._waiting.setdefault(earlier, []).append(queued)
         worker = self.workers[assignment.worker]
         worker.put(queued)
         self.pending_bytes += group.size
