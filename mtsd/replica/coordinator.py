@@ -48,7 +48,6 @@ class Coordinator:
         cause = scheduler.blocked(group.size)
         while cause is not None and self.reads_on:
             self._room.clear()
-            self.checkpoint_due.set()
             began = asyncio.get_running_loop().time()
             await self._room.wait()
             waited = asyncio.get_running_loop().time() - began

@@ -18,6 +18,9 @@ from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.group_assigned_queue import GroupAssignedQueue, LowWaterMark
 from mtsd.schedule.worker_queue import QueuedGroup, WorkerQueue
 
+_MANY_PASSED = 128
+"""Groups past the stored low-water mark that make the workers' rows long enough to shorten."""
+
 
 class WaitCause(enum.StrEnum):
     """Why the coordinator cannot take the next group in."""
@@ -195,9 +198,12 @@ class Scheduler:
         return self.queue.mark()
 
     def checkpoint_is_urgent(self) -> bool:
-        """Tell whether to store the low-water mark before its period: the GAQ fills up."""
+        """Tell whether to store the low-water mark before its period.
+
+        The GAQ fills up, or the workers' rows grow: they hold all that is past the stored mark.
+        """
         passed = self.queue.number - self.stored.number
-        return passed > 0 and passed * 4 >= self._limits.checkpoint_group
+        return passed >= min(_MANY_PASSED, max(1, self._limits.checkpoint_group // 4))
 
     def checkpointed(self, mark: LowWaterMark) -> None:
         """Learn that the target holds this low-water mark now."""

@@ -21,7 +21,6 @@ from mtsd.wire.framing import PacketFramer
 
 _READ_BYTES = 256 * 1024
 _SILENT_PERIODS = 3
-_EVENT = b"\0"
 _TRY_AGAIN = frozenset({1040, 1053, 1203, 1226, 3032})
 """Too many connections, shutting down, over a resource limit, offline mode."""
 
@@ -95,11 +94,7 @@ class SourceStream:
                 async with asyncio.timeout(deadline):
                     data = await self._session.connection.read(_READ_BYTES)
                 await self._reached(FaultPoint.AFTER_READ)
-                events = [
-                    payload[1:] if payload[:1] == _EVENT else event_of(payload)
-                    for payload in self._framer.feed(data)
-                ]
-                return self._items(self._grouper, events)
+                return self._items(self._grouper, self._framer.feed(data))
             except (ConnectionLostError, TimeoutError, EOFError) as error:
                 dropped = self._disconnect()
                 if self._closing.is_set():
@@ -138,7 +133,7 @@ class SourceStream:
             raise
         self._session = session
         self.clock_offset = session.clock_offset
-        self._framer = PacketFramer(session.connection.next_sequence)
+        self._framer = PacketFramer(session.connection.next_sequence, event_of)
         self._grouper = Grouper(
             start=self.position,
             next_number=self._next_number,

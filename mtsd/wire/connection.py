@@ -7,15 +7,19 @@ This is the only module that touches aiomysql's internals (`_reader`, `_writer`,
 import asyncio
 import contextlib
 from collections.abc import Awaitable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import aiomysql
-from pymysql.err import InternalError, MySQLError
+from pymysql.err import InternalError, MySQLError, raise_mysql_exception
 
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.framing import PacketFramer
 
 _QUERY = 0x03
+_OK = b"\x00"
+_ERROR = b"\xff"
+_ANSWERS_BYTES = 65_536
 _FULL = 0xFFFFFF
 _CONNECTION_ERRORS = frozenset({1152, 1158, 1159, 1160, 1161, 2002, 2003, 2006, 2013, 2055, 4031})
 """Aborted, read and write errors of the server, lost and refused connections, idle too long."""
@@ -25,13 +29,6 @@ _SERVER_GOING = frozenset({1053, 1077, 1079})
 Value = str | bytes | int | float | None
 Row = tuple[Value, ...]
 T = TypeVar("T")
-
-
-class _Packet(Protocol):
-    _data: bytes
-
-    def is_ok_packet(self) -> bool: ...
-    def is_error_packet(self) -> bool: ...
 
 
 class Connection:
@@ -196,11 +193,16 @@ class Connection:
 
     async def _receive(self, count: int) -> None:
         await self._raw._writer.drain()  # noqa: SLF001
-        for _ in range(count):
-            packet: _Packet = await self._raw._read_packet()  # noqa: SLF001
-            if not packet.is_ok_packet():
-                self.close()
-                raise ConnectionLostError(self.endpoint.role, "an answer that was not expected")
+        # The server's answers to one packet of statements come together, so they are read so.
+        framer = PacketFramer(self.next_sequence)
+        while count > 0:
+            for payload in framer.feed(await self.read(_ANSWERS_BYTES)):
+                count -= 1
+                if payload[:1] == _ERROR:
+                    raise_mysql_exception(payload)
+                if payload[:1] != _OK or count < 0:
+                    self.close()
+                    raise ConnectionLostError(self.endpoint.role, "an unexpected answer")
 
     async def _command(self, code: int, payload: bytes, *, answer: bool) -> None:
         await self._raw._execute_command(code, payload)  # noqa: SLF001

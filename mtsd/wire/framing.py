@@ -4,6 +4,7 @@ A packet is its length (u24), its sequence number (u8) and its payload; a payloa
 goes on in the next packet (MySQL internals manual, "MySQL Packets").
 """
 
+from collections.abc import Callable
 from struct import Struct
 
 from mtsd.model.errors import BinlogError
@@ -17,11 +18,18 @@ MAX_PAYLOAD = (1 << 30) + 64
 class PacketFramer:
     """Cuts the bytes of one direction of a connection into payloads."""
 
-    __slots__ = ("_joined", "_joined_size", "_needed", "_parts", "_sequence", "_waiting")
+    __slots__ = (
+        "_joined", "_joined_size", "_needed", "_parts", "_sequence", "_status", "_waiting",
+    )  # fmt: skip
 
-    def __init__(self, sequence: int) -> None:
-        """`sequence` is the number that the next packet must bear."""
+    def __init__(self, sequence: int, status: Callable[[bytes], bytes] | None = None) -> None:
+        """`sequence` is the number that the next packet must bear.
+
+        With `status`, a payload that begins with 0x00 (OK) comes without that byte, and any other
+        as what `status` makes of it.
+        """
         self._sequence = sequence
+        self._status = status
         self._parts: list[bytes] = []
         self._waiting = 0
         self._needed = 4
@@ -42,6 +50,7 @@ class PacketFramer:
         sequence = self._sequence
         unpack = _HEADER.unpack_from
         joined = self._joined
+        status = self._status
         at = 0
         end = len(data)
         self._needed = 4
@@ -57,6 +66,10 @@ class PacketFramer:
                     f"packet number {number} where {sequence} was due: the stream is damaged"
                 )
             sequence = (sequence + 1) & 0xFF
+            if status is not None and size and not data[at + 4] and size != _FULL and not joined:
+                payloads.append(data[at + 5 : stop])
+                at = stop
+                continue
             payload = data[at + 4 : stop]
             at = stop
             if size == _FULL or joined:
@@ -66,7 +79,7 @@ class PacketFramer:
                 payload = b"".join(joined)
                 joined.clear()
                 self._joined_size = 0
-            payloads.append(payload)
+            payloads.append(payload if status is None else status(payload))
         self._sequence = sequence
         rest = data[at:]
         self._parts = [rest] if rest else []
