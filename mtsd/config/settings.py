@@ -154,7 +154,7 @@ class ReplicaSettings:
     """What a reader of the target may see: any_time: only states that the source had;
     partition: that for each partition; eventual: nothing is promised before the end."""
 
-    batch_groups: Annotated[int, Unit("transactions"), Field(ge=1, le=524_280)] = 128
+    batch_groups: Annotated[int, Unit("transactions"), Field(ge=1, le=524_280)] = 512
     """Most source transactions combined into one of the target; 1: never combine."""
 
     batch_bytes: Annotated[int, Unit("bytes"), Field(ge=1024, le=_GIB)] = 4_194_304
