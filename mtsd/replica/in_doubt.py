@@ -52,7 +52,7 @@ async def apply_in_doubt(
         statement=_excerpt(group),
     )
     await reached(FaultPoint.BEFORE_IN_DOUBT)
-    await session.connection.run(tables.insert_in_doubt(doubt), 1)
+    await session.record([tables.insert_in_doubt(doubt)])
     await reached(FaultPoint.AFTER_IN_DOUBT)
     # The description of the format would reset the GTID below, so it comes first.
     await applier.describe_format(group.format_description)
@@ -70,7 +70,7 @@ async def apply_in_doubt(
     except ServerError as error:
         await session.undo(error)
         await session.set_gtid("")
-        await session.connection.run(tables.delete_in_doubt(group.number), 1)
+        await session.record([tables.delete_in_doubt(group.number)])
         raise
     await reached(FaultPoint.AFTER_STATEMENT)
     await session.set_gtid("")

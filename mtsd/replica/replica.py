@@ -300,7 +300,7 @@ async def _worker(
         )
     return Worker(
         index,
-        BinlogApplier(session, settings.replica.batch_bytes, reached=reached),
+        await BinlogApplier.on(session, settings.replica.batch_bytes, reached=reached),
         tables,
         coordinator,
         blank_row(worker_id, recovered.mark),

@@ -18,7 +18,7 @@ _LARGEST_PACKET_SHARE = 0.96
 
 
 class BinlogApplier:
-    """Applies groups on one session. After a ServerError the transaction is rolled back.
+    """Applies groups on one session; made by `on`. After a ServerError all is rolled back.
 
     `batch_bytes`: the row bytes of one BINLOG statement at most.
     """
@@ -34,17 +34,26 @@ class BinlogApplier:
         self._format = b""
         self._stream = RowStream(self._chunk_bytes)
 
+    @classmethod
+    async def on(
+        cls, session: TargetSession, batch_bytes: int, *, reached: Reached = nothing
+    ) -> "BinlogApplier":
+        """Make `session`, which is for this alone from now on, an applier's."""
+        await session.without_autocommit()
+        return cls(session, batch_bytes, reached=reached)
+
     async def apply_rows(self, groups: Sequence[Group], record: Sequence[bytes]) -> None:
         """Apply groups of rows and the statements of `record` in one target transaction.
 
-        One packet, where its size allows: the server does not wait for us between its parts.
+        One packet, where its size allows: the server does not wait for us between its parts. The
+        session has no autocommit, so that there is no BEGIN to be answered.
         """
         connection = self.session.connection
         rows = row_statements(groups, self._chunk_bytes)
         try:
             await self.describe_format(groups[0].format_description)
             await self._reached(FaultPoint.BEFORE_BUNDLE)
-            for packet in packets([b"BEGIN"], rows, [*record, b"COMMIT"], self._packet_limit):
+            for packet in packets([], rows, [*record, b"COMMIT"], self._packet_limit):
                 connection.send(packet.sql)
                 await self._reached(FaultPoint.BUNDLE_SENT)
                 await connection.receive(packet.statements)
