@@ -1,6 +1,5 @@
 """The worker queue, and which groups share a target transaction."""
 
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
