@@ -5,7 +5,7 @@ The last 4 bytes of each event, where the format description names algorithm 1 (
 
 from zlib import crc32
 
-from mtsd.binlog.framing import HEADER_SIZE
+from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
 
 _IN_USE = 0x01

@@ -6,10 +6,10 @@ checksum included, is the u32 at its byte 9 (manual of the server's source, "Bin
 
 from collections.abc import Iterator
 
+from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
 
 MAGIC = b"\xfebin"
-HEADER_SIZE = 19
 MAX_EVENT_SIZE = 1 << 30
 """Bytes; the server's own limit is max_allowed_packet, at most 1 GiB."""
 

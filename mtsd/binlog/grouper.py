@@ -11,8 +11,18 @@ from zlib import crc32
 from mtsd.binlog.checksum import RESIDUE, verify_format_description
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.format_description import parse_format_description
-from mtsd.binlog.framing import HEADER_SIZE
+from mtsd.binlog.group_parts import (
+    GTIDS,
+    LOAD_DATA,
+    NEVER_INSIDE,
+    PASSED_OVER,
+    ROWS,
+    SATELLITES,
+    SAVEPOINTS,
+    XA_BY_ITSELF,
+)
 from mtsd.binlog.gtid_event import GtidEvent, parse_gtid
+from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.payload import payload_events
 from mtsd.binlog.previous_gtids import parse_previous_gtids
 from mtsd.binlog.qualifiers import qualifiers
@@ -35,12 +45,10 @@ from mtsd.model.group import (
 from mtsd.model.gtid import Gtid
 from mtsd.model.position import Position
 
-_ROWS = frozenset({20, 21, 22, 23, 24, 25, 30, 31, 32, 39})
 _TABLE_MAP = EventType.TABLE_MAP_EVENT.value
 _XID = EventType.XID_EVENT.value
 _QUERY = EventType.QUERY_EVENT.value
 _FORMAT_DESCRIPTION = EventType.FORMAT_DESCRIPTION_EVENT.value
-_GTIDS = frozenset({33, 34, 42})
 _STMT_END = 0x01
 _QUERY_FIXED = HEADER_SIZE + 13
 _u32 = int.from_bytes
@@ -51,39 +59,6 @@ _ISOLATE = 0x02
 _MANY_MAPS = 4096
 _DROP_TABLE = b"DROP TABLE "
 """So servers begin the text of a DROP of base tables; it bears the flag of temporary ones."""
-
-_SATELLITES = {5: "Intvar", 13: "Rand", 14: "User_var"}
-_LOAD_DATA = {
-    6: "Load", 8: "Create_file", 9: "Append_block", 10: "Exec_load", 11: "Delete_file",
-    12: "New_load", 17: "Begin_load_query", 18: "Execute_load_query",
-}  # fmt: skip
-_PASSED_OVER = frozenset({
-    EventType.ROWS_QUERY_LOG_EVENT.value,  # the text of the statement, for a reader
-    EventType.IGNORABLE_LOG_EVENT.value,
-    EventType.HEARTBEAT_LOG_EVENT.value,
-    EventType.HEARTBEAT_LOG_EVENT_V2.value,
-    EventType.VIEW_CHANGE_EVENT.value,  # group replication's own, changes no data
-    EventType.TRANSACTION_CONTEXT_EVENT.value,
-})  # fmt: skip
-
-_NEVER_INSIDE = frozenset({
-    EventType.TRANSACTION_PAYLOAD_EVENT.value,
-    EventType.FORMAT_DESCRIPTION_EVENT.value,
-    EventType.ROTATE_EVENT.value,
-    EventType.PREVIOUS_GTIDS_LOG_EVENT.value,
-    EventType.STOP_EVENT.value,
-    EventType.INCIDENT_EVENT.value,
-    *_GTIDS,
-})  # fmt: skip
-
-
-_SAVEPOINTS = frozenset({
-    StatementKind.SAVEPOINT, StatementKind.RELEASE_SAVEPOINT, StatementKind.ROLLBACK_TO,
-})  # fmt: skip
-_XA_BY_ITSELF = frozenset({
-    StatementKind.XA_COMMIT, StatementKind.XA_COMMIT_ONE_PHASE, StatementKind.XA_ROLLBACK,
-    StatementKind.XA_PREPARE,
-})  # fmt: skip
 
 
 class Grouper:
@@ -148,7 +123,7 @@ class Grouper:
                     event = raw[:-4]
                 else:
                     event = raw
-                if code in _ROWS or code == _TABLE_MAP:
+                if code in ROWS or code == _TABLE_MAP:
                     # Where such an event ends needs no check: the group's end has one.
                     if not self._in_payload:
                         self._offset = before + size
@@ -170,7 +145,7 @@ class Grouper:
                 elif code == _QUERY and event.endswith(b"\0BEGIN") and self._is_begin(event):
                     self._begin(event)
                     continue
-                elif code in _GTIDS:
+                elif code in GTIDS:
                     self._gtid(event)
                     continue
                 else:
@@ -269,7 +244,7 @@ class Grouper:
             yield from self._payload(event)
         elif code == EventType.XA_PREPARE_LOG_EVENT:
             yield from self._end(GroupKind.XA_PREPARE, event)
-        elif code in _PASSED_OVER:
+        elif code in PASSED_OVER:
             return
         elif code == EventType.ROTATE_EVENT:
             yield from self.abandon()
@@ -301,10 +276,10 @@ class Grouper:
             if not self._open:
                 self._begin_group(event)
             yield from self._end(GroupKind.INCIDENT, event)
-        elif code in _SATELLITES:
-            self._refuse(event, f"{_SATELLITES[code]} events")
-        elif code in _LOAD_DATA:
-            self._refuse(event, f"{_LOAD_DATA[code]} events (LOAD DATA)")
+        elif code in SATELLITES:
+            self._refuse(event, f"{SATELLITES[code]} events")
+        elif code in LOAD_DATA:
+            self._refuse(event, f"{LOAD_DATA[code]} events (LOAD DATA)")
         elif not int.from_bytes(event[17:19], "little") & _IGNORABLE:
             raise BinlogError(f"an event of unknown type {code}")
 
@@ -325,7 +300,7 @@ class Grouper:
         self._in_payload = True
         try:
             for inner in payload_events(event):
-                if inner[4] in _NEVER_INSIDE:
+                if inner[4] in NEVER_INSIDE:
                     raise BinlogError(f"an event of type {inner[4]} is not allowed")
                 yield from self.groups((inner[:13] + b"\0\0\0\0" + inner[17:],))
         except BinlogError as error:
@@ -351,7 +326,7 @@ class Grouper:
             if kind is StatementKind.ROLLBACK and (self._events or self._streaming):
                 self._unsupported = self._unsupported or "a transaction that was rolled back"
             yield from self._end(GroupKind.NON_TRANSACTIONAL, event)
-        elif self._begun and kind in _SAVEPOINTS:
+        elif self._begun and kind in SAVEPOINTS:
             self._savepoint(event, kind)
         elif self._begun:
             self._statement(event, query, kind)
@@ -359,7 +334,7 @@ class Grouper:
             if not self._open:
                 self._begin_group(event)
             self._statement(event, query, kind)
-            if kind in _XA_BY_ITSELF:
+            if kind in XA_BY_ITSELF:
                 self._unsupported = "XA transactions"
                 yield from self._end(GroupKind.XA_COMPLETE, event)
             else:

@@ -6,7 +6,7 @@ descriptions with the old 6-byte post-header are refused). Table maps: u48 table
 
 from collections.abc import Iterable, Iterator
 
-from mtsd.binlog.framing import HEADER_SIZE
+from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
 
 _TABLE_MAP = 19

@@ -18,6 +18,7 @@ from mtsd.model.fault_points import Reached, nothing
 from mtsd.replica.dispatch import StreamedGroupError
 from mtsd.replica.replica import Replica, StopTimeoutError
 from mtsd.wire.backoff import Backoff
+from mtsd.wire.connection import BUSY
 
 log = structlog.get_logger(__name__)
 
@@ -25,8 +26,6 @@ STOPPED = 0
 FAILED = 1
 NEEDS_PERSON = 3
 
-_TRY_AGAIN = frozenset({1040, 1053, 1203, 1226, 3032})
-"""Too many connections, shutting down, over a resource limit, offline mode."""
 _STATUS_PERIOD_S = 5.0
 
 
@@ -102,7 +101,7 @@ class Daemon:
                     return self._needs_person(error)
                 await self._pause(error, backoff)
             except ServerError as error:
-                if error.number not in _TRY_AGAIN:
+                if error.number not in BUSY:
                     return self._needs_person(error)
                 await self._pause(error, backoff)
             except NeedsPersonError as error:

@@ -15,14 +15,13 @@ from mtsd.model.position import Position
 from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.source.handshake import ReplicaIdentity, SourceSession, open_source, start_dump
 from mtsd.wire.backoff import Backoff
+from mtsd.wire.connection import BUSY
 from mtsd.wire.dump_packets import event_of
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.framing import PacketFramer
 
 _READ_BYTES = 256 * 1024
 _SILENT_PERIODS = 3
-_TRY_AGAIN = frozenset({1040, 1053, 1203, 1226, 3032})
-"""Too many connections, shutting down, over a resource limit, offline mode."""
 
 log = structlog.get_logger(__name__)
 
@@ -104,7 +103,7 @@ class SourceStream:
                     return iter(dropped)
             except ServerError as error:
                 dropped = self._disconnect()
-                if error.number not in _TRY_AGAIN:
+                if error.number not in BUSY:
                     raise NeedsPersonError(self._explained(error)) from error
                 await self._pause(str(error))
                 if dropped:

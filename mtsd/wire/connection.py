@@ -26,6 +26,9 @@ _CONNECTION_ERRORS = frozenset({1152, 1158, 1159, 1160, 1161, 2002, 2003, 2006, 
 _SERVER_GOING = frozenset({1053, 1077, 1079})
 """The server shuts down."""
 
+BUSY = frozenset({1040, 1053, 1203, 1226, 3032})
+"""Errors that pass: too many connections, shutting down, over a resource limit, offline mode."""
+
 Value = str | bytes | int | float | None
 Row = tuple[Value, ...]
 T = TypeVar("T")

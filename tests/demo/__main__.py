@@ -83,13 +83,18 @@ def show_checksums(source: Server, target: Server) -> None:
     by_database: dict[str, list[str]] = {}
     for table in sorted(ours.keys() | theirs.keys()):
         by_database.setdefault(table.partition(".")[0], []).append(table)
+    single = [names[0] for names in by_database.values() if len(names) == 1]
+    equal_single = sum(ours.get(name) == theirs.get(name) for name in single)
     for database, names in by_database.items():
+        if len(names) == 1:
+            continue
         equal = sum(ours.get(name) == theirs.get(name) for name in names)
         largest = max(names, key=lambda name: len(ours.get(name, "")))
         say(
             f"  {database:<20} {equal:>3} of {len(names):>3} tables equal,"
             f" {largest}: {ours.get(largest)} | {theirs.get(largest)}"
         )
+    say(f"  {len(single)} databases of one table: {equal_single} equal")
 
 
 def main() -> int:
@@ -104,10 +109,12 @@ def main() -> int:
         stopping = Event()
         thread = Thread(target=lambda: load.run(until=stopping, rate=RATE))
         daemon = DaemonProcess(pair.source, pair.target, Path(folder))
-        thread.start()
         try:
             daemon.start()
-            daemon.wait_until_running()
+            since = time.monotonic()
+            daemon.wait_until_caught_up(CAUGHT_UP_S)
+            say(f"mtsd has made the tables on the target in {time.monotonic() - since:.1f} s")
+            thread.start()
             watch = Watch(pair, load, daemon)
             watch.head()
             watch.watch(FIRST_S)
@@ -120,7 +127,8 @@ def main() -> int:
             watch.watch(SECOND_S)
         finally:
             stopping.set()
-            thread.join()
+            if thread.is_alive():
+                thread.join()
         say("       the load ends")
         daemon.wait_until_caught_up(CAUGHT_UP_S)
         say(f"       SIGTERM: exit status {daemon.stop()}")
