@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from mtsd.binlog.query import QueryEvent
-from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.target.literals import name
 from mtsd.target.session_state import changes, pinned, statement_state
@@ -13,6 +13,7 @@ from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.traits import ServerTraits, read_traits
 
 _INIT_DB = 0x02
+_OLDEST = (8, 0, 0)
 _SUPPRESS_USE = 0x08
 _UNKNOWN_DATABASE = 1049
 _PINNED_FOR_LIFE = (
@@ -62,6 +63,10 @@ class TargetSession:
         connection = await Connection.open(endpoint)
         try:
             traits = await read_traits(connection)
+            if traits.version < _OLDEST:
+                raise NeedsPersonError(
+                    f"the target is MySQL {connection.server_version}: 8.0 or later is needed"
+                )
             session = cls(connection, settings, traits, reached)
             await session._pin()
         except BaseException:
