@@ -86,6 +86,10 @@ class Coordinator:
             await event.wait()
         return ()
 
+    def work_ahead(self, worker: int) -> tuple[Group, ...]:
+        """Return the worker's next full batch of rows, if it has one already."""
+        return self.scheduler.take(worker, ahead=True)
+
     def committed(self, worker: int, groups: Sequence[Group]) -> None:
         """Mark groups as committed and wake whom that concerns."""
         scheduler = self.scheduler

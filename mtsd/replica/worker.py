@@ -8,13 +8,13 @@ import structlog
 
 from mtsd.binlog.query import parse_query
 from mtsd.binlog.table_map import parse_table_map
-from mtsd.model.errors import ApplyError, NotSupportedError, ServerError
+from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import apply_in_doubt
 from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.binlog_applier import BinlogApplier
+from mtsd.target.binlog_applier import BinlogApplier, Bundle
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.retry import pause_before, worth_a_retry
 
@@ -31,6 +31,19 @@ class WorkerSettings:
     transaction_retries: int
     skip_errors: frozenset[int]
     daemon_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A batch whose bundle is made: it commits `row`, and follows on the commit of `after`.
+
+    Without `after` it has to be made anew.
+    """
+
+    batch: tuple[Group, ...]
+    after: WorkerRow | None
+    row: WorkerRow
+    bundle: Bundle
 
 
 class Worker:
@@ -61,14 +74,22 @@ class Worker:
         """Groups passed over by skip_errors."""
         self.busy_seconds = 0.0
         self.last: Group | None = None
+        self._ahead: _Ready | None = None
 
     async def run(self) -> None:
         """Apply batch after batch until the coordinator has no more."""
         clock = asyncio.get_running_loop().time
-        while batch := await self._coordinator.work(self.index):
+        while True:
+            ready, self._ahead = self._ahead, None
+            if ready is None:
+                batch = await self._coordinator.work(self.index)
+            else:
+                batch = ready.batch
+            if not batch or self._coordinator.failure is not None:
+                return
             began = clock()
             try:
-                await self._apply(batch)
+                await self._apply(batch, ready)
             finally:
                 self.busy_seconds += clock() - began
 
@@ -83,9 +104,12 @@ class Worker:
         self._committed(row, (group,))
         self._coordinator.add_committed(group)
 
-    async def _apply(self, batch: tuple[Group, ...]) -> None:
+    async def _apply(self, batch: tuple[Group, ...], ready: "_Ready | None") -> None:
         try:
-            row = await self._apply_once(batch)
+            if batch[0].kind is GroupKind.ROWS:
+                row = await self._apply_rows(batch, ready)
+            else:
+                row = await self._apply_once(batch)
         except ServerError as error:
             if len(batch) == 1:
                 await self._retry(batch[0], error)
@@ -94,6 +118,29 @@ class Worker:
             return
         self._committed(row, batch)
         self._coordinator.committed(self.index, batch)
+
+    async def _apply_rows(self, batch: tuple[Group, ...], ready: "_Ready | None") -> WorkerRow:
+        # What was made ready counts on the batch before it: not if that had to be replayed.
+        if ready is None or ready.after is not self.row:
+            ready = self._made_ready(batch, self.row)
+        row = ready.row
+        await self.applier.apply_bundle(ready.bundle, lambda: self._look_ahead(row))
+        return row
+
+    def _made_ready(self, batch: tuple[Group, ...], after: WorkerRow) -> "_Ready":
+        row = after.advanced(batch, self._coordinator.scheduler.stored)
+        bundle = self.applier.bundle(batch, [self._tables.update_worker(row)])
+        return _Ready(batch, after, row, bundle)
+
+    def _look_ahead(self, row: WorkerRow) -> None:
+        """Make the next bundle ready while the server works on the one that ends with `row`."""
+        if self._ahead is not None or not (batch := self._coordinator.work_ahead(self.index)):
+            return
+        try:
+            self._ahead = self._made_ready(batch, row)
+        except NeedsPersonError:
+            # Raised again at its turn: now an answer is still to come on the connection.
+            self._ahead = _Ready(batch, None, row, Bundle(b"", ()))
 
     async def _replay(self, batch: tuple[Group, ...]) -> None:
         await self._reached(FaultPoint.BEFORE_REPLAY)
@@ -156,7 +203,7 @@ class Worker:
         first = batch[0]
         kind = first.kind
         if kind is GroupKind.ROWS:
-            await self.applier.apply_rows(batch, record)
+            await self.applier.apply_bundle(self.applier.bundle(batch, record))
         elif kind is GroupKind.STATEMENTS:
             await self.applier.apply_in_order(first, record)
         elif kind in _COMMIT_BY_THEMSELVES:

@@ -126,12 +126,20 @@ class Scheduler:
         """Learn that the stream has passed a place between groups."""
         self.queue.reach(position, gtids)
 
-    def take(self, worker: int) -> tuple[Group, ...]:
-        """Begin the next batch of a worker; empty where it has nothing that can begin."""
+    def take(self, worker: int, *, ahead: bool = False) -> tuple[Group, ...]:
+        """Begin the next batch of a worker; empty where it has nothing that can begin.
+
+        `ahead`: while its last batch still runs, so that the next one can be made ready.
+        """
         if self._halted:
             return ()
         limits = self._limits
-        batch = self.workers[worker].take(limits.batch_groups, limits.batch_bytes, self._limit)
+        queue = self.workers[worker]
+        if ahead:
+            # What is ready is held twice, as groups and as statements.
+            batch = queue.take_ahead(limits.batch_groups, limits.batch_bytes // 4, self._limit)
+        else:
+            batch = queue.take(limits.batch_groups, limits.batch_bytes, self._limit)
         if batch and batch[-1].number > self._highest_begun:
             self._highest_begun = batch[-1].number
         return batch

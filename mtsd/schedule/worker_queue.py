@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mtsd.model.group import Group
+from mtsd.model.group import Group, GroupKind
 from mtsd.schedule.combining import may_share_commit
 
 
@@ -49,8 +49,25 @@ class WorkerQueue:
 
         Empty if the head waits for others, or is past `limit`, or the last batch still runs.
         """
+        return () if self.running else self._next_batch(batch_groups, batch_bytes, limit)
+
+    def take_ahead(
+        self, batch_groups: int, batch_bytes: int, limit: int | None
+    ) -> tuple[Group, ...]:
+        """Begin the batch after the one that runs, if it is of rows and as large as can be.
+
+        A smaller one is left in the queue, where it may still grow.
+        """
         waiting = self._waiting
-        if self.running or not waiting or waiting[0].unmet:
+        if len(waiting) < batch_groups or waiting[0].group.kind is not GroupKind.ROWS:
+            return ()
+        return self._next_batch(batch_groups, batch_bytes, limit)
+
+    def _next_batch(
+        self, batch_groups: int, batch_bytes: int, limit: int | None
+    ) -> tuple[Group, ...]:
+        waiting = self._waiting
+        if not waiting or waiting[0].unmet:
             return ()
         if limit is not None and waiting[0].group.number > limit:
             return ()
@@ -72,5 +89,6 @@ class WorkerQueue:
             batch.append(group)
             waiting.popleft()
         self.waiting_bytes -= size
-        self.running = tuple(batch)
-        return self.running
+        taken = tuple(batch)
+        self.running += taken
+        return taken

@@ -1,6 +1,7 @@
 """The applier that passes row events on undecoded, by the BINLOG statement."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.query import parse_query
@@ -8,13 +9,28 @@ from mtsd.binlog.statement import StatementKind, classify, disable_on_replica
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
-from mtsd.target.bundle import BASE64_SHARE, binlog_statement, packets, row_statements
+from mtsd.target.bundle import (
+    BASE64_SHARE,
+    ENOUGH,
+    Packet,
+    binlog_statement,
+    packets,
+    row_statements,
+)
 from mtsd.target.session import TargetSession
 from mtsd.target.streaming import RowStream
 
 _QUERY = EventType.QUERY_EVENT.value
 _ROW_EVENTS = frozenset({19, 20, 21, 22, 23, 24, 25, 30, 31, 32, 39})
 _LARGEST_PACKET_SHARE = 0.96
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """One target transaction, ready to be sent; packets of a large one are made as they go."""
+
+    format_description: bytes
+    packets: Iterable[Packet]
 
 
 class BinlogApplier:
@@ -42,20 +58,30 @@ class BinlogApplier:
         await session.without_autocommit()
         return cls(session, batch_bytes, reached=reached)
 
-    async def apply_rows(self, groups: Sequence[Group], record: Sequence[bytes]) -> None:
-        """Apply groups of rows and the statements of `record` in one target transaction.
+    def bundle(self, groups: Sequence[Group], record: Sequence[bytes]) -> Bundle:
+        """Return groups of rows and the statements of `record` as one target transaction.
 
         One packet, where its size allows: the server does not wait for us between its parts. The
         session has no autocommit, so that there is no BEGIN to be answered.
         """
-        connection = self.session.connection
         rows = row_statements(groups, self._chunk_bytes)
+        whole: Iterable[Packet] = packets([], rows, [*record, b"COMMIT"], self._packet_limit)
+        if sum(group.size for group in groups) <= ENOUGH:
+            whole = tuple(whole)
+        return Bundle(groups[0].format_description, whole)
+
+    async def apply_bundle(
+        self, bundle: Bundle, meanwhile: Callable[[], None] = lambda: None
+    ) -> None:
+        """Apply a bundle; `meanwhile` is called when it has been sent and works in the server."""
+        connection = self.session.connection
         try:
-            await self.describe_format(groups[0].format_description)
+            await self.describe_format(bundle.format_description)
             await self._reached(FaultPoint.BEFORE_BUNDLE)
-            for packet in packets([], rows, [*record, b"COMMIT"], self._packet_limit):
+            for packet in bundle.packets:
                 connection.send(packet.sql)
                 await self._reached(FaultPoint.BUNDLE_SENT)
+                meanwhile()
                 await connection.receive(packet.statements)
         except MtsdError as error:
             await self._undo(error)
