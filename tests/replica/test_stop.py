@@ -116,6 +116,33 @@ def test_skip_errors_passes_one_group_over(tmp_path: Path) -> None:
         assert len(skipped) == 1
 
 
+def test_a_batch_fails_while_the_next_one_is_ready(tmp_path: Path) -> None:
+    with Pair() as pair:
+        pair.source.sql(
+            "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v INT);"
+            "CREATE TABLE a.journal (n INT); INSERT INTO a.t VALUES (0, 0)"
+        )
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, {"replica.batch_groups": 3})
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        pair.target.sql("DELETE FROM a.t")
+        statements = []
+        for number in range(1, 301):
+            statements.append(f"INSERT INTO a.journal VALUES ({number})")
+            if number % 50 == 0:
+                statements.append(f"UPDATE a.t SET v = {number} WHERE id = 0")
+        pair.source.sql(";".join(statements))
+        daemon.settings["replica.skip_errors"] = json.loads("[1032]")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        found = pair.target.sql("SELECT COUNT(*), COUNT(DISTINCT n), MAX(n) FROM a.journal")
+        assert found == [(300, 300, 300)]
+        skipped = [record for record in daemon.records() if "skipped" in str(record["event"])]
+        assert len(skipped) == 6
+
+
 def test_source_comes_and_goes(tmp_path: Path) -> None:
     with Pair() as pair:
         pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")

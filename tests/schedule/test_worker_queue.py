@@ -102,3 +102,24 @@ def test_batches_are_as_large_as_they_may_be(
         if waiting and len(batch) < batch_groups:
             assert size + waiting[0].size > batch_bytes
     assert queue.take(batch_groups, batch_bytes, None) == ()
+
+
+def test_the_next_batch_is_taken_ahead_when_it_is_full() -> None:
+    queue = queue_of(group(1), group(2), group(3), group(4), group(5))
+    assert numbers(queue.take(2, MANY, None)) == [1, 2]
+    assert numbers(queue.take_ahead(2, MANY, None)) == [3, 4]
+    assert numbers(queue.running) == [1, 2, 3, 4]
+    assert queue.take_ahead(2, MANY, None) == ()
+    assert numbers(tuple(queue.pending())) == [1, 2, 3, 4, 5]
+
+
+def test_nothing_is_taken_ahead_that_waits_or_is_no_row_group() -> None:
+    waiting = queue_of(group(1), group(2), unmet={2: 1})
+    assert numbers(waiting.take(1, MANY, None)) == [1]
+    assert waiting.take_ahead(1, MANY, None) == ()
+    definition = queue_of(group(1), group(2, kind=GroupKind.DDL))
+    assert numbers(definition.take(1, MANY, None)) == [1]
+    assert definition.take_ahead(1, MANY, None) == ()
+    stopped = queue_of(group(1), group(2))
+    assert numbers(stopped.take(1, MANY, 1)) == [1]
+    assert stopped.take_ahead(1, MANY, 1) == ()
