@@ -120,11 +120,17 @@ class Connection:
         writer = self._raw._writer  # noqa: SLF001
         if writer is None:
             raise ConnectionLostError(self.endpoint.role, "it is closed")
+        if len(statements) < _FULL - 1:
+            # A bundle is not copied once more only to stand behind its first byte.
+            head = (len(statements) + 1).to_bytes(3, "little") + b"\0%c" % _QUERY
+            writer.writelines((head, statements))
+            self._raw._next_seq_id = 1  # noqa: SLF001
+            return
         payload = b"%c%b" % (_QUERY, statements)
         sequence = 0
         at = 0
         while True:
-            part = payload[at : at + _FULL] if at or len(payload) >= _FULL else payload
+            part = payload[at : at + _FULL]
             writer.writelines((len(part).to_bytes(3, "little") + bytes((sequence,)), part))
             sequence = (sequence + 1) & 0xFF
             at += len(part)

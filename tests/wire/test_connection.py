@@ -1,0 +1,57 @@
+"""Statements of every size reach a real server whole."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.wire.connection import Connection
+from mtsd.wire.endpoint import Endpoint
+from tests.servers.mysqld import Server
+
+pytestmark = pytest.mark.servers
+
+FULL = 0xFFFFFF
+"""The largest payload of one packet: a larger statement goes on in the next."""
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[Endpoint]:
+    with Server() as server:
+        yield Endpoint("target", "", 0, str(server.socket), "root", "")
+
+
+@pytest.mark.parametrize("size", [1000, FULL - 2, FULL - 1, FULL, FULL + 1, 2 * FULL - 1])
+async def test_statements_around_a_packets_size(endpoint: Endpoint, size: int) -> None:
+    head, tail = b"SELECT LENGTH('", b"')"
+    text = b"x" * (size - len(head) - len(tail))
+    connection = await Connection.open(endpoint)
+    try:
+        assert await connection.query(head + text + tail) == [(len(text),)]
+        await connection.run(b"SET @a=1;SET @b=2", 2)
+        assert await connection.query("SELECT @a + @b") == [(3,)]
+    finally:
+        connection.close()
+
+
+async def test_the_first_error_ends_a_bundle(endpoint: Endpoint) -> None:
+    connection = await Connection.open(endpoint)
+    try:
+        with pytest.raises(ServerError) as caught:
+            await connection.run(b"SET @a=5;SELECT nothing;SET @a=6", 3)
+        assert caught.value.number == 1054
+        assert await connection.query("SELECT @a") == [(5,)]
+    finally:
+        connection.close()
+
+
+async def test_a_killed_connection_is_lost(endpoint: Endpoint) -> None:
+    connection = await Connection.open(endpoint)
+    other = await Connection.open(endpoint)
+    try:
+        await other.query(f"KILL {connection.thread_id}")
+        with pytest.raises(ConnectionLostError):
+            await connection.query("SELECT 1")
+    finally:
+        connection.close()
+        other.close()
