@@ -99,7 +99,7 @@ class Worker:
 
     async def commit_stream(self, group: Group) -> None:
         """Commit a streamed group with its record."""
-        row, record = self._record((group,))
+        row, record = self._record((group,), self.row)
         await self.applier.session.commit(record)
         self._committed(row, (group,))
         self._coordinator.add_committed(group)
@@ -128,9 +128,8 @@ class Worker:
         return row
 
     def _made_ready(self, batch: tuple[Group, ...], after: WorkerRow) -> "_Ready":
-        row = after.advanced(batch, self._coordinator.scheduler.stored)
-        bundle = self.applier.bundle(batch, [self._tables.update_worker(row)])
-        return _Ready(batch, after, row, bundle)
+        row, record = self._record(batch, after)
+        return _Ready(batch, after, row, self.applier.bundle(batch, record))
 
     def _look_ahead(self, row: WorkerRow) -> None:
         """Make the next bundle ready while the server works on the one that ends with `row`."""
@@ -181,7 +180,7 @@ class Worker:
             position=str(group.end), gtid=str(group.gtid or ""), error=str(error),
         )  # fmt: skip
         self.skipped += 1
-        row, record = self._record((group,))
+        row, record = self._record((group,), self.row)
         await self.applier.session.record(record)
         self._committed(row, (group,))
         self._coordinator.committed(self.index, (group,))
@@ -199,7 +198,7 @@ class Worker:
         return coordinator.scheduler.queue.number >= group.number - 1
 
     async def _apply_once(self, batch: tuple[Group, ...]) -> WorkerRow:
-        row, record = self._record(batch)
+        row, record = self._record(batch, self.row)
         first = batch[0]
         kind = first.kind
         if kind is GroupKind.ROWS:
@@ -220,8 +219,9 @@ class Worker:
             raise NotSupportedError(f"a group of kind {kind.value} cannot be applied")
         return row
 
-    def _record(self, batch: Sequence[Group]) -> tuple[WorkerRow, list[bytes]]:
-        row = self.row.advanced(batch, self._coordinator.scheduler.stored)
+    def _record(self, batch: Sequence[Group], after: WorkerRow) -> tuple[WorkerRow, list[bytes]]:
+        """Return the row that follows on `after` with the batch, and the statement that sets it."""
+        row = after.advanced(batch, self._coordinator.scheduler.stored)
         return row, [self._tables.update_worker(row)]
 
     def _committed(self, row: WorkerRow, batch: Sequence[Group]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mtsd.binlog.event_type import EventType
+from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import NeedsPersonError
 from mtsd.wire.connection import Connection
 from mtsd.wire.dump_packets import COM_BINLOG_DUMP, dump, event_of
@@ -73,7 +74,7 @@ class BinlogFileReader:
                 except EOFError:
                     self._ended = True
                     break
-                if len(event) < _HEADER or self._ended:
+                if len(event) < HEADER_SIZE:
                     raise NeedsPersonError(f"the source sends no events of {self._file.name}")
                 if event[4] == EventType.ROTATE_EVENT:
                     if not any(event[13:17]):
@@ -87,6 +88,3 @@ class BinlogFileReader:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
-
-
-_HEADER = 19
