@@ -8,6 +8,7 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.replica.coordinator import Coordinator
 from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.target.position_tables import PositionTables
+from mtsd.target.retry import write
 from mtsd.wire.connection import Connection
 
 _PING_PERIOD_S = 15.0
@@ -78,11 +79,8 @@ class Checkpointer:
 
     async def _write(self, mark: LowWaterMark) -> None:
         passed = [id_ for id_, highest in self._stale if highest <= mark.number]
-        if not passed:
-            await self._connection.run(self._tables.update_mark(mark), 1)
-            return
-        statements = [
-            b"BEGIN", self._tables.update_mark(mark), self._tables.delete_workers(passed), b"COMMIT"
-        ]  # fmt: skip
-        await self._connection.run(b";".join(statements), len(statements))
+        statements = [self._tables.update_mark(mark)]
+        if passed:
+            statements.append(self._tables.delete_workers(passed))
+        await write(self._connection, statements)
         self._stale = [(id_, highest) for id_, highest in self._stale if id_ not in passed]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.query import parse_query
-from mtsd.model.errors import NeedsPersonError, ServerError
+from mtsd.model.errors import ApplyError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
 from mtsd.target.binlog_applier import BinlogApplier
@@ -75,7 +75,14 @@ async def apply_in_doubt(
     await reached(FaultPoint.AFTER_STATEMENT)
     await session.set_gtid("")
     await reached(FaultPoint.BEFORE_SETTLED)
-    await session.record([*record, tables.delete_in_doubt(group.number)])
+    try:
+        await session.record([*record, tables.delete_in_doubt(group.number)])
+    except ServerError as error:
+        # The group is applied: whoever would try it again must not see this as its failure.
+        raise ApplyError(
+            f"group {group.number}, ending at {group.end}, is applied, and its record cannot be"
+            f" written: {error}. The next start settles it by its GTID"
+        ) from error
     await reached(FaultPoint.AFTER_SETTLED)
 
 

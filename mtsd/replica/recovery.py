@@ -11,6 +11,7 @@ from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.worker_row import WorkerRow, blank_row
 from mtsd.target.fencing import fence, lock_name, release_lock
 from mtsd.target.position_tables import RECOVERY_ID, ChannelRow, PositionTables
+from mtsd.target.retry import write
 from mtsd.wire.connection import Connection
 
 log = structlog.get_logger(__name__)
@@ -35,7 +36,7 @@ async def make_tables(connection: Connection, tables: PositionTables) -> None:
     if rows[0][0] == 3:
         return
     for definition in tables.definitions():
-        await connection.query(definition)
+        await write(connection, [definition])
 
 
 async def read_channel(connection: Connection, tables: PositionTables) -> ChannelRow | None:
@@ -83,7 +84,6 @@ async def recover(
     union = WorkerRow(RECOVERY_ID, None, mark.position, executed, gtids)
     present = {row.id for row in rows}
     statements = [
-        b"BEGIN",
         tables.replace_worker(union),
         *(
             tables.replace_worker(blank_row(id_, mark))
@@ -92,10 +92,9 @@ async def recover(
         ),
         *(tables.delete_in_doubt(doubt.number) for doubt in doubts),
         tables.update_workers(workers),
-        b"COMMIT",
     ]
     await reached(FaultPoint.BEFORE_RECOVERY_WRITE)
-    await connection.run(b";".join(statements), len(statements))
+    await write(connection, statements)
     await reached(FaultPoint.AFTER_RECOVERY_WRITE)
     for session in sessions:
         await release_lock(connection, lock_name(tables.channel, session))

@@ -27,6 +27,7 @@ from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.fencing import COORDINATOR, lock_name, take_channel, take_lock
 from mtsd.target.position_tables import ChannelRow, PositionTables
+from mtsd.target.retry import write
 from mtsd.target.session import SessionSettings, TargetSession
 
 _COORDINATOR_WAIT_TIMEOUT_S = 60
@@ -253,7 +254,7 @@ async def _first_start(settings: Settings, session: TargetSession, tables: Posit
     finally:
         source.connection.close()
     row = ChannelRow(mark, 0, source.traits.uuid, daemon_uuid)
-    await session.connection.query(tables.insert_channel(row))
+    await write(session.connection, [tables.insert_channel(row)])
     log.info("the channel begins", position=str(mark.position), gtids=str(mark.gtids or ""))
 
 

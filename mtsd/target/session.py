@@ -7,6 +7,7 @@ from mtsd.binlog.query import QueryEvent
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.target.literals import name
+from mtsd.target.retry import patiently
 from mtsd.target.session_state import changes, pinned, statement_state
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
@@ -93,9 +94,13 @@ class TargetSession:
         await self._reached(FaultPoint.AFTER_COMMIT)
 
     async def record(self, statements: Sequence[bytes]) -> None:
-        """Run statements of mtsd's own in one transaction of their own."""
-        await self.connection.run(b"BEGIN", 1)
-        await self.commit(statements)
+        """Commit statements of mtsd's own in a transaction of their own, `patiently`."""
+
+        async def transaction() -> None:
+            await self.connection.run(b"BEGIN", 1)
+            await self.commit(statements)
+
+        await patiently(self.connection, transaction)
 
     async def undo(self, error: ServerError) -> None:
         """Roll back after an error, whose warnings are noted in it."""

@@ -1,0 +1,82 @@
+"""What mtsd writes for itself waits out the locks of others."""
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from contextlib import closing
+
+import pytest
+
+from mtsd.model.errors import ServerError
+from mtsd.target.retry import write
+from mtsd.target.session import SessionSettings, TargetSession
+from mtsd.wire.connection import Connection
+from mtsd.wire.endpoint import Endpoint
+from tests.servers.mysqld import Server
+
+pytestmark = pytest.mark.servers
+
+ADD_TO_BOTH = [
+    b"UPDATE a.t SET v = v + 1 WHERE id = 1",
+    b"UPDATE a.t SET v = v + 1 WHERE id = 2",
+]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as server:
+        server.sql("CREATE DATABASE a; CREATE DATABASE mtsd")
+        yield server
+
+
+@pytest.fixture
+def table(server: Server) -> Server:
+    server.sql("DROP TABLE IF EXISTS a.t; CREATE TABLE a.t (id INT PRIMARY KEY, v INT)")
+    server.sql("INSERT INTO a.t VALUES " + ",".join(f"({n}, 0)" for n in range(1, 101)))
+    return server
+
+
+async def lose_a_deadlock(server: Server, add_to_both: Coroutine[None, None, None]) -> None:
+    """Await what adds to rows 1 and 2, and loses a deadlock at its first attempt."""
+    with closing(server.client()) as other, other.cursor() as cursor:
+        cursor.execute("BEGIN")
+        # The server rolls back whoever has changed fewer rows.
+        cursor.execute("UPDATE a.t SET v = 100 WHERE id > 1")
+        attempt = asyncio.create_task(add_to_both)
+        waiting = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'"
+        while await asyncio.to_thread(server.sql, waiting) == [(0,)]:
+            await asyncio.sleep(0.02)
+        await asyncio.to_thread(cursor.execute, "UPDATE a.t SET v = 100 WHERE id = 1")
+        await asyncio.sleep(0.1)
+        assert not attempt.done()
+        cursor.execute("COMMIT")
+        await attempt
+
+
+def endpoint(server: Server) -> Endpoint:
+    return Endpoint("target", "", 0, str(server.socket), "root", "")
+
+
+async def test_deadlock_of_the_coordinator(table: Server) -> None:
+    connection = await Connection.open(endpoint(table))
+    await connection.query("SET autocommit = 1")
+    await lose_a_deadlock(table, write(connection, ADD_TO_BOTH))
+    connection.close()
+    assert table.sql("SELECT v FROM a.t WHERE id <= 2") == [(101,), (101,)]
+
+
+async def test_deadlock_of_a_record(table: Server) -> None:
+    session = await TargetSession.open(endpoint(table), SessionSettings("mtsd", binary_log=True))
+    await session.without_autocommit()
+    await lose_a_deadlock(table, session.record(ADD_TO_BOTH))
+    session.connection.close()
+    assert table.sql("SELECT v FROM a.t WHERE id <= 2") == [(101,), (101,)]
+
+
+async def test_an_error_that_stays(table: Server) -> None:
+    connection = await Connection.open(endpoint(table))
+    with pytest.raises(ServerError) as raised:
+        await write(connection, [ADD_TO_BOTH[0], b"INSERT INTO a.t VALUES (1, 1)"])
+    assert raised.value.number == 1062
+    assert await connection.query("SELECT v FROM a.t WHERE id = 1") == [(0,)]
+    connection.close()
+    assert table.sql("SELECT COUNT(*) FROM information_schema.INNODB_TRX") == [(0,)]
