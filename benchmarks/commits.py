@@ -45,7 +45,7 @@ def groups(server: Server) -> Iterator[Group]:
         framer = FileFramer()
         with (server.datadir / name).open("rb") as file:
             while piece := file.read(_PIECE):
-                for item in grouper.groups(framer.feed(piece)):
+                for item in grouper.groups(list(framer.feed(piece))):
                     group = item.group if isinstance(item, GroupClosed) else item
                     if isinstance(group, Group) and group.databases:
                         yield group

@@ -5,11 +5,11 @@ transaction) and ends at Xid, COMMIT, ROLLBACK or XA_PREPARE; a Query event with
 group by itself (`Log_event` execution modes of the server, sql/rpl_rli.h and log_event.h).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from zlib import crc32
 
 from mtsd.binlog.checksum import RESIDUE, verify_format_description
-from mtsd.binlog.event_type import EventType
+from mtsd.binlog.event_type import IGNORABLE, MTS_ISOLATE, THREAD_SPECIFIC, EventType
 from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.group_parts import (
     GTIDS,
@@ -24,6 +24,7 @@ from mtsd.binlog.group_parts import (
 from mtsd.binlog.gtid_event import GtidEvent, parse_gtid
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.payload import payload_events
+from mtsd.binlog.plain_transactions import PlainTransactions
 from mtsd.binlog.previous_gtids import parse_previous_gtids
 from mtsd.binlog.qualifiers import qualifiers
 from mtsd.binlog.query import MOST_DATABASES, QueryEvent, parse_query
@@ -50,12 +51,6 @@ _XID = EventType.XID_EVENT.value
 _QUERY = EventType.QUERY_EVENT.value
 _FORMAT_DESCRIPTION = EventType.FORMAT_DESCRIPTION_EVENT.value
 _STMT_END = 0x01
-_QUERY_FIXED = HEADER_SIZE + 13
-_u32 = int.from_bytes
-_IGNORABLE = 0x80
-_THREAD_SPECIFIC = 0x04
-_ISOLATE = 0x02
-"""In the second byte of the header's flags: the source asks for the group to run alone."""
 _MANY_MAPS = 4096
 _DROP_TABLE = b"DROP TABLE "
 """So servers begin the text of a DROP of base tables; it bears the flag of temporary ones."""
@@ -91,6 +86,7 @@ class Grouper:
         self._in_payload = False
         self._format = b""
         self._maps: dict[bytes, TableMap] = {}
+        self._plain = PlainTransactions(hold_bytes)
         self._open = False
         """Inside a group: its GTID or its first event has been seen."""
         self._begun = False
@@ -108,9 +104,23 @@ class Grouper:
             yield GroupDropped(self.next_number)
         self._clear()
 
-    def groups(self, events: Iterable[bytes]) -> Iterator[StreamItem]:
+    def groups(self, events: Sequence[bytes]) -> Iterator[StreamItem]:
         """Yield what the events complete. Raises BinlogError."""
-        for raw in events:
+        count = len(events)
+        at = 0
+        while at < count:
+            raw = events[at]
+            if not self._open and self._checksums:
+                read = self._plain.read(
+                    events, at, self._file, self._offset, self.next_number, self._format
+                )
+                if read is not None:
+                    group, at = read
+                    self._offset = group.end.offset
+                    self.next_number += 1
+                    yield group
+                    continue
+            at += 1
             before = self._offset
             try:
                 size = len(raw)
@@ -134,20 +144,15 @@ class Grouper:
                     if self._size > self._limit:
                         yield from self._overflow()
                     continue
-                log_pos = _u32(raw[13:17], "little")
+                log_pos = int.from_bytes(raw[13:17], "little")
                 if log_pos:
                     self._offset = before + size
                     if self._offset & 0xFFFFFFFF != log_pos:
                         self._jump(size, log_pos)
                 if code == _XID:
                     yield from self._end(GroupKind.ROWS, event)
-                    continue
-                elif code == _QUERY and event.endswith(b"\0BEGIN") and self._is_begin(event):
-                    self._begin(event)
-                    continue
                 elif code in GTIDS:
                     self._gtid(event)
-                    continue
                 else:
                     yield from self._other(code, event, log_pos)
                 if self._size > self._limit:
@@ -179,14 +184,6 @@ class Grouper:
         before = self._offset - size
         offset = (before & ~0xFFFFFFFF) | log_pos
         self._offset = offset if offset >= before else offset + (1 << 32)
-
-    @staticmethod
-    def _is_begin(event: bytes) -> bool:
-        """Tell whether a Query event's whole statement is BEGIN, without decoding the rest."""
-        if len(event) < _QUERY_FIXED:
-            return False
-        status_size = event[30] | event[31] << 8
-        return len(event) == _QUERY_FIXED + status_size + event[27] + len(b"\0BEGIN")
 
     def _begin(self, event: bytes) -> None:
         if self._begun:
@@ -231,6 +228,7 @@ class Grouper:
             self._left_out.add(body[:6])
             return
         self._left_out.discard(body[:6])
+        self._plain.learn_table(event, table)
         self._databases[table.database] = None
         if table.referred_by_foreign_key_of_other_database:
             self._alone = True
@@ -280,7 +278,7 @@ class Grouper:
             self._refuse(event, f"{SATELLITES[code]} events")
         elif code in LOAD_DATA:
             self._refuse(event, f"{LOAD_DATA[code]} events (LOAD DATA)")
-        elif not int.from_bytes(event[17:19], "little") & _IGNORABLE:
+        elif not int.from_bytes(event[17:19], "little") & IGNORABLE:
             raise BinlogError(f"an event of unknown type {code}")
 
     def _begin_group(self, event: bytes) -> None:
@@ -354,7 +352,7 @@ class Grouper:
         elif self._begun and self._kind is None:
             self._kind = GroupKind.STATEMENTS
         if kind is StatementKind.TEMPORARY or (
-            event[17] & _THREAD_SPECIFIC and not query.statement.startswith(_DROP_TABLE)
+            event[17] & THREAD_SPECIFIC and not query.statement.startswith(_DROP_TABLE)
         ):
             self._unsupported = self._unsupported or "temporary tables"
         names = query.updated_databases
@@ -409,7 +407,7 @@ class Grouper:
         if self._savepoints and self._kind is None:
             self._events = [kept for kept in self._events if kept[4] != _QUERY]
             self._size = sum(map(len, self._events))
-        if event[18] & _ISOLATE:
+        if int.from_bytes(event[17:19], "little") & MTS_ISOLATE:
             self._alone = True
         streaming = self._streaming
         if streaming and self._events:

@@ -132,11 +132,12 @@ def _groups(files: Iterable[ListedFile]) -> Iterator[Group]:
             chunk_bytes=_PIECE,
             checksums=False,
         )
-        for item in grouper.groups(file.events()):
-            if isinstance(item, Group):
-                yield item
-            elif isinstance(item, GroupClosed):
-                yield item.group
+        for event in file.events():
+            for item in grouper.groups((event,)):
+                if isinstance(item, Group):
+                    yield item
+                elif isinstance(item, GroupClosed):
+                    yield item.group
         number = grouper.next_number
 
 

@@ -1,10 +1,9 @@
 """A place in the source's binary log."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """The byte `offset` in binlog file `file`: the place right after an event.
 
     Files order by their numeric suffix ("binlog.000009" < "binlog.1000000"), so positions of one
@@ -17,12 +16,18 @@ class Position:
     def __str__(self) -> str:
         return f"{self.file}:{self.offset}"
 
-    def __lt__(self, other: "Position") -> bool:
-        return self._key() < other._key()
+    def __lt__(self, other: tuple[object, ...]) -> bool:
+        return isinstance(other, Position) and self._order() < other._order()
 
-    def __le__(self, other: "Position") -> bool:
-        return self._key() <= other._key()
+    def __le__(self, other: tuple[object, ...]) -> bool:
+        return isinstance(other, Position) and self._order() <= other._order()
 
-    def _key(self) -> tuple[int, int, str]:
+    def __gt__(self, other: tuple[object, ...]) -> bool:
+        return isinstance(other, Position) and self._order() > other._order()
+
+    def __ge__(self, other: tuple[object, ...]) -> bool:
+        return isinstance(other, Position) and self._order() >= other._order()
+
+    def _order(self) -> tuple[int, int, str]:
         suffix = self.file.rpartition(".")[2]
         return (int(suffix) if suffix.isdecimal() else 0, self.offset, self.file)

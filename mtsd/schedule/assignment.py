@@ -1,13 +1,11 @@
 """What a policy decides about a group."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mtsd.model.group import Group
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """Where a group goes and what it waits for.
 
     `worker` is the index of the worker whose queue the group joins, from 0. `after` holds the

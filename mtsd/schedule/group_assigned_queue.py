@@ -6,6 +6,7 @@ need not be applied enter it as done. All groups up to the low-water mark have c
 
 from collections import deque
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid, GtidSet
@@ -25,14 +26,13 @@ class LowWaterMark:
     gtids: GtidSet | None
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(NamedTuple):
+    """What is kept of a group: its events are not, which would be held for longer than needed."""
+
     number: int
     end: Position
     gtid: Gtid | None
     commit_time: int
-    done: bool
-    gtids: GtidSet | None = None
 
 
 class GroupAssignedQueue:
@@ -40,6 +40,10 @@ class GroupAssignedQueue:
 
     def __init__(self, mark: LowWaterMark) -> None:
         self._entries: deque[_Entry] = deque()
+        self._done: set[int] = set()
+        """Numbers of the entries that have committed."""
+        self._reached: dict[int, tuple[Position, GtidSet | None]] = {}
+        """Where the stream stood last behind an entry, and the GTIDs that it told there."""
         self._number = mark.number
         self._position = mark.position
         self._gtids = mark.gtids.copy() if mark.gtids is not None else None
@@ -71,10 +75,7 @@ class GroupAssignedQueue:
     @property
     def highest_done(self) -> int:
         """The highest number that has committed: past a gap where it is over `number`."""
-        for entry in reversed(self._entries):
-            if entry.done:
-                return entry.number
-        return self._number
+        return max(self._done, default=self._number)
 
     def mark(self) -> LowWaterMark:
         """Return the low-water mark with a copy of its GTID set."""
@@ -86,39 +87,42 @@ class GroupAssignedQueue:
         if group.number != self._next:
             raise ValueError(f"group {group.number} entered where {self._next} was due")
         self._next += 1
-        self._entries.append(_Entry(group.number, group.end, group.gtid, group.commit_time, done))
+        self._entries.append(_Entry(group.number, group.end, group.gtid, group.commit_time))
         if done:
-            self._advance()
+            self.done(group.number)
 
     def done(self, number: int) -> bool:
-        """Mark a group as committed. Returns whether the low-water mark has moved."""
-        entry = self._entries[number - self._entries[0].number]
-        if entry.done:
+        """Mark a group as committed. Returns whether the low-water mark has moved.
+
+        Raises ValueError where it has committed already.
+        """
+        done = self._done
+        if number <= self._number or number in done:
             raise ValueError(f"group {number} has committed twice")
-        entry.done = True
-        return self._advance()
+        done.add(number)
+        if number != self._number + 1:
+            return False
+        entries = self._entries
+        gtids = self._gtids
+        while entries and entries[0].number in done:
+            number, self._position, gtid, _ = entries.popleft()
+            done.discard(number)
+            if gtids is not None and gtid is not None:
+                gtids.add(gtid)
+            if number in self._reached:
+                self._position, told = self._reached.pop(number)
+                if gtids is None and told is not None:
+                    gtids = self._gtids = told.copy()
+        self._number = number
+        return True
 
     def reach(self, position: Position, gtids: GtidSet | None) -> None:
         """Move on over what stands between groups: now, or when the groups before it are done."""
         if self._entries:
-            self._entries[-1].end = position
-            if gtids is not None:
-                self._entries[-1].gtids = gtids
+            newest = self._entries[-1].number
+            _, told = self._reached.get(newest, (position, None))
+            self._reached[newest] = (position, told if gtids is None else gtids)
             return
         self._position = position
         if self._gtids is None and gtids is not None:
             self._gtids = gtids.copy()
-
-    def _advance(self) -> bool:
-        entries = self._entries
-        moved = False
-        while entries and entries[0].done:
-            entry = entries.popleft()
-            self._number = entry.number
-            self._position = entry.end
-            if self._gtids is None:
-                self._gtids = entry.gtids.copy() if entry.gtids is not None else None
-            elif entry.gtid is not None:
-                self._gtids.add(entry.gtid)
-            moved = True
-        return moved

@@ -7,7 +7,7 @@ been stored of LWM and of the workers' bits is in E.
 """
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mtsd.model.group import Group, GroupKind
@@ -16,7 +16,7 @@ from mtsd.model.position import Position
 from mtsd.schedule.assignment import Policy
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.group_assigned_queue import GroupAssignedQueue, LowWaterMark
-from mtsd.schedule.worker_queue import QueuedGroup, WorkerQueue
+from mtsd.schedule.worker_queue import WorkerQueue
 
 _MANY_PASSED = 128
 """Groups past the stored low-water mark that make the workers' rows long enough to shorten."""
@@ -69,7 +69,8 @@ class Scheduler:
         """Groups passed over because a former run had committed them."""
         self.committed: dict[str, int] = {}
         """Groups committed in this run, by database."""
-        self._waiting: dict[int, list[QueuedGroup]] = {}
+        self._waiting: dict[int, list[tuple[WorkerQueue, int, int]]] = {}
+        """By a group that is to commit: queue, worker and number of those that wait for it."""
         self._limit: int | None = None
         self._halted = False
         # What a former run has committed is begun, too: a stop has to close the gap before it.
@@ -103,16 +104,15 @@ class Scheduler:
             return None
         self.queue.enter(group)
         assignment = self._policy.assign(group)
-        queued = QueuedGroup(group, assignment.worker, len(assignment.after))
-        for earlier in assignment.after:
-            self._waiting.setdefault(earlier, []).append(queued)
-        worker = self.workers[assignment.worker]
-        worker.put(queued)
+        worker, after = assignment
+        queue = self.workers[worker]
+        for earlier in after:
+            self._waiting.setdefault(earlier, []).append((queue, worker, number))
+        was_empty = not len(queue)
+        queue.put(group, len(after))
         self.pending_bytes += group.size
         self.pending_groups += 1
-        if worker.head is queued and not queued.unmet and not worker.running:
-            return assignment.worker
-        return None
+        return worker if was_empty and queue.can_begin else None
 
     def add_committed(self, group: Group) -> None:
         """Take in a streamed group that a worker has applied and committed already.
@@ -144,29 +144,31 @@ class Scheduler:
             self._highest_begun = batch[-1].number
         return batch
 
-    def commit(self, worker: int, groups: Iterable[Group]) -> set[int]:
+    def commit(self, worker: int, groups: Sequence[Group]) -> set[int]:
         """Learn that groups of the worker's batch have committed, in their order.
 
         Returns the other workers that can begin something now because of it.
         """
         woken: set[int] = set()
-        queue = self.workers[worker]
-        count = 0
+        done = self.queue.done
+        finished = self._policy.finished
+        waiting = self._waiting
+        committed = self.committed
         for group in groups:
-            count += 1
             number = group.number
-            self.queue.done(number)
-            self._policy.finished(group)
+            done(number)
+            finished(group)
             self.pending_bytes -= group.size
-            self.pending_groups -= 1
             for name in group.databases:
-                self.committed[name] = self.committed.get(name, 0) + 1
-            for queued in self._waiting.pop(number, ()):
-                queued.unmet -= 1
-                other = self.workers[queued.worker]
-                if not queued.unmet and other.head is queued and not other.running:
-                    woken.add(queued.worker)
-        queue.running = queue.running[count:]
+                committed[name] = committed.get(name, 0) + 1
+            if number in waiting:
+                for queue, other, waiter in waiting.pop(number):
+                    queue.met(waiter)
+                    if queue.can_begin:
+                        woken.add(other)
+        self.pending_groups -= len(groups)
+        running = self.workers[worker]
+        running.running = running.running[len(groups) :]
         woken.discard(worker)
         return woken
 

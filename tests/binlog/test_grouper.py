@@ -303,7 +303,7 @@ def test_a_heartbeat_at_the_same_place_does_not_move_the_position() -> None:
 
 def test_checksums() -> None:
     events = placed([gtid(1), begin(), *INSERT, xid()])
-    (group,) = grouper(checksums=True).groups(map(sealed, events))
+    (group,) = grouper(checksums=True).groups([sealed(found) for found in events])
     assert isinstance(group, Group)
     # The header's length is mended where the events are used.
     assert [found[13:] for found in group.events] == [found[13:] for found in events[2:4]]

@@ -133,9 +133,9 @@ class SimulatedRun:
         """Tell whether a worker has a batch that it can begin."""
         queue = self.scheduler.workers[worker]
         head = queue.head
-        if self.halted or queue.running or head is None or head.unmet:
+        if self.halted or head is None or not queue.can_begin:
             return False
-        return not self.stopping or head.group.number <= self.begun
+        return not self.stopping or head.number <= self.begun
 
     def take(self, worker: int) -> None:
         """Begin a batch."""
@@ -404,7 +404,7 @@ class SimulatedRun:
             )
         queues = tuple(
             (
-                tuple((queued.group.number, queued.unmet) for queued in worker._waiting),
+                tuple((group.number, worker._unmet.get(group.number)) for group in worker._waiting),
                 tuple(group.number for group in worker.running),
             )
             for worker in scheduler.workers

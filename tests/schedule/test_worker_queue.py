@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.schedule.combining import may_share_commit
-from mtsd.schedule.worker_queue import QueuedGroup, WorkerQueue
+from mtsd.schedule.worker_queue import WorkerQueue
 from tests.schedule.streams import group
 
 MANY = 1000
@@ -15,7 +15,7 @@ MANY = 1000
 def queue_of(*groups: Group, unmet: dict[int, int] | None = None) -> WorkerQueue:
     queue = WorkerQueue()
     for each in groups:
-        queue.put(QueuedGroup(each, 0, (unmet or {}).get(each.number, 0)))
+        queue.put(each, (unmet or {}).get(each.number, 0))
     return queue
 
 
@@ -46,9 +46,7 @@ def test_a_batch_ends_before_a_group_that_waits() -> None:
     assert numbers(queue.take(MANY, MANY, None)) == [1]
     queue.running = ()
     assert queue.take(MANY, MANY, None) == ()
-    head = queue.head
-    assert head is not None
-    head.unmet = 0
+    queue.met(2)
     assert numbers(queue.take(MANY, MANY, None)) == [2, 3]
 
 

@@ -39,7 +39,8 @@ def scheduler_with(batch_groups: int) -> tuple[Scheduler, DatabasePolicy]:
 
 def queue_state(scheduler: Scheduler) -> list[tuple[int, bool]]:
     """Return the GAQ as the seed draws it: each group and whether it is committed."""
-    return [(entry.number, entry.done) for entry in scheduler.queue._entries]
+    queue = scheduler.queue
+    return [(entry.number, entry.number in queue._done) for entry in queue._entries]
 
 
 def begin(scheduler: Scheduler, worker: int, *groups: Group) -> None:

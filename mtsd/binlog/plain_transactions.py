@@ -1,0 +1,148 @@
+"""The short way for what nearly every transaction is: a GTID, BEGIN, rows, Xid, all of it at hand.
+
+It is taken only where the long way of `mtsd.binlog.grouper` gives the same group: whatever is not
+of the very form that is expected here, or is damaged, is left to that one as it stands.
+"""
+
+import struct
+from collections.abc import Sequence
+from zlib import crc32
+
+from mtsd.binlog.checksum import RESIDUE
+from mtsd.binlog.event_type import MTS_ISOLATE, EventType
+from mtsd.binlog.group_parts import GTIDS, ROWS
+from mtsd.binlog.gtid_event import parse_gtid
+from mtsd.binlog.header import HEADER_SIZE
+from mtsd.binlog.rows import STMT_END
+from mtsd.binlog.table_map import TableMap
+from mtsd.model.errors import BinlogError
+from mtsd.model.group import Group, GroupKind
+from mtsd.model.position import Position
+
+_QUERY = EventType.QUERY_EVENT.value
+_TABLE_MAP = EventType.TABLE_MAP_EVENT.value
+_XID = EventType.XID_EVENT.value
+_KIND = GroupKind.ROWS
+_SHORTEST_ROWS = HEADER_SIZE + 8 + 4
+_XID_SIZE = HEADER_SIZE + 8 + 4
+_BEGIN = b"\0BEGIN"
+_BEGIN_SIZE = HEADER_SIZE + 13 + len(_BEGIN) + 4
+"""Less its status variables and its database's name."""
+_END = struct.Struct("<IH")
+"""At byte 13 of a header: the position after the event, the flags."""
+_MANY = 4096
+
+Read = tuple[Group, int]
+"""A group, and the index of the event after its last one."""
+
+
+class PlainTransactions:
+    """Recognizes them by the table maps that the long way has read before, checksums included.
+
+    None has more than `hold_bytes` of events.
+    """
+
+    __slots__ = ("_databases", "_hold_bytes")
+
+    def __init__(self, hold_bytes: int) -> None:
+        self._hold_bytes = hold_bytes
+        self._databases: dict[bytes, str] = {}
+
+    def learn_table(self, event: bytes, table: TableMap) -> None:
+        """Take in a Table_map event, less its checksum, of a table that is replicated."""
+        if table.referred_by_foreign_key_of_other_database:
+            return
+        if len(self._databases) >= _MANY:
+            self._databases.clear()
+        self._databases[event[HEADER_SIZE:]] = table.database
+
+    def read(
+        self,
+        events: Sequence[bytes],
+        at: int,
+        file: str,
+        offset: int,
+        number: int,
+        description: bytes,
+    ) -> Read | None:
+        """Return the transaction that begins with `events[at]`, at `offset` of `file`.
+
+        None where it is not plain, not whole or not sound. `number` and the format's `description`
+        become the group's.
+        """
+        try:
+            first = events[at]
+            if first[4] not in GTIDS or crc32(first) != RESIDUE:
+                return None
+            head = parse_gtid(first[:-4])
+            if head.transaction_length > self._hold_bytes:
+                return None
+            raw = events[at + 1]
+            # The sizes of the status variables and of the database's name tell where BEGIN begins.
+            if raw[4] != _QUERY or len(raw) != _BEGIN_SIZE + (raw[30] | raw[31] << 8) + raw[27]:
+                return None
+            if raw[-10:-4] != _BEGIN or crc32(raw) != RESIDUE:
+                return None
+            bytes_read = len(first) + len(raw)
+            at += 2
+            names = self._databases
+            databases: tuple[str, ...] = ()
+            kept: list[bytes] = []
+            size = 0
+            row_flags = None
+            while True:
+                raw = events[at]
+                at += 1
+                if crc32(raw) != RESIDUE:
+                    return None
+                length = len(raw)
+                bytes_read += length
+                code = raw[4]
+                event = raw[:-4]
+                if code == _TABLE_MAP:
+                    database = names.get(event[HEADER_SIZE:])
+                    if database is None:
+                        return None
+                    if database not in databases:
+                        databases += (database,)
+                elif code in ROWS:
+                    if length < _SHORTEST_ROWS:
+                        return None
+                    flags = (raw[25] | raw[26] << 8) & ~STMT_END
+                    if flags != row_flags:
+                        if row_flags is not None:
+                            return None
+                        row_flags = flags
+                elif code == _XID and length == _XID_SIZE:
+                    break
+                else:
+                    return None
+                kept.append(event)
+                size += length - 4
+            log_pos, header_flags = _END.unpack_from(raw, 13)
+        except (IndexError, BinlogError):
+            return None
+        offset += bytes_read
+        if (
+            offset & 0xFFFFFFFF != log_pos
+            or header_flags & MTS_ISOLATE
+            or not kept
+            or size > self._hold_bytes
+        ):
+            return None
+        group = Group(
+            number,
+            _KIND,
+            Position(file, offset),
+            databases,
+            False,
+            tuple(kept),
+            size,
+            row_flags,
+            description,
+            head.gtid,
+            head.last_committed,
+            head.sequence_number,
+            head.immediate_commit_time or int.from_bytes(first[:4], "little") * 1_000_000,
+        )
+        return group, at

@@ -1,0 +1,138 @@
+"""The short way gives what the long way gives, or nothing."""
+
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtsd.binlog.event_type import MTS_ISOLATE, EventType
+from mtsd.binlog.plain_transactions import PlainTransactions
+from mtsd.binlog.table_map import parse_table_map
+from mtsd.model.errors import BinlogError
+from mtsd.model.group import StreamItem
+from mtsd.model.position import Position
+from tests.binlog.building import event, query
+from tests.binlog.transactions import begin, grouper, gtid, placed, rows, sealed, table_map, xid
+
+FILE = "f.000001"
+TAIL = bytes(4)
+"""Stands for the checksum while events are placed."""
+ROW_KINDS = (
+    EventType.WRITE_ROWS_EVENT,
+    EventType.UPDATE_ROWS_EVENT,
+    EventType.DELETE_ROWS_EVENT,
+    EventType.PARTIAL_UPDATE_ROWS_EVENT,
+)
+
+
+def in_stream(events: Sequence[bytes]) -> list[bytes]:
+    """Return the events as a source sends them: with their positions and checksums."""
+    return [sealed(found[:-4]) for found in placed([found + TAIL for found in events])]
+
+
+def read(events: Sequence[bytes], pieces: int) -> tuple[list[StreamItem], str]:
+    """Return what a grouper gives for the events, `pieces` at a time, and its error."""
+    reader = grouper(checksums=True, hold_bytes=500, chunk_bytes=200)
+    items: list[StreamItem] = []
+    try:
+        for at in range(0, len(events), pieces):
+            items += reader.groups(events[at : at + pieces])
+    except BinlogError as error:
+        return items, str(error)
+    return [*items, *reader.abandon()], f"{reader.position} {reader.next_number}"
+
+
+def plain(number: int, *changes: bytes) -> list[bytes]:
+    return [gtid(number), begin(), *changes, xid()]
+
+
+def test_a_plain_transaction_takes_the_short_way() -> None:
+    table = table_map(1, "a")
+    short = PlainTransactions(1000)
+    short.learn_table(table, parse_table_map(table))
+    events = in_stream([*plain(1, table, rows(1)), *plain(2, table, rows(1), rows(1))])
+    first = short.read(events, 0, FILE, 4, 7, b"format")
+    assert first is not None
+    group, following = first
+    assert following == 5
+    assert group.number == 7
+    assert group.databases == ("a",)
+    assert group.format_description == b"format"
+    assert group.end == Position(FILE, 4 + sum(map(len, events[:5])))
+    second = short.read(events, following, FILE, group.end.offset, 8, b"format")
+    assert second is not None
+    assert second[1] == len(events)
+    assert [found[4] for found in second[0].events] == [19, 30, 30]
+
+
+def test_what_is_not_whole_or_not_where_it_should_be_takes_the_long_way() -> None:
+    table = table_map(1, "a")
+    short = PlainTransactions(1000)
+    events = in_stream(plain(1, table, rows(1)))
+    assert short.read(events, 0, FILE, 4, 1, b"") is None
+    short.learn_table(table, parse_table_map(table))
+    assert short.read(events, 0, FILE, 4, 1, b"") is not None
+    assert short.read(events, 0, FILE, 5, 1, b"") is None
+    for count in range(len(events)):
+        assert short.read(events[:count], 0, FILE, 4, 1, b"") is None
+        assert short.read(events, count + 1, FILE, 4, 1, b"") is None
+    assert PlainTransactions(10).read(events, 0, FILE, 4, 1, b"") is None
+
+
+tables = st.builds(
+    table_map,
+    st.integers(1, 3),
+    st.sampled_from(["a", "b", "mtsd"]),
+    st.just("t"),
+    st.sampled_from([1, 1, 1, 3]),
+)
+row_events = st.builds(
+    rows,
+    st.integers(1, 3),
+    st.binary(max_size=60),
+    st.sampled_from([0, 1, 1, 1, 3, 17]),
+    st.sampled_from(ROW_KINDS),
+)
+others = st.sampled_from([
+    query(b"CREATE TABLE x (y INT)", database=b"a"),
+    query(b"BEGIN", database=b"a", status=b"\x0d\1\2\3"),
+    query(b"COMMIT"),
+    query(b"SAVEPOINT s"),
+    query(b"XBEGIN"),
+    event(EventType.ROWS_QUERY_LOG_EVENT, b"\x03abc"),
+    event(EventType.XID_EVENT, bytes(8), flags=MTS_ISOLATE),
+    event(EventType.XID_EVENT, bytes(3)),
+    event(EventType.STOP_EVENT, b""),
+    event(99, b"unknown"),
+])  # fmt: skip
+changes = st.lists(st.one_of(tables, row_events, row_events), max_size=6)
+transactions = st.builds(
+    lambda number, found, length: [gtid(number, length=length), begin(), *found, xid()],
+    st.integers(0, 5),
+    changes,
+    st.sampled_from([0, 100, 10_000]),
+)
+streams = st.lists(
+    st.one_of(transactions, transactions, transactions, st.lists(others, max_size=2)), max_size=8
+)
+
+
+@given(streams, st.data())
+@settings(deadline=None, max_examples=400, derandomize=True)
+def test_both_ways_agree(stream: list[list[bytes]], data: st.DataObject) -> None:
+    # Every table is known from the start, so that the short way is taken where it can be.
+    known = [table_map(number, name) for number in (1, 2, 3) for name in ("a", "b")]
+    events = in_stream([*plain(9, *known, rows(1)), *(found for part in stream for found in part)])
+    damage = data.draw(st.sampled_from(["none", "none", "bit", "sealed bit", "lost", "twice"]))
+    at = data.draw(st.integers(0, len(events) - 1))
+    if damage == "lost":
+        del events[at]
+    elif damage == "twice":
+        events.insert(at, events[at])
+    elif damage != "none":
+        damaged = bytearray(events[at])
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+        events[at] = sealed(bytes(damaged[:-4])) if damage == "sealed bit" else bytes(damaged)
+    singly = read(events, 1)
+    assert read(events, len(events)) == singly
+    assert read(events, data.draw(st.integers(2, 9))) == singly
