@@ -1,6 +1,7 @@
 """A worker: takes what the scheduler gives it, and applies it with its record in one commit."""
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from mtsd.model.group import Group, GroupKind
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import apply_in_doubt
 from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.binlog_applier import BinlogApplier, Bundle
+from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.retry import pause_before, worth_a_retry
 
@@ -34,16 +35,11 @@ class WorkerSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ready:
-    """A batch whose bundle is made: it commits `row`, and follows on the commit of `after`.
-
-    Without `after` it has to be made anew.
-    """
+class _Sent:
+    """A batch on its way, and the row that it commits."""
 
     batch: tuple[Group, ...]
-    after: WorkerRow | None
     row: WorkerRow
-    bundle: Bundle
 
 
 class Worker:
@@ -74,22 +70,15 @@ class Worker:
         """Groups passed over by skip_errors."""
         self.busy_seconds = 0.0
         self.last: Group | None = None
-        self._ahead: _Ready | None = None
 
     async def run(self) -> None:
         """Apply batch after batch until the coordinator has no more."""
         clock = asyncio.get_running_loop().time
-        while True:
-            ready, self._ahead = self._ahead, None
-            if ready is None:
-                batch = await self._coordinator.work(self.index)
-            else:
-                batch = ready.batch
-            if not batch or self._coordinator.failure is not None:
-                return
+        while batch := await self._coordinator.work(self.index):
             began = clock()
             try:
-                await self._apply(batch, ready)
+                while batch and self._coordinator.failure is None:
+                    batch = await self._apply(batch)
             finally:
                 self.busy_seconds += clock() - began
 
@@ -101,45 +90,63 @@ class Worker:
         """Commit a streamed group with its record."""
         row, record = self._record((group,), self.row)
         await self.applier.session.commit(record)
-        self._committed(row, (group,))
+        self._count(row, (group,))
         self._coordinator.add_committed(group)
 
-    async def _apply(self, batch: tuple[Group, ...], ready: "_Ready | None") -> None:
+    async def _apply(self, batch: tuple[Group, ...]) -> tuple[Group, ...]:
+        """Apply a batch, and others that follow it; return one that is begun and not applied."""
+        if batch[0].kind is GroupKind.ROWS:
+            return await self._apply_rows(batch)
         try:
-            if batch[0].kind is GroupKind.ROWS:
-                row = await self._apply_rows(batch, ready)
-            else:
-                row = await self._apply_once(batch)
+            row = await self._apply_once(batch)
         except ServerError as error:
-            if len(batch) == 1:
-                await self._retry(batch[0], error)
-                return
-            await self._replay(batch)
-            return
-        self._committed(row, batch)
-        self._coordinator.committed(self.index, batch)
+            await self._retry(batch[0], error)
+        else:
+            self._committed(row, batch)
+        return ()
 
-    async def _apply_rows(self, batch: tuple[Group, ...], ready: "_Ready | None") -> WorkerRow:
-        # What was made ready counts on the batch before it: not if that had to be replayed.
-        if ready is None or ready.after is not self.row:
-            ready = self._made_ready(batch, self.row)
-        row = ready.row
-        await self.applier.apply_bundle(ready.bundle, lambda: self._look_ahead(row))
-        return row
-
-    def _made_ready(self, batch: tuple[Group, ...], after: WorkerRow) -> "_Ready":
-        row, record = self._record(batch, after)
-        return _Ready(batch, after, row, self.applier.bundle(batch, record))
-
-    def _look_ahead(self, row: WorkerRow) -> None:
-        """Make the next bundle ready while the server works on the one that ends with `row`."""
-        if self._ahead is not None or not (batch := self._coordinator.work_ahead(self.index)):
-            return
+    async def _apply_rows(self, batch: tuple[Group, ...]) -> tuple[Group, ...]:
+        row, record = self._record(batch, self.row)
+        sent = deque([_Sent(batch, row)])
+        waiting: tuple[Group, ...] = ()
         try:
-            self._ahead = self._made_ready(batch, row)
+            await self.applier.begin_bundle(self.applier.bundle(batch, record))
+            while sent:
+                if not waiting:
+                    waiting = await self._send_ahead(sent)
+                await self.applier.finish_bundle()
+                first = sent.popleft()
+                self._committed(first.row, first.batch)
+        except ServerError as error:
+            if len(sent) == len(batch) == 1:
+                await self._retry(batch[0], error)
+            else:
+                for each in sent:
+                    await self._replay(each.batch)
+        return waiting
+
+    async def _send_ahead(self, sent: deque[_Sent]) -> tuple[Group, ...]:
+        """Send the next bundle behind the one that the server works on, if there is a full one.
+
+        The server does not wait for us between them then. Returns the batch of one that has to
+        wait until nothing is on its way.
+        """
+        if len(sent) > 1 or self._coordinator.failure is not None:
+            return ()
+        batch = self._coordinator.work_ahead(self.index)
+        if not batch:
+            return ()
+        row, record = self._record(batch, sent[-1].row, guarded=True)
+        try:
+            bundle = self.applier.bundle(batch, record)
         except NeedsPersonError:
             # Raised again at its turn: now an answer is still to come on the connection.
-            self._ahead = _Ready(batch, None, row, Bundle(b"", ()))
+            return batch
+        if not self.applier.can_follow(bundle):
+            return batch
+        sent.append(_Sent(batch, row))
+        await self.applier.follow(bundle)
+        return ()
 
     async def _replay(self, batch: tuple[Group, ...]) -> None:
         await self._reached(FaultPoint.BEFORE_REPLAY)
@@ -150,7 +157,6 @@ class Worker:
                 await self._retry(group, error)
                 continue
             self._committed(row, (group,))
-            self._coordinator.committed(self.index, (group,))
 
     async def _retry(self, group: Group, error: ServerError) -> None:
         attempt = 0
@@ -171,7 +177,6 @@ class Worker:
                 error = again
                 continue
             self._committed(row, (group,))
-            self._coordinator.committed(self.index, (group,))
             return
         if error.number not in self._settings.skip_errors:
             raise self._report(group, error) from error
@@ -183,7 +188,6 @@ class Worker:
         row, record = self._record((group,), self.row)
         await self.applier.session.record(record)
         self._committed(row, (group,))
-        self._coordinator.committed(self.index, (group,))
 
     async def _at_its_turn(self, group: Group) -> bool:
         """Wait until all earlier groups have committed; tell whether that was any wait.
@@ -219,12 +223,21 @@ class Worker:
             raise NotSupportedError(f"a group of kind {kind.value} cannot be applied")
         return row
 
-    def _record(self, batch: Sequence[Group], after: WorkerRow) -> tuple[WorkerRow, list[bytes]]:
-        """Return the row that follows on `after` with the batch, and the statement that sets it."""
+    def _record(
+        self, batch: Sequence[Group], after: WorkerRow, *, guarded: bool = False
+    ) -> tuple[WorkerRow, list[bytes]]:
+        """Return the row that follows on `after` with the batch, and the statement that sets it.
+
+        `guarded`: it fails where `after` has not been committed.
+        """
         row = after.advanced(batch, self._coordinator.scheduler.stored)
-        return row, [self._tables.update_worker(row)]
+        return row, [self._tables.update_worker(row, after if guarded else None)]
 
     def _committed(self, row: WorkerRow, batch: Sequence[Group]) -> None:
+        self._count(row, batch)
+        self._coordinator.committed(self.index, batch)
+
+    def _count(self, row: WorkerRow, batch: Sequence[Group]) -> None:
         self.row = row
         self.transactions += 1
         self.groups += len(batch)

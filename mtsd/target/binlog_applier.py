@@ -1,6 +1,7 @@
 """The applier that passes row events on undecoded, by the BINLOG statement."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mtsd.binlog.event_type import EventType
@@ -49,6 +50,8 @@ class BinlogApplier:
         self._packet_limit = int(packet * _LARGEST_PACKET_SHARE)
         self._format = b""
         self._stream = RowStream(self._chunk_bytes)
+        self._on_their_way: deque[int] = deque()
+        """Of each bundle that the server has been sent: the statements that it is to answer."""
 
     @classmethod
     async def on(
@@ -70,19 +73,51 @@ class BinlogApplier:
             whole = tuple(whole)
         return Bundle(groups[0].format_description, whole)
 
-    async def apply_bundle(
-        self, bundle: Bundle, meanwhile: Callable[[], None] = lambda: None
-    ) -> None:
-        """Apply a bundle; `meanwhile` is called when it has been sent and works in the server."""
+    async def apply_bundle(self, bundle: Bundle) -> None:
+        """Apply a bundle and await its commit."""
+        await self.begin_bundle(bundle)
+        await self.finish_bundle()
+
+    async def begin_bundle(self, bundle: Bundle) -> None:
+        """Send a bundle while none is on its way; `finish_bundle` must follow."""
         connection = self.session.connection
         try:
             await self.describe_format(bundle.format_description)
             await self._reached(FaultPoint.BEFORE_BUNDLE)
             for packet in bundle.packets:
+                if self._on_their_way:
+                    await connection.receive(self._on_their_way.pop())
                 connection.send(packet.sql)
+                self._on_their_way.append(packet.statements)
                 await self._reached(FaultPoint.BUNDLE_SENT)
-                meanwhile()
-                await connection.receive(packet.statements)
+        except MtsdError as error:
+            await self._undo(error)
+            raise
+
+    def can_follow(self, bundle: Bundle) -> bool:
+        """Tell whether a bundle may be sent behind one that is on its way.
+
+        The server must find all of it there, and nothing in it may want an answer before.
+        """
+        return isinstance(bundle.packets, tuple) and (
+            len(bundle.packets) == 1 and bundle.format_description == self._format
+        )
+
+    async def follow(self, bundle: Bundle) -> None:
+        """Send a bundle that can follow: the server begins it at once when the last one ends.
+
+        It must fail by itself where the one before it does. One more `finish_bundle` is due.
+        """
+        (packet,) = bundle.packets
+        await self._reached(FaultPoint.BEFORE_BUNDLE)
+        self.session.connection.send(packet.sql)
+        self._on_their_way.append(packet.statements)
+        await self._reached(FaultPoint.BUNDLE_SENT)
+
+    async def finish_bundle(self) -> None:
+        """Await the commit of the first bundle on its way. After an error none is any more."""
+        try:
+            await self.session.connection.receive(self._on_their_way.popleft())
         except MtsdError as error:
             await self._undo(error)
             raise
@@ -169,6 +204,12 @@ class BinlogApplier:
         self._format = format_description
 
     async def _undo(self, error: MtsdError) -> None:
+        while self._on_their_way and not self.session.connection.closed:
+            try:
+                await self.session.connection.receive(self._on_their_way.popleft())
+            except ServerError:
+                continue
+            raise RuntimeError(f"a bundle was committed behind one that failed: {error}")
         if self.session.connection.closed:
             return
         if isinstance(error, ServerError):

@@ -226,11 +226,21 @@ class PositionTables:
         ]
         return b"REPLACE" + literals.insert(self._worker_info, columns).removeprefix(b"INSERT")
 
-    def update_worker(self, row: WorkerRow) -> bytes:
-        """Return the statement that a worker's transaction ends with."""
+    def update_worker(self, row: WorkerRow, after: WorkerRow | None = None) -> bytes:
+        """Return the statement that a worker's transaction ends with.
+
+        With `after`, it fails (error 1690) where the table does not hold that row.
+        """
+        columns = _worker_columns(row)
+        if after is not None:
+            # Assignments take effect from left to right, so the condition stands before all.
+            file, offset = literals.place(after.last)
+            held = b"`Master_log_pos`=%b AND `Master_log_name`=%b" % (offset, file)
+            relay = b"IF(%b,%d,EXP(1000+`Id`))" % (held, row.last.offset if row.last else 0)
+            columns[1] = (columns[1][0], relay)
         return b"UPDATE %b SET %b%b AND `Id`=%d" % (
             self._worker_info,
-            literals.assignments(_worker_columns(row)),
+            literals.assignments(columns),
             self._of_channel,
             row.id,
         )

@@ -6,6 +6,7 @@ This is the only module that touches aiomysql's internals (`_reader`, `_writer`,
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Awaitable
 from typing import TypeVar
 
@@ -14,11 +15,11 @@ from pymysql.err import InternalError, MySQLError, raise_mysql_exception
 
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.wire.endpoint import Endpoint
-from mtsd.wire.framing import PacketFramer
 
 _QUERY = 0x03
 _OK = b"\x00"
 _ERROR = b"\xff"
+_SINGLE_ANSWERS = frozenset({_OK, _ERROR})
 _ANSWERS_BYTES = 65_536
 _FULL = 0xFFFFFF
 _CONNECTION_ERRORS = frozenset({1152, 1158, 1159, 1160, 1161, 2002, 2003, 2006, 2013, 2055, 4031})
@@ -40,6 +41,10 @@ class Connection:
     def __init__(self, raw: "aiomysql.Connection", endpoint: Endpoint) -> None:
         self._raw = raw
         self.endpoint = endpoint
+        self._answers: deque[int] = deque()
+        """The packet number that the answer to each bundle on its way begins with."""
+        self._unread = b""
+        """Of the answers: what has come of the next one together with the last."""
 
     @classmethod
     async def open(cls, endpoint: Endpoint, *, program_name: str = "mtsd") -> "Connection":
@@ -116,7 +121,11 @@ class Connection:
         await self.receive(count)
 
     def send(self, statements: bytes) -> None:
-        """Begin to send a bundle; `receive` must follow. Raises ConnectionLostError."""
+        """Begin to send a bundle; `receive` must follow. Raises ConnectionLostError.
+
+        A second one may be sent before that: the server begins it when it has answered the first,
+        whether that went well or not.
+        """
         writer = self._raw._writer  # noqa: SLF001
         if writer is None:
             raise ConnectionLostError(self.endpoint.role, "it is closed")
@@ -124,7 +133,7 @@ class Connection:
             # A bundle is not copied once more only to stand behind its first byte.
             head = (len(statements) + 1).to_bytes(3, "little") + b"\0%c" % _QUERY
             writer.writelines((head, statements))
-            self._raw._next_seq_id = 1  # noqa: SLF001
+            self._answers.append(1)
             return
         payload = b"%c%b" % (_QUERY, statements)
         sequence = 0
@@ -136,10 +145,10 @@ class Connection:
             at += len(part)
             if len(part) < _FULL:
                 break
-        self._raw._next_seq_id = sequence  # noqa: SLF001
+        self._answers.append(sequence)
 
     async def receive(self, count: int) -> None:
-        """Await the results of the bundle that `send` has sent. Raises as `run` does."""
+        """Await the results of the first bundle on its way. Raises as `run` does."""
         await self._guarded(self._receive(count))
 
     async def results(self) -> list[Row]:
@@ -192,6 +201,7 @@ class Connection:
         return await self._results()
 
     async def _results(self) -> list[Row]:
+        self._raw._next_seq_id = self._answers.popleft()  # noqa: SLF001
         await self._raw._writer.drain()  # noqa: SLF001
         while True:
             await self._raw._read_query_result()  # noqa: SLF001
@@ -201,17 +211,27 @@ class Connection:
                 return rows
 
     async def _receive(self, count: int) -> None:
-        await self._raw._writer.drain()  # noqa: SLF001
         # The server's answers to one packet of statements come together, so they are read so.
-        framer = PacketFramer(self.next_sequence)
-        while count > 0:
-            for payload in framer.feed(await self.read(_ANSWERS_BYTES)):
-                count -= 1
-                if payload[:1] == _ERROR:
-                    raise_mysql_exception(payload)
-                if payload[:1] != _OK or count < 0:
-                    self.close()
-                    raise ConnectionLostError(self.endpoint.role, "an unexpected answer")
+        sequence = self._answers.popleft()
+        answers = self._unread
+        at = 0
+        for _ in range(count):
+            while len(answers) < (end := at + 4 + int.from_bytes(answers[at : at + 3], "little")):
+                answers = answers[at:] + await self.read(_ANSWERS_BYTES)
+                at = 0
+            payload = answers[at + 4 : end]
+            number = answers[at + 3]
+            at = end
+            self._unread = answers[at:]
+            if number != sequence or payload[:1] not in _SINGLE_ANSWERS:
+                self.close()
+                raise ConnectionLostError(self.endpoint.role, "an unexpected answer")
+            if payload[:1] == _ERROR:
+                raise_mysql_exception(payload)
+            sequence = (sequence + 1) & 0xFF
+        if self._unread and not self._answers:
+            self.close()
+            raise ConnectionLostError(self.endpoint.role, "an answer that nothing was asked for")
 
     async def _command(self, code: int, payload: bytes, *, answer: bool) -> None:
         await self._raw._execute_command(code, payload)  # noqa: SLF001
