@@ -58,6 +58,8 @@ class Worker:
         self.index = index
         self.applier = applier
         self.row = row
+        self._row_of_start = row
+        """It is not known that the table holds this one."""
         self._tables = tables
         self._coordinator = coordinator
         self._settings = settings
@@ -231,7 +233,8 @@ class Worker:
         `guarded`: it fails where `after` has not been committed.
         """
         row = after.advanced(batch, self._coordinator.scheduler.stored)
-        return row, [self._tables.update_worker(row, after if guarded else None)]
+        known = None if after is self._row_of_start else after
+        return row, [self._tables.update_worker(row, known, guarded=guarded)]
 
     def _committed(self, row: WorkerRow, batch: Sequence[Group]) -> None:
         self._count(row, batch)

@@ -12,7 +12,6 @@ from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.framing import PacketFramer
 
 _FIRST_EVENT = 4
-_READ_BYTES = 256 * 1024
 _NO_REPLICA = 0
 """The server id of a reader that is no replica: the source ends no other dump for it."""
 
@@ -68,7 +67,7 @@ class BinlogFileReader:
         """
         events: list[bytes] = []
         while not events and not self._ended:
-            for payload in self._framer.feed(await self._connection.read(_READ_BYTES)):
+            for payload in self._framer.feed(await self._connection.read()):
                 try:
                     event = event_of(payload)
                 except EOFError:

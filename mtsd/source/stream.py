@@ -20,7 +20,6 @@ from mtsd.wire.dump_packets import event_of
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.framing import PacketFramer
 
-_READ_BYTES = 256 * 1024
 _SILENT_PERIODS = 3
 
 log = structlog.get_logger(__name__)
@@ -91,7 +90,7 @@ class SourceStream:
                     continue
                 deadline = _SILENT_PERIODS * self._identity.heartbeat_period
                 async with asyncio.timeout(deadline):
-                    data = await self._session.connection.read(_READ_BYTES)
+                    data = await self._session.connection.read()
                 await self._reached(FaultPoint.AFTER_READ)
                 return self._items(self._grouper, self._framer.feed(data))
             except (ConnectionLostError, TimeoutError, EOFError) as error:

@@ -222,22 +222,25 @@ class PositionTables:
             (b"`Channel_name`", self._channel),
             (b"`Id`", b"%d" % row.id),
             (b"`Origin`", b"X''"),
-            *_worker_columns(row),
+            *_worker_columns(row, None),
         ]
         return b"REPLACE" + literals.insert(self._worker_info, columns).removeprefix(b"INSERT")
 
-    def update_worker(self, row: WorkerRow, after: WorkerRow | None = None) -> bytes:
+    def update_worker(
+        self, row: WorkerRow, after: WorkerRow | None = None, *, guarded: bool = False
+    ) -> bytes:
         """Return the statement that a worker's transaction ends with.
 
-        With `after`, it fails (error 1690) where the table does not hold that row.
+        `after` is the row that the table holds, where that is known: only what differs is
+        written. With `guarded` the statement fails (error 1690) where the table holds another one.
         """
-        columns = _worker_columns(row)
-        if after is not None:
-            # Assignments take effect from left to right, so the condition stands before all.
+        columns = _worker_columns(row, after)
+        if after is not None and guarded:
+            # Assignments take effect from left to right: the condition reads what was there.
             file, offset = literals.place(after.last)
+            name, value = columns[0]
             held = b"`Master_log_pos`=%b AND `Master_log_name`=%b" % (offset, file)
-            relay = b"IF(%b,%d,EXP(1000+`Id`))" % (held, row.last.offset if row.last else 0)
-            columns[1] = (columns[1][0], relay)
+            columns[0] = (name, b"IF(%b,%b,EXP(1000+`Id`))" % (held, value))
         return b"UPDATE %b SET %b%b AND `Id`=%d" % (
             self._worker_info,
             literals.assignments(columns),
@@ -305,24 +308,30 @@ class PositionTables:
         )
 
 
-def _worker_columns(row: WorkerRow) -> list[tuple[bytes, bytes]]:
+def _worker_columns(row: WorkerRow, after: WorkerRow | None) -> list[tuple[bytes, bytes]]:
+    """Return names and values of what differs from `after`, the relay log's position first."""
     file, offset = literals.place(row.last)
-    checkpoint_file, checkpoint_offset = literals.place(row.checkpoint)
     bitmap = row.executed.bitmap()
-    return [
-        (b"`Relay_log_name`", file),
+    columns = [
         (b"`Relay_log_pos`", offset),
-        (b"`Master_log_name`", file),
         (b"`Master_log_pos`", offset),
-        (b"`Checkpoint_relay_log_name`", checkpoint_file),
-        (b"`Checkpoint_relay_log_pos`", checkpoint_offset),
-        (b"`Checkpoint_master_log_name`", checkpoint_file),
-        (b"`Checkpoint_master_log_pos`", checkpoint_offset),
-        (b"`Checkpoint_seqno`", b"%d" % row.executed.base),
         (b"`Checkpoint_group_size`", b"%d" % len(bitmap)),
         (b"`Checkpoint_group_bitmap`", literals.blob(bitmap)),
         (b"`Executed_gtids`", literals.text(str(row.gtids))),
     ]
+    if after is None or literals.place(after.last)[0] != file:
+        columns += [(b"`Relay_log_name`", file), (b"`Master_log_name`", file)]
+    if after is None or after.checkpoint != row.checkpoint:
+        file, offset = literals.place(row.checkpoint)
+        columns += [
+            (b"`Checkpoint_relay_log_name`", file),
+            (b"`Checkpoint_relay_log_pos`", offset),
+            (b"`Checkpoint_master_log_name`", file),
+            (b"`Checkpoint_master_log_pos`", offset),
+        ]
+    if after is None or after.executed.base != row.executed.base:
+        columns.append((b"`Checkpoint_seqno`", b"%d" % row.executed.base))
+    return columns
 
 
 def _number(value: object) -> int:

@@ -133,7 +133,7 @@ class TargetSession:
             await self.connection.run(setting, 1)
         try:
             await self._reached(FaultPoint.BEFORE_STATEMENT)
-            self.connection.send(text)
+            self.connection.ask(text)
             await self._reached(FaultPoint.STATEMENT_SENT)
             await self.connection.results()
             if then is not None:

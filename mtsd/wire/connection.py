@@ -1,7 +1,7 @@
 """A connection to a MySQL server: aiomysql's handshake, and commands of our own on top of it.
 
-This is the only module that touches aiomysql's internals (`_reader`, `_writer`, `_secure`,
-`_execute_command`, `_read_packet`, `_next_seq_id`), and the project pins its minor version.
+This is the only module that touches aiomysql's internals (`_writer`, `_execute_command`,
+`_read_packet`, `_read_query_result`, `_next_seq_id`), and the project pins its minor version.
 """
 
 import asyncio
@@ -15,12 +15,9 @@ from pymysql.err import InternalError, MySQLError, raise_mysql_exception
 
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.inbox import AnswerError, Inbox
 
 _QUERY = 0x03
-_OK = b"\x00"
-_ERROR = b"\xff"
-_SINGLE_ANSWERS = frozenset({_OK, _ERROR})
-_ANSWERS_BYTES = 65_536
 _FULL = 0xFFFFFF
 _CONNECTION_ERRORS = frozenset({1152, 1158, 1159, 1160, 1161, 2002, 2003, 2006, 2013, 2055, 4031})
 """Aborted, read and write errors of the server, lost and refused connections, idle too long."""
@@ -43,8 +40,8 @@ class Connection:
         self.endpoint = endpoint
         self._answers: deque[int] = deque()
         """The packet number that the answer to each bundle on its way begins with."""
-        self._unread = b""
-        """Of the answers: what has come of the next one together with the last."""
+        writer = raw._writer  # noqa: SLF001
+        self._inbox = Inbox(writer.transport, writer.transport.get_protocol())
 
     @classmethod
     async def open(cls, endpoint: Endpoint, *, program_name: str = "mtsd") -> "Connection":
@@ -126,6 +123,18 @@ class Connection:
         A second one may be sent before that: the server begins it when it has answered the first,
         whether that went well or not.
         """
+        self._inbox.direct = True
+        self._write(statements)
+
+    def ask(self, statement: bytes) -> None:
+        """Begin to send one statement, which may return rows; `results` must follow.
+
+        Raises ConnectionLostError.
+        """
+        self._inbox.direct = False
+        self._write(statement)
+
+    def _write(self, statements: bytes) -> None:
         writer = self._raw._writer  # noqa: SLF001
         if writer is None:
             raise ConnectionLostError(self.endpoint.role, "it is closed")
@@ -152,28 +161,22 @@ class Connection:
         await self._guarded(self._receive(count))
 
     async def results(self) -> list[Row]:
-        """Await the results of the one statement that `send` has sent: its last rows, if any.
+        """Await the results of the statement that `ask` has sent: its last rows, if any.
 
         Raises ServerError, ConnectionLostError.
         """
         return await self._guarded(self._results())
 
     async def command(self, code: int, payload: bytes, *, answer: bool) -> None:
-        """Send a command of the protocol; await its OK if it has an `answer`."""
+        """Send a command of the protocol; await its OK if it has an `answer`, or `read` on."""
         await self._guarded(self._command(code, payload, answer=answer))
 
-    async def read(self, size: int) -> bytes:
-        """Return the next bytes of the connection, unframed: what has come, at most `size`.
+    async def read(self) -> bytes:
+        """Return what has come next, unframed, after a command without an answer.
 
-        Raises ConnectionLostError at its end.
+        Raises ConnectionLostError at the end.
         """
-        reader = self._raw._reader  # noqa: SLF001
-        if reader is None:
-            raise ConnectionLostError(self.endpoint.role, "it is closed")
-        try:
-            data: bytes = await reader.read(size)
-        except OSError as error:
-            raise ConnectionLostError(self.endpoint.role, str(error)) from error
+        data = await self._inbox.piece()
         if not data:
             raise ConnectionLostError(self.endpoint.role, "it was closed by the server")
         return data
@@ -197,7 +200,7 @@ class Connection:
             await self._raw.ensure_closed()
 
     async def _query(self, sql: str | bytes) -> list[Row]:
-        self.send(sql.encode() if isinstance(sql, str) else sql)
+        self.ask(sql.encode() if isinstance(sql, str) else sql)
         return await self._results()
 
     async def _results(self) -> list[Row]:
@@ -211,29 +214,14 @@ class Connection:
                 return rows
 
     async def _receive(self, count: int) -> None:
-        # The server's answers to one packet of statements come together, so they are read so.
-        sequence = self._answers.popleft()
-        answers = self._unread
-        at = 0
-        for _ in range(count):
-            while len(answers) < (end := at + 4 + int.from_bytes(answers[at : at + 3], "little")):
-                answers = answers[at:] + await self.read(_ANSWERS_BYTES)
-                at = 0
-            payload = answers[at + 4 : end]
-            number = answers[at + 3]
-            at = end
-            self._unread = answers[at:]
-            if number != sequence or payload[:1] not in _SINGLE_ANSWERS:
-                self.close()
-                raise ConnectionLostError(self.endpoint.role, "an unexpected answer")
-            if payload[:1] == _ERROR:
-                raise_mysql_exception(payload)
-            sequence = (sequence + 1) & 0xFF
-        if self._unread and not self._answers:
-            self.close()
-            raise ConnectionLostError(self.endpoint.role, "an answer that nothing was asked for")
+        error = await self._inbox.answers(count, self._answers.popleft())
+        if error:
+            raise_mysql_exception(error)
+        if not self._answers and not self._inbox.is_empty:
+            raise AnswerError("an answer to nothing")
 
     async def _command(self, code: int, payload: bytes, *, answer: bool) -> None:
+        self._inbox.direct = not answer
         await self._raw._execute_command(code, payload)  # noqa: SLF001
         await self._raw._writer.drain()  # noqa: SLF001
         if answer:

@@ -41,17 +41,34 @@ class PacketFramer:
 
         Raises BinlogError on a wrong sequence number or a payload larger than `MAX_PAYLOAD`.
         """
-        self._parts.append(piece)
-        self._waiting += len(piece)
-        if self._waiting < self._needed:
-            return []
-        data = b"".join(self._parts) if len(self._parts) > 1 else piece
+        parts = self._parts
+        missing = self._needed - self._waiting
         payloads: list[bytes] = []
+        if missing > len(piece):
+            parts.append(piece)
+            self._waiting += len(piece)
+            return payloads
+        at = 0
+        if self._waiting >= 4:
+            # Only the packet that has begun before is put together, not all of what has come.
+            parts.append(piece[:missing])
+            self._cut(b"".join(parts), 0, payloads)
+            at = missing
+        elif parts:
+            parts.append(piece)
+            piece = b"".join(parts)
+        at = self._cut(piece, at, payloads)
+        rest = piece[at:]
+        self._parts = [rest] if rest else []
+        self._waiting = len(rest)
+        return payloads
+
+    def _cut(self, data: bytes, at: int, payloads: list[bytes]) -> int:
+        """Append the payloads of the whole packets from `at` on; return where the rest begins."""
         sequence = self._sequence
         unpack = _HEADER.unpack_from
         joined = self._joined
         status = self._status
-        at = 0
         end = len(data)
         self._needed = 4
         while end - at >= 4:
@@ -81,10 +98,7 @@ class PacketFramer:
                 self._joined_size = 0
             payloads.append(payload if status is None else status(payload))
         self._sequence = sequence
-        rest = data[at:]
-        self._parts = [rest] if rest else []
-        self._waiting = len(rest)
-        return payloads
+        return at
 
     def _join(self, payload: bytes) -> None:
         self._joined.append(payload)

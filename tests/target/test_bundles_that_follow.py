@@ -52,7 +52,8 @@ def row(number: int) -> WorkerRow:
 
 def bundle(number: int, *statements: bytes, after: int | None = None) -> Bundle:
     """Return the bundle of group `number`, guarded by the row of group `after`."""
-    update = TABLES.update_worker(row(number), None if after is None else row(after))
+    known = None if after is None else row(after)
+    update = TABLES.update_worker(row(number), known, guarded=known is not None)
     whole = [*statements, update, b"COMMIT"]
     return Bundle(b"", (Packet(b";".join(whole), len(whole)),))
 

@@ -1,0 +1,143 @@
+"""What comes on a connection, past asyncio's StreamReader where that would cost too much.
+
+A binlog comes piece by piece as the socket gave it, without a copy into a buffer and one out of
+it. The answers to a bundle of statements wake whoever waits for them when all are there, and not
+one by one.
+"""
+
+import asyncio
+from collections import deque
+
+_OK = 0x00
+_ERROR = 0xFF
+_MOST_HELD = 1 << 20
+"""Bytes that wait to be read before the socket is left alone: the kernel holds back the sender."""
+
+
+class AnswerError(ConnectionError):
+    """What came is no answer to a statement that returns no rows."""
+
+
+class Inbox(asyncio.Protocol):
+    """Stands before the protocol of a transport: `direct`, what comes is for its own methods.
+
+    Else all goes on to the protocol behind it, as does everything but data in any case.
+    """
+
+    def __init__(self, transport: asyncio.Transport, behind: asyncio.Protocol) -> None:
+        self.direct = False
+        self._transport = transport
+        self._behind = behind
+        self._pieces: deque[bytes] = deque()
+        self._held = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self._ended = False
+        self._due = 0
+        """Answers that somebody waits for."""
+        self._sequence = 0
+        self._error = b""
+        self._unexpected = False
+        transport.set_protocol(self)
+
+    async def piece(self) -> bytes:
+        """Return what has come next; b"" at the end of the connection."""
+        while not self._pieces:
+            if self._ended:
+                return b""
+            await self._more()
+        piece = self._pieces.popleft()
+        if self._held > _MOST_HELD and self._held - len(piece) <= _MOST_HELD:
+            self._transport.resume_reading()
+        self._held -= len(piece)
+        return piece
+
+    async def answers(self, count: int, sequence: int) -> bytes:
+        """Await the answers to `count` statements, the first packet bearing `sequence`.
+
+        Returns b"", or the error packet that ended them. Raises AnswerError, ConnectionError.
+        """
+        self._due = count
+        self._sequence = sequence
+        self._error = b""
+        while not self._all_there():
+            if self._ended:
+                raise ConnectionError("it was closed by the server")
+            await self._more()
+        if self._unexpected:
+            raise AnswerError("an unexpected answer")
+        return self._error
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything that has come was taken."""
+        return not self._pieces
+
+    def data_received(self, data: bytes) -> None:
+        """Keep what has come, and wake whom it completes something for."""
+        if not self.direct:
+            self._behind.data_received(data)
+            return
+        self._pieces.append(data)
+        self._held += len(data)
+        if self._held > _MOST_HELD >= self._held - len(data):
+            self._transport.pause_reading()
+        if self._due and not self._all_there():
+            return
+        self._wake()
+
+    def eof_received(self) -> bool | None:
+        """Pass it on."""
+        self._ended = True
+        self._wake()
+        return self._behind.eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Pass it on."""
+        self._ended = True
+        self._wake()
+        self._behind.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Pass it on."""
+        self._behind.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Pass it on."""
+        self._behind.resume_writing()
+
+    async def _more(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _all_there(self) -> bool:
+        """Take answers out of what has come; tell whether none is due any more."""
+        data = b"".join(self._pieces)
+        self._pieces.clear()
+        at = 0
+        while self._due:
+            body = at + 4
+            end = body + int.from_bytes(data[at : at + 3], "little")
+            if len(data) < max(end, body + 1):
+                break
+            if data[at + 3] != self._sequence or data[body] not in {_OK, _ERROR}:
+                self._unexpected = True
+                return True
+            if data[body] == _ERROR:
+                self._error = data[body:end]
+                self._due = 0
+            else:
+                self._due -= 1
+            self._sequence = (self._sequence + 1) & 0xFF
+            at = end
+        rest = data[at:]
+        if rest:
+            self._pieces.append(rest)
+        self._held = len(rest)
+        return not self._due
