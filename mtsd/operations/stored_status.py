@@ -45,12 +45,12 @@ async def _read(connection: Connection, settings: Settings) -> Status:
     await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     await connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
     channel = await connection.query(tables.select_channel())
-    workers = await connection.query(tables.select_workers())
+    workers = await connection.query(tables.workers.select())
     in_doubt = await connection.query(tables.select_in_doubt())
     if not channel:
         return nothing
     mark = tables.channel_row(channel[0]).mark
-    rows = sorted((tables.worker_row(row) for row in workers), key=lambda row: row.id)
+    rows = sorted((tables.workers.row(row) for row in workers), key=lambda row: row.id)
     return Status(
         state="stopped",
         source=nothing.source,

@@ -81,6 +81,6 @@ class Checkpointer:
         passed = [id_ for id_, highest in self._stale if highest <= mark.number]
         statements = [self._tables.update_mark(mark)]
         if passed:
-            statements.append(self._tables.delete_workers(passed))
+            statements.append(self._tables.workers.delete(passed))
         await write(self._connection, statements)
         self._stale = [(id_, highest) for id_, highest in self._stale if id_ not in passed]

@@ -1,9 +1,11 @@
 """Start on a target that a former run may have left at any instant (WL#5599)."""
 
+import secrets
 from dataclasses import dataclass
 
 import structlog
 
+from mtsd.model.errors import NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.replica.in_doubt import has_happened
 from mtsd.schedule.executed_groups import ExecutedGroups, recovered
@@ -12,6 +14,7 @@ from mtsd.schedule.worker_row import WorkerRow, blank_row
 from mtsd.target.fencing import fence, lock_name, release_lock
 from mtsd.target.position_tables import RECOVERY_ID, ChannelRow, PositionTables
 from mtsd.target.retry import write
+from mtsd.target.worker_info import COLUMNS
 from mtsd.wire.connection import Connection
 
 log = structlog.get_logger(__name__)
@@ -26,17 +29,27 @@ class Recovered:
     """Groups past the low-water mark that have committed."""
     daemon_uuid: str
     source_uuid: str
+    rows: tuple[WorkerRow, ...]
+    """What each worker begins with; its row in the table may say more, of a former run."""
     stale: tuple[tuple[int, int], ...]
     """(Id, highest group number) of rows to be removed once the mark has passed them."""
 
 
 async def make_tables(connection: Connection, tables: PositionTables) -> None:
-    """Make the position schema and tables where they are missing."""
+    """Make the position schema and tables where they are missing.
+
+    Raises NeedsPersonError where slave_worker_info has other columns than are written to it.
+    """
     rows = await connection.query(tables.tables_present())
-    if rows[0][0] == 3:
-        return
-    for definition in tables.definitions():
-        await write(connection, [definition])
+    if rows[0][0] != 3:
+        for definition in tables.definitions():
+            await write(connection, [definition])
+    columns = [str(name) for (name,) in await connection.query(tables.workers.select_columns())]
+    if columns != [column.name for column in COLUMNS]:
+        raise NeedsPersonError(
+            f"the columns of {tables.schema}.slave_worker_info are not those that mtsd has made:"
+            f" {', '.join(columns)}. Restore its definition, or point [target] schema elsewhere"
+        )
 
 
 async def read_channel(connection: Connection, tables: PositionTables) -> ChannelRow | None:
@@ -58,14 +71,14 @@ async def recover(
     channel = await read_channel(connection, tables)
     if channel is None:
         raise LookupError("the channel has no row")
-    former = [tables.worker_row(row).id for row in await connection.query(tables.select_workers())]
-    sessions = range(1, max([channel.workers, workers, *former]) + 1)
+    former = await _worker_rows(connection, tables)
+    sessions = range(1, max([channel.workers, workers, *(row.id for row in former)]) + 1)
     await fence(connection, tables.channel, sessions)
     await reached(FaultPoint.AFTER_FENCING)
 
     # Only now does nothing change any more.
     channel = await read_channel(connection, tables) or channel
-    rows = [tables.worker_row(row) for row in await connection.query(tables.select_workers())]
+    rows = await _worker_rows(connection, tables)
     mark = channel.mark
     executed = recovered(mark.number, (row.executed for row in rows))
     doubts = [tables.in_doubt(row) for row in await connection.query(tables.select_in_doubt())]
@@ -81,15 +94,14 @@ async def recover(
         gtids.update(row.gtids)
     if mark.gtids is not None:
         gtids = gtids.minus(mark.gtids)
-    union = WorkerRow(RECOVERY_ID, None, mark.position, executed, gtids)
-    present = {row.id for row in rows}
+    union = WorkerRow(RECOVERY_ID, None, mark.position, executed, gtids, _new_token())
+    present = {row.id: row.token for row in rows}
+    begun = tuple(
+        blank_row(id_, mark, present.get(id_) or _new_token()) for id_ in range(1, workers + 1)
+    )
     statements = [
-        tables.replace_worker(union),
-        *(
-            tables.replace_worker(blank_row(id_, mark))
-            for id_ in range(1, workers + 1)
-            if id_ not in present
-        ),
+        tables.workers.replace(union),
+        *(tables.workers.replace(row) for row in begun if row.id not in present),
         *(tables.delete_in_doubt(doubt.number) for doubt in doubts),
         tables.update_workers(workers),
     ]
@@ -108,5 +120,15 @@ async def recover(
         executed,
         channel.daemon_uuid,
         channel.source_uuid,
+        begun,
         ((RECOVERY_ID, executed.highest), *stale),
     )
+
+
+async def _worker_rows(connection: Connection, tables: PositionTables) -> list[WorkerRow]:
+    return [tables.workers.row(row) for row in await connection.query(tables.workers.select())]
+
+
+def _new_token() -> int:
+    """Return a token that no other row has; there is room for a worker to count on from it."""
+    return 1 + secrets.randbits(62)

@@ -20,7 +20,6 @@ from mtsd.schedule.assignment import Policy
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
-from mtsd.schedule.worker_row import blank_row
 from mtsd.source.handshake import ReplicaIdentity, open_source
 from mtsd.source.start import resolve_start
 from mtsd.source.stream import SourceStream, StreamSettings
@@ -304,7 +303,7 @@ async def _worker(
         await BinlogApplier.on(session, settings.replica.batch_bytes, reached=reached),
         tables,
         coordinator,
-        blank_row(worker_id, recovered.mark),
+        recovered.rows[index],
         WorkerSettings(
             transaction_retries=settings.replica.transaction_retries,
             skip_errors=frozenset(settings.replica.skip_errors),

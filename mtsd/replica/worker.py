@@ -15,7 +15,7 @@ from mtsd.model.group import Group, GroupKind
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import apply_in_doubt
 from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.binlog_applier import BinlogApplier
+from mtsd.target.binlog_applier import BinlogApplier, Bundle
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.retry import pause_before, worth_a_retry
 
@@ -58,8 +58,6 @@ class Worker:
         self.index = index
         self.applier = applier
         self.row = row
-        self._row_of_start = row
-        """It is not known that the table holds this one."""
         self._tables = tables
         self._coordinator = coordinator
         self._settings = settings
@@ -108,11 +106,11 @@ class Worker:
         return ()
 
     async def _apply_rows(self, batch: tuple[Group, ...]) -> tuple[Group, ...]:
-        row, record = self._record(batch, self.row)
+        row, bundle = self._bundle(batch, self.row)
         sent = deque([_Sent(batch, row)])
         waiting: tuple[Group, ...] = ()
         try:
-            await self.applier.begin_bundle(self.applier.bundle(batch, record))
+            await self.applier.begin_bundle(bundle)
             while sent:
                 if not waiting:
                     waiting = await self._send_ahead(sent)
@@ -138,9 +136,8 @@ class Worker:
         batch = self._coordinator.work_ahead(self.index)
         if not batch:
             return ()
-        row, record = self._record(batch, sent[-1].row, guarded=True)
         try:
-            bundle = self.applier.bundle(batch, record)
+            row, bundle = self._bundle(batch, sent[-1].row)
         except NeedsPersonError:
             # Raised again at its turn: now an answer is still to come on the connection.
             return batch
@@ -204,12 +201,14 @@ class Worker:
         return coordinator.scheduler.queue.number >= group.number - 1
 
     async def _apply_once(self, batch: tuple[Group, ...]) -> WorkerRow:
-        row, record = self._record(batch, self.row)
         first = batch[0]
         kind = first.kind
         if kind is GroupKind.ROWS:
-            await self.applier.apply_bundle(self.applier.bundle(batch, record))
-        elif kind is GroupKind.STATEMENTS:
+            row, bundle = self._bundle(batch, self.row)
+            await self.applier.apply_bundle(bundle)
+            return row
+        row, record = self._record(batch, self.row)
+        if kind is GroupKind.STATEMENTS:
             await self.applier.apply_in_order(first, record)
         elif kind in _COMMIT_BY_THEMSELVES:
             await apply_in_doubt(
@@ -225,16 +224,22 @@ class Worker:
             raise NotSupportedError(f"a group of kind {kind.value} cannot be applied")
         return row
 
-    def _record(
-        self, batch: Sequence[Group], after: WorkerRow, *, guarded: bool = False
-    ) -> tuple[WorkerRow, list[bytes]]:
-        """Return the row that follows on `after` with the batch, and the statement that sets it.
+    def _record(self, batch: Sequence[Group], after: WorkerRow) -> tuple[WorkerRow, list[bytes]]:
+        """Return the row that follows on `after` with the batch, and the statement that sets it."""
+        row = after.advanced(batch, self._coordinator.scheduler.stored)
+        return row, [self._tables.workers.update(row)]
 
-        `guarded`: it fails where `after` has not been committed.
+    def _bundle(self, batch: Sequence[Group], after: WorkerRow) -> tuple[WorkerRow, Bundle]:
+        """Return the row that follows on `after` with a batch of rows, and the bundle of both.
+
+        The bundle fails where `after` is not what the table holds.
         """
         row = after.advanced(batch, self._coordinator.scheduler.stored)
-        known = None if after is self._row_of_start else after
-        return row, [self._tables.update_worker(row, known, guarded=guarded)]
+
+        def record(last: bytes, flags: int) -> tuple[bytes, bytes]:
+            return self._tables.workers.events(row, after, last, flags)
+
+        return row, self.applier.bundle(batch, record)
 
     def _committed(self, row: WorkerRow, batch: Sequence[Group]) -> None:
         self._count(row, batch)

@@ -20,6 +20,7 @@ class WorkerRow:
 
     `last` is the end of the last group that it committed, None before the first; `checkpoint` the
     position of the stored low-water mark; bit 0 of `executed` stands for the group after it.
+    `token` differs from that of every other row, and with every commit.
     """
 
     id: int
@@ -27,6 +28,7 @@ class WorkerRow:
     checkpoint: Position
     executed: ExecutedGroups
     gtids: GtidSet
+    token: int = 0
 
     def advanced(self, groups: Sequence[Group], stored: LowWaterMark) -> "WorkerRow":
         """Return the row that commits together with `groups`.
@@ -51,9 +53,11 @@ class WorkerRow:
             stored.position,
             executed.with_numbers(group.number for group in groups),
             gtids,
+            self.token + 1,
         )
 
 
-def blank_row(worker_id: int, mark: LowWaterMark) -> WorkerRow:
+def blank_row(worker_id: int, mark: LowWaterMark, token: int = 0) -> WorkerRow:
     """Return the row of a worker that has committed nothing since the low-water mark."""
-    return WorkerRow(worker_id, None, mark.position, ExecutedGroups(mark.number + 1), GtidSet())
+    executed = ExecutedGroups(mark.number + 1)
+    return WorkerRow(worker_id, None, mark.position, executed, GtidSet(), token)

@@ -14,6 +14,7 @@ from mtsd.target.bundle import (
     BASE64_SHARE,
     ENOUGH,
     Packet,
+    Record,
     binlog_statement,
     packets,
     row_statements,
@@ -61,14 +62,14 @@ class BinlogApplier:
         await session.without_autocommit()
         return cls(session, batch_bytes, reached=reached)
 
-    def bundle(self, groups: Sequence[Group], record: Sequence[bytes]) -> Bundle:
-        """Return groups of rows and the statements of `record` as one target transaction.
+    def bundle(self, groups: Sequence[Group], record: Record | None = None) -> Bundle:
+        """Return groups of rows, and the events of `record` behind them, as a target transaction.
 
         One packet, where its size allows: the server does not wait for us between its parts. The
         session has no autocommit, so that there is no BEGIN to be answered.
         """
-        rows = row_statements(groups, self._chunk_bytes)
-        whole: Iterable[Packet] = packets([], rows, [*record, b"COMMIT"], self._packet_limit)
+        rows = row_statements(groups, self._chunk_bytes, record)
+        whole: Iterable[Packet] = packets([], rows, [b"COMMIT"], self._packet_limit)
         if sum(group.size for group in groups) <= ENOUGH:
             whole = tuple(whole)
         return Bundle(groups[0].format_description, whole)

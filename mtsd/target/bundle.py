@@ -1,7 +1,7 @@
 """Groups of row events as statements for the target: what one target transaction consists of."""
 
 from binascii import b2a_base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mtsd.binlog.rewrite import statements_of
@@ -27,11 +27,17 @@ def binlog_statement(events: bytes) -> bytes:
     return b"BINLOG '" + b2a_base64(events, newline=False) + b"'"
 
 
-def row_statements(groups: Sequence[Group], chunk_bytes: int) -> Iterator[bytes]:
+Record = Callable[[bytes, int], tuple[bytes, bytes]]
+"""Makes the events that record a transaction, of the last event before them and its flags."""
+
+
+def row_statements(
+    groups: Sequence[Group], chunk_bytes: int, record: Record | None = None
+) -> Iterator[bytes]:
     """Yield the events of groups of rows, as few statements as can be, each of `chunk_bytes`.
 
     Consecutive groups whose row events all bear the same flags are merged; a group whose own
-    events differ in flags stays as it is.
+    events differ in flags stays as it is. `record` goes into the last statement.
     """
     run: list[bytes] = []
     flags: int | None = None
@@ -44,6 +50,8 @@ def row_statements(groups: Sequence[Group], chunk_bytes: int) -> Iterator[bytes]
             yield from statements_of(group.events, chunk_bytes, merge=False)
         else:
             run.extend(group.events)
+    if record is not None:
+        run.extend(record(groups[-1].events[-1], flags or 0))
     yield from statements_of(run, chunk_bytes, merge=True)
 
 

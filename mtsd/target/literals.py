@@ -23,6 +23,13 @@ def nullable(value: str | None) -> bytes:
     return b"NULL" if value is None else text(value)
 
 
+def number(value: object) -> int:
+    """Return a number that the server sent as one. Raises TypeError on anything else."""
+    if not isinstance(value, int):
+        raise TypeError(f"a number was due, not {value!r}")
+    return value
+
+
 def name(identifier: str) -> bytes:
     """Return a quoted identifier of plain characters. Raises ValueError on others."""
     if not _NAME.fullmatch(identifier):

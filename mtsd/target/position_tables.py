@@ -4,24 +4,19 @@ Columns after the server's own tables of these names (WL#2775, WL#5599); what mt
 is in docs/position-tables.md. Nothing here waits: these are statements and the reading of rows.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
-from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.group_assigned_queue import LowWaterMark
-from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target import literals
+from mtsd.target.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo
 from mtsd.wire.connection import Row
 
 SCHEMA_VERSION = 1
 RECOVERY_ID = 0
 """The Id of the row that holds what a restart found proven by all rows."""
-
-_NAME_COLUMN = "VARCHAR(512) NOT NULL"
-_TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +57,7 @@ class PositionTables:
         self.schema = schema
         self.channel = channel
         quoted = literals.name(schema)
-        self._worker_info = quoted + b".`slave_worker_info`"
+        self.workers = WorkerInfo(schema, channel)
         self._relay_log_info = quoted + b".`slave_relay_log_info`"
         self._in_doubt = quoted + b".`slave_in_doubt`"
         self._channel = literals.text(channel)
@@ -70,27 +65,9 @@ class PositionTables:
 
     def definitions(self) -> list[bytes]:
         """Return the statements that make the schema and its tables where they are not there."""
-        worker_info = f"""CREATE TABLE IF NOT EXISTS {self._worker_info.decode()} (
-  `Id` INT UNSIGNED NOT NULL,
-  `Relay_log_name` {_NAME_COLUMN},
-  `Relay_log_pos` BIGINT UNSIGNED NOT NULL,
-  `Master_log_name` {_NAME_COLUMN},
-  `Master_log_pos` BIGINT UNSIGNED NOT NULL,
-  `Checkpoint_relay_log_name` {_NAME_COLUMN},
-  `Checkpoint_relay_log_pos` BIGINT UNSIGNED NOT NULL,
-  `Checkpoint_master_log_name` {_NAME_COLUMN},
-  `Checkpoint_master_log_pos` BIGINT UNSIGNED NOT NULL,
-  `Checkpoint_seqno` BIGINT UNSIGNED NOT NULL COMMENT 'number of the group of bit 0',
-  `Checkpoint_group_size` INT UNSIGNED NOT NULL COMMENT 'bytes of the bitmap',
-  `Checkpoint_group_bitmap` LONGBLOB NOT NULL,
-  `Executed_gtids` LONGTEXT NOT NULL,
-  `Origin` TEXT NOT NULL,
-  `Channel_name` VARCHAR(64) NOT NULL,
-  PRIMARY KEY (`Channel_name`, `Id`)
-) {_TABLE_OPTIONS}"""
         relay_log_info = f"""CREATE TABLE IF NOT EXISTS {self._relay_log_info.decode()} (
   `Channel_name` VARCHAR(64) NOT NULL PRIMARY KEY,
-  `Master_log_name` {_NAME_COLUMN} COMMENT 'of the low-water mark, as is the rest',
+  `Master_log_name` {NAME_COLUMN} COMMENT 'of the low-water mark, as is the rest',
   `Master_log_pos` BIGINT UNSIGNED NOT NULL,
   `Group_number` BIGINT UNSIGNED NOT NULL,
   `Executed_gtid_set` LONGTEXT NULL,
@@ -99,25 +76,30 @@ class PositionTables:
   `Daemon_uuid` CHAR(36) NOT NULL,
   `Schema_version` INT UNSIGNED NOT NULL,
   `Updated_at` TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6)
-) {_TABLE_OPTIONS}"""
+) {TABLE_OPTIONS}"""
         in_doubt = f"""CREATE TABLE IF NOT EXISTS {self._in_doubt.decode()} (
   `Channel_name` VARCHAR(64) NOT NULL,
   `Group_number` BIGINT UNSIGNED NOT NULL,
   `Id` INT UNSIGNED NOT NULL,
-  `Master_log_name` {_NAME_COLUMN},
+  `Master_log_name` {NAME_COLUMN},
   `Master_log_pos` BIGINT UNSIGNED NOT NULL,
   `Kind` VARCHAR(32) NOT NULL,
   `Evidence_gtid` VARCHAR(128) NOT NULL,
   `Source_gtid` VARCHAR(128) NOT NULL,
   `Databases` TEXT NOT NULL,
   `Statement` LONGBLOB NOT NULL,
-  `Target_log_name` {_NAME_COLUMN},
+  `Target_log_name` {NAME_COLUMN},
   `Target_log_pos` BIGINT UNSIGNED NOT NULL,
   `Created_at` TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   PRIMARY KEY (`Channel_name`, `Group_number`)
-) {_TABLE_OPTIONS}"""
+) {TABLE_OPTIONS}"""
         database = b"CREATE DATABASE IF NOT EXISTS " + literals.name(self.schema)
-        return [database, worker_info.encode(), relay_log_info.encode(), in_doubt.encode()]
+        return [
+            database,
+            self.workers.definition(),
+            relay_log_info.encode(),
+            in_doubt.encode(),
+        ]
 
     def tables_present(self) -> bytes:
         """Return a query that counts the tables of `definitions` that are there."""
@@ -145,11 +127,11 @@ class PositionTables:
                 f" reads version {SCHEMA_VERSION}: run the mtsd that wrote them"
             )
         mark = LowWaterMark(
-            _number(number),
-            Position(str(file), _number(offset)),
+            literals.number(number),
+            Position(str(file), literals.number(offset)),
             None if gtids is None else GtidSet.parse(str(gtids)),
         )
-        return ChannelRow(mark, _number(workers), str(source_uuid), str(daemon_uuid))
+        return ChannelRow(mark, literals.number(workers), str(source_uuid), str(daemon_uuid))
 
     def insert_channel(self, row: ChannelRow) -> bytes:
         """Return the statement that makes the channel's row."""
@@ -195,64 +177,6 @@ class PositionTables:
             ),
         ]
 
-    def select_workers(self) -> bytes:
-        """Return the query of all workers' rows, for `worker_row`."""
-        return (
-            b"SELECT `Id`,`Master_log_name`,`Master_log_pos`,`Checkpoint_master_log_name`,"
-            b"`Checkpoint_master_log_pos`,`Checkpoint_seqno`,`Checkpoint_group_bitmap`,"
-            b"`Executed_gtids` FROM " + self._worker_info + self._of_channel
-        )
-
-    def worker_row(self, row: Row) -> WorkerRow:
-        """Read a row of `select_workers`."""
-        id_, file, offset, checkpoint_file, checkpoint_offset, base, bitmap, gtids = row
-        return WorkerRow(
-            _number(id_),
-            Position(str(file), _number(offset)) if file else None,
-            Position(str(checkpoint_file), _number(checkpoint_offset)),
-            ExecutedGroups.from_bitmap(
-                _number(base), bitmap if isinstance(bitmap, bytes) else str(bitmap).encode()
-            ),
-            GtidSet.parse(str(gtids)),
-        )
-
-    def replace_worker(self, row: WorkerRow) -> bytes:
-        """Return the statement that makes a worker's row anew."""
-        columns = [
-            (b"`Channel_name`", self._channel),
-            (b"`Id`", b"%d" % row.id),
-            (b"`Origin`", b"X''"),
-            *_worker_columns(row, None),
-        ]
-        return b"REPLACE" + literals.insert(self._worker_info, columns).removeprefix(b"INSERT")
-
-    def update_worker(
-        self, row: WorkerRow, after: WorkerRow | None = None, *, guarded: bool = False
-    ) -> bytes:
-        """Return the statement that a worker's transaction ends with.
-
-        `after` is the row that the table holds, where that is known: only what differs is
-        written. With `guarded` the statement fails (error 1690) where the table holds another one.
-        """
-        columns = _worker_columns(row, after)
-        if after is not None and guarded:
-            # Assignments take effect from left to right: the condition reads what was there.
-            file, offset = literals.place(after.last)
-            name, value = columns[0]
-            held = b"`Master_log_pos`=%b AND `Master_log_name`=%b" % (offset, file)
-            columns[0] = (name, b"IF(%b,%b,EXP(1000+`Id`))" % (held, value))
-        return b"UPDATE %b SET %b%b AND `Id`=%d" % (
-            self._worker_info,
-            literals.assignments(columns),
-            self._of_channel,
-            row.id,
-        )
-
-    def delete_workers(self, ids: Sequence[int]) -> bytes:
-        """Return the statement that removes rows that the low-water mark has passed."""
-        listed = b",".join(b"%d" % id_ for id_ in ids)
-        return b"DELETE FROM %b%b AND `Id` IN (%b)" % (self._worker_info, self._of_channel, listed)
-
     def select_in_doubt(self) -> bytes:
         """Return the query of the groups in doubt, for `in_doubt`."""
         return (
@@ -266,16 +190,16 @@ class PositionTables:
         """Read a row of `select_in_doubt`."""
         number, id_, file, offset, kind, evidence, gtid, databases, statement, log, log_pos = row
         return InDoubt(
-            _number(number),
-            _number(id_),
-            Position(str(file), _number(offset)),
+            literals.number(number),
+            literals.number(id_),
+            Position(str(file), literals.number(offset)),
             str(kind),
             str(evidence),
             str(gtid),
             str(databases),
             statement if isinstance(statement, bytes) else str(statement).encode(),
             str(log),
-            _number(log_pos),
+            literals.number(log_pos),
         )
 
     def insert_in_doubt(self, record: InDoubt) -> bytes:
@@ -306,35 +230,3 @@ class PositionTables:
             self._of_channel,
             number,
         )
-
-
-def _worker_columns(row: WorkerRow, after: WorkerRow | None) -> list[tuple[bytes, bytes]]:
-    """Return names and values of what differs from `after`, the relay log's position first."""
-    file, offset = literals.place(row.last)
-    bitmap = row.executed.bitmap()
-    columns = [
-        (b"`Relay_log_pos`", offset),
-        (b"`Master_log_pos`", offset),
-        (b"`Checkpoint_group_size`", b"%d" % len(bitmap)),
-        (b"`Checkpoint_group_bitmap`", literals.blob(bitmap)),
-        (b"`Executed_gtids`", literals.text(str(row.gtids))),
-    ]
-    if after is None or literals.place(after.last)[0] != file:
-        columns += [(b"`Relay_log_name`", file), (b"`Master_log_name`", file)]
-    if after is None or after.checkpoint != row.checkpoint:
-        file, offset = literals.place(row.checkpoint)
-        columns += [
-            (b"`Checkpoint_relay_log_name`", file),
-            (b"`Checkpoint_relay_log_pos`", offset),
-            (b"`Checkpoint_master_log_name`", file),
-            (b"`Checkpoint_master_log_pos`", offset),
-        ]
-    if after is None or after.executed.base != row.executed.base:
-        columns.append((b"`Checkpoint_seqno`", b"%d" % row.executed.base))
-    return columns
-
-
-def _number(value: object) -> int:
-    if not isinstance(value, int):
-        raise TypeError(f"a number was due, not {value!r}")
-    return value

@@ -1,5 +1,7 @@
 """What a killed daemon leaves in the target."""
 
+from zlib import crc32
+
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.schedule.executed_groups import ExecutedGroups
@@ -15,11 +17,12 @@ def leave_behind(target: Server, channel: str) -> None:
     """Fill the tables: up to 7, then 8 and 10 are done, and 11 is in doubt."""
     tables = PositionTables("mtsd", channel)
     mark = LowWaterMark(7, Position("binlog.000002", 700), GtidSet.parse(f"{UUID}:1-7"))
+    token = crc32(channel.encode())
     former = Position("binlog.000002", 600)
     statements = [
         *tables.definitions(),
         tables.insert_channel(ChannelRow(mark, 2, UUID, UUID)),
-        tables.replace_worker(
+        tables.workers.replace(
             WorkerRow(
                 1,
                 Position("binlog.000002", 1000),
@@ -27,9 +30,10 @@ def leave_behind(target: Server, channel: str) -> None:
                 # Bit 0 is group 7, which the mark has passed since.
                 ExecutedGroups(7).with_numbers([7, 8, 10]),
                 GtidSet.parse(f"{UUID}:8:10"),
+                token,
             )
         ),
-        tables.replace_worker(WorkerRow(2, None, former, ExecutedGroups(8), GtidSet())),
+        tables.workers.replace(WorkerRow(2, None, former, ExecutedGroups(8), GtidSet(), token + 1)),
         tables.insert_in_doubt(
             InDoubt(
                 11,

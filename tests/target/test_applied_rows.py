@@ -200,7 +200,7 @@ async def test_batches(
 ) -> None:
     applier = await BinlogApplier.on(session, statement_bytes)
     for groups in batches(replayed.groups(), batch):
-        await applier.apply_bundle(applier.bundle(groups, []))
+        await applier.apply_bundle(applier.bundle(groups))
     assert contents(replayed.target) == replayed.wanted
 
 
@@ -221,7 +221,7 @@ async def test_streamed(
             await session.commit([])
             streamed += 1
         elif isinstance(item, Group) and item.kind is GroupKind.ROWS:
-            await applier.apply_bundle(applier.bundle([item], []))
+            await applier.apply_bundle(applier.bundle([item]))
     assert streamed > 20
     assert contents(replayed.target) == replayed.wanted
 

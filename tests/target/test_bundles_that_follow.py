@@ -1,24 +1,30 @@
 """A bundle that was sent behind another one commits only if that one has."""
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import pytest
 
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.framing import FileFramer
+from mtsd.binlog.rewrite import plain_format_description
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.binlog_applier import BinlogApplier, Bundle
-from mtsd.target.bundle import Packet
+from mtsd.target.bundle import Packet, binlog_statement
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.endpoint import Endpoint
+from tests.binlog.building import event
 from tests.servers.mysqld import Server
 
 pytestmark = pytest.mark.servers
 
 TABLES = PositionTables("mtsd", "")
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 FAILS = b"INSERT INTO a.t VALUES (1)"
 FINE = b"INSERT INTO a.t VALUES (%d)"
 
@@ -35,27 +41,39 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 async def applier(server: Server) -> AsyncIterator[BinlogApplier]:
     server.sql("DELETE FROM a.t; INSERT INTO a.t VALUES (1)")
-    server.sql(TABLES.replace_worker(row(0)).decode())
+    put(server, row(0))
     session = await TargetSession.open(
         Endpoint("target", "", 0, str(server.socket), "root", ""),
         SessionSettings("mtsd", binary_log=True),
     )
-    yield await BinlogApplier.on(session, 1 << 20)
+    applier = await BinlogApplier.on(session, 1 << 20)
+    with (server.datadir / "binlog.000001").open("rb") as file:
+        description = next(FileFramer().feed(file.read(4096)))
+    await applier.describe_format(plain_format_description(description))
+    yield applier
     session.connection.close()
 
 
 def row(number: int) -> WorkerRow:
     """Return the row of worker 1 behind group `number`."""
     last = Position("binlog.000001", number * 100)
-    return WorkerRow(1, last, Position("", 4), ExecutedGroups(1, (1 << number) - 1), GtidSet())
+    gtids = GtidSet.parse(f"{UUID}:1-{number}") if number else GtidSet()
+    executed = ExecutedGroups(1, (1 << number) - 1)
+    return WorkerRow(1, last, Position("binlog.000001", 4), executed, gtids, 1000 + number)
 
 
-def bundle(number: int, *statements: bytes, after: int | None = None) -> Bundle:
-    """Return the bundle of group `number`, guarded by the row of group `after`."""
-    known = None if after is None else row(after)
-    update = TABLES.update_worker(row(number), known, guarded=known is not None)
-    whole = [*statements, update, b"COMMIT"]
-    return Bundle(b"", (Packet(b";".join(whole), len(whole)),))
+def put(server: Server, row: WorkerRow) -> None:
+    server.sql(TABLES.workers.replace(row).decode())
+
+
+def bundle(
+    applier: BinlogApplier, number: int, *statements: bytes, after: int | None = None
+) -> Bundle:
+    """Return the bundle of group `number`, which counts on that of `after`."""
+    before = row(number - 1 if after is None else after)
+    events = TABLES.workers.events(row(number), before, event(EventType.XID_EVENT, b""), 0)
+    whole = [*statements, binlog_statement(b"".join(events)), b"COMMIT"]
+    return Bundle(applier._format, (Packet(b";".join(whole), len(whole)),))
 
 
 def committed(server: Server) -> tuple[list[int], int]:
@@ -70,8 +88,8 @@ def committed(server: Server) -> tuple[list[int], int]:
 
 async def test_both_commit(server: Server, applier: BinlogApplier) -> None:
     for first in range(1, 20, 2):
-        await applier.begin_bundle(bundle(first, FINE % (first + 1)))
-        following = bundle(first + 1, FINE % (first + 2), after=first)
+        await applier.begin_bundle(bundle(applier, first, FINE % (first + 1)))
+        following = bundle(applier, first + 1, FINE % (first + 2))
         assert applier.can_follow(following)
         await applier.follow(following)
         await applier.finish_bundle()
@@ -83,19 +101,19 @@ async def test_both_commit(server: Server, applier: BinlogApplier) -> None:
 @pytest.mark.parametrize("early", [True, False])
 async def test_the_first_fails(server: Server, applier: BinlogApplier, early: bool) -> None:
     statements = (FAILS, FINE % 2) if early else (FINE % 2, FAILS)
-    await applier.begin_bundle(bundle(1, *statements))
-    await applier.follow(bundle(2, FINE % 3, after=1))
+    await applier.begin_bundle(bundle(applier, 1, *statements))
+    await applier.follow(bundle(applier, 2, FINE % 3))
     with pytest.raises(ServerError) as raised:
         await applier.finish_bundle()
     assert raised.value.number == 1062
     assert committed(server) == ([1], 0)
-    await applier.apply_bundle(bundle(1, FINE % 2))
+    await applier.apply_bundle(bundle(applier, 1, FINE % 2))
     assert committed(server) == ([1, 2], 1)
 
 
 async def test_the_second_fails(server: Server, applier: BinlogApplier) -> None:
-    await applier.begin_bundle(bundle(1, FINE % 2))
-    await applier.follow(bundle(2, FINE % 3, FAILS, after=1))
+    await applier.begin_bundle(bundle(applier, 1, FINE % 2))
+    await applier.follow(bundle(applier, 2, FINE % 3, FAILS))
     await applier.finish_bundle()
     with pytest.raises(ServerError) as raised:
         await applier.finish_bundle()
@@ -103,27 +121,57 @@ async def test_the_second_fails(server: Server, applier: BinlogApplier) -> None:
     assert committed(server) == ([1, 2], 1)
 
 
-@pytest.mark.parametrize("sql_mode", ["", "ANSI,TRADITIONAL", "STRICT_ALL_TABLES"])
-async def test_the_guard_knows_the_row_before(
-    server: Server, applier: BinlogApplier, sql_mode: str
-) -> None:
-    await applier.session.connection.run(b"SET sql_mode='%b'" % sql_mode.encode(), 1)
-    await applier.apply_bundle(bundle(1, FINE % 2))
+async def test_a_bundle_counts_on_the_row_before(server: Server, applier: BinlogApplier) -> None:
+    await applier.apply_bundle(bundle(applier, 1, FINE % 2))
     for after in (0, 2):
         with pytest.raises(ServerError) as raised:
-            await applier.apply_bundle(bundle(2, FINE % 3, after=after))
-        assert raised.value.number == 1690
-    other_file = row(1)
-    server.sql("UPDATE mtsd.slave_worker_info SET Master_log_name = 'binlog.000002'")
-    with pytest.raises(ServerError):
-        await applier.apply_bundle(bundle(2, FINE % 3, after=1))
-    server.sql(TABLES.replace_worker(other_file).decode())
-    await applier.apply_bundle(bundle(2, FINE % 3, after=1))
+            await applier.apply_bundle(bundle(applier, 2, FINE % 3, after=after))
+        assert raised.value.number == 1032
+        assert "slave_worker_info" in raised.value.text
+    server.sql("DELETE FROM mtsd.slave_worker_info")
+    with pytest.raises(ServerError) as raised:
+        await applier.apply_bundle(bundle(applier, 2, FINE % 3))
+    assert raised.value.number == 1032
+    put(server, row(1))
+    await applier.apply_bundle(bundle(applier, 2, FINE % 3))
     assert committed(server) == ([1, 2, 3], 2)
 
 
+LONG = "binlog-" + "n" * 500
+ROWS = [
+    row(1),
+    row(2),
+    replace(row(3), last=Position("binlog.000002", 1 << 40)),
+    replace(row(4), last=Position(LONG, (1 << 64) - 1), checkpoint=Position(LONG, 1 << 63)),
+    replace(row(5), executed=ExecutedGroups(1 << 60, 1 << 60000)),
+    replace(row(6), gtids=GtidSet.parse(",".join(f"{UUID}:{n}" for n in range(1, 20000, 2)))),
+    replace(row(7), executed=ExecutedGroups(8), gtids=GtidSet()),
+    replace(row(8), token=(1 << 63) + 8),
+    row(9),
+]
+
+
+async def test_a_row_event_writes_what_a_statement_writes(
+    server: Server, applier: BinlogApplier
+) -> None:
+    put(server, row(0))
+    found = []
+    before = row(0)
+    for written in ROWS:
+        events = TABLES.workers.events(written, before, event(EventType.XID_EVENT, b""), 0)
+        whole = binlog_statement(b"".join(events)) + b";COMMIT"
+        await applier.session.connection.run(whole, 2)
+        found.append(server.sql("SELECT * FROM mtsd.slave_worker_info"))
+        before = written
+    for written, by_event in zip(ROWS, found, strict=True):
+        server.sql(TABLES.workers.update(written).decode())
+        assert server.sql("SELECT * FROM mtsd.slave_worker_info") == by_event
+        (columns,) = await applier.session.connection.query(TABLES.workers.select())
+        assert TABLES.workers.row(columns) == written
+
+
 async def test_what_cannot_follow(applier: BinlogApplier) -> None:
-    whole = bundle(1, FINE % 2)
+    whole = bundle(applier, 1, FINE % 2)
     assert not applier.can_follow(Bundle(b"another", whole.packets))
-    assert not applier.can_follow(Bundle(b"", (*whole.packets, *whole.packets)))
-    assert not applier.can_follow(Bundle(b"", iter(whole.packets)))
+    assert not applier.can_follow(Bundle(applier._format, (*whole.packets, *whole.packets)))
+    assert not applier.can_follow(Bundle(applier._format, iter(whole.packets)))

@@ -1,0 +1,255 @@
+"""The table slave_worker_info (WL#2775, WL#5599): one row a worker, and how it is written.
+
+A worker's row goes to the server in one of two ways: as an UPDATE statement, and as a row event
+that stands behind the events of its groups in the same BINLOG statement, which the server neither
+parses nor answers. That one finds the row by `Token`, which every commit of the worker changes: it
+fails where the commit before it, which the server may not have answered yet, has not happened.
+
+Row event, UPDATE of version 2, little-endian: table id u48, flags u16, size of extra data u16 (its
+own 2 bytes only), number of columns, a bitmap of the columns in the image before and one of those
+after, then for each image the null bits of its columns and their values (MySQL documentation,
+`mysql::binlog::event::Rows_event`).
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.header import HEADER_SIZE
+from mtsd.binlog.rows import STMT_END
+from mtsd.model.gtid import GtidSet
+from mtsd.model.position import Position
+from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target import literals
+from mtsd.wire.connection import Row
+
+NAME_COLUMN = "VARCHAR(512) NOT NULL"
+TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+_TABLE = "slave_worker_info"
+_TABLE_ID = (0xFFFF_FFFF_0001).to_bytes(6, "little")
+"""Servers count theirs from a small number."""
+_TABLE_FLAGS = b"\x01\x00"
+
+
+class _Column(NamedTuple):
+    name: str
+    definition: str
+    type: bytes
+    metadata: bytes
+
+
+def _int(name: str) -> _Column:
+    return _Column(name, "INT UNSIGNED NOT NULL", b"\x03", b"")
+
+
+def _bigint(name: str, comment: str = "") -> _Column:
+    definition = "BIGINT UNSIGNED NOT NULL" + (f" COMMENT '{comment}'" if comment else "")
+    return _Column(name, definition, b"\x08", b"")
+
+
+def _varchar(name: str, characters: int) -> _Column:
+    # Of utf8mb4: four bytes a character.
+    size = (4 * characters).to_bytes(2, "little")
+    return _Column(name, f"VARCHAR({characters}) NOT NULL", b"\x0f", size)
+
+
+def _blob(name: str, definition: str, length_bytes: bytes) -> _Column:
+    return _Column(name, f"{definition} NOT NULL", b"\xfc", length_bytes)
+
+
+COLUMNS = (
+    _int("Id"),
+    _varchar("Relay_log_name", 512),
+    _bigint("Relay_log_pos"),
+    _varchar("Master_log_name", 512),
+    _bigint("Master_log_pos"),
+    _varchar("Checkpoint_relay_log_name", 512),
+    _bigint("Checkpoint_relay_log_pos"),
+    _varchar("Checkpoint_master_log_name", 512),
+    _bigint("Checkpoint_master_log_pos"),
+    _bigint("Checkpoint_seqno", "number of the group of bit 0"),
+    _int("Checkpoint_group_size"),
+    _blob("Checkpoint_group_bitmap", "LONGBLOB", b"\x04"),
+    _blob("Executed_gtids", "LONGTEXT", b"\x04"),
+    _blob("Origin", "TEXT", b"\x02"),
+    _varchar("Channel_name", 64),
+    _bigint("Token", "another one with every commit of the worker"),
+)
+
+
+def _columns(*names: str) -> bytes:
+    """Return a bitmap of columns."""
+    every = [column.name for column in COLUMNS]
+    return sum(1 << every.index(name) for name in names).to_bytes((len(every) + 7) // 8, "little")
+
+
+_WIDTH = bytes((len(COLUMNS),))
+_BEFORE = _columns("Token")
+_OFTEN = _columns(
+    "Relay_log_pos", "Master_log_pos", "Checkpoint_group_size", "Checkpoint_group_bitmap",
+    "Executed_gtids", "Token",
+)  # fmt: skip
+_ALL = _columns(*(c.name for c in COLUMNS if c.name not in {"Id", "Origin", "Channel_name"}))
+_U32 = struct.Struct("<I")
+_U64 = struct.Struct("<Q")
+_TIME_AND_SERVER = struct.Struct("<I1xI")
+
+
+class WorkerInfo:
+    """Statements and events on slave_worker_info of one channel in one schema."""
+
+    def __init__(self, schema: str, channel: str) -> None:
+        self._name = literals.name(schema) + b".`slave_worker_info`"
+        self._channel = literals.text(channel)
+        self._of_channel = b" WHERE `Channel_name`=" + self._channel
+        self._schema = schema
+        self._map = b"".join((
+            _TABLE_ID, _TABLE_FLAGS,
+            bytes((len(schema),)), schema.encode(), b"\0",
+            bytes((len(_TABLE),)), _TABLE.encode(), b"\0",
+            _WIDTH, *(column.type for column in COLUMNS),
+            bytes((sum(len(column.metadata) for column in COLUMNS),)),
+            *(column.metadata for column in COLUMNS),
+            bytes((len(COLUMNS) + 7) // 8),
+        ))  # fmt: skip
+
+    def definition(self) -> bytes:
+        """Return the statement that makes the table where it is not there."""
+        columns = ",\n".join(f"  `{column.name}` {column.definition}" for column in COLUMNS)
+        return (
+            f"CREATE TABLE IF NOT EXISTS {self._name.decode()} (\n{columns},\n"
+            "  PRIMARY KEY (`Channel_name`, `Id`),\n  UNIQUE KEY (`Token`)\n"
+            f") {TABLE_OPTIONS}"
+        ).encode()
+
+    def select_columns(self) -> bytes:
+        """Return the query of the table's column names in their order, one row each."""
+        return (
+            b"SELECT column_name FROM information_schema.columns WHERE table_schema=%b"
+            b" AND table_name='slave_worker_info' ORDER BY ordinal_position"
+            % literals.text(self._schema)
+        )
+
+    def select(self) -> bytes:
+        """Return the query of all workers' rows, for `row`."""
+        return (
+            b"SELECT `Id`,`Master_log_name`,`Master_log_pos`,`Checkpoint_master_log_name`,"
+            b"`Checkpoint_master_log_pos`,`Checkpoint_seqno`,`Checkpoint_group_bitmap`,"
+            b"`Executed_gtids`,`Token` FROM " + self._name + self._of_channel
+        )
+
+    def row(self, found: Row) -> WorkerRow:
+        """Read a row of `select`."""
+        id_, file, offset, checkpoint_file, checkpoint_offset, base, bitmap, gtids, token = found
+        return WorkerRow(
+            literals.number(id_),
+            Position(str(file), literals.number(offset)) if file else None,
+            Position(str(checkpoint_file), literals.number(checkpoint_offset)),
+            ExecutedGroups.from_bitmap(
+                literals.number(base), bitmap if isinstance(bitmap, bytes) else str(bitmap).encode()
+            ),
+            GtidSet.parse(str(gtids)),
+            literals.number(token),
+        )
+
+    def replace(self, row: WorkerRow) -> bytes:
+        """Return the statement that makes a worker's row anew."""
+        columns = [
+            (b"`Channel_name`", self._channel),
+            (b"`Id`", b"%d" % row.id),
+            (b"`Origin`", b"X''"),
+            *_values(row),
+        ]
+        return b"REPLACE" + literals.insert(self._name, columns).removeprefix(b"INSERT")
+
+    def update(self, row: WorkerRow) -> bytes:
+        """Return the statement that a worker's transaction ends with."""
+        return b"UPDATE %b SET %b%b AND `Id`=%d" % (
+            self._name,
+            literals.assignments(_values(row)),
+            self._of_channel,
+            row.id,
+        )
+
+    def events(
+        self, row: WorkerRow, after: WorkerRow, last: bytes, flags: int
+    ) -> tuple[bytes, bytes]:
+        """Return the Table_map and row event that make `row` of the row `after`.
+
+        `last` is the event that they follow: time and server are its own. `flags` are those of
+        the row events of the statement, STMT_END is added.
+        """
+        time, server = _TIME_AND_SERVER.unpack_from(last)
+        offset = row.last.offset if row.last else 0
+        file = _text(row.last.file if row.last else "")
+        bitmap = row.executed.bitmap()
+        gtids = str(row.gtids).encode()
+        size = _U32.pack(len(bitmap))
+        image = [_U64.pack(offset), _U64.pack(offset)]
+        columns = _OFTEN
+        if not _differs_little(row, after):
+            columns = _ALL
+            checkpoint = _text(row.checkpoint.file), _U64.pack(row.checkpoint.offset)
+            image = [file, image[0], file, image[0], *checkpoint, *checkpoint]
+            image.append(_U64.pack(row.executed.base))
+        body = b"".join((
+            _TABLE_ID, (flags | STMT_END).to_bytes(2, "little"), b"\x02\x00",
+            _WIDTH, _BEFORE, columns,
+            b"\0", _U64.pack(after.token),
+            bytes((columns[0].bit_count() + columns[1].bit_count() + 7) // 8), *image,
+            size, size, bitmap, _U32.pack(len(gtids)), gtids, _U64.pack(row.token),
+        ))  # fmt: skip
+        return (
+            _event(EventType.TABLE_MAP_EVENT, time, server, self._map),
+            _event(EventType.UPDATE_ROWS_EVENT, time, server, body),
+        )
+
+    def delete(self, ids: Sequence[int]) -> bytes:
+        """Return the statement that removes rows that the low-water mark has passed."""
+        listed = b",".join(b"%d" % id_ for id_ in ids)
+        return b"DELETE FROM %b%b AND `Id` IN (%b)" % (self._name, self._of_channel, listed)
+
+
+def _differs_little(row: WorkerRow, after: WorkerRow) -> bool:
+    """Tell whether file and checkpoint are the same, as they mostly are."""
+    return (
+        row.last is not None
+        and after.last is not None
+        and row.last.file == after.last.file
+        and row.checkpoint == after.checkpoint
+        and row.executed.base == after.executed.base
+    )
+
+
+def _event(kind: EventType, time: int, server: int, body: bytes) -> bytes:
+    size = HEADER_SIZE + len(body)
+    return struct.pack("<IBIIIH", time, kind, server, size, 0, 0) + body
+
+
+def _text(value: str) -> bytes:
+    """Return the value of a column of more than 255 bytes."""
+    raw = value.encode("utf-8", "surrogateescape")
+    return len(raw).to_bytes(2, "little") + raw
+
+
+def _values(row: WorkerRow) -> list[tuple[bytes, bytes]]:
+    file, offset = literals.place(row.last)
+    checkpoint_file, checkpoint_offset = literals.place(row.checkpoint)
+    bitmap = row.executed.bitmap()
+    return [
+        (b"`Relay_log_name`", file),
+        (b"`Relay_log_pos`", offset),
+        (b"`Master_log_name`", file),
+        (b"`Master_log_pos`", offset),
+        (b"`Checkpoint_relay_log_name`", checkpoint_file),
+        (b"`Checkpoint_relay_log_pos`", checkpoint_offset),
+        (b"`Checkpoint_master_log_name`", checkpoint_file),
+        (b"`Checkpoint_master_log_pos`", checkpoint_offset),
+        (b"`Checkpoint_seqno`", b"%d" % row.executed.base),
+        (b"`Checkpoint_group_size`", b"%d" % len(bitmap)),
+        (b"`Checkpoint_group_bitmap`", literals.blob(bitmap)),
+        (b"`Executed_gtids`", literals.text(str(row.gtids))),
+        (b"`Token`", b"%d" % row.token),
+    ]
