@@ -1,10 +1,10 @@
 """How fast a backlog is applied that waits as a whole: by the server's own replica, and by mtsd.
 
 Each replica has its target for itself, one after the other, and each target begins with the
-databases of the load and nothing else. The server's own replica begins when its relay log holds
-the whole backlog; mtsd begins with the start of its process, so that Python's start, connecting
-and reading from the source count. Both end with the last commit of the load in the target's
-binlog.
+databases of the load and nothing else. The server's own replica begins with START REPLICA, when its
+relay log holds the whole backlog and its process runs; mtsd begins when its process runs, so that
+connecting, making its tables and reading from the source count. Both end with the last commit of
+the load in the target's binlog.
 """
 
 import time
@@ -35,8 +35,9 @@ class Applied:
     """One replica's run over a backlog. Times in seconds, memory in bytes.
 
     `seconds` count from where the replica begins, `seconds_of_commits` from the first commit, both
-    to the last one. `own_cpu` and `peak_memory` are the daemon's, None where the replica is in the
-    server; `server_cpu` is the target's.
+    to the last one; `start_up` is what a process of its own takes before it begins. `own_cpu` and
+    `peak_memory` are the daemon's, None where the replica is in the server; `server_cpu` is the
+    target's.
     """
 
     replica: str
@@ -44,6 +45,7 @@ class Applied:
     target_transactions: int
     seconds: float
     seconds_of_commits: float
+    start_up: float
     server_cpu: float
     own_cpu: float | None
     peak_memory: int | None
@@ -92,6 +94,7 @@ def native(
             target_transactions=commits.transactions,
             seconds=commits.last / 1e6 - began,
             seconds_of_commits=(commits.last - commits.first) / 1e6,
+            start_up=0.0,
             server_cpu=cpu,
             own_cpu=None,
             peak_memory=None,
@@ -126,6 +129,7 @@ def external(
             target_transactions=commits.transactions,
             seconds=commits.last / 1e6 - daemon.began,
             seconds_of_commits=(commits.last - commits.first) / 1e6,
+            start_up=daemon.began - daemon.started,
             server_cpu=cpu,
             own_cpu=own_cpu,
             peak_memory=memory,

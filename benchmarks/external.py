@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory, mkdtemp
@@ -40,11 +41,11 @@ class External:
         own.update({"source.tls": "disabled", "target.unix_socket": str(target.socket)})
         self.settings = {name: value for name, value in own.items() if not name.endswith("socket")}
         """What differs from the defaults."""
-        self.began = 0.0
+        self.started = 0.0
         """When its process was started, in seconds since 1970."""
 
     def __enter__(self) -> Self:
-        self.began = time.time()
+        self.started = time.time()
         self._daemon.start()
         register(self._folder, self._daemon.pid)
         return self
@@ -53,6 +54,12 @@ class External:
         self._daemon.close()
         rmtree(self._folder)
         register(self._folder, None)
+
+    @property
+    def began(self) -> float:
+        """When it began to replicate, by its own log, in seconds since 1970."""
+        (record,) = (one for one in self._daemon.records() if one["event"] == "starting")
+        return datetime.fromisoformat(str(record["timestamp"])).timestamp()
 
     @property
     def cpu_seconds(self) -> float:

@@ -13,15 +13,16 @@ from benchmarks.lag import Lag
 
 def applied_table(title: str, runs: Mapping[str, Sequence[Applied]]) -> str:
     """Return a table of runs over a backlog, by variant."""
-    heads = f"{'trx/s':>8}{'seconds':>9}{'committing':>12}{'target trx':>12}{'server CPU':>12}"
-    lines = [f"\n{title}", f"  {'':27}{'replica':17}{heads}{'mtsd CPU':>10}{'mtsd MB':>9}"]
+    heads = f"{'trx/s':>8}{'start-up':>10}{'seconds':>9}{'committing':>12}{'target trx':>12}"
+    heads += f"{'server CPU':>12}{'mtsd CPU':>10}{'mtsd MB':>9}"
+    lines = [f"\n{title}", f"  {'':27}{'replica':17}{heads}"]
     for variant, row in runs.items():
         for run in row:
             own_cpu = "" if run.own_cpu is None else f"{run.own_cpu:.2f}"
             peak = "" if run.peak_memory is None else f"{run.peak_memory / MEGABYTE:.0f}"
             rate = f"{run.rate:,.0f}" if run.source_transactions > 1 else ""
             lines.append(
-                f"  {variant:27}{run.replica:17}{rate:>8}{run.seconds:>9.2f}"
+                f"  {variant:27}{run.replica:17}{rate:>8}{run.start_up:>10.2f}{run.seconds:>9.2f}"
                 f"{run.seconds_of_commits:>12.2f}{run.target_transactions:>12,}"
                 f"{run.server_cpu:>12.2f}{own_cpu:>10}{peak:>9}"
             )

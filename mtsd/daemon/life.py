@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import structlog
 
+from mtsd import __version__
 from mtsd.config import Settings
 from mtsd.control.server import StatusServer
 from mtsd.control.status import State, Status
@@ -92,6 +93,11 @@ class Daemon:
             loop.add_signal_handler(number, self.stop)
 
     async def _live(self) -> int:
+        settings = self._settings
+        log.info(
+            "starting", version=__version__, source=settings.source.address,
+            target=settings.target.address,
+        )  # fmt: skip
         backoff = Backoff()
         while not self._stopping.is_set():
             try:

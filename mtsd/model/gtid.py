@@ -67,11 +67,10 @@ class GtidSet:
 
     def add(self, gtid: Gtid) -> None:
         """Add one GTID."""
-        key = (gtid.uuid, gtid.tag)
-        intervals = self._intervals.get(key)
-        number = gtid.number
+        uuid, number, tag = gtid
+        intervals = self._intervals.get((uuid, tag))
         if intervals is None:
-            self._intervals[key] = [(number, number + 1)]
+            self._intervals[uuid, tag] = [(number, number + 1)]
             return
         start, end = intervals[-1]
         if number == end:
@@ -79,7 +78,7 @@ class GtidSet:
         elif number > end:
             intervals.append((number, number + 1))
         else:
-            self.add_interval(gtid.uuid, gtid.tag, number, number + 1)
+            self.add_interval(uuid, tag, number, number + 1)
 
     def add_interval(self, uuid: str, tag: str, start: int, end: int) -> None:
         """Add the numbers from `start` up to, not including, `end`."""

@@ -47,15 +47,11 @@ class GroupAssignedQueue:
         self._number = mark.number
         self._position = mark.position
         self._gtids = mark.gtids.copy() if mark.gtids is not None else None
-        self._next = mark.number + 1
+        self.newest = mark.number
+        """The number of the newest group that has entered."""
 
     def __len__(self) -> int:
         return len(self._entries)
-
-    @property
-    def newest(self) -> int:
-        """The number of the newest group that has entered."""
-        return self._next - 1
 
     @property
     def number(self) -> int:
@@ -84,12 +80,13 @@ class GroupAssignedQueue:
 
     def enter(self, group: Group, *, done: bool = False) -> None:
         """Take the next group of the stream in. Raises ValueError if a number was left out."""
-        if group.number != self._next:
-            raise ValueError(f"group {group.number} entered where {self._next} was due")
-        self._next += 1
-        self._entries.append(_Entry(group.number, group.end, group.gtid, group.commit_time))
+        number = group.number
+        if number != self.newest + 1:
+            raise ValueError(f"group {number} entered where {self.newest + 1} was due")
+        self.newest = number
+        self._entries.append(_Entry(number, group.end, group.gtid, group.commit_time))
         if done:
-            self.done(group.number)
+            self.done(number)
 
     def done(self, number: int) -> bool:
         """Mark a group as committed. Returns whether the low-water mark has moved.

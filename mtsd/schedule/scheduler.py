@@ -78,9 +78,11 @@ class Scheduler:
 
     def blocked(self, size: int) -> WaitCause | None:
         """Tell what stands against taking in a group of `size` bytes now."""
-        if self.queue.newest - self.stored.number >= self._limits.checkpoint_group:
+        limits = self._limits
+        if self.queue.newest - self.stored.number >= limits.checkpoint_group:
             return WaitCause.CHECKPOINT_GROUP
-        if self.pending_bytes and self.pending_bytes + size > self._limits.pending_jobs_size_max:
+        pending = self.pending_bytes
+        if pending and pending + size > limits.pending_jobs_size_max:
             return WaitCause.PENDING_JOBS
         return None
 

@@ -171,7 +171,7 @@ class SourceStream:
 
     def _items(self, grouper: Grouper, events: list[bytes]) -> Iterator[StreamItem]:
         for item in grouper.groups(events):
-            if isinstance(item, Group):
+            if type(item) is Group:
                 self._passed(item)
             elif isinstance(item, GroupClosed):
                 self._passed(item.group)
