@@ -43,6 +43,8 @@ class External:
         """What differs from the defaults."""
         self.started = 0.0
         """When its process was started, in seconds since 1970."""
+        self.began = 0.0
+        """When it began to replicate, by its own log; known once it has caught up."""
 
     def __enter__(self) -> Self:
         self.started = time.time()
@@ -54,12 +56,6 @@ class External:
         self._daemon.close()
         rmtree(self._folder)
         register(self._folder, None)
-
-    @property
-    def began(self) -> float:
-        """When it began to replicate, by its own log, in seconds since 1970."""
-        (record,) = (one for one in self._daemon.records() if one["event"] == "starting")
-        return datetime.fromisoformat(str(record["timestamp"])).timestamp()
 
     @property
     def cpu_seconds(self) -> float:
@@ -81,6 +77,8 @@ class External:
             if time.monotonic() > deadline:
                 raise DaemonError(f"it has not caught up:\n{self._daemon.last_words()}")
             time.sleep(_POLL_S)
+        (record,) = (one for one in self._daemon.records() if one["event"] == "starting")
+        self.began = datetime.fromisoformat(str(record["timestamp"])).timestamp()
 
     def stop(self) -> None:
         """Stop it gracefully; raises DaemonError where it ends with another status than 0."""
