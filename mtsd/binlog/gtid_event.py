@@ -26,6 +26,8 @@ from mtsd.model.gtid import Gtid
 
 MAY_HAVE_STATEMENTS = 0x1
 _LOGICAL_CLOCK = 2
+_GTID = EventType.GTID_LOG_EVENT.value
+_GTID_TAGGED = EventType.GTID_TAGGED_LOG_EVENT.value
 
 _ONLY_GTID = Struct("<B16sq")
 _WITH_CLOCK = Struct("<B16sqBqq")
@@ -81,7 +83,7 @@ def parse_gtid(event: bytes) -> GtidEvent:
     if len(event) < _TIMES_END:
         return _parse_short(event)
     kind = event[4]
-    if kind == EventType.GTID_TAGGED_LOG_EVENT:
+    if kind == _GTID_TAGGED:
         return _parse_tagged(event)
     flags, sid, number, clock, last_committed, sequence_number, immediate = _WITH_TIMES.unpack_from(
         event, HEADER_SIZE
@@ -122,9 +124,12 @@ def parse_gtid(event: bytes) -> GtidEvent:
         ticket = int.from_bytes(event[at:], "little")
     if clock != _LOGICAL_CLOCK:
         raise BinlogError(f"GTID event: logical timestamps of an unknown type {clock}")
+    uuid = _uuids.get(sid)
     return GtidEvent(
-        _gtid(kind, sid, number),
-        bool(flags & MAY_HAVE_STATEMENTS),
+        Gtid(uuid, number)
+        if kind == _GTID and uuid is not None and number > 0
+        else _gtid(kind, sid, number),
+        flags & MAY_HAVE_STATEMENTS != 0,
         last_committed,
         sequence_number,
         immediate,

@@ -11,6 +11,7 @@ from mtsd.model.errors import BinlogError
 
 _TABLE_MAP = 19
 _STMT_END = 0x01
+_NOT_STMT_END = 0xFE
 
 
 def plain_format_description(event: bytes) -> bytes:
@@ -46,34 +47,45 @@ def statements_of(events: Iterable[bytes], limit: int, *, merge: bool) -> Iterat
     BinlogError where a row event has no table map before it.
     """
     known: dict[bytes, bytes] = {}
+    bodies: dict[bytes, bytes] = {}
+    redefined = False
     maps: dict[bytes, bytes] = {}
-    rows: list[bytes] = []
+    rows: list[bytearray] = []
     size = 0
     for event in events:
         table_id = event[19:25]
-        table = known.get(table_id)
         if event[4] == _TABLE_MAP:
-            if table is None or table[25:] != event[25:]:
+            body = event[25:]
+            if bodies.get(table_id) != body:
+                bodies[table_id] = body
                 known[table_id] = mended(event)
+                redefined = redefined or table_id in maps
             continue
-        if table is None:
-            number = int.from_bytes(table_id, "little")
-            raise BinlogError(f"a row event of table {number}, which no table map describes")
-        used = maps.get(table_id)
-        more = len(event) if used else len(event) + len(table)
-        other = used is not None and used is not table and used[25:] != table[25:]
+        length = len(event)
+        more = length
+        other = redefined and table_id in maps and maps[table_id][25:] != bodies[table_id]
+        if table_id not in maps:
+            if table_id not in known:
+                number = int.from_bytes(table_id, "little")
+                raise BinlogError(f"a row event of table {number}, which no table map describes")
+            more += len(known[table_id])
         if rows and (other or size + more > limit):
             yield _joined(maps, rows)
             maps = {}
             rows = []
             size = 0
-            more = len(event) + len(table)
-        maps[table_id] = table
-        rows.append(event)
+            more = length + len(known[table_id])
+        if more != length:
+            maps[table_id] = known[table_id]
+        row = bytearray(event)
+        row[9:13] = length.to_bytes(4, "little")
+        row[25] &= _NOT_STMT_END
+        rows.append(row)
         size += more
         if not merge and event[25] & _STMT_END:
             yield _joined(maps, rows)
             known = {}
+            bodies = {}
             maps = {}
             rows = []
             size = 0
@@ -81,14 +93,6 @@ def statements_of(events: Iterable[bytes], limit: int, *, merge: bool) -> Iterat
         yield _joined(maps, rows)
 
 
-def _joined(maps: dict[bytes, bytes], rows: list[bytes]) -> bytes:
-    parts: list[bytes | bytearray] = [*maps.values()]
-    for row in rows:
-        part = bytearray(row)
-        part[9:13] = len(row).to_bytes(4, "little")
-        part[25] &= ~_STMT_END & 0xFF
-        parts.append(part)
-    last = bytearray(parts[-1])
-    last[25] |= _STMT_END
-    parts[-1] = last
-    return b"".join(parts)
+def _joined(maps: dict[bytes, bytes], rows: list[bytearray]) -> bytes:
+    rows[-1][25] |= _STMT_END
+    return b"".join((*maps.values(), *rows))

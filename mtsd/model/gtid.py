@@ -162,6 +162,10 @@ def _without(
     intervals: list[tuple[int, int]], holes: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
     left: list[tuple[int, int]] = []
+    # Mostly what a checkpoint holds is taken away: one hole from the beginning.
+    at = bisect_right(intervals, (holes[0][1], 0)) - 1
+    if at > 0 and holes[0][0] <= intervals[0][0]:
+        intervals = intervals[at:]
     first_hole = 0
     for start, end in intervals:
         at = start

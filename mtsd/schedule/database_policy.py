@@ -42,6 +42,18 @@ class DatabasePolicy:
     def assign(self, group: Group) -> Assignment:
         """Decide by the owners of the group's partitions; see `Policy`."""
         cgap = self._cgap(group)
+        if len(cgap) == 1 and not (self._alone or group.alone):
+            entry = self.partitions.owner(cgap[0])
+            if entry is not None and self.partitions.excess(entry.worker) < _CROWDED:
+                # Behind the last group on its only partition, in the same queue.
+                worker = entry.worker
+                number = group.number
+                entry.usage += 1
+                entry.last = number
+                self._queued[worker] += 1
+                self._newest[worker] = number
+                self._placed[number] = worker
+                return self._unconditional[worker]
         worker = -1
         newest = 0
         others: list[int] = []

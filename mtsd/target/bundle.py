@@ -22,9 +22,14 @@ class Packet:
     statements: int
 
 
+_BINLOG = b"BINLOG '"
+_END = b"'"
+_NEXT = b";"
+
+
 def binlog_statement(events: bytes) -> bytes:
     """Return the BINLOG statement of plain events."""
-    return b"BINLOG '" + b2a_base64(events, newline=False) + b"'"
+    return b"".join((_BINLOG, b2a_base64(events, newline=False), _END))
 
 
 Record = Callable[[bytes, int], tuple[bytes, bytes]]
@@ -64,24 +69,34 @@ def packets(
     Raises NeedsPersonError where one statement is larger than `limit`: the target's
     max_allowed_packet is too small for a row.
     """
-    pending = list(before)
-    size = sum(map(len, pending)) + len(pending)
+    # Large statements are copied once only: when all pieces of a packet are put together.
+    pieces: list[bytes] = []
+    size = count = 0
+    for statement in before:
+        pieces += (statement, _NEXT)
+        size += len(statement) + 1
+        count += 1
     for events in rows:
-        statement = binlog_statement(events)
-        if pending and (size + len(statement) > limit or size >= ENOUGH):
-            yield Packet(b";".join(pending), len(pending))
-            pending = []
-            size = 0
-        if len(statement) > limit:
+        encoded = b2a_base64(events, newline=False)
+        length = len(encoded) + len(_BINLOG) + len(_END)
+        if count and (size + length > limit or size >= ENOUGH):
+            yield Packet(b"".join(pieces[:-1]), count)
+            pieces = []
+            size = count = 0
+        if length > limit:
             raise NeedsPersonError(
-                f"a row event needs a statement of {len(statement)} bytes, more than the target"
+                f"a row event needs a statement of {length} bytes, more than the target"
                 f" takes ({limit}): raise max_allowed_packet on the target"
             )
-        pending.append(statement)
-        size += len(statement) + 1
-    if pending and size + sum(map(len, after)) + len(after) > limit:
-        yield Packet(b";".join(pending), len(pending))
-        pending = []
-    pending.extend(after)
-    if pending:
-        yield Packet(b";".join(pending), len(pending))
+        pieces += (_BINLOG, encoded, _END, _NEXT)
+        size += length + 1
+        count += 1
+    if count and size + sum(map(len, after)) + len(after) > limit:
+        yield Packet(b"".join(pieces[:-1]), count)
+        pieces = []
+        count = 0
+    for statement in after:
+        pieces += (statement, _NEXT)
+        count += 1
+    if count:
+        yield Packet(b"".join(pieces[:-1]), count)
