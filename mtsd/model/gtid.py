@@ -33,11 +33,13 @@ class GtidSet:
     Mutable; adding in the order of the numbers costs constant time.
     """
 
-    __slots__ = ("_intervals",)
+    __slots__ = ("_intervals", "_texts")
 
     def __init__(self) -> None:
         # Ends are exclusive; neighbours never touch.
         self._intervals: dict[_Key, list[tuple[int, int]]] = {}
+        self._texts: dict[_Key, str] = {}
+        """Of all intervals but the last, each behind a colon: they are printed again and again."""
 
     @classmethod
     def parse(cls, text: str) -> "GtidSet":
@@ -77,12 +79,15 @@ class GtidSet:
             intervals[-1] = (start, number + 1)
         elif number > end:
             intervals.append((number, number + 1))
+            if (uuid, tag) in self._texts:
+                self._texts[uuid, tag] += _interval_text(start, end)
         else:
             self.add_interval(uuid, tag, number, number + 1)
 
     def add_interval(self, uuid: str, tag: str, start: int, end: int) -> None:
         """Add the numbers from `start` up to, not including, `end`."""
         intervals = self._intervals.setdefault((uuid, tag), [])
+        self._texts.pop((uuid, tag), None)
         at = bisect_right(intervals, (start, 0)) - 1
         if at < 0 or intervals[at][1] < start:
             at += 1
@@ -112,6 +117,7 @@ class GtidSet:
         """Return an independent copy."""
         result = GtidSet()
         result._intervals = {key: list(value) for key, value in self._intervals.items()}
+        result._texts = self._texts.copy()
         return result
 
     def intervals(self) -> Iterator[tuple[str, str, int, int]]:
@@ -143,19 +149,24 @@ class GtidSet:
     __hash__ = None  # type: ignore[assignment] # mutable
 
     def __str__(self) -> str:
-        texts: dict[str, list[str]] = {}
-        for uuid, tag in sorted(self._intervals):
-            parts = texts.setdefault(uuid, [])
-            if tag:
-                parts.append(tag)
-            parts += [
-                str(start) if end == start + 1 else f"{start}-{end - 1}"
-                for start, end in self._intervals[uuid, tag]
-            ]
-        return ",".join(":".join([uuid, *parts]) for uuid, parts in texts.items() if parts)
+        texts: dict[str, str] = {}
+        for key in sorted(self._intervals):
+            intervals = self._intervals[key]
+            if not intervals:
+                continue
+            if key not in self._texts:
+                self._texts[key] = "".join(_interval_text(*one) for one in intervals[:-1])
+            uuid, tag = key
+            before = texts.get(uuid, uuid) + (f":{tag}" if tag else "")
+            texts[uuid] = before + self._texts[key] + _interval_text(*intervals[-1])
+        return ",".join(texts.values())
 
     def __repr__(self) -> str:
         return f"GtidSet({str(self)!r})"
+
+
+def _interval_text(start: int, end: int) -> str:
+    return f":{start}" if end == start + 1 else f":{start}-{end - 1}"
 
 
 def _without(

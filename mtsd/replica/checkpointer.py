@@ -12,7 +12,7 @@ from mtsd.target.retry import write
 from mtsd.wire.connection import Connection
 
 _PING_PERIOD_S = 15.0
-_LEAST_PERIOD_S = 0.02
+_LEAST_PERIOD_S = 0.05
 
 
 class Checkpointer:

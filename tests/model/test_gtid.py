@@ -65,6 +65,29 @@ def test_adding_one_by_one_in_any_order(drawn: list[tuple[str, str, int]]) -> No
 
 
 @ordinary
+@given(st.lists(st.tuples(st.one_of(members, intervals), st.booleans()), max_size=40))
+def test_printed_between_changes(
+    drawn: list[tuple[tuple[str, str, int] | tuple[str, str, int, int], bool]],
+) -> None:
+    gtids = GtidSet()
+    unprinted = GtidSet()
+    for change, copied in drawn:
+        for each in (gtids, unprinted):
+            if len(change) == 3:
+                each.add(Gtid(change[0], change[2], change[1]))
+            else:
+                each.add_interval(*change)
+        text = str(gtids)
+        assert text == str(unprinted.minus(GtidSet()))
+        before = gtids
+        if copied:
+            gtids = gtids.copy()
+            gtids.add(Gtid(A, 100))
+            assert str(before) == text
+            gtids = before.copy()
+
+
+@ordinary
 @given(st.lists(intervals, max_size=20))
 def test_adding_intervals(drawn: list[tuple[str, str, int, int]]) -> None:
     gtids = GtidSet()
