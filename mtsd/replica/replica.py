@@ -300,7 +300,7 @@ async def _worker(
         )
     return Worker(
         index,
-        await BinlogApplier.on(session, settings.replica.batch_bytes, reached=reached),
+        BinlogApplier(session, settings.replica.batch_bytes, reached=reached),
         tables,
         coordinator,
         recovered.rows[index],

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.query import parse_query
@@ -36,7 +37,7 @@ class Bundle:
 
 
 class BinlogApplier:
-    """Applies groups on one session; made by `on`. After a ServerError all is rolled back.
+    """Applies groups on one session, its own. After a ServerError all is rolled back.
 
     `batch_bytes`: the row bytes of one BINLOG statement at most.
     """
@@ -54,22 +55,19 @@ class BinlogApplier:
         self._on_their_way: deque[int] = deque()
         """Of each bundle that the server has been sent: the statements that it is to answer."""
 
-    @classmethod
-    async def on(
-        cls, session: TargetSession, batch_bytes: int, *, reached: Reached = nothing
-    ) -> "BinlogApplier":
-        """Make `session`, which is for this alone from now on, an applier's."""
-        await session.without_autocommit()
-        return cls(session, batch_bytes, reached=reached)
-
     def bundle(self, groups: Sequence[Group], record: Record | None = None) -> Bundle:
         """Return groups of rows, and the events of `record` behind them, as a target transaction.
 
-        One packet, where its size allows: the server does not wait for us between its parts. The
-        session has no autocommit, so that there is no BEGIN to be answered.
+        One packet, where its size allows: the server does not wait for us between its parts. A
+        BINLOG statement that is alone commits by itself: it is applied whole or not at all.
         """
         rows = row_statements(groups, self._chunk_bytes, record)
-        whole: Iterable[Packet] = packets([], rows, [b"COMMIT"], self._packet_limit)
+        first = list(islice(rows, 2))
+        whole: Iterable[Packet]
+        if len(first) == 1:
+            whole = packets([], first, [], self._packet_limit)
+        else:
+            whole = packets([b"BEGIN"], chain(first, rows), [b"COMMIT"], self._packet_limit)
         if sum(group.size for group in groups) <= ENOUGH:
             whole = tuple(whole)
         return Bundle(groups[0].format_description, whole)
@@ -98,11 +96,12 @@ class BinlogApplier:
     def can_follow(self, bundle: Bundle) -> bool:
         """Tell whether a bundle may be sent behind one that is on its way.
 
-        The server must find all of it there, and nothing in it may want an answer before.
+        Only one statement: where the bundle before it fails and leaves its transaction open, a
+        BEGIN would commit that half.
         """
-        return isinstance(bundle.packets, tuple) and (
-            len(bundle.packets) == 1 and bundle.format_description == self._format
-        )
+        if bundle.format_description != self._format or not isinstance(bundle.packets, tuple):
+            return False
+        return len(bundle.packets) == 1 and bundle.packets[0].statements == 1
 
     async def follow(self, bundle: Bundle) -> None:
         """Send a bundle that can follow: the server begins it at once when the last one ends.

@@ -75,10 +75,6 @@ class TargetSession:
             raise
         return session
 
-    async def without_autocommit(self) -> None:
-        """Let every statement open a transaction by itself; from now on all ends with COMMIT."""
-        await self.connection.run(b"SET @@session.autocommit=0", 1)
-
     async def _pin(self) -> None:
         sets = [changes({}, self._state), _PINNED_FOR_LIFE, _READ_COMMITTED]
         if not self._settings.binary_log:

@@ -198,7 +198,7 @@ def test_the_load_has_what_is_hard(replayed: Replayed) -> None:
 async def test_batches(
     replayed: Replayed, session: TargetSession, batch: int, statement_bytes: int
 ) -> None:
-    applier = await BinlogApplier.on(session, statement_bytes)
+    applier = BinlogApplier(session, statement_bytes)
     for groups in batches(replayed.groups(), batch):
         await applier.apply_bundle(applier.bundle(groups))
     assert contents(replayed.target) == replayed.wanted
@@ -210,7 +210,7 @@ async def test_batches(
 async def test_streamed(
     replayed: Replayed, session: TargetSession, hold: int, chunk: int, statement_bytes: int
 ) -> None:
-    applier = await BinlogApplier.on(session, statement_bytes)
+    applier = BinlogApplier(session, statement_bytes)
     streamed = 0
     for item in replayed.items(hold, chunk):
         if isinstance(item, GroupOpened):
@@ -228,7 +228,7 @@ async def test_streamed(
 
 async def test_in_order(replayed: Replayed, session: TargetSession) -> None:
     """The way of groups that hold statements too."""
-    applier = await BinlogApplier.on(session, 1 << 22)
+    applier = BinlogApplier(session, 1 << 22)
     for group in replayed.groups():
         await applier.apply_in_order(group, [])
     assert contents(replayed.target) == replayed.wanted

@@ -8,6 +8,7 @@ import pytest
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.rewrite import plain_format_description
+from mtsd.binlog.rows import STMT_END
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
@@ -46,7 +47,7 @@ async def applier(server: Server) -> AsyncIterator[BinlogApplier]:
         Endpoint("target", "", 0, str(server.socket), "root", ""),
         SessionSettings("mtsd", binary_log=True),
     )
-    applier = await BinlogApplier.on(session, 1 << 20)
+    applier = BinlogApplier(session, 1 << 20)
     with (server.datadir / "binlog.000001").open("rb") as file:
         description = next(FileFramer().feed(file.read(4096)))
     await applier.describe_format(plain_format_description(description))
@@ -72,7 +73,8 @@ def bundle(
     """Return the bundle of group `number`, which counts on that of `after`."""
     before = row(number - 1 if after is None else after)
     events = TABLES.workers.events(row(number), before, event(EventType.XID_EVENT, b""), 0)
-    whole = [*statements, binlog_statement(b"".join(events)), b"COMMIT"]
+    record = binlog_statement(b"".join(events))
+    whole = [b"BEGIN", *statements, record, b"COMMIT"] if statements else [record]
     return Bundle(applier._format, (Packet(b";".join(whole), len(whole)),))
 
 
@@ -89,20 +91,21 @@ def committed(server: Server) -> tuple[list[int], int]:
 async def test_both_commit(server: Server, applier: BinlogApplier) -> None:
     for first in range(1, 20, 2):
         await applier.begin_bundle(bundle(applier, first, FINE % (first + 1)))
-        following = bundle(applier, first + 1, FINE % (first + 2))
+        following = bundle(applier, first + 1)
         assert applier.can_follow(following)
         await applier.follow(following)
         await applier.finish_bundle()
         await applier.finish_bundle()
-    assert committed(server) == (list(range(1, 22)), 20)
+    assert committed(server) == ([1, *range(2, 21, 2)], 20)
     assert await applier.session.connection.query("SELECT 1") == [(1,)]
 
 
-@pytest.mark.parametrize("early", [True, False])
-async def test_the_first_fails(server: Server, applier: BinlogApplier, early: bool) -> None:
-    statements = (FAILS, FINE % 2) if early else (FINE % 2, FAILS)
+@pytest.mark.parametrize("statements", [(FAILS, FINE % 2), (FINE % 2, FAILS)])
+async def test_the_first_fails(
+    server: Server, applier: BinlogApplier, statements: tuple[bytes, ...]
+) -> None:
     await applier.begin_bundle(bundle(applier, 1, *statements))
-    await applier.follow(bundle(applier, 2, FINE % 3))
+    await applier.follow(bundle(applier, 2))
     with pytest.raises(ServerError) as raised:
         await applier.finish_bundle()
     assert raised.value.number == 1062
@@ -113,12 +116,34 @@ async def test_the_first_fails(server: Server, applier: BinlogApplier, early: bo
 
 async def test_the_second_fails(server: Server, applier: BinlogApplier) -> None:
     await applier.begin_bundle(bundle(applier, 1, FINE % 2))
-    await applier.follow(bundle(applier, 2, FINE % 3, FAILS))
+    await applier.follow(bundle(applier, 3, after=2))
     await applier.finish_bundle()
     with pytest.raises(ServerError) as raised:
         await applier.finish_bundle()
-    assert raised.value.number == 1062
+    assert raised.value.number == 1032
     assert committed(server) == ([1, 2], 1)
+
+
+async def test_a_statement_alone_is_applied_whole_or_not_at_all(
+    server: Server, applier: BinlogApplier
+) -> None:
+    definition, change = TABLES.workers.events(row(1), row(0), event(EventType.XID_EVENT, b""), 0)
+    first = bytearray(change)
+    first[25] &= ~STMT_END
+
+    async def both(before: int) -> None:
+        _, second = TABLES.workers.events(row(9), row(before), event(EventType.XID_EVENT, b""), 0)
+        packet = Packet(binlog_statement(definition + bytes(first) + second), 1)
+        await applier.apply_bundle(Bundle(applier._format, (packet,)))
+
+    for before in (2, 0):
+        with pytest.raises(ServerError) as raised:
+            await both(before)
+        assert raised.value.number == 1032
+        assert committed(server) == ([1], 0)
+    await both(1)
+    assert committed(server) == ([1], 9)
+    assert server.sql("SELECT COUNT(*) FROM information_schema.INNODB_TRX") == [(0,)]
 
 
 async def test_a_bundle_counts_on_the_row_before(server: Server, applier: BinlogApplier) -> None:
@@ -171,7 +196,9 @@ async def test_a_row_event_writes_what_a_statement_writes(
 
 
 async def test_what_cannot_follow(applier: BinlogApplier) -> None:
-    whole = bundle(applier, 1, FINE % 2)
+    whole = bundle(applier, 1)
+    assert applier.can_follow(whole)
+    assert not applier.can_follow(bundle(applier, 1, FINE % 2))
     assert not applier.can_follow(Bundle(b"another", whole.packets))
     assert not applier.can_follow(Bundle(applier._format, (*whole.packets, *whole.packets)))
     assert not applier.can_follow(Bundle(applier._format, iter(whole.packets)))

@@ -66,7 +66,6 @@ async def test_deadlock_of_the_coordinator(table: Server) -> None:
 
 async def test_deadlock_of_a_record(table: Server) -> None:
     session = await TargetSession.open(endpoint(table), SessionSettings("mtsd", binary_log=True))
-    await session.without_autocommit()
     await lose_a_deadlock(table, session.record(ADD_TO_BOTH))
     session.connection.close()
     assert table.sql("SELECT v FROM a.t WHERE id <= 2") == [(101,), (101,)]
