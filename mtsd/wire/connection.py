@@ -217,7 +217,7 @@ class Connection:
         error = await self._inbox.answers(count, self._answers.popleft())
         if error:
             raise_mysql_exception(error)
-        if not self._answers and not self._inbox.is_empty:
+        if not self._answers and not self._inbox.is_empty():
             raise AnswerError("an answer to nothing")
 
     async def _command(self, code: int, payload: bytes, *, answer: bool) -> None:

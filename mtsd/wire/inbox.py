@@ -46,9 +46,10 @@ class Inbox(asyncio.Protocol):
                 return b""
             await self._more()
         piece = self._pieces.popleft()
-        if self._held > _MOST_HELD and self._held - len(piece) <= _MOST_HELD:
-            self._transport.resume_reading()
+        was_full = self._held > _MOST_HELD
         self._held -= len(piece)
+        if was_full and self._held <= _MOST_HELD and not self._transport.is_closing():
+            self._transport.resume_reading()
         return piece
 
     async def answers(self, count: int, sequence: int) -> bytes:
@@ -67,9 +68,8 @@ class Inbox(asyncio.Protocol):
             raise AnswerError("an unexpected answer")
         return self._error
 
-    @property
     def is_empty(self) -> bool:
-        """Whether everything that has come was taken."""
+        """Tell whether everything that has come was taken."""
         return not self._pieces
 
     def data_received(self, data: bytes) -> None:
@@ -117,7 +117,9 @@ class Inbox(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def _all_there(self) -> bool:
-        """Take answers out of what has come; tell whether none is due any more."""
+        """Take answers out of what has come; tell whether none is due, or can come, any more."""
+        if self._unexpected:
+            return True
         data = b"".join(self._pieces)
         self._pieces.clear()
         at = 0
