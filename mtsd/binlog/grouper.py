@@ -30,6 +30,7 @@ from mtsd.binlog.qualifiers import qualifiers
 from mtsd.binlog.query import MOST_DATABASES, QueryEvent, parse_query
 from mtsd.binlog.rewrite import plain_format_description
 from mtsd.binlog.rotate import parse_rotate
+from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.statement import StatementKind, classify
 from mtsd.binlog.table_map import TableMap, parse_table_map
 from mtsd.model.errors import BinlogError
@@ -50,7 +51,6 @@ _TABLE_MAP = EventType.TABLE_MAP_EVENT.value
 _XID = EventType.XID_EVENT.value
 _QUERY = EventType.QUERY_EVENT.value
 _FORMAT_DESCRIPTION = EventType.FORMAT_DESCRIPTION_EVENT.value
-_STMT_END = 0x01
 _MANY_MAPS = 4096
 _DROP_TABLE = b"DROP TABLE "
 """So servers begin the text of a DROP of base tables; it bears the flag of temporary ones."""
@@ -207,7 +207,7 @@ class Grouper:
             raise BinlogError("a row event outside of a group")
         if self._left_out and event[19:25] in self._left_out:
             return
-        flags = (event[25] | event[26] << 8) & ~_STMT_END
+        flags = (event[25] | event[26] << 8) & ~STMT_END
         if self._row_flags is None:
             self._row_flags = flags
         elif self._row_flags != flags:

@@ -6,12 +6,13 @@ descriptions with the old 6-byte post-header are refused). Table maps: u48 table
 
 from collections.abc import Iterable, Iterator
 
+from mtsd.binlog.event_type import EventType
 from mtsd.binlog.header import HEADER_SIZE
+from mtsd.binlog.rows import STMT_END
 from mtsd.model.errors import BinlogError
 
-_TABLE_MAP = 19
-_STMT_END = 0x01
-_NOT_STMT_END = 0xFE
+_TABLE_MAP = EventType.TABLE_MAP_EVENT.value
+_NOT_STMT_END = 0xFF & ~STMT_END
 
 
 def plain_format_description(event: bytes) -> bytes:
@@ -82,7 +83,7 @@ def statements_of(events: Iterable[bytes], limit: int, *, merge: bool) -> Iterat
         row[25] &= _NOT_STMT_END
         rows.append(row)
         size += more
-        if not merge and event[25] & _STMT_END:
+        if not merge and event[25] & STMT_END:
             yield _joined(maps, rows)
             known = {}
             bodies = {}
@@ -94,5 +95,5 @@ def statements_of(events: Iterable[bytes], limit: int, *, merge: bool) -> Iterat
 
 
 def _joined(maps: dict[bytes, bytes], rows: list[bytearray]) -> bytes:
-    rows[-1][25] |= _STMT_END
+    rows[-1][25] |= STMT_END
     return b"".join((*maps.values(), *rows))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from mtsd.binlog.event_type import EventType
 from mtsd.binlog.query import parse_query
 from mtsd.binlog.table_map import parse_table_map
 from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError, ServerError
@@ -19,8 +20,8 @@ from mtsd.target.binlog_applier import BinlogApplier, Bundle
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.retry import pause_before, worth_a_retry
 
-_TABLE_MAP = 19
-_QUERY = 2
+_TABLE_MAP = EventType.TABLE_MAP_EVENT
+_QUERY = EventType.QUERY_EVENT
 
 log = structlog.get_logger(__name__)
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from mtsd.binlog.event_type import EventType
 from mtsd.binlog.rewrite import statements_of
+from mtsd.binlog.rows import STMT_END
 
-_TABLE_MAP = 19
-_STMT_END = 0x01
+_TABLE_MAP = EventType.TABLE_MAP_EVENT.value
 
 
 class RowStream:
@@ -26,5 +27,5 @@ class RowStream:
                     self._ended = False
                 self._maps[event[19:25]] = event
             else:
-                self._ended = bool(event[25] & _STMT_END)
+                self._ended = bool(event[25] & STMT_END)
         yield from statements_of([*known, *events], self._statement_bytes, merge=False)
