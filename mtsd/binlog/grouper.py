@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from zlib import crc32
 
 from mtsd.binlog.checksum import RESIDUE, verify_format_description
-from mtsd.binlog.event_type import IGNORABLE, MTS_ISOLATE, THREAD_SPECIFIC, EventType
+from mtsd.binlog.event_type import IGNORABLE, EventType
 from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.group_parts import (
     GTIDS,
@@ -21,30 +21,18 @@ from mtsd.binlog.group_parts import (
     SAVEPOINTS,
     XA_BY_ITSELF,
 )
-from mtsd.binlog.gtid_event import GtidEvent, parse_gtid
 from mtsd.binlog.header import HEADER_SIZE
+from mtsd.binlog.open_group import OpenGroup
 from mtsd.binlog.payload import payload_events
 from mtsd.binlog.plain_transactions import PlainTransactions
 from mtsd.binlog.previous_gtids import parse_previous_gtids
-from mtsd.binlog.qualifiers import qualifiers
-from mtsd.binlog.query import MOST_DATABASES, QueryEvent, parse_query
+from mtsd.binlog.query import parse_query
 from mtsd.binlog.rewrite import plain_format_description
 from mtsd.binlog.rotate import parse_rotate
-from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.statement import StatementKind, classify
 from mtsd.binlog.table_map import TableMap, parse_table_map
 from mtsd.model.errors import BinlogError
-from mtsd.model.group import (
-    Group,
-    GroupChunk,
-    GroupClosed,
-    GroupDropped,
-    GroupKind,
-    GroupOpened,
-    PositionReached,
-    StreamItem,
-)
-from mtsd.model.gtid import Gtid
+from mtsd.model.group import GroupDropped, GroupKind, PositionReached, StreamItem
 from mtsd.model.position import Position
 
 _TABLE_MAP = EventType.TABLE_MAP_EVENT.value
@@ -52,8 +40,6 @@ _XID = EventType.XID_EVENT.value
 _QUERY = EventType.QUERY_EVENT.value
 _FORMAT_DESCRIPTION = EventType.FORMAT_DESCRIPTION_EVENT.value
 _MANY_MAPS = 4096
-_DROP_TABLE = b"DROP TABLE "
-"""So servers begin the text of a DROP of base tables; it bears the flag of temporary ones."""
 
 
 class Grouper:
@@ -87,11 +73,8 @@ class Grouper:
         self._format = b""
         self._maps: dict[bytes, TableMap] = {}
         self._plain = PlainTransactions(hold_bytes)
-        self._open = False
-        """Inside a group: its GTID or its first event has been seen."""
-        self._begun = False
-        """Inside a transaction: BEGIN or XA START has been seen."""
-        self._clear()
+        self._group: OpenGroup | None = None
+        """The group whose GTID or first event has been seen, and not its end."""
 
     @property
     def position(self) -> Position:
@@ -100,9 +83,9 @@ class Grouper:
 
     def abandon(self) -> Iterator[StreamItem]:
         """End the stream: a half group leaves no trace."""
-        if self._streaming:
+        group, self._group = self._group, None
+        if group is not None and group.streaming:
             yield GroupDropped(self.next_number)
-        self._clear()
 
     def groups(self, events: Sequence[bytes]) -> Iterator[StreamItem]:
         """Yield what the events complete. Raises BinlogError."""
@@ -110,15 +93,15 @@ class Grouper:
         at = 0
         while at < count:
             raw = events[at]
-            if not self._open and self._checksums:
-                read = self._plain.read(
+            if self._group is None and self._checksums:
+                plain = self._plain.read(
                     events, at, self._file, self._offset, self.next_number, self._format
                 )
-                if read is not None:
-                    group, at = read
-                    self._offset = group.end.offset
+                if plain is not None:
+                    self._offset = plain[0].end.offset
                     self.next_number += 1
-                    yield group
+                    yield plain[0]
+                    at = plain[1]
                     continue
             at += 1
             before = self._offset
@@ -137,12 +120,16 @@ class Grouper:
                     # Where such an event ends needs no check: the group's end has one.
                     if not self._in_payload:
                         self._offset = before + size
+                    group = self._group
+                    if group is None:
+                        what = "table map" if code == _TABLE_MAP else "row event"
+                        raise BinlogError(f"a {what} outside of a group")
                     if code == _TABLE_MAP:
-                        self._table_map(event)
+                        self._table_map(event, group)
                     else:
-                        self._rows(event)
-                    if self._size > self._limit:
-                        yield from self._overflow()
+                        group.rows(event)
+                    if group.is_full:
+                        yield from group.overflow()
                     continue
                 log_pos = int.from_bytes(raw[13:17], "little")
                 if log_pos:
@@ -152,32 +139,15 @@ class Grouper:
                 if code == _XID:
                     yield from self._end(GroupKind.ROWS, event)
                 elif code in GTIDS:
-                    self._gtid(event)
+                    if self._group is not None:
+                        raise BinlogError("a GTID event inside a group")
+                    self._opened(event).head(event)
                 else:
                     yield from self._other(code, event, log_pos)
-                if self._size > self._limit:
-                    yield from self._overflow()
+                if self._group is not None and self._group.is_full:
+                    yield from self._group.overflow()
             except BinlogError as error:
                 raise BinlogError(error.message, Position(self._file, before)) from error
-
-    def _clear(self) -> None:
-        self._open = False
-        self._begun = False
-        self._head: GtidEvent | None = None
-        self._kind: GroupKind | None = None
-        self._events: list[bytes] = []
-        self._size = 0
-        self._total = 0
-        self._limit = self._hold_bytes
-        self._streaming = False
-        self._databases: dict[str, None] = {}
-        self._alone = False
-        self._unsupported = ""
-        self._row_flags: int | None = None
-        self._flags_differ = False
-        self._left_out: set[bytes] = set()
-        self._savepoints = False
-        self._timestamp = 0
 
     def _jump(self, size: int, log_pos: int) -> None:
         # The header has the low 32 bits only, and a dump by GTID leaves groups out.
@@ -185,55 +155,28 @@ class Grouper:
         offset = (before & ~0xFFFFFFFF) | log_pos
         self._offset = offset if offset >= before else offset + (1 << 32)
 
-    def _begin(self, event: bytes) -> None:
-        if self._begun:
-            raise BinlogError("BEGIN inside a transaction")
-        if not self._open:
-            self._begin_group(event)
-        self._begun = True
+    def _opened(self, event: bytes) -> OpenGroup:
+        """Return the group that is being read, which begins with the event if there is none."""
+        if self._group is None:
+            self._group = OpenGroup(
+                event,
+                self.next_number,
+                hold_bytes=self._hold_bytes,
+                chunk_bytes=self._chunk_bytes,
+                position_schema=self._position_schema,
+                description=self._format,
+            )
+        return self._group
 
-    def _gtid(self, event: bytes) -> None:
-        if self._open:
-            raise BinlogError("a GTID event inside a group")
-        self._begin_group(event)
-        self._head = head = parse_gtid(event)
-        if head.transaction_length > self._hold_bytes:
-            self._limit = self._chunk_bytes
-
-    def _rows(self, event: bytes) -> None:
-        if len(event) < 27:
-            raise BinlogError("a row event is shorter than its header")
-        if not self._open:
-            raise BinlogError("a row event outside of a group")
-        if self._left_out and event[19:25] in self._left_out:
-            return
-        flags = (event[25] | event[26] << 8) & ~STMT_END
-        if self._row_flags is None:
-            self._row_flags = flags
-        elif self._row_flags != flags:
-            self._flags_differ = True
-        self._events.append(event)
-        self._size += len(event)
-
-    def _table_map(self, event: bytes) -> None:
-        if not self._open:
-            raise BinlogError("a table map outside of a group")
+    def _table_map(self, event: bytes, group: OpenGroup) -> None:
         body = event[HEADER_SIZE:]
         table = self._maps.get(body)
         if table is None:
             if len(self._maps) >= _MANY_MAPS:
                 self._maps.clear()
             table = self._maps[body] = parse_table_map(event)
-        if table.database == self._position_schema:
-            self._left_out.add(body[:6])
-            return
-        self._left_out.discard(body[:6])
-        self._plain.learn_table(event, table)
-        self._databases[table.database] = None
-        if table.referred_by_foreign_key_of_other_database:
-            self._alone = True
-        self._events.append(event)
-        self._size += len(event)
+        if group.table_map(event, table):
+            self._plain.learn_table(event, table)
 
     def _other(self, code: int, event: bytes, log_pos: int) -> Iterator[StreamItem]:
         if code == _QUERY:
@@ -269,28 +212,16 @@ class Grouper:
             yield PositionReached(self.position)
         elif code == EventType.INCIDENT_EVENT:
             # Its own GTID comes before it: a person who settles it needs that.
-            if self._begun:
+            if self._group is not None and self._group.begun:
                 yield from self.abandon()
-            if not self._open:
-                self._begin_group(event)
+            self._opened(event)
             yield from self._end(GroupKind.INCIDENT, event)
         elif code in SATELLITES:
-            self._refuse(event, f"{SATELLITES[code]} events")
+            self._opened(event).refuse(f"{SATELLITES[code]} events", event)
         elif code in LOAD_DATA:
-            self._refuse(event, f"{LOAD_DATA[code]} events (LOAD DATA)")
+            self._opened(event).refuse(f"{LOAD_DATA[code]} events (LOAD DATA)", event)
         elif not int.from_bytes(event[17:19], "little") & IGNORABLE:
             raise BinlogError(f"an event of unknown type {code}")
-
-    def _begin_group(self, event: bytes) -> None:
-        self._open = True
-        self._timestamp = int.from_bytes(event[:4], "little")
-
-    def _refuse(self, event: bytes, what: str) -> None:
-        if not self._open:
-            self._begin_group(event)
-        self._unsupported = self._unsupported or what
-        self._events.append(event)
-        self._size += len(event)
 
     def _payload(self, event: bytes) -> Iterator[StreamItem]:
         # The inner events carry neither checksum nor a position of their own.
@@ -311,138 +242,35 @@ class Grouper:
     def _query(self, event: bytes) -> Iterator[StreamItem]:
         query = parse_query(event)
         kind = classify(query.statement, context=query.context)
-        if kind is StatementKind.BEGIN:
-            self._begin(event)
-        elif kind is StatementKind.XA_START:
-            if not self._open:
-                self._begin_group(event)
-            self._begun = True
-            self._unsupported = "XA transactions"
-        elif kind is StatementKind.XA_END:
+        if kind is StatementKind.XA_END:
             return
-        elif self._begun and kind in {StatementKind.COMMIT, StatementKind.ROLLBACK}:
-            if kind is StatementKind.ROLLBACK and (self._events or self._streaming):
-                self._unsupported = self._unsupported or "a transaction that was rolled back"
-            yield from self._end(GroupKind.NON_TRANSACTIONAL, event)
-        elif self._begun and kind in SAVEPOINTS:
-            self._savepoint(event, kind)
-        elif self._begun:
-            self._statement(event, query, kind)
-        else:
-            if not self._open:
-                self._begin_group(event)
-            self._statement(event, query, kind)
+        group = self._opened(event)
+        if kind is StatementKind.BEGIN:
+            if group.begun:
+                raise BinlogError("BEGIN inside a transaction")
+            group.begun = True
+        elif kind is StatementKind.XA_START:
+            group.begun = True
+            group.refuse("XA transactions")
+        elif not group.begun:
+            group.statement(event, query, kind)
             if kind in XA_BY_ITSELF:
-                self._unsupported = "XA transactions"
+                group.refuse("XA transactions")
                 yield from self._end(GroupKind.XA_COMPLETE, event)
             else:
                 yield from self._end(GroupKind.DDL, event)
-
-    def _savepoint(self, event: bytes, kind: StatementKind) -> None:
-        # Names no database, and does nothing unless the transaction goes back to it.
-        self._savepoints = True
-        if kind is StatementKind.ROLLBACK_TO and self._kind is None:
-            self._kind = GroupKind.STATEMENTS
-        self._events.append(event)
-        self._size += len(event)
-
-    def _statement(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
-        if kind is StatementKind.CREATE_SELECT:
-            self._kind = GroupKind.CREATE_SELECT
-        elif self._begun and self._kind is None:
-            self._kind = GroupKind.STATEMENTS
-        if kind is StatementKind.TEMPORARY or (
-            event[17] & THREAD_SPECIFIC and not query.statement.startswith(_DROP_TABLE)
-        ):
-            self._unsupported = self._unsupported or "temporary tables"
-        names = query.updated_databases
-        if names == (self._position_schema,) and self._position_schema:
-            return
-        if not names or query.over_max or names == ("",):
-            self._alone = True
-            names = (query.database,) if query.database else ()
-        used = dict.fromkeys(names)
-        if not self._begun:
-            used |= dict.fromkeys(qualifiers(query.statement, query.context))
-            if query.database:
-                used[query.database] = None
-            if len(used) > MOST_DATABASES:
-                self._alone = True
-        for name in used:
-            if name != self._position_schema:
-                self._databases[name] = None
-        self._events.append(event)
-        self._size += len(event)
-
-    def _overflow(self) -> Iterator[StreamItem]:
-        if not self._streaming:
-            self._streaming = True
-            self._limit = self._chunk_bytes
-            if self._kind is GroupKind.CREATE_SELECT:
-                # Between its statement and its rows nothing else may be sent to the target.
-                self._unsupported = self._unsupported or "a large CREATE TABLE … SELECT"
-            head = self._head
-            yield GroupOpened(
-                number=self.next_number,
-                gtid=head.gtid if head else None,
-                commit_time=self._commit_time(),
-                length=head.transaction_length if head else 0,
-                format_description=self._format,
-                unsupported=self._unsupported,
-            )
-        yield self._chunk()
-
-    def _chunk(self) -> GroupChunk:
-        chunk = GroupChunk(tuple(self._events), self._size)
-        self._events = []
-        self._total += self._size
-        self._size = 0
-        return chunk
+        elif kind in {StatementKind.COMMIT, StatementKind.ROLLBACK}:
+            if kind is StatementKind.ROLLBACK and (group.events or group.streaming):
+                group.refuse("a transaction that was rolled back")
+            yield from self._end(GroupKind.NON_TRANSACTIONAL, event)
+        elif kind in SAVEPOINTS:
+            group.savepoint(event, kind)
+        else:
+            group.statement(event, query, kind)
 
     def _end(self, kind: GroupKind, event: bytes) -> Iterator[StreamItem]:
-        if not self._open:
+        group, self._group = self._group, None
+        if group is None:
             raise BinlogError(f"the end of a transaction (event type {event[4]}) without a begin")
-        if kind is GroupKind.ROWS and self._kind is not None:
-            kind = self._kind
-        if self._savepoints and self._kind is None:
-            self._events = [kept for kept in self._events if kept[4] != _QUERY]
-            self._size = sum(map(len, self._events))
-        if int.from_bytes(event[17:19], "little") & MTS_ISOLATE:
-            self._alone = True
-        streaming = self._streaming
-        if streaming and self._events:
-            yield self._chunk()
-        if not self._events and not streaming and not self._unsupported:
-            kind = GroupKind.INCIDENT if kind is GroupKind.INCIDENT else GroupKind.EMPTY
-        head = self._head
-        gtid: Gtid | None = None
-        last_committed = sequence_number = 0
-        if head is not None:
-            gtid = head.gtid
-            last_committed = head.last_committed
-            sequence_number = head.sequence_number
-        group = Group(
-            number=self.next_number,
-            kind=kind,
-            end=Position(self._file, self._offset),
-            databases=tuple(self._databases),
-            alone=self._alone,
-            events=tuple(self._events),
-            size=self._total + self._size,
-            row_flags=None if self._flags_differ else self._row_flags,
-            format_description=self._format,
-            gtid=gtid,
-            last_committed=last_committed,
-            sequence_number=sequence_number,
-            commit_time=self._commit_time(),
-            unsupported=self._unsupported,
-        )
         self.next_number += 1
-        self._clear()
-        yield GroupClosed(group) if streaming else group
-
-    def _commit_time(self) -> int:
-        head = self._head
-        if head is not None and head.immediate_commit_time:
-            return head.immediate_commit_time
-        return self._timestamp * 1_000_000
+        yield from group.end(kind, event, self.position)
