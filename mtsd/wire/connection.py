@@ -138,21 +138,18 @@ class Connection:
         writer = self._raw._writer  # noqa: SLF001
         if writer is None:
             raise ConnectionLostError(self.endpoint.role, "it is closed")
-        if len(statements) < _FULL - 1:
-            # A bundle is not copied once more only to stand behind its first byte.
-            head = (len(statements) + 1).to_bytes(3, "little") + b"\0%c" % _QUERY
-            writer.writelines((head, statements))
-            self._answers.append(1)
-            return
-        payload = b"%c%b" % (_QUERY, statements)
+        # A bundle is not copied only to stand behind its first byte.
+        left = memoryview(statements)
+        command = b"%c" % _QUERY
         sequence = 0
-        at = 0
         while True:
-            part = payload[at : at + _FULL]
-            writer.writelines((len(part).to_bytes(3, "little") + bytes((sequence,)), part))
+            part = left[: _FULL - len(command)]
+            size = len(command) + len(part)
+            writer.writelines((size.to_bytes(3, "little"), b"%c" % sequence, command, part))
             sequence = (sequence + 1) & 0xFF
-            at += len(part)
-            if len(part) < _FULL:
+            left = left[len(part) :]
+            command = b""
+            if size < _FULL:
                 break
         self._answers.append(sequence)
 
