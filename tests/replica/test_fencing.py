@@ -25,14 +25,14 @@ def test_bundle_left_running(tmp_path: Path, batch_groups: int) -> None:
         )
         settings: dict[str, Value] = {"replica.batch_groups": batch_groups}
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
-        daemon.start()
-        daemon.wait_until_caught_up()
-        # What waits as a backlog is sent ahead.
-        assert daemon.stop() == 0
+        with daemon:
+            daemon.wait_until_caught_up()
+            # What waits as a backlog is sent ahead.
+            assert daemon.stop() == 0
         holder = pymysql.connect(
             unix_socket=str(pair.target.socket), user="root", client_flag=CLIENT.MULTI_STATEMENTS
         )
-        with holder:
+        with closing(daemon), holder:
             # The bundle waits for this lock while its daemon dies, and goes on after that.
             holder.query("BEGIN")
             holder.query("SELECT * FROM a.t WHERE id = 1 FOR UPDATE")
@@ -48,8 +48,8 @@ def test_bundle_left_running(tmp_path: Path, batch_groups: int) -> None:
             daemon.start()
             time.sleep(1.0)
             holder.query("COMMIT")
-        daemon.wait_until_caught_up()
-        assert daemon.stop() == 0
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
         applied = pair.target.sql("SELECT n FROM a.journal ORDER BY n")
         assert applied == [(1,), (2,), (3,), (4,)]
         assert differences(pair.source, pair.target) == []

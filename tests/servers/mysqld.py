@@ -6,6 +6,7 @@ killed mysqld loses nothing, because every commit is handed to the operating sys
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import socket
@@ -201,8 +202,10 @@ class Server:
         """
         words = [*self.installation.program(name), "--no-defaults"]
         words += [f"--socket={self.socket}", "--user=root", *args]
+        # mysqlbinlog leaves the files of LOAD DATA behind.
+        environ = {**os.environ, "TMPDIR": str(self.folder)}
         done = subprocess.run(
-            words, input=stdin, capture_output=True, cwd=self.datadir, check=False
+            words, input=stdin, capture_output=True, cwd=self.datadir, check=False, env=environ
         )
         if done.returncode:
             raise ServerError(f"{name} failed: {done.stderr.decode(errors='replace').strip()}")
