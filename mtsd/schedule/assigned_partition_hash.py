@@ -17,6 +17,11 @@ class PartitionEntry:
     usage: int
     last: int
 
+    def join(self, number: int) -> None:
+        """Count one more group in, the newest."""
+        self.usage += 1
+        self.last = number
+
 
 class AssignedPartitionHash:
     """Partition names in use, and how many of them each worker holds."""
@@ -51,8 +56,7 @@ class AssignedPartitionHash:
                     self._held[entry.worker] -= 1
                     self._held[worker] += 1
                     entry.worker = worker
-                entry.usage += 1
-                entry.last = number
+                entry.join(number)
 
     def execute(self, cgep: Iterable[str]) -> None:
         """Count a committed group out of its partitions; an unused one is forgotten."""

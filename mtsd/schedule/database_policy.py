@@ -46,14 +46,9 @@ class DatabasePolicy:
             entry = self.partitions.owner(cgap[0])
             if entry is not None and self.partitions.excess(entry.worker) < _CROWDED:
                 # Behind the last group on its only partition, in the same queue.
-                worker = entry.worker
-                number = group.number
-                entry.usage += 1
-                entry.last = number
-                self._queued[worker] += 1
-                self._newest[worker] = number
-                self._placed[number] = worker
-                return self._unconditional[worker]
+                entry.join(group.number)
+                self._place(group.number, entry.worker)
+                return self._unconditional[entry.worker]
         worker = -1
         newest = 0
         others: list[int] = []
@@ -82,9 +77,7 @@ class DatabasePolicy:
             if self._alone and self._worker_of_alone != worker:
                 after |= {self._alone}
         self.partitions.assign(cgap, worker, group.number)
-        self._queued[worker] += 1
-        self._newest[worker] = group.number
-        self._placed[group.number] = worker
+        self._place(group.number, worker)
         return Assignment(worker, after) if after else self._unconditional[worker]
 
     def finished(self, group: Group) -> None:
@@ -93,6 +86,11 @@ class DatabasePolicy:
         self._queued[self._placed.pop(group.number)] -= 1
         if self._alone == group.number:
             self._alone = 0
+
+    def _place(self, number: int, worker: int) -> None:
+        self._queued[worker] += 1
+        self._newest[worker] = number
+        self._placed[number] = worker
 
     def _cgap(self, group: Group) -> Sequence[str]:
         if not self._partition_of:

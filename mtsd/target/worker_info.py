@@ -101,7 +101,7 @@ class WorkerInfo:
     """Statements and events on slave_worker_info of one channel in one schema."""
 
     def __init__(self, schema: str, channel: str) -> None:
-        self._name = literals.name(schema) + b".`slave_worker_info`"
+        self._name = literals.name(schema) + b"." + literals.name(_TABLE)
         self._channel = literals.text(channel)
         self._of_channel = b" WHERE `Channel_name`=" + self._channel
         self._schema = schema
@@ -128,8 +128,8 @@ class WorkerInfo:
         """Return the query of the table's column names in their order, one row each."""
         return (
             b"SELECT column_name FROM information_schema.columns WHERE table_schema=%b"
-            b" AND table_name='slave_worker_info' ORDER BY ordinal_position"
-            % literals.text(self._schema)
+            b" AND table_name=%b ORDER BY ordinal_position"
+            % (literals.text(self._schema), literals.text(_TABLE))
         )
 
     def select(self) -> bytes:
@@ -182,18 +182,19 @@ class WorkerInfo:
         the row events of the statement, STMT_END is added.
         """
         time, server = _TIME_AND_SERVER.unpack_from(last)
-        offset = row.last.offset if row.last else 0
-        file = _text(row.last.file if row.last else "")
+        offset = _U64.pack(row.last.offset if row.last else 0)
         bitmap = row.executed.bitmap()
         gtids = str(row.gtids).encode()
         size = _U32.pack(len(bitmap))
-        image = [_U64.pack(offset), _U64.pack(offset)]
-        columns = _OFTEN
-        if not _differs_little(row, after):
+        if _differs_little(row, after):
+            columns = _OFTEN
+            image = [offset, offset]
+        else:
             columns = _ALL
+            last_group = _text(row.last.file if row.last else ""), offset
             checkpoint = _text(row.checkpoint.file), _U64.pack(row.checkpoint.offset)
-            image = [file, image[0], file, image[0], *checkpoint, *checkpoint]
-            image.append(_U64.pack(row.executed.base))
+            base = _U64.pack(row.executed.base)
+            image = [*last_group, *last_group, *checkpoint, *checkpoint, base]
         body = b"".join((
             _TABLE_ID, (flags | STMT_END).to_bytes(2, "little"), b"\x02\x00",
             _WIDTH, _BEFORE, columns,

@@ -10,6 +10,7 @@ from pymysql.constants import CLIENT
 
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.locks import wait_for_lock_wait
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
@@ -43,7 +44,7 @@ def test_bundle_left_running(tmp_path: Path, batch_groups: int) -> None:
                     cursor.execute("UPDATE a.t SET v = v + 1")
                     cursor.execute("COMMIT")
             daemon.start()
-            wait_for_lock_wait(pair)
+            wait_for_lock_wait(pair.target)
             daemon.kill()
             daemon.start()
             time.sleep(1.0)
@@ -53,15 +54,6 @@ def test_bundle_left_running(tmp_path: Path, batch_groups: int) -> None:
         applied = pair.target.sql("SELECT n FROM a.journal ORDER BY n")
         assert applied == [(1,), (2,), (3,), (4,)]
         assert differences(pair.source, pair.target) == []
-
-
-def wait_for_lock_wait(pair: Pair) -> None:
-    deadline = time.monotonic() + 20
-    waiting = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'"
-    while pair.target.sql(waiting) == [(0,)]:
-        assert time.monotonic() < deadline
-        # Asked more often than every 0.1 s, InnoDB shows again what it showed before.
-        time.sleep(0.15)
 
 
 def test_second_daemon_is_refused(tmp_path: Path) -> None:

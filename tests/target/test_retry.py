@@ -11,6 +11,7 @@ from mtsd.target.retry import write
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
+from tests.servers.locks import wait_for_lock_wait
 from tests.servers.mysqld import Server
 
 pytestmark = pytest.mark.servers
@@ -42,10 +43,7 @@ async def lose_a_deadlock(server: Server, add_to_both: Coroutine[None, None, Non
         # The server rolls back whoever has changed fewer rows.
         cursor.execute("UPDATE a.t SET v = 100 WHERE id > 1")
         attempt = asyncio.create_task(add_to_both)
-        waiting = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'"
-        while await asyncio.to_thread(server.sql, waiting) == [(0,)]:  # noqa: ASYNC110 - a poll
-            # Asked more often than every 0.1 s, InnoDB shows again what it showed before.
-            await asyncio.sleep(0.15)
+        await asyncio.to_thread(wait_for_lock_wait, server)
         await asyncio.to_thread(cursor.execute, "UPDATE a.t SET v = 100 WHERE id = 1")
         await asyncio.sleep(0.1)
         assert not attempt.done()
