@@ -13,11 +13,10 @@ from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.worker_row import blank_row
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.position_tables import PositionTables
-from mtsd.target.session import SessionSettings, TargetSession
-from mtsd.wire.endpoint import Endpoint
 from tests.binlog.building import query
 from tests.binlog.transactions import grouped
 from tests.servers.mysqld import Server
+from tests.target.sessions import open_session
 
 pytestmark = pytest.mark.servers
 
@@ -38,10 +37,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 async def applier(server: Server) -> AsyncIterator[BinlogApplier]:
-    session = await TargetSession.open(
-        Endpoint("target", "", 0, str(server.socket), "root", ""),
-        SessionSettings("mtsd", binary_log=True),
-    )
+    session = await open_session(server)
     yield BinlogApplier(session, 1 << 20)
     session.connection.close()
 

@@ -11,11 +11,11 @@ from mtsd.binlog.framing import FileFramer
 from mtsd.model.group import Group, GroupChunk, GroupClosed, GroupKind, GroupOpened, StreamItem
 from mtsd.model.position import Position
 from mtsd.target.binlog_applier import BinlogApplier
-from mtsd.target.session import SessionSettings, TargetSession
-from mtsd.wire.endpoint import Endpoint
+from mtsd.target.session import TargetSession
 from tests.binlog.transactions import UNBOUNDED, grouper
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
+from tests.target.sessions import open_session
 
 pytestmark = pytest.mark.servers
 
@@ -167,8 +167,7 @@ def replayed() -> Iterator[Replayed]:
 @pytest.fixture
 async def session(replayed: Replayed) -> AsyncIterator[TargetSession]:
     replayed.empty_target()
-    endpoint = Endpoint("target", "", 0, str(replayed.target.socket), "root", "")
-    session = await TargetSession.open(endpoint, SessionSettings("mtsd", binary_log=False))
+    session = await open_session(replayed.target, binary_log=False)
     yield session
     await session.connection.quit()
 

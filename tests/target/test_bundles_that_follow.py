@@ -17,10 +17,9 @@ from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.binlog_applier import BinlogApplier, Bundle
 from mtsd.target.bundle import Packet, binlog_statement
 from mtsd.target.position_tables import PositionTables
-from mtsd.target.session import SessionSettings, TargetSession
-from mtsd.wire.endpoint import Endpoint
 from tests.binlog.building import event
 from tests.servers.mysqld import Server
+from tests.target.sessions import open_session
 
 pytestmark = pytest.mark.servers
 
@@ -43,10 +42,7 @@ def server() -> Iterator[Server]:
 async def applier(server: Server) -> AsyncIterator[BinlogApplier]:
     server.sql("DELETE FROM a.t; INSERT INTO a.t VALUES (1)")
     put(server, row(0))
-    session = await TargetSession.open(
-        Endpoint("target", "", 0, str(server.socket), "root", ""),
-        SessionSettings("mtsd", binary_log=True),
-    )
+    session = await open_session(server)
     applier = BinlogApplier(session, 1 << 20)
     with (server.datadir / "binlog.000001").open("rb") as file:
         description = next(FileFramer().feed(file.read(4096)))

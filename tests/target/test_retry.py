@@ -8,11 +8,10 @@ import pytest
 
 from mtsd.model.errors import ServerError
 from mtsd.target.retry import write
-from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.connection import Connection
-from mtsd.wire.endpoint import Endpoint
 from tests.servers.locks import wait_for_lock_wait
 from tests.servers.mysqld import Server
+from tests.target.sessions import endpoint, open_session
 
 pytestmark = pytest.mark.servers
 
@@ -51,10 +50,6 @@ async def lose_a_deadlock(server: Server, add_to_both: Coroutine[None, None, Non
         await attempt
 
 
-def endpoint(server: Server) -> Endpoint:
-    return Endpoint("target", "", 0, str(server.socket), "root", "")
-
-
 async def test_deadlock_of_the_coordinator(table: Server) -> None:
     connection = await Connection.open(endpoint(table))
     await connection.query("SET autocommit = 1")
@@ -64,7 +59,7 @@ async def test_deadlock_of_the_coordinator(table: Server) -> None:
 
 
 async def test_deadlock_of_a_record(table: Server) -> None:
-    session = await TargetSession.open(endpoint(table), SessionSettings("mtsd", binary_log=True))
+    session = await open_session(table)
     await lose_a_deadlock(table, session.record(ADD_TO_BOTH))
     session.connection.close()
     assert table.sql("SELECT v FROM a.t WHERE id <= 2") == [(101,), (101,)]

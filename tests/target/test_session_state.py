@@ -9,11 +9,11 @@ import pytest
 from mtsd.binlog.query import QueryEvent, parse_query
 from mtsd.model.errors import ServerError
 from mtsd.model.session import SessionContext
-from mtsd.target.session import SessionSettings, TargetSession
+from mtsd.target.session import TargetSession
 from mtsd.target.session_state import PINNED, changes, pinned, statement_state
-from mtsd.wire.endpoint import Endpoint
 from tests.binlog.building import query
 from tests.servers.mysqld import Options, Server
+from tests.target.sessions import open_session
 
 LATEST = (9, 7, 4)
 ALL_MODES = (1 << 33) - 1
@@ -59,8 +59,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 async def session(server: Server) -> AsyncIterator[TargetSession]:
-    endpoint = Endpoint("target", "", 0, str(server.socket), "root", "")
-    session = await TargetSession.open(endpoint, SessionSettings("mtsd", binary_log=True))
+    session = await open_session(server)
     yield session
     await session.connection.quit()
 

@@ -1,0 +1,15 @@
+"""Sessions on a real target, over its socket."""
+
+from mtsd.target.session import SessionSettings, TargetSession
+from mtsd.wire.endpoint import Endpoint
+from tests.servers.mysqld import Server
+
+
+def endpoint(server: Server) -> Endpoint:
+    """Return where the target is, for root."""
+    return Endpoint("target", "", 0, str(server.socket), "root", "")
+
+
+async def open_session(server: Server, *, binary_log: bool = True) -> TargetSession:
+    """Open a session whose position schema is mtsd."""
+    return await TargetSession.open(endpoint(server), SessionSettings("mtsd", binary_log))
