@@ -3,7 +3,7 @@
 The last 4 bytes of each event, where the format description names algorithm 1 (CRC32, WL#2540).
 """
 
-from zlib import crc32
+from zlib_ng.zlib_ng import crc32
 
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError

@@ -6,7 +6,8 @@ group by itself (`Log_event` execution modes of the server, sql/rpl_rli.h and lo
 """
 
 from collections.abc import Iterator, Sequence
-from zlib import crc32
+
+from zlib_ng.zlib_ng import crc32
 
 from mtsd.binlog.checksum import RESIDUE, verify_format_description
 from mtsd.binlog.event_type import IGNORABLE, EventType

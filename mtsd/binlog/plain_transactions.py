@@ -6,7 +6,8 @@ of the very form that is expected here, or is damaged, is left to that one as it
 
 import struct
 from collections.abc import Sequence
-from zlib import crc32
+
+from zlib_ng.zlib_ng import crc32
 
 from mtsd.binlog.checksum import RESIDUE
 from mtsd.binlog.event_type import MTS_ISOLATE, EventType

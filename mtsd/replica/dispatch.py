@@ -1,5 +1,7 @@
 """Takes groups from the source and hands them to the scheduler, one after another."""
 
+import asyncio
+
 import structlog
 
 from mtsd.model.errors import ApplyError, ConnectionLostError, NotSupportedError, ServerError
@@ -54,6 +56,8 @@ class Dispatcher:
         add_at_once = self._coordinator.add_at_once
         try:
             while not self._stopped():
+                # Reading a backlog never waits, and the workers would never get their turn.
+                await asyncio.sleep(0)
                 for item in await self._stream.read():
                     if type(item) is Group:
                         if item.kind is _ROWS and not item.unsupported and add_at_once(item):

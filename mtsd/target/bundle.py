@@ -1,8 +1,9 @@
 """Groups of row events as statements for the target: what one target transaction consists of."""
 
-from binascii import b2a_base64
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+from pybase64 import b64encode
 
 from mtsd.binlog.rewrite import statements_of
 from mtsd.model.errors import NeedsPersonError
@@ -29,7 +30,7 @@ _NEXT = b";"
 
 def binlog_statement(events: bytes) -> bytes:
     """Return the BINLOG statement of plain events."""
-    return b"".join((_BINLOG, b2a_base64(events, newline=False), _END))
+    return b"".join((_BINLOG, b64encode(events), _END))
 
 
 Record = Callable[[bytes, int], tuple[bytes, bytes]]
@@ -77,7 +78,7 @@ def packets(
         size += len(statement) + 1
         count += 1
     for events in rows:
-        encoded = b2a_base64(events, newline=False)
+        encoded = b64encode(events)
         length = len(encoded) + len(_BINLOG) + len(_END)
         if count and (size + length > limit or size >= ENOUGH):
             yield Packet(b"".join(pieces[:-1]), count)
