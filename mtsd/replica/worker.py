@@ -16,10 +16,15 @@ from mtsd.model.group import Group, GroupKind
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import apply_in_doubt
 from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.binlog_applier import BinlogApplier, Bundle
+from mtsd.target.binlog_applier import BinlogApplier, Bundle, together
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.retry import pause_before, worth_a_retry
 
+_PACKETS = 2
+"""The one that the server works on, and one that it finds when it is done with that."""
+_PACKET_BYTES = 1 << 16
+_PACKET_BATCHES = 16
+"""What shares a packet: more saves nothing, and is applied for nothing if one before it fails."""
 _TABLE_MAP = EventType.TABLE_MAP_EVENT
 _QUERY = EventType.QUERY_EVENT
 
@@ -63,6 +68,8 @@ class Worker:
         self._coordinator = coordinator
         self._settings = settings
         self._reached = reached
+        self._begun: deque[tuple[Group, ...]] = deque()
+        """Batches that the coordinator has given, and that were not sent yet."""
         self.transactions = 0
         """Target transactions committed."""
         self.groups = 0
@@ -77,9 +84,10 @@ class Worker:
         clock = asyncio.get_running_loop().time
         while batch := await self._coordinator.work(self.index):
             began = clock()
+            self._begun.append(batch)
             try:
-                while batch and self._coordinator.failure is None:
-                    batch = await self._apply(batch)
+                while self._begun and self._coordinator.failure is None:
+                    await self._apply_next()
             finally:
                 self.busy_seconds += clock() - began
 
@@ -94,59 +102,98 @@ class Worker:
         self._count(row, (group,))
         self._coordinator.add_committed(group)
 
-    async def _apply(self, batch: tuple[Group, ...]) -> tuple[Group, ...]:
-        """Apply a batch, and others that follow it; return one that is begun and not applied."""
+    async def _apply_next(self) -> None:
+        """Apply the first batch that is begun, and others that follow it."""
+        batch = self._begun[0]
         if batch[0].kind is GroupKind.ROWS:
-            return await self._apply_rows(batch)
+            await self._apply_rows()
+            return
+        self._begun.popleft()
         try:
             row = await self._apply_once(batch)
         except ServerError as error:
             await self._retry(batch[0], error)
         else:
             self._committed(row, batch)
-        return ()
 
-    async def _apply_rows(self, batch: tuple[Group, ...]) -> tuple[Group, ...]:
-        row, bundle = self._bundle(batch, self.row)
-        sent = deque([_Sent(batch, row)])
-        waiting: tuple[Group, ...] = ()
+    async def _apply_rows(self) -> None:
+        """Apply batches of rows, one packet ahead, until one has to wait or none is there."""
+        batches = self._next_batches()
+        sent, bundle = self._packet(batches, self.row)
         try:
             await self.applier.begin_bundle(bundle)
             while sent:
-                if not waiting:
-                    waiting = await self._send_ahead(sent)
-                await self.applier.finish_bundle()
+                # What is begun by now cannot follow: it waits until nothing is on its way.
+                if not self._begun and self.applier.packets_on_their_way < _PACKETS:
+                    await self._send_ahead(sent)
+                await self.applier.finish_transaction()
                 first = sent.popleft()
                 self._committed(first.row, first.batch)
         except ServerError as error:
-            if len(sent) == len(batch) == 1:
-                await self._retry(batch[0], error)
+            if len(sent) == len(sent[0].batch) == 1:
+                await self._retry(sent[0].batch[0], error)
             else:
                 for each in sent:
                     await self._replay(each.batch)
-        return waiting
 
-    async def _send_ahead(self, sent: deque[_Sent]) -> tuple[Group, ...]:
-        """Send the next bundle behind the one that the server works on, if there is a full one.
+    async def _send_ahead(self, sent: deque[_Sent]) -> None:
+        """Send the next packet behind the one that the server works on, if there is a full one.
 
-        The server does not wait for us between them then. Returns the batch of one that has to
-        wait until nothing is on its way.
+        The server does not wait for us between them then.
         """
-        if len(sent) > 1 or self._coordinator.failure is not None:
-            return ()
-        batch = self._coordinator.work_ahead(self.index)
-        if not batch:
-            return ()
+        if self._coordinator.failure is not None:
+            return
+        batches = self._next_batches()
+        if not batches:
+            return
         try:
-            row, bundle = self._bundle(batch, sent[-1].row)
+            more, bundle = self._packet(batches, sent[-1].row)
         except NeedsPersonError:
             # Raised again at its turn: now an answer is still to come on the connection.
-            return batch
+            self._begun.extendleft(reversed(batches))
+            return
         if not self.applier.can_follow(bundle):
-            return batch
-        sent.append(_Sent(batch, row))
+            self._begun.extendleft(each.batch for each in reversed(more))
+            return
+        sent.extend(more)
         await self.applier.follow(bundle)
-        return ()
+
+    def _next_batches(self) -> list[tuple[Group, ...]]:
+        """Return the first batch that is begun or can be, and what may share its packet."""
+        batches: list[tuple[Group, ...]] = []
+        room = _PACKET_BYTES
+        while room > 0 and len(batches) < _PACKET_BATCHES:
+            batch = self._begun.popleft() if self._begun else ()
+            batch = batch or self._coordinator.work_ahead(self.index)
+            if not batch:
+                break
+            if batches and not _may_share_packet(batches[0], batch):
+                self._begun.append(batch)
+                break
+            batches.append(batch)
+            room -= sum(group.size for group in batch)
+        return batches
+
+    def _packet(
+        self, batches: Sequence[tuple[Group, ...]], after: WorkerRow
+    ) -> tuple[deque[_Sent], Bundle]:
+        """Return what to send of batches, at least the first, each a transaction of its own.
+
+        The first follows on the row `after`. Only the last one moves the row's token, by which
+        what is sent next finds it: that fails, then, where any of these has failed. What does not
+        fit in is begun, and waits.
+        """
+        sent: deque[_Sent] = deque()
+        bundles: list[Bundle] = []
+        row = after
+        for batch in batches:
+            row, bundle = self._bundle(batch, row, same_token=batch is not batches[-1])
+            sent.append(_Sent(batch, row))
+            bundles.append(bundle)
+        if len(bundles) > 1 and not all(bundle.is_one_statement for bundle in bundles):
+            self._begun.extendleft(reversed(batches[1:]))
+            return self._packet(batches[:1], after)
+        return sent, together(bundles)
 
     async def _replay(self, batch: tuple[Group, ...]) -> None:
         await self._reached(FaultPoint.BEFORE_REPLAY)
@@ -230,12 +277,15 @@ class Worker:
         row = after.advanced(batch, self._coordinator.scheduler.stored)
         return row, [self._tables.workers.update(row)]
 
-    def _bundle(self, batch: Sequence[Group], after: WorkerRow) -> tuple[WorkerRow, Bundle]:
+    def _bundle(
+        self, batch: Sequence[Group], after: WorkerRow, *, same_token: bool = False
+    ) -> tuple[WorkerRow, Bundle]:
         """Return the row that follows on `after` with a batch of rows, and the bundle of both.
 
-        The bundle fails where `after` is not what the table holds.
+        The bundle fails where the table holds no row with the token of `after`.
         """
-        row = after.advanced(batch, self._coordinator.scheduler.stored)
+        stored = self._coordinator.scheduler.stored
+        row = after.advanced(batch, stored, same_token=same_token)
 
         def record(last: bytes, flags: int) -> tuple[bytes, bytes]:
             return self._tables.workers.events(row, after, last, flags)
@@ -268,6 +318,16 @@ class Worker:
             f" {', '.join(group.databases) or 'none'}, worker {self.index + 1},"
             f" {contents(group)}. {aftermath} Mend the target and start again"
         )
+
+
+def _may_share_packet(first: Sequence[Group], batch: Sequence[Group]) -> bool:
+    """Tell whether a batch may go with others in a packet: each is to be one statement."""
+    return (
+        batch[0].kind is GroupKind.ROWS
+        and batch[0].format_description == first[0].format_description
+        and batch[0].row_flags is not None
+        and len({group.row_flags for group in batch}) == 1
+    )
 
 
 def contents(group: Group) -> str:

@@ -20,7 +20,7 @@ class WorkerRow:
 
     `last` is the end of the last group that it committed, None before the first; `checkpoint` the
     position of the stored low-water mark; bit 0 of `executed` stands for the group after it.
-    `token` differs from that of every other row, and with every commit.
+    `token` differs from that of every other row, and moves with the commits.
     """
 
     id: int
@@ -30,10 +30,13 @@ class WorkerRow:
     gtids: GtidSet
     token: int = 0
 
-    def advanced(self, groups: Sequence[Group], stored: LowWaterMark) -> "WorkerRow":
+    def advanced(
+        self, groups: Sequence[Group], stored: LowWaterMark, *, same_token: bool = False
+    ) -> "WorkerRow":
         """Return the row that commits together with `groups`.
 
-        `stored` is the low-water mark that the target holds.
+        `stored` is the low-water mark that the target holds. Raises ValueError where one of the
+        groups has committed already.
         """
         executed = self.executed
         gtids = self.gtids
@@ -47,13 +50,17 @@ class WorkerRow:
         for group in groups:
             if group.gtid is not None:
                 gtids.add(group.gtid)
+        before = len(executed)
+        executed = executed.with_numbers(group.number for group in groups)
+        if len(executed) != before + len(groups):
+            raise ValueError(f"one of the groups from {groups[0].number} on has committed already")
         return WorkerRow(
             self.id,
             groups[-1].end if groups else self.last,
             stored.position,
-            executed.with_numbers(group.number for group in groups),
+            executed,
             gtids,
-            self.token + 1,
+            self.token + (not same_token),
         )
 
 

@@ -30,10 +30,30 @@ _LARGEST_PACKET_SHARE = 0.96
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """One target transaction, ready to be sent; packets of a large one are made as they go."""
+    """One target transaction, ready to be sent; packets of a large one are made as they go.
+
+    Or several `transactions`, each of one statement, in one packet: where one of them fails, the
+    server runs none of those behind it.
+    """
 
     format_description: bytes
     packets: Iterable[Packet]
+    transactions: int = 1
+
+    @property
+    def is_one_statement(self) -> bool:
+        """Whether it is one transaction of one statement, which commits by itself."""
+        packets = self.packets
+        return isinstance(packets, tuple) and len(packets) == 1 and packets[0].statements == 1
+
+
+def together(bundles: Sequence[Bundle]) -> Bundle:
+    """Return bundles that are all one statement, and of one format, as one."""
+    if len(bundles) == 1:
+        return bundles[0]
+    sql = b";".join(packet.sql for bundle in bundles for packet in bundle.packets)
+    packet = Packet(sql, len(bundles))
+    return Bundle(bundles[0].format_description, (packet,), len(bundles))
 
 
 class BinlogApplier:
@@ -52,8 +72,13 @@ class BinlogApplier:
         self._packet_limit = int(packet * _LARGEST_PACKET_SHARE)
         self._format = b""
         self._stream = RowStream(self._chunk_bytes)
-        self._on_their_way: deque[int] = deque()
-        """Of each bundle that the server has been sent: the statements that it is to answer."""
+        self._on_their_way: deque[deque[int]] = deque()
+        """Of each packet that the server has been sent: the statements of its transactions."""
+
+    @property
+    def packets_on_their_way(self) -> int:
+        """How many packets the server has not answered whole yet."""
+        return len(self._on_their_way)
 
     def bundle(self, groups: Sequence[Group], record: Record | None = None) -> Bundle:
         """Return groups of rows, and the events of `record` behind them, as a target transaction.
@@ -75,20 +100,22 @@ class BinlogApplier:
     async def apply_bundle(self, bundle: Bundle) -> None:
         """Apply a bundle and await its commit."""
         await self.begin_bundle(bundle)
-        await self.finish_bundle()
+        for _ in range(bundle.transactions):
+            await self.finish_transaction()
 
     async def begin_bundle(self, bundle: Bundle) -> None:
-        """Send a bundle while none is on its way; `finish_bundle` must follow."""
+        """Send a bundle while none is on its way.
+
+        A `finish_transaction` must follow for each of its transactions.
+        """
         connection = self.session.connection
         try:
             await self.describe_format(bundle.format_description)
             await self._reached(FaultPoint.BEFORE_BUNDLE)
             for packet in bundle.packets:
                 if self._on_their_way:
-                    await connection.receive(self._on_their_way.pop())
-                connection.send(packet.sql)
-                self._on_their_way.append(packet.statements)
-                await self._reached(FaultPoint.BUNDLE_SENT)
+                    await connection.receive(sum(self._on_their_way.pop()))
+                await self._send(packet, bundle.transactions)
         except MtsdError as error:
             await self._undo(error)
             raise
@@ -96,32 +123,43 @@ class BinlogApplier:
     def can_follow(self, bundle: Bundle) -> bool:
         """Tell whether a bundle may be sent behind one that is on its way.
 
-        Only one statement: where the bundle before it fails and leaves its transaction open, a
+        Only single statements: where the bundle before it fails and leaves its transaction open, a
         BEGIN would commit that half.
         """
-        if bundle.format_description != self._format or not isinstance(bundle.packets, tuple):
+        if bundle.format_description != self._format:
             return False
-        return len(bundle.packets) == 1 and bundle.packets[0].statements == 1
+        return bundle.transactions > 1 or bundle.is_one_statement
 
     async def follow(self, bundle: Bundle) -> None:
         """Send a bundle that can follow: the server begins it at once when the last one ends.
 
-        It must fail by itself where the one before it does. One more `finish_bundle` is due.
+        It must fail by itself where the one before it does, or any part of that. Another
+        `finish_transaction` is due for each of its transactions.
         """
         (packet,) = bundle.packets
         await self._reached(FaultPoint.BEFORE_BUNDLE)
-        self.session.connection.send(packet.sql)
-        self._on_their_way.append(packet.statements)
-        await self._reached(FaultPoint.BUNDLE_SENT)
+        await self._send(packet, bundle.transactions)
 
-    async def finish_bundle(self) -> None:
-        """Await the commit of the first bundle on its way. After an error none is any more."""
+    async def finish_transaction(self) -> None:
+        """Await the commit of the first transaction on its way. After an error none is any more."""
+        packet = self._on_their_way[0]
+        statements = packet.popleft()
+        if not packet:
+            self._on_their_way.popleft()
         try:
-            await self.session.connection.receive(self._on_their_way.popleft())
+            await self.session.connection.receive(statements, more=bool(packet))
         except MtsdError as error:
+            if packet:
+                self._on_their_way.popleft()
             await self._undo(error)
             raise
         await self._reached(FaultPoint.AFTER_BUNDLE)
+
+    async def _send(self, packet: Packet, transactions: int) -> None:
+        self.session.connection.send(packet.sql)
+        each = packet.statements // transactions
+        self._on_their_way.append(deque([each] * transactions))
+        await self._reached(FaultPoint.BUNDLE_SENT)
 
     async def apply_in_order(self, group: Group, record: Sequence[bytes]) -> None:
         """Apply a transaction's statements and row events in their order, then `record`.
@@ -205,8 +243,9 @@ class BinlogApplier:
 
     async def _undo(self, error: MtsdError) -> None:
         while self._on_their_way and not self.session.connection.closed:
+            packet = self._on_their_way.popleft()
             try:
-                await self.session.connection.receive(self._on_their_way.popleft())
+                await self.session.connection.receive(packet[0], more=len(packet) > 1)
             except ServerError:
                 continue
             raise RuntimeError(f"a bundle was committed behind one that failed: {error}")

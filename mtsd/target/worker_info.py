@@ -2,8 +2,8 @@
 
 A worker's row goes to the server in one of two ways: as an UPDATE statement, and as a row event
 that stands behind the events of its groups in the same BINLOG statement, which the server neither
-parses nor answers. That one finds the row by `Token`, which every commit of the worker changes: it
-fails where the commit before it, which the server may not have answered yet, has not happened.
+parses nor answers. That one finds the row by `Token`, which the last commit of each packet moves:
+it fails where the packet before it, which the server may not have answered yet, has failed.
 
 Row event, UPDATE of version 2, little-endian: table id u48, flags u16, size of extra data u16 (its
 own 2 bytes only), number of columns, a bitmap of the columns in the image before and one of those
@@ -75,7 +75,7 @@ COLUMNS = (
     _blob("Executed_gtids", "LONGTEXT", b"\x04"),
     _blob("Origin", "TEXT", b"\x02"),
     _varchar("Channel_name", 64),
-    _bigint("Token", "another one with every commit of the worker"),
+    _bigint("Token", "moves on with all that the worker sends at once"),
 )
 
 

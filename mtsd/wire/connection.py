@@ -153,9 +153,12 @@ class Connection:
                 break
         self._answers.append(sequence)
 
-    async def receive(self, count: int) -> None:
-        """Await the results of the first bundle on its way. Raises as `run` does."""
-        await self._guarded(self._receive(count))
+    async def receive(self, count: int, *, more: bool = False) -> None:
+        """Await `count` results of the first bundle on its way. Raises as `run` does.
+
+        `more`: others of it are to be awaited after these, unless there is an error.
+        """
+        await self._guarded(self._receive(count, more=more))
 
     async def results(self) -> list[Row]:
         """Await the results of the statement that `ask` has sent: its last rows, if any.
@@ -210,10 +213,13 @@ class Connection:
                 rows: list[Row] = list(result.rows or ())
                 return rows
 
-    async def _receive(self, count: int) -> None:
-        error = await self._inbox.answers(count, self._answers.popleft())
+    async def _receive(self, count: int, *, more: bool) -> None:
+        sequence = self._answers.popleft()
+        error = await self._inbox.answers(count, sequence)
         if error:
             raise_mysql_exception(error)
+        if more:
+            self._answers.appendleft((sequence + count) & 0xFF)
         if not self._answers and not self._inbox.is_empty():
             raise AnswerError("an answer to nothing")
 

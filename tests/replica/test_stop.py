@@ -116,13 +116,15 @@ def test_skip_errors_passes_one_group_over(tmp_path: Path) -> None:
         assert len(skipped) == 1
 
 
-def test_a_batch_fails_while_the_next_one_is_ready(tmp_path: Path) -> None:
+@pytest.mark.parametrize("batch_groups", [1, 3])
+def test_a_batch_fails_while_the_next_one_is_ready(batch_groups: int, tmp_path: Path) -> None:
     with Pair() as pair:
         pair.source.sql(
             "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v INT);"
             "CREATE TABLE a.journal (n INT); INSERT INTO a.t VALUES (0, 0)"
         )
-        daemon = DaemonProcess(pair.source, pair.target, tmp_path, {"replica.batch_groups": 3})
+        settings = {"replica.batch_groups": batch_groups}
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
         daemon.start()
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0

@@ -14,7 +14,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.binlog_applier import BinlogApplier, Bundle
+from mtsd.target.binlog_applier import BinlogApplier, Bundle, together
 from mtsd.target.bundle import Packet, binlog_statement
 from mtsd.target.position_tables import PositionTables
 from tests.binlog.building import event
@@ -90,8 +90,8 @@ async def test_both_commit(server: Server, applier: BinlogApplier) -> None:
         following = bundle(applier, first + 1)
         assert applier.can_follow(following)
         await applier.follow(following)
-        await applier.finish_bundle()
-        await applier.finish_bundle()
+        await applier.finish_transaction()
+        await applier.finish_transaction()
     assert committed(server) == ([1, *range(2, 21, 2)], 20)
     assert await applier.session.connection.query("SELECT 1") == [(1,)]
 
@@ -103,7 +103,7 @@ async def test_the_first_fails(
     await applier.begin_bundle(bundle(applier, 1, *statements))
     await applier.follow(bundle(applier, 2))
     with pytest.raises(ServerError) as raised:
-        await applier.finish_bundle()
+        await applier.finish_transaction()
     assert raised.value.number == 1062
     assert committed(server) == ([1], 0)
     await applier.apply_bundle(bundle(applier, 1, FINE % 2))
@@ -113,9 +113,9 @@ async def test_the_first_fails(
 async def test_the_second_fails(server: Server, applier: BinlogApplier) -> None:
     await applier.begin_bundle(bundle(applier, 1, FINE % 2))
     await applier.follow(bundle(applier, 3, after=2))
-    await applier.finish_bundle()
+    await applier.finish_transaction()
     with pytest.raises(ServerError) as raised:
-        await applier.finish_bundle()
+        await applier.finish_transaction()
     assert raised.value.number == 1032
     assert committed(server) == ([1, 2], 1)
 
@@ -140,6 +140,56 @@ async def test_a_statement_alone_is_applied_whole_or_not_at_all(
     await both(1)
     assert committed(server) == ([1], 9)
     assert server.sql("SELECT COUNT(*) FROM information_schema.INNODB_TRX") == [(0,)]
+
+
+def triples(applier: BinlogApplier, server: Server, *, missing: int = 0) -> list[Bundle]:
+    """Return groups 1 to 9, three to a packet, and put the row there that the first counts on.
+
+    The last of each packet moves the token. Group `missing` counts on one that is not there.
+    """
+    before = replace(row(0), token=7)
+    put(server, before)
+    bundles = []
+    for number in range(1, 10):
+        change = replace(row(number), token=before.token + (number % 3 == 0))
+        found = replace(before, token=77) if number == missing else before
+        events = TABLES.workers.events(change, found, event(EventType.XID_EVENT, b""), 0)
+        statement = Packet(binlog_statement(b"".join(events)), 1)
+        bundles.append(Bundle(applier._format, (statement,)))
+        before = change
+    return [together(bundles[at : at + 3]) for at in (0, 3, 6)]
+
+
+async def test_several_transactions_in_a_packet(server: Server, applier: BinlogApplier) -> None:
+    first, *others = triples(applier, server)
+    await applier.begin_bundle(first)
+    for following in others:
+        assert applier.can_follow(following)
+        await applier.follow(following)
+    assert applier.packets_on_their_way == 3
+    for number in range(1, 10):
+        await applier.finish_transaction()
+        assert committed(server)[1] >= number
+    assert applier.packets_on_their_way == 0
+    assert await applier.session.connection.query("SELECT 1") == [(1,)]
+
+
+@pytest.mark.parametrize("missing", range(1, 7))
+async def test_one_of_several_in_a_packet_fails(
+    server: Server, applier: BinlogApplier, missing: int
+) -> None:
+    first, *others = triples(applier, server, missing=missing)
+    await applier.begin_bundle(first)
+    for following in others:
+        await applier.follow(following)
+    for _ in range(missing - 1):
+        await applier.finish_transaction()
+    with pytest.raises(ServerError) as raised:
+        await applier.finish_transaction()
+    assert raised.value.number == 1032
+    assert applier.packets_on_their_way == 0
+    assert committed(server) == ([1], missing - 1)
+    assert await applier.session.connection.query("SELECT 1") == [(1,)]
 
 
 async def test_a_bundle_counts_on_the_row_before(server: Server, applier: BinlogApplier) -> None:
