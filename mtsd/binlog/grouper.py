@@ -72,7 +72,11 @@ class Grouper:
         self._checksums = checksums
         self._in_payload = False
         self._format = b""
-        self._maps: dict[bytes, TableMap] = {}
+        self._maps: dict[bytes, tuple[TableMap, bytes]] = {}
+        """By what stands behind the header: its contents, and the first such event.
+
+        That one stands for all of them: their headers tell nothing that is of use.
+        """
         self._plain = PlainTransactions(hold_bytes)
         self._group: OpenGroup | None = None
         """The group whose GTID or first event has been seen, and not its end."""
@@ -171,11 +175,12 @@ class Grouper:
 
     def _table_map(self, event: bytes, group: OpenGroup) -> None:
         body = event[HEADER_SIZE:]
-        table = self._maps.get(body)
-        if table is None:
+        known = self._maps.get(body)
+        if known is None:
             if len(self._maps) >= _MANY_MAPS:
                 self._maps.clear()
-            table = self._maps[body] = parse_table_map(event)
+            known = self._maps[body] = (parse_table_map(event), event)
+        table, event = known
         if group.table_map(event, table):
             self._plain.learn_table(event, table)
 
@@ -202,6 +207,7 @@ class Grouper:
             self._checksums = description.checksum_algorithm == 1
             self._format = plain_format_description(event)
             self._maps.clear()
+            self._plain.forget_tables()
             if log_pos:
                 yield PositionReached(self.position)
         elif code == EventType.PREVIOUS_GTIDS_LOG_EVENT:

@@ -43,19 +43,24 @@ class PlainTransactions:
     None has more than `hold_bytes` of events.
     """
 
-    __slots__ = ("_databases", "_hold_bytes")
+    __slots__ = ("_hold_bytes", "_tables")
 
     def __init__(self, hold_bytes: int) -> None:
         self._hold_bytes = hold_bytes
-        self._databases: dict[bytes, str] = {}
+        self._tables: dict[bytes, tuple[str, bytes]] = {}
+        """Database and event, by what stands behind the header of a Table_map event."""
 
     def learn_table(self, event: bytes, table: TableMap) -> None:
         """Take in a Table_map event, less its checksum, of a table that is replicated."""
         if table.referred_by_foreign_key_of_other_database:
             return
-        if len(self._databases) >= _MANY:
-            self._databases.clear()
-        self._databases[event[HEADER_SIZE:]] = table.database
+        if len(self._tables) >= _MANY:
+            self._tables.clear()
+        self._tables[event[HEADER_SIZE:]] = (table.database, event)
+
+    def forget_tables(self) -> None:
+        """Forget all tables: their ids begin anew."""
+        self._tables.clear()
 
     def read(
         self,
@@ -84,9 +89,9 @@ class PlainTransactions:
                 return None
             if raw[-10:-4] != _BEGIN or crc32(raw) != RESIDUE:
                 return None
-            bytes_read = len(first) + len(raw)
+            head_size = len(first) + len(raw)
             at += 2
-            names = self._databases
+            tables = self._tables
             databases: tuple[str, ...] = ()
             kept: list[bytes] = []
             size = 0
@@ -97,18 +102,18 @@ class PlainTransactions:
                 if crc32(raw) != RESIDUE:
                     return None
                 length = len(raw)
-                bytes_read += length
                 code = raw[4]
-                event = raw[:-4]
                 if code == _TABLE_MAP:
-                    database = names.get(event[HEADER_SIZE:])
-                    if database is None:
+                    known = tables.get(raw[HEADER_SIZE:-4])
+                    if known is None:
                         return None
+                    database, event = known
                     if database not in databases:
                         databases += (database,)
                 elif code in ROWS:
                     if length < _SHORTEST_ROWS:
                         return None
+                    event = raw[:-4]
                     flags = (raw[25] | raw[26] << 8) & ~STMT_END
                     if flags != row_flags:
                         if row_flags is not None:
@@ -123,7 +128,7 @@ class PlainTransactions:
             log_pos, header_flags = _END.unpack_from(raw, 13)
         except (IndexError, BinlogError):
             return None
-        offset += bytes_read
+        offset += head_size + size + 4 * len(kept) + _XID_SIZE
         if (
             offset & 0xFFFFFFFF != log_pos
             or header_flags & MTS_ISOLATE

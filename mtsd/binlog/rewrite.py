@@ -5,6 +5,7 @@ descriptions with the old 6-byte post-header are refused). Table maps: u48 table
 """
 
 from collections.abc import Iterable, Iterator
+from struct import Struct
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.header import HEADER_SIZE
@@ -12,6 +13,7 @@ from mtsd.binlog.rows import STMT_END
 from mtsd.model.errors import BinlogError
 
 _TABLE_MAP = EventType.TABLE_MAP_EVENT.value
+_LENGTH = Struct("<I")
 _NOT_STMT_END = 0xFF & ~STMT_END
 
 
@@ -47,8 +49,9 @@ def statements_of(events: Iterable[bytes], limit: int, *, merge: bool) -> Iterat
     `limit`. A new one begins where a table id comes to stand for another definition. Raises
     BinlogError where a row event has no table map before it.
     """
+    put_length = _LENGTH.pack_into
     known: dict[bytes, bytes] = {}
-    bodies: dict[bytes, bytes] = {}
+    described: dict[bytes, bytes] = {}
     redefined = False
     maps: dict[bytes, bytes] = {}
     rows: list[bytearray] = []
@@ -56,15 +59,17 @@ def statements_of(events: Iterable[bytes], limit: int, *, merge: bool) -> Iterat
     for event in events:
         table_id = event[19:25]
         if event[4] == _TABLE_MAP:
-            body = event[25:]
-            if bodies.get(table_id) != body:
-                bodies[table_id] = body
-                known[table_id] = mended(event)
-                redefined = redefined or table_id in maps
+            before = described.get(table_id)
+            # Mostly it is the very same object.
+            if before is event or (before is not None and before[25:] == event[25:]):
+                continue
+            described[table_id] = event
+            known[table_id] = mended(event)
+            redefined = redefined or table_id in maps
             continue
         length = len(event)
         more = length
-        other = redefined and table_id in maps and maps[table_id][25:] != bodies[table_id]
+        other = redefined and table_id in maps and maps[table_id][25:] != known[table_id][25:]
         if table_id not in maps:
             if table_id not in known:
                 number = int.from_bytes(table_id, "little")
@@ -79,14 +84,14 @@ def statements_of(events: Iterable[bytes], limit: int, *, merge: bool) -> Iterat
         if more != length:
             maps[table_id] = known[table_id]
         row = bytearray(event)
-        row[9:13] = length.to_bytes(4, "little")
+        put_length(row, 9, length)
         row[25] &= _NOT_STMT_END
         rows.append(row)
         size += more
         if not merge and event[25] & STMT_END:
             yield _joined(maps, rows)
             known = {}
-            bodies = {}
+            described = {}
             maps = {}
             rows = []
             size = 0

@@ -64,27 +64,27 @@ class Token:
     end: int
 
 
+# Each alternative can match in one way only, so that a string without an end costs no more than its
+# length. Possessive quantifiers would say so, but go wrong in Python before 3.11.5 (gh-106052).
 _TOKEN = rb"""
     (?P<space> [\s\0]+ | --(?=[\s\0]|\Z)[^\n]* | \#[^\n]* )
   | (?P<enter> /\*! (?:[0-9]{5,6})? )
-  | (?P<comment> /\* (?:[^*]|\*(?!/))*+ \*/ )
+  | (?P<comment> /\* [^*]* \*+ (?: [^*/] [^*]* \*+ )* / )
   | (?P<leave> \*/ )
-  | (?P<word> (?: WIDE | [A-Za-z0-9_$\x80-\xff] )++ )
-  | (?P<quoted> ' (?: WIDE | ESCAPED [^'] | '' )*+ '
-              | " (?: WIDE | ESCAPED [^"] | "" )*+ "
-              | ` (?: WIDE | [^`] | `` )*+ ` )
+  | (?P<word> WORD )
+  | (?P<quoted> QUOTED )
   | (?P<unclosed> (?: ['"`] | /\* ) .* )
   | (?P<symbol> . )
 """
-_ESCAPED = rb"\\. |"
-_NEVER = rb"(?!)"
+_WORD = rb"[A-Za-z0-9_$\x80-\xff]"
+_TRAIL = rb"[\x40-\x7e\x80-\xfe]"
 
 # First bytes of the characters of two bytes whose second byte may be that of a quote or backslash,
 # by the collations of the character sets that have such: big5, gbk, gb18030, sjis, cp932.
 _WIDE = {
-    **dict.fromkeys((1, 84), rb"[\xa1-\xf9]"),
-    **dict.fromkeys((28, 87, 248, 249, 250), rb"[\x81-\xfe]"),
-    **dict.fromkeys((13, 88, 95, 96), rb"[\x81-\x9f\xe0-\xfc]"),
+    **dict.fromkeys((1, 84), rb"\xa1-\xf9"),
+    **dict.fromkeys((28, 87, 248, 249, 250), rb"\x81-\xfe"),
+    **dict.fromkeys((13, 88, 95, 96), rb"\x81-\x9f\xe0-\xfc"),
 }
 
 _ANY_CONTEXT = SessionContext()
@@ -92,11 +92,20 @@ _ANY_CONTEXT = SessionContext()
 
 @cache
 def _pattern(escapes: bool, collation: int) -> re.Pattern[bytes]:
-    wide = _WIDE.get(collation)
-    text = _TOKEN.replace(b"WIDE", _NEVER if wide is None else wide + rb"[\x40-\x7e\x80-\xfe]")
-    return re.compile(
-        text.replace(b"ESCAPED", _ESCAPED if escapes else b""), re.VERBOSE | re.DOTALL
-    )
+    wide = _WIDE.get(collation, b"")
+    # A first byte that no second one follows stands for itself.
+    special = b"| [%b] %b | [%b] (?!%b)" % (wide, _TRAIL, wide, _TRAIL) if wide else b""
+    word = b"(?: [%b] %b | %b )+" % (wide, _TRAIL, _WORD) if wide else _WORD + b"+"
+    quoted = []
+    for quote in (b"'", b'"', b"`"):
+        escape = b"\\\\" if escapes and quote != b"`" else b""
+        ordinary = b"[^%b%b%b]*" % (quote, escape, wide)
+        inner = b"%b%b %b %b" % (quote, quote, b"| %b ." % escape if escape else b"", special)
+        quoted.append(
+            b"%b %b (?: (?: %b ) %b )* %b (?!%b)" % (quote, ordinary, inner, ordinary, quote, quote)
+        )
+    text = _TOKEN.replace(b"WORD", word).replace(b"QUOTED", b" | ".join(quoted))
+    return re.compile(text, re.VERBOSE | re.DOTALL)
 
 
 _COMMENT_MARK = re.compile(rb"/\*|\*/")
@@ -134,7 +143,8 @@ def tokenize(statement: bytes, context: SessionContext = _ANY_CONTEXT) -> Iterat
             if inside:
                 inside -= 1
             else:
-                yield Token(TokenKind.SYMBOL, match[0], start, at)
+                at = start + 1
+                yield Token(TokenKind.SYMBOL, b"*", start, at)
 
 
 def _comment_end(statement: bytes, at: int) -> int:

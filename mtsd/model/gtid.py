@@ -38,7 +38,7 @@ class GtidSet:
     def __init__(self) -> None:
         # Ends are exclusive; neighbours never touch.
         self._intervals: dict[_Key, list[tuple[int, int]]] = {}
-        self._texts: dict[_Key, str] = {}
+        self._texts: dict[_Key, list[str]] = {}
         """Of all intervals but the last, each behind a colon: they are printed again and again."""
 
     @classmethod
@@ -79,8 +79,9 @@ class GtidSet:
             intervals[-1] = (start, number + 1)
         elif number > end:
             intervals.append((number, number + 1))
-            if (uuid, tag) in self._texts:
-                self._texts[uuid, tag] += _interval_text(start, end)
+            texts = self._texts.get((uuid, tag))
+            if texts is not None:
+                texts.append(_interval_text(start, end))
         else:
             self.add_interval(uuid, tag, number, number + 1)
 
@@ -111,13 +112,15 @@ class GtidSet:
             left = _without(intervals, holes) if holes else list(intervals)
             if left:
                 result._intervals[key] = left
+            if key in self._texts and left == intervals[-len(left) :]:
+                result._texts[key] = self._texts[key][len(intervals) - len(left) :]
         return result
 
     def copy(self) -> "GtidSet":
         """Return an independent copy."""
         result = GtidSet()
         result._intervals = {key: list(value) for key, value in self._intervals.items()}
-        result._texts = self._texts.copy()
+        result._texts = {key: list(value) for key, value in self._texts.items()}
         return result
 
     def intervals(self) -> Iterator[tuple[str, str, int, int]]:
@@ -155,10 +158,10 @@ class GtidSet:
             if not intervals:
                 continue
             if key not in self._texts:
-                self._texts[key] = "".join(_interval_text(*one) for one in intervals[:-1])
+                self._texts[key] = [_interval_text(*one) for one in intervals[:-1]]
             uuid, tag = key
             before = texts.get(uuid, uuid) + (f":{tag}" if tag else "")
-            texts[uuid] = before + self._texts[key] + _interval_text(*intervals[-1])
+            texts[uuid] = before + "".join(self._texts[key]) + _interval_text(*intervals[-1])
         return ",".join(texts.values())
 
     def __repr__(self) -> str:

@@ -1,5 +1,6 @@
 """What a policy decides about a group."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from mtsd.model.group import Group
@@ -28,8 +29,8 @@ class Policy(Protocol):
         """Take the next group of the stream in; its number is higher than any before."""
         ...
 
-    def finished(self, group: Group) -> None:
-        """Learn that a group that was assigned has committed."""
+    def finished(self, groups: Sequence[Group]) -> None:
+        """Learn that groups that were assigned have committed."""
         ...
 
 

@@ -41,7 +41,7 @@ class DatabasePolicy:
 
     def assign(self, group: Group) -> Assignment:
         """Decide by the owners of the group's partitions; see `Policy`."""
-        cgap = self._cgap(group)
+        cgap = self._cgap(group) if self._partition_of else group.databases
         if len(cgap) == 1 and not (self._alone or group.alone):
             entry = self.partitions.owner(cgap[0])
             if entry is not None and self.partitions.excess(entry.worker) < _CROWDED:
@@ -80,12 +80,17 @@ class DatabasePolicy:
         self._place(group.number, worker)
         return Assignment(worker, after) if after else self._unconditional[worker]
 
-    def finished(self, group: Group) -> None:
-        """Count the group out of its partitions; see `Policy`."""
-        self.partitions.execute(self._cgap(group))
-        self._queued[self._placed.pop(group.number)] -= 1
-        if self._alone == group.number:
-            self._alone = 0
+    def finished(self, groups: Sequence[Group]) -> None:
+        """Count the groups out of their partitions; see `Policy`."""
+        bound = bool(self._partition_of)
+        execute = self.partitions.execute
+        queued = self._queued
+        placed = self._placed
+        for group in groups:
+            execute(self._cgap(group) if bound else group.databases)
+            queued[placed.pop(group.number)] -= 1
+            if self._alone == group.number:
+                self._alone = 0
 
     def _place(self, number: int, worker: int) -> None:
         self._queued[worker] += 1
@@ -93,8 +98,6 @@ class DatabasePolicy:
         self._placed[number] = worker
 
     def _cgap(self, group: Group) -> Sequence[str]:
-        if not self._partition_of:
-            return group.databases
         return tuple(dict.fromkeys(self._partition_of.get(d, d) for d in group.databases))
 
     def _least_occupied(self) -> int:

@@ -101,16 +101,18 @@ class GroupAssignedQueue:
             return False
         entries = self._entries
         gtids = self._gtids
-        while entries and entries[0].number in done:
-            number, self._position, gtid, _ = entries.popleft()
+        # No number is left out among the entries.
+        while number in done:
             done.discard(number)
+            _, self._position, gtid, _ = entries.popleft()
             if gtids is not None and gtid is not None:
                 gtids.add(gtid)
             if number in self._reached:
                 self._position, told = self._reached.pop(number)
                 if gtids is None and told is not None:
                     gtids = self._gtids = told.copy()
-        self._number = number
+            number += 1
+        self._number = number - 1
         return True
 
     def reach(self, position: Position, gtids: GtidSet | None) -> None:

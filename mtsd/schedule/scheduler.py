@@ -153,14 +153,13 @@ class Scheduler:
         """
         woken: set[int] = set()
         done = self.queue.done
-        finished = self._policy.finished
         waiting = self._waiting
         committed = self.committed
+        size = 0
         for group in groups:
             number = group.number
             done(number)
-            finished(group)
-            self.pending_bytes -= group.size
+            size += group.size
             for name in group.databases:
                 committed[name] = committed.get(name, 0) + 1
             if number in waiting:
@@ -168,6 +167,8 @@ class Scheduler:
                     queue.met(waiter)
                     if queue.can_begin:
                         woken.add(other)
+        self._policy.finished(groups)
+        self.pending_bytes -= size
         self.pending_groups -= len(groups)
         running = self.workers[worker]
         running.running = running.running[len(groups) :]

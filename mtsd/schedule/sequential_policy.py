@@ -1,5 +1,7 @@
 """The sequential mode: parallel_workers = 0, one queue, one group after another."""
 
+from collections.abc import Sequence
+
 from mtsd.model.group import Group
 from mtsd.schedule.assignment import Assignment
 
@@ -13,5 +15,5 @@ class SequentialPolicy:
         """Answer the only worker."""
         return _FIRST
 
-    def finished(self, group: Group) -> None:
+    def finished(self, groups: Sequence[Group]) -> None:
         """Nothing is kept."""

@@ -171,10 +171,13 @@ class SourceStream:
 
     def _items(self, grouper: Grouper, events: list[bytes]) -> Iterator[StreamItem]:
         for item in grouper.groups(events):
-            if type(item) is Group:
-                self._passed(item)
-            elif isinstance(item, GroupClosed):
-                self._passed(item.group)
+            group = item.group if isinstance(item, GroupClosed) else item
+            if type(group) is Group:
+                self._group_seen = True
+                self._next_number = group.number + 1
+                self.position = group.end
+                if self.gtids is not None and group.gtid is not None:
+                    self.gtids.add(group.gtid)
             elif isinstance(item, PositionReached):
                 # A dump by GTID begins with the head of a file that lies before its first group.
                 if not self._group_seen and item.end <= self.position:
@@ -186,13 +189,6 @@ class SourceStream:
                 self._group_seen = True
             yield item
         self._backoff.reset()
-
-    def _passed(self, group: Group) -> None:
-        self._group_seen = True
-        self._next_number = group.number + 1
-        self.position = group.end
-        if self.gtids is not None and group.gtid is not None:
-            self.gtids.add(group.gtid)
 
     def _explained(self, error: ServerError) -> str:
         if error.number == _FATAL_READING:

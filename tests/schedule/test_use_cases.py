@@ -197,7 +197,7 @@ def test_a_partition_goes_to_its_owner_and_a_new_one_to_the_least_occupied() -> 
     assert policy.assign(group(1, "a")) == Assignment(0)
     assert policy.assign(group(2, "b")) == Assignment(1)
     assert policy.assign(group(3, "a")) == Assignment(0)
-    policy.finished(group(2, "b"))
+    policy.finished([group(2, "b")])
     assert policy.assign(group(4, "c")) == Assignment(1)
 
 
@@ -228,7 +228,7 @@ def test_bound_databases_are_one_partition() -> None:
     assert policy.assign(group(4, "d", "c")) == Assignment(1)
     assert policy.partitions.usage() == {"a": (0, 2), "c": (1, 2)}
     for each in (group(1, "a"), group(3, "b"), group(2, "c"), group(4, "d", "c")):
-        policy.finished(each)
+        policy.finished([each])
     assert policy.partitions.usage() == {}
 
 
@@ -236,7 +236,7 @@ def test_the_sequential_policy_knows_one_worker() -> None:
     policy = SequentialPolicy()
     for number, name in enumerate("aab", 1):
         assert policy.assign(group(number, name)) == Assignment(0)
-        policy.finished(group(number, name))
+        policy.finished([group(number, name)])
 
 
 # Room
