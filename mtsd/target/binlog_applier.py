@@ -1,5 +1,6 @@
 """The applier that passes row events on undecoded, by the BINLOG statement."""
 
+import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from mtsd.target.bundle import (
     packets,
     row_statements,
 )
+from mtsd.target.pace import Pace
 from mtsd.target.session import TargetSession
 from mtsd.target.streaming import RowStream
 
@@ -56,6 +58,17 @@ def together(bundles: Sequence[Bundle]) -> Bundle:
     return Bundle(bundles[0].format_description, (packet,), len(bundles))
 
 
+@dataclass(slots=True)
+class _OnItsWay:
+    """A packet that was sent: its transactions, statements of each, transactions not answered."""
+
+    transactions: int
+    statements: int
+    left: int
+    began: float = 0.0
+    """When the server can have begun with it, on the event loop's clock."""
+
+
 class BinlogApplier:
     """Applies groups on one session, its own. After a ServerError all is rolled back.
 
@@ -72,8 +85,8 @@ class BinlogApplier:
         self._packet_limit = int(packet * _LARGEST_PACKET_SHARE)
         self._format = b""
         self._stream = RowStream(self._chunk_bytes)
-        self._on_their_way: deque[deque[int]] = deque()
-        """Of each packet that the server has been sent: the statements of its transactions."""
+        self._on_their_way: deque[_OnItsWay] = deque()
+        self._pace = Pace()
 
     @property
     def packets_on_their_way(self) -> int:
@@ -114,7 +127,7 @@ class BinlogApplier:
             await self._reached(FaultPoint.BEFORE_BUNDLE)
             for packet in bundle.packets:
                 if self._on_their_way:
-                    await connection.receive(sum(self._on_their_way.pop()))
+                    await connection.receive(self._on_their_way.pop().statements)
                 await self._send(packet, bundle.transactions)
         except MtsdError as error:
             await self._undo(error)
@@ -142,23 +155,31 @@ class BinlogApplier:
 
     async def finish_transaction(self) -> None:
         """Await the commit of the first transaction on its way. After an error none is any more."""
+        connection = self.session.connection
+        clock = asyncio.get_running_loop().time
         packet = self._on_their_way[0]
-        statements = packet.popleft()
-        if not packet:
+        shared = packet.transactions > 1
+        if shared and packet.left == packet.transactions:
+            packet.began = clock()
+            connection.rest(self._pace.rest(packet.transactions))
+        packet.left -= 1
+        if not packet.left:
             self._on_their_way.popleft()
         try:
-            await self.session.connection.receive(statements, more=bool(packet))
+            await connection.receive(packet.statements, more=packet.left > 0)
         except MtsdError as error:
-            if packet:
+            if packet.left:
                 self._on_their_way.popleft()
             await self._undo(error)
             raise
+        if shared and not packet.left:
+            self._pace.learn(packet.transactions, clock() - packet.began)
         await self._reached(FaultPoint.AFTER_BUNDLE)
 
     async def _send(self, packet: Packet, transactions: int) -> None:
         self.session.connection.send(packet.sql)
         each = packet.statements // transactions
-        self._on_their_way.append(deque([each] * transactions))
+        self._on_their_way.append(_OnItsWay(transactions, each, transactions))
         await self._reached(FaultPoint.BUNDLE_SENT)
 
     async def apply_in_order(self, group: Group, record: Sequence[bytes]) -> None:
@@ -245,7 +266,7 @@ class BinlogApplier:
         while self._on_their_way and not self.session.connection.closed:
             packet = self._on_their_way.popleft()
             try:
-                await self.session.connection.receive(packet[0], more=len(packet) > 1)
+                await self.session.connection.receive(packet.statements, more=packet.left > 1)
             except ServerError:
                 continue
             raise RuntimeError(f"a bundle was committed behind one that failed: {error}")

@@ -126,6 +126,11 @@ class Connection:
         self._inbox.direct = True
         self._write(statements)
 
+    def rest(self, seconds: float) -> None:
+        """Do not look for answers for so long."""
+        if not self.closed:
+            self._inbox.rest(seconds)
+
     def ask(self, statement: bytes) -> None:
         """Begin to send one statement, which may return rows; `results` must follow.
 

@@ -48,8 +48,8 @@ class Inbox(asyncio.Protocol):
         piece = self._pieces.popleft()
         was_full = self._held > _MOST_HELD
         self._held -= len(piece)
-        if was_full and self._held <= _MOST_HELD and not self._transport.is_closing():
-            self._transport.resume_reading()
+        if was_full and self._held <= _MOST_HELD:
+            self._resume()
         return piece
 
     async def answers(self, count: int, sequence: int) -> bytes:
@@ -67,6 +67,11 @@ class Inbox(asyncio.Protocol):
         if self._unexpected:
             raise AnswerError("an unexpected answer")
         return self._error
+
+    def rest(self, seconds: float) -> None:
+        """Leave what comes to the kernel for so long: nobody is woken by it."""
+        self._transport.pause_reading()
+        asyncio.get_running_loop().call_later(seconds, self._resume)
 
     def is_empty(self) -> bool:
         """Tell whether everything that has come was taken."""
@@ -104,6 +109,10 @@ class Inbox(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Pass it on."""
         self._behind.resume_writing()
+
+    def _resume(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
 
     async def _more(self) -> None:
         self._waiter = asyncio.get_running_loop().create_future()

@@ -107,3 +107,35 @@ def test_an_answer_that_is_cut_off(loop: Loop) -> None:
             await inbox.answers(2, 1)
 
     run(loop, OK % 1 + (OK % 2)[:-1], ask)
+
+
+@loops
+@pytest.mark.parametrize("there", [True, False])
+def test_a_rest_delays_and_loses_nothing(loop: Loop, there: bool) -> None:
+    async def use(inbox: Inbox) -> None:
+        if there:
+            await asyncio.sleep(0.05)
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        inbox.rest(0.1)
+        assert await inbox.answers(1, 1) == b""
+        if not there:
+            assert clock() - began >= 0.09
+        assert await inbox.answers(1, 2) == b""
+        inbox.rest(0.1)
+        with pytest.raises(ConnectionError):
+            await inbox.answers(1, 3)
+
+    run(loop, OK % 1 + OK % 2, use)
+
+
+@loops
+def test_closing_during_a_rest(loop: Loop) -> None:
+    async def use(inbox: Inbox) -> None:
+        inbox.rest(0.02)
+        asyncio.get_running_loop().call_later(0.01, inbox._transport.abort)
+        with pytest.raises(ConnectionError):
+            await inbox.answers(1, 1)
+        await asyncio.sleep(0.03)
+
+    run(loop, b"", use)
