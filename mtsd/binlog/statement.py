@@ -344,6 +344,12 @@ def _ends_with(tokens: _Tokens, last_but_one: bytes, last: bytes) -> bool:
     return False
 
 
+def without_start_transaction(statement: bytes, context: SessionContext = _ANY_CONTEXT) -> bytes:
+    """Return a statement that ends with START TRANSACTION without these words."""
+    words = [token.start for token in tokenize(statement, context)]
+    return statement[: words[-2]].rstrip()
+
+
 def disable_on_replica(
     statement: bytes,
     context: SessionContext = _ANY_CONTEXT,

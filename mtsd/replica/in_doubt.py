@@ -1,23 +1,27 @@
 """Groups whose commit and whose record cannot be one: recorded before, settled after.
 
 DDL commits by itself. So its group is written to slave_in_doubt first; it runs under a GTID of the
-daemon's own; and then one transaction moves the worker's row and removes the record. A restart
-that finds the record asks the target whether that GTID was executed: the statement is never
-repeated to find out.
+daemon's own, or where the target has none, under a thread id of its own; and then one transaction
+moves the worker's row and removes the record. A restart that finds the record looks for that
+evidence (`mtsd.replica.evidence`): the statement is not repeated to find out.
 """
 
+import secrets
 from collections.abc import Sequence
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.query import parse_query
-from mtsd.model.errors import ApplyError, NeedsPersonError, ServerError
+from mtsd.binlog.repeatable import errors_of_a_second_time
+from mtsd.model.errors import ApplyError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
+from mtsd.target import literals
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.position_tables import InDoubt, PositionTables
-from mtsd.wire.connection import Connection
+from mtsd.target.session import TargetSession
 
 _STATEMENT_EXCERPT = 65_536
+_NOT_ALLOWED = 1227
 
 
 def evidence_gtid(daemon_uuid: str, number: int) -> str:
@@ -33,14 +37,24 @@ async def apply_in_doubt(
     worker_id: int,
     daemon_uuid: str,
     record: Sequence[bytes],
+    shows_itself: bool = False,
     reached: Reached,
 ) -> None:
     """Apply a group that commits by itself; `record` holds the statements of the worker's row.
 
+    With `shows_itself`, it may have been applied before, and an error that says so is none.
     Raises ServerError with nothing left behind, ConnectionLostError with the record left.
     """
     session = applier.session
-    gtid = evidence_gtid(daemon_uuid, group.number) if session.traits.gtid_mode else ""
+    # Only where it is logged does the server keep CREATE TABLE … START TRANSACTION open for the
+    # rows. Elsewhere the rows commit with their record, and the table shows whether it was made.
+    apart = group.kind is GroupKind.CREATE_SELECT and not session.is_logged
+    shows_itself = shows_itself or apart
+    by_gtid = session.traits.gtid_mode and not apart
+    gtid = evidence_gtid(daemon_uuid, group.number) if by_gtid else ""
+    file, offset = ("", 0) if gtid else await _own_log(session)
+    thread = 1 + secrets.randbelow(0xFFFF_FFFF) if file else 0
+    statement = _excerpt(group)
     doubt = InDoubt(
         number=group.number,
         worker_id=worker_id,
@@ -49,19 +63,25 @@ async def apply_in_doubt(
         evidence=gtid,
         source_gtid=str(group.gtid or ""),
         databases=",".join(group.databases),
-        statement=_excerpt(group),
+        statement=statement,
+        target_file=file,
+        target_offset=offset,
+        thread=thread,
     )
     await reached(FaultPoint.BEFORE_IN_DOUBT)
-    await session.record([tables.insert_in_doubt(doubt)])
+    former = [tables.delete_in_doubt(group.number)] if shows_itself else []
+    await session.record([*former, tables.insert_in_doubt(doubt)])
     await reached(FaultPoint.AFTER_IN_DOUBT)
     # The description of the format would reset the GTID below, so it comes first.
     await applier.describe_format(group.format_description)
     try:
         await session.set_gtid(gtid)
-        if group.kind is GroupKind.DDL:
-            await applier.run_query(group.events[0])
+        if apart:
+            await applier.create_table(group)
+        elif group.kind is GroupKind.DDL:
+            await applier.run_query(group.events[0], thread=thread)
         elif group.kind is GroupKind.CREATE_SELECT:
-            await applier.create_select(group)
+            await applier.create_select(group, thread=thread)
         else:
             await session.connection.run(b"BEGIN", 1)
             await applier.apply_events(group.events)
@@ -69,45 +89,47 @@ async def apply_in_doubt(
         await session.connection.run(b"COMMIT", 1)
     except ServerError as error:
         await session.undo(error)
-        await session.set_gtid("")
-        await session.record([tables.delete_in_doubt(group.number)])
-        raise
+        if not shows_itself or error.number not in (errors_of_a_second_time(statement) or ()):
+            await session.set_gtid("")
+            await session.record([tables.delete_in_doubt(group.number)])
+            raise
     await reached(FaultPoint.AFTER_STATEMENT)
     await session.set_gtid("")
     await reached(FaultPoint.BEFORE_SETTLED)
+    settled = [*record, tables.delete_in_doubt(group.number)]
+    if apart:
+        await applier.fill_table(group, settled)
+        await reached(FaultPoint.AFTER_SETTLED)
+        return
     try:
-        await session.record([*record, tables.delete_in_doubt(group.number)])
+        await session.record(settled)
     except ServerError as error:
         # The group is applied: whoever would try it again must not see this as its failure.
         raise ApplyError(
             f"group {group.number}, ending at {group.end}, is applied, and its record cannot be"
-            f" written: {error}. The next start settles it by its GTID"
+            f" written: {error}. The next start settles it"
         ) from error
     await reached(FaultPoint.AFTER_SETTLED)
 
 
-async def has_happened(connection: Connection, doubt: InDoubt) -> bool:
-    """Tell by the evidence whether a group in doubt was applied.
+async def _own_log(session: TargetSession) -> tuple[str, int]:
+    """Return the end of the target's own binlog, where that holds all that the session does.
 
-    Raises NeedsPersonError where there is no evidence either way.
+    ("", 0) where it does not, or where the user may not ask.
     """
-    where = f"group {doubt.number}, ending at {doubt.end}, in databases {doubt.databases!r}"
-    if not doubt.evidence:
-        raise NeedsPersonError(
-            f"{where} was being applied when mtsd or the target was killed, and the target has no"
-            f" GTIDs to tell whether it happened: {doubt.statement[:200]!r}. Look, and delete its"
-            " row of slave_in_doubt if it did not happen; set gtid_mode = ON on the target"
+    if not session.is_logged:
+        return "", 0
+    newer = session.traits.version >= (8, 2, 0)
+    try:
+        rows = await session.connection.query(
+            b"SHOW BINARY LOG STATUS" if newer else b"SHOW MASTER STATUS"
         )
-    rows = await connection.query(
-        b"SELECT GTID_SUBSET('%b', @@global.gtid_executed)" % doubt.evidence.encode("ascii")
-    )
-    happened = rows[0][0] == 1
-    if not happened and doubt.kind == GroupKind.NON_TRANSACTIONAL.value:
-        raise NeedsPersonError(
-            f"{where} changes a table without transactions and was cut off: part of it may have"
-            " been applied. Compare its rows with the source's"
-        )
-    return happened
+    except ServerError as error:
+        if error.number != _NOT_ALLOWED:
+            raise
+        return "", 0
+    file, offset, only, ignored, *_ = rows[0]
+    return ("", 0) if only or ignored else (str(file), literals.number(offset))
 
 
 def _excerpt(group: Group) -> bytes:

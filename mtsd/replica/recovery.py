@@ -7,7 +7,7 @@ import structlog
 
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached
-from mtsd.replica.in_doubt import has_happened
+from mtsd.replica.evidence import Verdict, verdict
 from mtsd.schedule.executed_groups import ExecutedGroups, recovered
 from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.worker_row import WorkerRow, blank_row
@@ -33,6 +33,8 @@ class Recovered:
     """What each worker begins with; its row in the table may say more, of a former run."""
     stale: tuple[tuple[int, int], ...]
     """(Id, highest group number) of rows to be removed once the mark has passed them."""
+    show_themselves: frozenset[int]
+    """Groups that may have been applied, and fail with an error that says so if they have."""
 
 
 async def make_tables(connection: Connection, tables: PositionTables) -> None:
@@ -71,24 +73,27 @@ async def recover(
     channel = await read_channel(connection, tables)
     if channel is None:
         raise LookupError("the channel has no row")
-    former = await _worker_rows(connection, tables)
+    former = await read_workers(connection, tables)
     sessions = range(1, max([channel.workers, workers, *(row.id for row in former)]) + 1)
     await fence(connection, tables.channel, sessions)
     await reached(FaultPoint.AFTER_FENCING)
 
     # Only now does nothing change any more.
     channel = await read_channel(connection, tables) or channel
-    rows = await _worker_rows(connection, tables)
+    rows = await read_workers(connection, tables)
     mark = channel.mark
     executed = recovered(mark.number, (row.executed for row in rows))
     doubts = [tables.in_doubt(row) for row in await connection.query(tables.select_in_doubt())]
+    show_themselves: set[int] = set()
     for doubt in doubts:
         if doubt.number <= mark.number or doubt.number in executed:
             continue
-        happened = await has_happened(connection, doubt)
-        log.info("settled by evidence", group=doubt.number, happened=happened, gtid=doubt.evidence)
-        if happened:
+        found = await verdict(connection, doubt)
+        log.info("settled", group=doubt.number, verdict=found.value, gtid=doubt.evidence)
+        if found is Verdict.APPLIED:
             executed = executed.with_numbers([doubt.number])
+        elif found is Verdict.SHOWS_ITSELF:
+            show_themselves.add(doubt.number)
     gtids = blank_row(RECOVERY_ID, mark).gtids
     for row in rows:
         gtids.update(row.gtids)
@@ -102,7 +107,12 @@ async def recover(
     statements = [
         tables.workers.replace(union),
         *(tables.workers.replace(row) for row in begun if row.id not in present),
-        *(tables.delete_in_doubt(doubt.number) for doubt in doubts),
+        # A record that has no evidence stays until its group comes again.
+        *(
+            tables.delete_in_doubt(doubt.number)
+            for doubt in doubts
+            if doubt.number not in show_themselves
+        ),
         tables.update_workers(workers),
     ]
     await reached(FaultPoint.BEFORE_RECOVERY_WRITE)
@@ -122,10 +132,12 @@ async def recover(
         channel.source_uuid,
         begun,
         ((RECOVERY_ID, executed.highest), *stale),
+        frozenset(show_themselves),
     )
 
 
-async def _worker_rows(connection: Connection, tables: PositionTables) -> list[WorkerRow]:
+async def read_workers(connection: Connection, tables: PositionTables) -> list[WorkerRow]:
+    """Return the rows of all workers, row 0 of the last recovery among them."""
     return [tables.workers.row(row) for row in await connection.query(tables.workers.select())]
 
 

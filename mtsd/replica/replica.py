@@ -308,6 +308,7 @@ async def _worker(
             transaction_retries=settings.replica.transaction_retries,
             skip_errors=frozenset(settings.replica.skip_errors),
             daemon_uuid=recovered.daemon_uuid,
+            show_themselves=recovered.show_themselves,
         ),
         reached,
     )

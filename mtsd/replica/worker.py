@@ -38,6 +38,8 @@ class WorkerSettings:
     transaction_retries: int
     skip_errors: frozenset[int]
     daemon_uuid: str
+    show_themselves: frozenset[int]
+    """See `mtsd.replica.recovery.Recovered`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +268,7 @@ class Worker:
                 worker_id=self.index + 1,
                 daemon_uuid=self._settings.daemon_uuid,
                 record=record,
+                shows_itself=first.number in self._settings.show_themselves,
                 reached=self._reached,
             )
         else:

@@ -44,8 +44,13 @@ class BinlogFileReader:
         self._ended = False
 
     @classmethod
-    async def open(cls, endpoint: Endpoint, file: BinlogFile) -> "BinlogFileReader":
-        """Connect and ask for the file. Raises ServerError, ConnectionLostError."""
+    async def open(
+        cls, endpoint: Endpoint, file: BinlogFile, *, offset: int = _FIRST_EVENT
+    ) -> "BinlogFileReader":
+        """Connect and ask for the file, from the event at `offset` on.
+
+        Raises ServerError, ConnectionLostError.
+        """
         connection = await Connection.open(endpoint)
         try:
             await connection.run(
@@ -53,7 +58,7 @@ class BinlogFileReader:
                 b" @source_binlog_checksum=@@global.binlog_checksum",
                 1,
             )
-            request = dump(_NO_REPLICA, file.name, _FIRST_EVENT, to_the_end=True)
+            request = dump(_NO_REPLICA, file.name, offset, to_the_end=True)
             await connection.command(COM_BINLOG_DUMP, request, answer=False)
         except BaseException:
             connection.close()

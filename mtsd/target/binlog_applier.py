@@ -3,12 +3,17 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from mtsd.binlog.event_type import EventType
-from mtsd.binlog.query import parse_query
-from mtsd.binlog.statement import StatementKind, classify, disable_on_replica
+from mtsd.binlog.query import QueryEvent, parse_query
+from mtsd.binlog.statement import (
+    StatementKind,
+    classify,
+    disable_on_replica,
+    without_start_transaction,
+)
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
@@ -220,8 +225,8 @@ class BinlogApplier:
             else:
                 await self.run_query(run[0])
 
-    async def create_select(self, group: Group) -> None:
-        """Apply CREATE TABLE … SELECT of the row format, and commit it.
+    async def create_select(self, group: Group, *, thread: int = 0) -> None:
+        """Apply CREATE TABLE … SELECT of the row format, and commit it; `thread` as `run_query`.
 
         Between its `CREATE TABLE … START TRANSACTION` and COMMIT the server takes nothing but
         BINLOG statements, so the session state is taken away after that.
@@ -234,18 +239,36 @@ class BinlogApplier:
             await self.session.connection.run(b"COMMIT", 1)
 
         await self.session.connection.run(b"BEGIN", 1)
-        query = parse_query(first)
+        query = _of_thread(parse_query(first), thread)
         await self.session.run_statement(first, query, query.statement, then=fill)
 
-    async def run_query(self, event: bytes) -> None:
+    async def create_table(self, group: Group) -> None:
+        """Make the table of a CREATE TABLE … SELECT, and commit that."""
+        query = parse_query(group.events[0])
+        table = without_start_transaction(query.statement, query.context)
+        await self.session.run_statement(group.events[0], query, table)
+
+    async def fill_table(self, group: Group, record: Sequence[bytes]) -> None:
+        """Apply the rows of a CREATE TABLE … SELECT, and commit them with the record."""
+        try:
+            await self.describe_format(group.format_description)
+            await self.session.connection.run(b"BEGIN", 1)
+            await self.apply_events(group.events[1:])
+            await self.session.commit(record)
+        except MtsdError as error:
+            await self._undo(error)
+            raise
+
+    async def run_query(self, event: bytes, *, thread: int = 0) -> None:
         """Run the statement of a Query event in its own session state.
 
-        An event of the event scheduler is made disabled: on the source it runs, and its changes
-        come by themselves.
+        In the target's own binlog it bears the id of that `thread`, or where that is 0, that of
+        the source's. An event of the event scheduler is made disabled: on the source it runs, and
+        its changes come by themselves.
         """
         if event[4] != _QUERY:
             raise NotSupportedError(f"an event of type {event[4]} inside a group")
-        query = parse_query(event)
+        query = _of_thread(parse_query(event), thread)
         statement = query.statement
         if classify(statement, context=query.context) is StatementKind.EVENT_DDL:
             statement = disable_on_replica(statement, context=query.context)
@@ -255,11 +278,12 @@ class BinlogApplier:
         """Give the session the source's format description, unless it has it."""
         if format_description == self._format:
             return
-        statements = [binlog_statement(format_description)]
-        if self.session.traits.gtid_mode:
-            # The description leaves the session with anonymous GTIDs (error 1782 after it).
-            statements.append(b"SET @@session.gtid_next='AUTOMATIC'")
-        await self.session.connection.run(b";".join(statements), len(statements))
+        # The description leaves the session with an anonymous GTID: error 1782 after it where there
+        # are GTIDs, and where not even a binlog is, 1837 after the next implicit commit.
+        automatic = b"SET @@session.gtid_next='AUTOMATIC'"
+        await self.session.connection.run(
+            b";".join((binlog_statement(format_description), automatic)), 2
+        )
         self._format = format_description
 
     async def _undo(self, error: MtsdError) -> None:
@@ -276,6 +300,10 @@ class BinlogApplier:
             await self.session.undo(error)
         else:
             await self.session.rollback()
+
+
+def _of_thread(query: QueryEvent, thread: int) -> QueryEvent:
+    return replace(query, thread_id=thread) if thread else query
 
 
 def _runs(events: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:

@@ -34,8 +34,10 @@ class ChannelRow:
 class InDoubt:
     """A group that commits apart from its record: written before it, removed after.
 
-    `evidence` is the GTID under which it runs on the target, "" where the target has none.
-    `target_file` and `target_offset` are the end of the target's own binlog before it.
+    `evidence` is the GTID under which it runs on the target, "" where the target has none. There,
+    `target_file` and `target_offset` are the end of the target's own binlog before it, and
+    `thread` is the thread id that its statements bear in it; "" and 0 where nothing is written.
+    `resolution` is what a person has decided: "applied", "not applied", or "".
     """
 
     number: int
@@ -48,6 +50,8 @@ class InDoubt:
     statement: bytes
     target_file: str = ""
     target_offset: int = 0
+    thread: int = 0
+    resolution: str = ""
 
 
 class PositionTables:
@@ -90,6 +94,8 @@ class PositionTables:
   `Statement` LONGBLOB NOT NULL,
   `Target_log_name` {NAME_COLUMN},
   `Target_log_pos` BIGINT UNSIGNED NOT NULL,
+  `Target_thread` INT UNSIGNED NOT NULL,
+  `Resolution` VARCHAR(16) NOT NULL DEFAULT '' COMMENT 'of mtsd resolve',
   `Created_at` TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   PRIMARY KEY (`Channel_name`, `Group_number`)
 ) {TABLE_OPTIONS}"""
@@ -182,13 +188,16 @@ class PositionTables:
         return (
             b"SELECT `Group_number`,`Id`,`Master_log_name`,`Master_log_pos`,`Kind`,"
             b"`Evidence_gtid`,`Source_gtid`,`Databases`,`Statement`,`Target_log_name`,"
-            b"`Target_log_pos` FROM %b%b ORDER BY `Group_number`"
+            b"`Target_log_pos`,`Target_thread`,`Resolution` FROM %b%b ORDER BY `Group_number`"
             % (self._in_doubt, self._of_channel)
         )
 
     def in_doubt(self, row: Row) -> InDoubt:
         """Read a row of `select_in_doubt`."""
-        number, id_, file, offset, kind, evidence, gtid, databases, statement, log, log_pos = row
+        (
+            number, id_, file, offset, kind, evidence, gtid, databases, statement, log, log_pos,
+            thread, resolution,
+        ) = row  # fmt: skip
         return InDoubt(
             literals.number(number),
             literals.number(id_),
@@ -200,6 +209,8 @@ class PositionTables:
             statement if isinstance(statement, bytes) else str(statement).encode(),
             str(log),
             literals.number(log_pos),
+            literals.number(thread),
+            str(resolution),
         )
 
     def insert_in_doubt(self, record: InDoubt) -> bytes:
@@ -220,8 +231,26 @@ class PositionTables:
                 (b"`Statement`", literals.blob(record.statement)),
                 (b"`Target_log_name`", literals.text(record.target_file)),
                 (b"`Target_log_pos`", b"%d" % record.target_offset),
+                (b"`Target_thread`", b"%d" % record.thread),
+                (b"`Resolution`", literals.text(record.resolution)),
             ],
         )
+
+    def update_resolution(self, number: int, resolution: str) -> bytes:
+        """Return the statement that notes what a person has decided about a group in doubt."""
+        return b"UPDATE %b SET `Resolution`=%b%b AND `Group_number`=%d" % (
+            self._in_doubt,
+            literals.text(resolution),
+            self._of_channel,
+            number,
+        )
+
+    def forget(self) -> list[bytes]:
+        """Return the statements that remove all that is known of the channel."""
+        return [
+            b"DELETE FROM " + table + self._of_channel
+            for table in (self.workers.name, self._in_doubt, self._relay_log_info)
+        ]
 
     def delete_in_doubt(self, number: int) -> bytes:
         """Return the statement that removes a settled group's record."""

@@ -55,6 +55,11 @@ class TargetSession:
         self._reached = reached
         self._state = pinned(traits.version)
 
+    @property
+    def is_logged(self) -> bool:
+        """Whether what the session does enters the target's own binlog."""
+        return self.traits.log_bin and self._settings.binary_log
+
     @classmethod
     async def open(
         cls, endpoint: Endpoint, settings: SessionSettings, *, reached: Reached = nothing

@@ -101,7 +101,7 @@ class WorkerInfo:
     """Statements and events on slave_worker_info of one channel in one schema."""
 
     def __init__(self, schema: str, channel: str) -> None:
-        self._name = literals.name(schema) + b"." + literals.name(_TABLE)
+        self.name = literals.name(schema) + b"." + literals.name(_TABLE)
         self._channel = literals.text(channel)
         self._of_channel = b" WHERE `Channel_name`=" + self._channel
         self._schema = schema
@@ -119,7 +119,7 @@ class WorkerInfo:
         """Return the statement that makes the table where it is not there."""
         columns = ",\n".join(f"  `{column.name}` {column.definition}" for column in COLUMNS)
         return (
-            f"CREATE TABLE IF NOT EXISTS {self._name.decode()} (\n{columns},\n"
+            f"CREATE TABLE IF NOT EXISTS {self.name.decode()} (\n{columns},\n"
             "  PRIMARY KEY (`Channel_name`, `Id`),\n  UNIQUE KEY (`Token`)\n"
             f") {TABLE_OPTIONS}"
         ).encode()
@@ -137,7 +137,7 @@ class WorkerInfo:
         return (
             b"SELECT `Id`,`Master_log_name`,`Master_log_pos`,`Checkpoint_master_log_name`,"
             b"`Checkpoint_master_log_pos`,`Checkpoint_seqno`,`Checkpoint_group_bitmap`,"
-            b"`Executed_gtids`,`Token` FROM " + self._name + self._of_channel
+            b"`Executed_gtids`,`Token` FROM " + self.name + self._of_channel
         )
 
     def row(self, found: Row) -> WorkerRow:
@@ -162,12 +162,12 @@ class WorkerInfo:
             (b"`Origin`", b"X''"),
             *_values(row),
         ]
-        return b"REPLACE" + literals.insert(self._name, columns).removeprefix(b"INSERT")
+        return b"REPLACE" + literals.insert(self.name, columns).removeprefix(b"INSERT")
 
     def update(self, row: WorkerRow) -> bytes:
         """Return the statement that a worker's transaction ends with."""
         return b"UPDATE %b SET %b%b AND `Id`=%d" % (
-            self._name,
+            self.name,
             literals.assignments(_values(row)),
             self._of_channel,
             row.id,
@@ -210,7 +210,7 @@ class WorkerInfo:
     def delete(self, ids: Sequence[int]) -> bytes:
         """Return the statement that removes rows that the low-water mark has passed."""
         listed = b",".join(b"%d" % id_ for id_ in ids)
-        return b"DELETE FROM %b%b AND `Id` IN (%b)" % (self._name, self._of_channel, listed)
+        return b"DELETE FROM %b%b AND `Id` IN (%b)" % (self.name, self._of_channel, listed)
 
 
 def _differs_little(row: WorkerRow, after: WorkerRow) -> bool:

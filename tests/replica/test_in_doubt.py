@@ -8,7 +8,8 @@ from mtsd.model.errors import ApplyError, ServerError
 from mtsd.model.fault_points import FaultPoint
 from mtsd.model.group import Group
 from mtsd.model.position import Position
-from mtsd.replica.in_doubt import apply_in_doubt, evidence_gtid, has_happened
+from mtsd.replica.evidence import Verdict, verdict
+from mtsd.replica.in_doubt import apply_in_doubt, evidence_gtid
 from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.worker_row import blank_row
 from mtsd.target.binlog_applier import BinlogApplier
@@ -80,7 +81,7 @@ async def test_an_applied_group_is_not_taken_for_one_that_failed(
     (row,) = await connection.query(TABLES.select_in_doubt())
     doubt = TABLES.in_doubt(row)
     assert doubt.evidence == evidence_gtid(DAEMON, 1)
-    assert await has_happened(connection, doubt)
+    assert await verdict(connection, doubt) is Verdict.APPLIED
     server.sql("DELETE FROM mtsd.slave_in_doubt")
 
 

@@ -1,0 +1,146 @@
+"""`mtsd position`: the position in the target, shown, or changed on purpose."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Coroutine
+
+from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.config import Settings
+from mtsd.config.start import Start, parse_start
+from mtsd.control.status import Status
+from mtsd.model.errors import MtsdError
+from mtsd.operations.position import Moved, reset_position, set_position
+from mtsd.operations.stored_status import read_stored
+from mtsd.schedule.group_assigned_queue import LowWaterMark
+
+DONE = 0
+REFUSED = 3
+
+_EXAMPLE = """\
+example:
+  mtsd position show --config config.toml
+  mtsd position set binlog.000042:157 --config config.toml
+  mtsd position set gtid:3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77 --config config.toml
+  mtsd position reset --config config.toml
+
+set and reset need the daemon to be stopped, and change nothing but the position: what lies between
+the old and the new one is applied again, or never. exit status: 0; 3 where it is refused
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "position",
+        help="show or change the position in the target",
+        description="Show or change the position in the target.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    show = actions.add_parser(
+        "show",
+        help="what the position tables say; nothing is locked",
+        epilog="example:\n  mtsd position show --config config.toml",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_configuration(show)
+    show.set_defaults(run=_show)
+    change = actions.add_parser(
+        "set",
+        help="go on from another place",
+        epilog="example:\n  mtsd position set binlog.000042:157 --config config.toml",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_configuration(change)
+    change.add_argument(
+        "place",
+        type=_place,
+        metavar="PLACE",
+        help='as [source] start: "FILE:POS", "gtid:SET", "earliest" or "latest"',
+    )
+    change.set_defaults(run=_set)
+    reset = actions.add_parser(
+        "reset",
+        help="forget it: the next start begins at [source] start",
+        epilog="example:\n  mtsd position reset --config config.toml",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_configuration(reset)
+    reset.set_defaults(run=_reset)
+    for action in (change, reset):
+        action.add_argument(
+            "--drop-doubt",
+            action="store_true",
+            help="even where a group may have been applied or not",
+        )
+
+
+def _place(text: str) -> Start:
+    try:
+        start = parse_start(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if start is None:
+        raise argparse.ArgumentTypeError("a place is needed")
+    return start
+
+
+def _set(args: argparse.Namespace) -> int:
+    settings = load_configuration(args).settings
+    return _change(set_position(settings, args.place, drop_doubt=args.drop_doubt))
+
+
+def _reset(args: argparse.Namespace) -> int:
+    settings = load_configuration(args).settings
+    return _change(reset_position(settings, drop_doubt=args.drop_doubt))
+
+
+def _change(change: Coroutine[None, None, Moved]) -> int:
+    try:
+        moved = asyncio.run(change)
+    except (MtsdError, OSError) as error:
+        return _complain(error)
+    print(f"was  {_text(moved.before)}")
+    print(f"now  {_text(moved.after)}")
+    return DONE
+
+
+def _show(args: argparse.Namespace) -> int:
+    settings: Settings = load_configuration(args).settings
+    try:
+        status = asyncio.run(read_stored(settings))
+    except (MtsdError, OSError) as error:
+        return _complain(error)
+    for line in _lines(status):
+        print(line)
+    return DONE
+
+
+def _lines(status: Status) -> list[str]:
+    place = str(status.executed)
+    if not place and not status.executed.gtid:
+        return ["none yet: the next start begins at [source] start"]
+    found = [f"executed  {place or 'what the GTIDs say'}"]
+    if status.executed.gtid:
+        found.append(f"GTIDs     {status.executed.gtid}")
+    past = sum(worker.groups for worker in status.workers)
+    if past:
+        found.append("past it   some groups too: the next start fills the gaps between them")
+    if status.in_doubt:
+        numbers = ", ".join(str(group.number) for group in status.in_doubt)
+        found.append(f"in doubt  group {numbers}")
+    return found
+
+
+def _text(mark: LowWaterMark | None) -> str:
+    if mark is None:
+        return "none: the next start begins at [source] start"
+    by = f", GTIDs {mark.gtids}" if mark.gtids else ""
+    return f"{mark.position if mark.position.file else 'by GTID set'}{by}"
+
+
+def _complain(error: Exception) -> int:
+    print(f"mtsd: error: {' '.join(str(error).split())}", file=sys.stderr)
+    return REFUSED

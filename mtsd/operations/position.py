@@ -1,0 +1,80 @@
+"""The position in the target, changed on purpose."""
+
+import uuid
+from dataclasses import dataclass
+
+from mtsd.config import Settings
+from mtsd.config.start import Start
+from mtsd.model.errors import NeedsPersonError
+from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
+from mtsd.replica.endpoints import endpoint
+from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.source.handshake import ReplicaIdentity, open_source
+from mtsd.source.start import resolve_start
+from mtsd.target.position_tables import ChannelRow
+from mtsd.target.retry import write
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A position before and after a change; None where there was none, or is none any more."""
+
+    before: LowWaterMark | None
+    after: LowWaterMark | None
+
+
+async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = False) -> Moved:
+    """Let the channel go on from another place of its source, or of another source.
+
+    What the workers have committed past the low-water mark is forgotten: the new place is the
+    whole position. Numbers of groups go on, so that none is used twice. Raises NeedsPersonError
+    where a group is in doubt and not `drop_doubt`, where the place does not fit the source, or a
+    daemon runs; ServerError, ConnectionLostError, OSError (a TLS file).
+    """
+    async with stopped_channel(settings) as channel:
+        if not drop_doubt:
+            _refuse_doubt(channel)
+        row = channel.row
+        identity = ReplicaIdentity(
+            settings.source.server_id, str(uuid.uuid4()), settings.source.heartbeat_period
+        )
+        source = await open_source(endpoint("source", settings.source), identity)
+        try:
+            mark = await resolve_start(
+                source, start, allow_partial_history=settings.source.allow_partial_history
+            )
+        finally:
+            source.connection.close()
+        mark = LowWaterMark(channel.highest_number, mark.position, mark.gtids)
+        daemon_uuid = row.daemon_uuid if row is not None else str(uuid.uuid4())
+        tables = channel.tables
+        await write(
+            channel.connection,
+            [
+                *tables.forget(),
+                tables.insert_channel(ChannelRow(mark, 0, source.traits.uuid, daemon_uuid)),
+            ],
+        )
+        return Moved(row.mark if row is not None else None, mark)
+
+
+async def reset_position(settings: Settings, *, drop_doubt: bool = False) -> Moved:
+    """Forget the channel: the next start begins at [source] start, as on a fresh target.
+
+    Raises as `set_position` does; the source is not asked.
+    """
+    async with stopped_channel(settings) as channel:
+        if not drop_doubt:
+            _refuse_doubt(channel)
+        await write(channel.connection, list(channel.tables.forget()))
+        return Moved(channel.row.mark if channel.row is not None else None, None)
+
+
+def _refuse_doubt(channel: StoppedChannel) -> None:
+    open_ones = [doubt for doubt in channel.in_doubt if not doubt.resolution]
+    if open_ones:
+        numbers = ", ".join(str(doubt.number) for doubt in open_ones)
+        raise NeedsPersonError(
+            f"group {numbers} is in doubt: it may have been applied, or not. Start mtsd, which"
+            " settles it, or `mtsd resolve` it; --drop-doubt forgets it"
+        )

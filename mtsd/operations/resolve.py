@@ -1,0 +1,33 @@
+"""What a person says of a group in doubt, where the target shows no evidence."""
+
+from mtsd.config import Settings
+from mtsd.model.errors import NeedsPersonError
+from mtsd.operations.stopped_channel import stopped_channel
+from mtsd.replica.evidence import APPLIED, NOT_APPLIED
+from mtsd.target.position_tables import InDoubt
+from mtsd.target.retry import write
+
+
+async def list_in_doubt(settings: Settings) -> tuple[InDoubt, ...]:
+    """Return the groups in doubt of a channel on which no daemon runs.
+
+    Raises as `stopped_channel` does.
+    """
+    async with stopped_channel(settings) as channel:
+        return channel.in_doubt
+
+
+async def resolve(settings: Settings, number: int, *, applied: bool) -> InDoubt:
+    """Note whether a group in doubt was applied; the next start goes by it. Returns the group.
+
+    Raises NeedsPersonError where there is no such group, and as `stopped_channel` does.
+    """
+    async with stopped_channel(settings) as channel:
+        for doubt in channel.in_doubt:
+            if doubt.number == number:
+                said = APPLIED if applied else NOT_APPLIED
+                statement = channel.tables.update_resolution(number, said)
+                await write(channel.connection, [statement])
+                return doubt
+        there = ", ".join(str(doubt.number) for doubt in channel.in_doubt) or "none"
+        raise NeedsPersonError(f"group {number} is not in doubt; in doubt: {there}")

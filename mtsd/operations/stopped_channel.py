@@ -1,0 +1,68 @@
+"""The position tables of a channel on which no daemon runs, to be changed on purpose."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from mtsd.config import Settings
+from mtsd.model.errors import NeedsPersonError
+from mtsd.replica.endpoints import endpoint
+from mtsd.replica.recovery import make_tables, read_channel, read_workers
+from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.fencing import FencedOutError, fence, take_channel
+from mtsd.target.position_tables import ChannelRow, InDoubt, PositionTables
+from mtsd.wire.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedChannel:
+    """A connection that holds the channel's lock, and what the tables held when it was taken.
+
+    `row` is None where the channel has never begun.
+    """
+
+    connection: Connection
+    tables: PositionTables
+    row: ChannelRow | None
+    workers: tuple[WorkerRow, ...]
+    in_doubt: tuple[InDoubt, ...]
+
+    @property
+    def highest_number(self) -> int:
+        """The highest group number that anything in the tables tells of."""
+        mark = self.row.mark.number if self.row is not None else 0
+        executed = (row.executed.highest for row in self.workers)
+        return max(mark, *executed, *(doubt.number for doubt in self.in_doubt), 0)
+
+
+@asynccontextmanager
+async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
+    """Take the channel as a daemon does, and read it when nothing writes to it any more.
+
+    Raises NeedsPersonError where a daemon runs on it, ConnectionLostError, ServerError, and
+    OSError (a TLS file).
+    """
+    tables = PositionTables(settings.target.schema, settings.replica.channel)
+    connection = await Connection.open(endpoint("target", settings.target))
+    try:
+        try:
+            await take_channel(connection, tables.channel, patience_s=2)
+        except FencedOutError as error:
+            raise NeedsPersonError(
+                f"a daemon runs on channel {tables.channel!r} of this target: stop it first"
+            ) from error
+        await connection.query("SET @@session.autocommit=1")
+        await make_tables(connection, tables)
+        before = await read_channel(connection, tables)
+        sessions = [row.id for row in await read_workers(connection, tables)]
+        count = max([before.workers if before is not None else 0, *sessions, 0])
+        await fence(connection, tables.channel, range(1, count + 1))
+        yield StoppedChannel(
+            connection,
+            tables,
+            await read_channel(connection, tables),
+            tuple(await read_workers(connection, tables)),
+            tuple(tables.in_doubt(row) for row in await connection.query(tables.select_in_doubt())),
+        )
+    finally:
+        connection.close()

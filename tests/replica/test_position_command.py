@@ -1,0 +1,103 @@
+"""`mtsd position`: shown, set and reset, on a channel without a daemon."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.load.compare import differences
+from tests.replica.daemon_process import DaemonProcess
+from tests.replica.test_evidence import command
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+GTID = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with Pair(GTID, GTID) as pair:
+        yield pair
+
+
+@pytest.fixture
+def daemon(pair: Pair, tmp_path: Path) -> Iterator[DaemonProcess]:
+    pair.target.sql("DROP DATABASE IF EXISTS mtsd; DROP DATABASE IF EXISTS a")
+    pair.source.sql("DROP DATABASE IF EXISTS a; RESET BINARY LOGS AND GTIDS;"
+                    "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")  # fmt: skip
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+    daemon.start()
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+    yield daemon
+    daemon.close()
+
+
+def end(pair: Pair) -> tuple[str, str]:
+    row = pair.source.sql("SHOW BINARY LOG STATUS")[0]
+    return f"{row[0]}:{row[1]}", str(row[4])
+
+
+def test_shown(pair: Pair, daemon: DaemonProcess) -> None:
+    place, gtids = end(pair)
+    said = command(daemon, "position", "show")
+    assert said.splitlines() == [f"executed  {place}", f"GTIDs     {gtids}"]
+    pair.target.sql("DROP DATABASE mtsd")
+    assert "none yet" in command(daemon, "position", "show")
+
+
+@pytest.mark.parametrize("by", ["file", "gtid", "latest"])
+def test_set(pair: Pair, daemon: DaemonProcess, by: str) -> None:
+    was, _ = end(pair)
+    pair.source.sql("INSERT INTO a.t VALUES (1)")
+    place, gtids = end(pair)
+    wanted = {"file": place, "gtid": f"gtid:{gtids}", "latest": "latest"}[by]
+    said = command(daemon, "position", "set", wanted).splitlines()
+    assert said[0].startswith(f"was  {was}")
+    assert said[1].startswith("now  by GTID set" if by == "gtid" else f"now  {place}")
+    shown = command(daemon, "position", "show")
+    assert shown.startswith(f"executed  {'what the GTIDs say' if by == 'gtid' else place}")
+    ((number,),) = pair.target.sql("SELECT Group_number FROM mtsd.slave_relay_log_info")
+    assert number == 2
+    pair.source.sql("INSERT INTO a.t VALUES (2); CREATE TABLE a.u (i INT)")
+    daemon.start()
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+    assert pair.target.sql("SELECT id FROM a.t") == [(2,)]
+    pair.target.sql("INSERT INTO a.t VALUES (1)")
+    assert differences(pair.source, pair.target) == []
+
+
+def test_reset(pair: Pair, daemon: DaemonProcess) -> None:
+    assert "now  none" in command(daemon, "position", "reset")
+    assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_worker_info") == [(0,)]
+    daemon.settings["source.start"] = "latest"
+    pair.source.sql("INSERT INTO a.t VALUES (1)")
+    daemon.start()
+    daemon.wait_until_running()
+    pair.source.sql("INSERT INTO a.t VALUES (2)")
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+    assert pair.target.sql("SELECT id FROM a.t") == [(2,)]
+
+
+def test_refused(pair: Pair, daemon: DaemonProcess) -> None:
+    said = command(daemon, "position", "set", "binlog.000001", status=2)
+    assert "PLACE" in said
+    pair.target.sql(
+        "INSERT INTO mtsd.slave_in_doubt (Channel_name, Group_number, Id, Master_log_name,"
+        " Master_log_pos, Kind, Evidence_gtid, Source_gtid, `Databases`, Statement,"
+        " Target_log_name, Target_log_pos, Target_thread)"
+        " VALUES ('', 9, 1, 'f', 4, 'ddl', '', '', 'a', 'ALTER TABLE a.t', '', 0, 0)"
+    )
+    for action in (("set", "latest"), ("reset",)):
+        assert "group 9 is in doubt" in command(daemon, "position", *action, status=3)
+    command(daemon, "position", "set", "latest", "--drop-doubt")
+    ((number,),) = pair.target.sql("SELECT Group_number FROM mtsd.slave_relay_log_info")
+    assert number == 9
+    daemon.start()
+    daemon.wait_until_running()
+    for action in (("set", "latest"), ("reset",)):
+        assert "a daemon runs on channel" in command(daemon, "position", *action, status=3)
+    assert daemon.stop() == 0
