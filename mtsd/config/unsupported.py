@@ -7,7 +7,6 @@ SUPPORTED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         "source.semi_sync": ("off",),
         "target.apply_mode": ("auto", "binlog"),
-        "target.gtid": ("auto", "off"),
         "replica.parallel_type": ("database",),
         "replica.consistency": ("partition",),
         "replica.exec_mode": ("strict",),

@@ -104,6 +104,12 @@ class GtidSet:
         for uuid, tag, start, end in other.intervals():
             self.add_interval(uuid, tag, start, end)
 
+    def union(self, other: "GtidSet") -> "GtidSet":
+        """Return the GTIDs of both."""
+        result = self.copy()
+        result.update(other)
+        return result
+
     def minus(self, other: "GtidSet") -> "GtidSet":
         """Return the GTIDs of this set that `other` lacks."""
         result = GtidSet()

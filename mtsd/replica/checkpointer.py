@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.gtid_mode import ToldGtids
 from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.retry import write
@@ -19,7 +20,8 @@ class Checkpointer:
     """Writes on the coordinator's session, which holds the channel's lock.
 
     `stale` are rows of workers of former runs, (Id, highest group number that it proves): they are
-    removed as soon as the low-water mark has passed them.
+    removed as soon as the low-water mark has passed them. `told` is what the target is told of the
+    source's GTIDs.
     """
 
     def __init__(
@@ -29,8 +31,10 @@ class Checkpointer:
         coordinator: Coordinator,
         period: float,
         stale: Sequence[tuple[int, int]],
+        told: ToldGtids,
         reached: Reached,
     ) -> None:
+        self._told = told
         self._connection = connection
         self._tables = tables
         self._coordinator = coordinator
@@ -75,6 +79,8 @@ class Checkpointer:
         await self._reached(FaultPoint.AFTER_CHECKPOINT)
         self._coordinator.checkpointed(mark)
         self.checkpoints += 1
+        if mark.gtids is not None:
+            await self._told.tell(mark.gtids)
         return True
 
     async def _write(self, mark: LowWaterMark) -> None:

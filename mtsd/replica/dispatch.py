@@ -4,7 +4,13 @@ import asyncio
 
 import structlog
 
-from mtsd.model.errors import ApplyError, ConnectionLostError, NotSupportedError, ServerError
+from mtsd.model.errors import (
+    ApplyError,
+    ConnectionLostError,
+    NeedsPersonError,
+    NotSupportedError,
+    ServerError,
+)
 from mtsd.model.group import (
     Group,
     GroupChunk,
@@ -14,6 +20,7 @@ from mtsd.model.group import (
     GroupOpened,
     StreamItem,
 )
+from mtsd.model.gtid import GtidSet
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.worker import Worker, contents
 from mtsd.source.stream import SourceStream, StreamClosedError
@@ -41,8 +48,17 @@ class Dispatcher:
     """
 
     def __init__(
-        self, stream: SourceStream, coordinator: Coordinator, streaming_worker: Worker
+        self,
+        stream: SourceStream,
+        coordinator: Coordinator,
+        streaming_worker: Worker,
+        preserved: GtidSet | None = None,
     ) -> None:
+        """`preserved`: where each group keeps its GTID, those that the target has executed.
+
+        A server passes over what comes under one of them again.
+        """
+        self._preserved = preserved
         self._stream = stream
         self._coordinator = coordinator
         self._worker = streaming_worker
@@ -58,7 +74,8 @@ class Dispatcher:
             while not self._stopped():
                 # Reading a backlog never waits, and the workers would never get their turn.
                 await asyncio.sleep(0)
-                for item in await self._stream.read():
+                items = await self._stream.read()
+                for item in items if self._preserved is None else map(self._kept, items):
                     if type(item) is Group:
                         if item.kind is _ROWS and not item.unsupported and add_at_once(item):
                             continue
@@ -72,6 +89,22 @@ class Dispatcher:
         finally:
             if self._opened is not None and not self._worker.applier.session.connection.closed:
                 await self._drop()
+
+    def _kept(self, item: StreamItem) -> StreamItem:
+        """Return an item with the groups emptied that the target has executed by their GTID."""
+        if isinstance(item, GroupClosed):
+            return GroupClosed(self._emptied(item.group))
+        return self._emptied(item) if isinstance(item, Group) else item
+
+    def _emptied(self, group: Group) -> Group:
+        if group.gtid is None:
+            raise NeedsPersonError(
+                f"group {group.number}, ending at {group.end}, has no GTID to be applied under:"
+                ' set gtid_mode = ON on the source, or [target] gtid = "off"'
+            )
+        if self._preserved is None or group.gtid not in self._preserved:
+            return group
+        return group._replace(kind=GroupKind.EMPTY, events=(), size=0, unsupported="")
 
     async def _group(self, group: Group) -> None:
         if group.kind is GroupKind.INCIDENT or group.unsupported:
@@ -106,13 +139,17 @@ class Dispatcher:
     async def _open(self, opened: GroupOpened) -> None:
         if opened.unsupported:
             await self._refuse(opened.number, opened.unsupported, "(streamed)", "a large group")
-        self._passing = self._coordinator.scheduler.executed_before(opened.number)
+        self._passing = self._coordinator.scheduler.executed_before(opened.number) or (
+            self._preserved is not None
+            and opened.gtid is not None
+            and opened.gtid in self._preserved
+        )
         await self._coordinator.drained()
         self._opened = opened
         if self._passing or self._stopped():
             return
         log.info("streaming a large group", group=opened.number, bytes=opened.length)
-        await self._worker.apply_stream_begin(opened.format_description)
+        await self._worker.apply_stream_begin(opened)
 
     async def _chunk(self, chunk: GroupChunk) -> None:
         opened = self._opened
@@ -157,7 +194,7 @@ class Dispatcher:
     async def _drop(self) -> None:
         self._opened = None
         if not self._passing:
-            await self._worker.applier.session.rollback()
+            await self._worker.applier.rollback()
 
     def _stopped(self) -> bool:
         return not self._coordinator.reads_on

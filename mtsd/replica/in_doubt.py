@@ -51,7 +51,10 @@ async def apply_in_doubt(
     apart = group.kind is GroupKind.CREATE_SELECT and not session.is_logged
     shows_itself = shows_itself or apart
     by_gtid = session.traits.gtid_mode and not apart
-    gtid = evidence_gtid(daemon_uuid, group.number) if by_gtid else ""
+    gtid = ""
+    if by_gtid:
+        own = str(group.gtid) if applier.preserves else ""
+        gtid = own or evidence_gtid(daemon_uuid, group.number)
     file, offset = ("", 0) if gtid else await _own_log(session)
     thread = 1 + secrets.randbelow(0xFFFF_FFFF) if file else 0
     statement = _excerpt(group)

@@ -7,6 +7,7 @@ import structlog
 
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.gtid import GtidSet
 from mtsd.replica.evidence import Verdict, verdict
 from mtsd.schedule.executed_groups import ExecutedGroups, recovered
 from mtsd.schedule.group_assigned_queue import LowWaterMark
@@ -35,6 +36,8 @@ class Recovered:
     """(Id, highest group number) of rows to be removed once the mark has passed them."""
     show_themselves: frozenset[int]
     """Groups that may have been applied, and fail with an error that says so if they have."""
+    gtids: GtidSet | None
+    """Everything executed, past the low-water mark too; None where it is not known."""
 
 
 async def make_tables(connection: Connection, tables: PositionTables) -> None:
@@ -85,6 +88,7 @@ async def recover(
     executed = recovered(mark.number, (row.executed for row in rows))
     doubts = [tables.in_doubt(row) for row in await connection.query(tables.select_in_doubt())]
     show_themselves: set[int] = set()
+    gtids = GtidSet()
     for doubt in doubts:
         if doubt.number <= mark.number or doubt.number in executed:
             continue
@@ -92,9 +96,9 @@ async def recover(
         log.info("settled", group=doubt.number, verdict=found.value, gtid=doubt.evidence)
         if found is Verdict.APPLIED:
             executed = executed.with_numbers([doubt.number])
+            gtids.update(GtidSet.parse(doubt.source_gtid))
         elif found is Verdict.SHOWS_ITSELF:
             show_themselves.add(doubt.number)
-    gtids = blank_row(RECOVERY_ID, mark).gtids
     for row in rows:
         gtids.update(row.gtids)
     if mark.gtids is not None:
@@ -133,6 +137,7 @@ async def recover(
         begun,
         ((RECOVERY_ID, executed.highest), *stale),
         frozenset(show_themselves),
+        None if mark.gtids is None else mark.gtids.union(gtids),
     )
 
 

@@ -9,10 +9,12 @@ import structlog
 from mtsd.config import Settings
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.model.gtid import GtidSet
 from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.endpoints import endpoint
+from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
 from mtsd.replica.recovery import Recovered, make_tables, read_channel, recover
 from mtsd.replica.statistics import PartitionStatistics, ReplicaStatistics, WorkerStatistics
 from mtsd.replica.worker import Worker, WorkerSettings
@@ -24,6 +26,7 @@ from mtsd.source.handshake import ReplicaIdentity, open_source
 from mtsd.source.start import resolve_start
 from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_applier import BinlogApplier
+from mtsd.target.executed_gtids import executed_gtids
 from mtsd.target.fencing import COORDINATOR, lock_name, take_channel, take_lock
 from mtsd.target.position_tables import ChannelRow, PositionTables
 from mtsd.target.retry import write
@@ -50,6 +53,7 @@ class Replica:
         coordinator: Coordinator,
         workers: list[Worker],
         stream: SourceStream,
+        dispatcher: Dispatcher,
         checkpointer: Checkpointer,
         reached: Reached,
     ) -> None:
@@ -59,7 +63,7 @@ class Replica:
         self._workers = workers
         self._stream = stream
         self._checkpointer = checkpointer
-        self._dispatcher = Dispatcher(stream, coordinator, workers[0])
+        self._dispatcher = dispatcher
         self._reached = reached
         self._began = asyncio.get_running_loop().time()
 
@@ -83,9 +87,20 @@ class Replica:
             await _first_start(settings, session, tables)
             count = max(settings.replica.parallel_workers, 1)
             recovered = await recover(session.connection, tables, count, reached)
-            coordinator = Coordinator(_scheduler(settings, recovered))
+            gtids = gtids_of(settings.target.gtid, session)
+            told = ToldGtids(gtids, session.connection, recovered.mark.gtids or GtidSet())
+            preserved = None
+            if gtids is Gtids.PRESERVE:
+                preserved = await executed_gtids(session.connection)
+            elif recovered.gtids is not None:
+                await told.tell(recovered.gtids)
+            batch_groups = 1 if preserved is not None else settings.replica.batch_groups
+            coordinator = Coordinator(_scheduler(settings, recovered, batch_groups))
             for index in range(count):
-                worker = await _worker(index, settings, tables, coordinator, recovered, reached)
+                worker = await _worker(
+                    index, settings, tables, coordinator, recovered, reached,
+                    preserves=preserved is not None,
+                )  # fmt: skip
                 workers.append(worker)
             stream = _stream(settings, recovered, reached)
             checkpointer = Checkpointer(
@@ -94,6 +109,7 @@ class Replica:
                 coordinator,
                 settings.replica.checkpoint_period,
                 recovered.stale,
+                told,
                 reached,
             )
         except BaseException:
@@ -101,7 +117,10 @@ class Replica:
                 worker.applier.session.connection.close()
             session.connection.close()
             raise
-        return cls(settings, session, coordinator, workers, stream, checkpointer, reached)
+        dispatcher = Dispatcher(stream, coordinator, workers[0], preserved)
+        return cls(
+            settings, session, coordinator, workers, stream, dispatcher, checkpointer, reached
+        )
 
     async def run(self) -> None:
         """Replicate until `stop` or a failure, which is raised; all sessions are closed then."""
@@ -262,7 +281,7 @@ def _identity(settings: Settings, daemon_uuid: str) -> ReplicaIdentity:
     return ReplicaIdentity(source.server_id, daemon_uuid, source.heartbeat_period)
 
 
-def _scheduler(settings: Settings, recovered: Recovered) -> Scheduler:
+def _scheduler(settings: Settings, recovered: Recovered, batch_groups: int) -> Scheduler:
     replica = settings.replica
     workers = max(replica.parallel_workers, 1)
     policy: Policy
@@ -273,7 +292,7 @@ def _scheduler(settings: Settings, recovered: Recovered) -> Scheduler:
     limits = Limits(
         checkpoint_group=replica.checkpoint_group,
         pending_jobs_size_max=replica.pending_jobs_size_max,
-        batch_groups=replica.batch_groups,
+        batch_groups=batch_groups,
         batch_bytes=replica.batch_bytes,
     )
     return Scheduler(policy, workers, limits, recovered.mark, recovered.executed)
@@ -286,6 +305,8 @@ async def _worker(
     coordinator: Coordinator,
     recovered: Recovered,
     reached: Reached,
+    *,
+    preserves: bool,
 ) -> Worker:
     session = await TargetSession.open(
         endpoint("target", settings.target),
@@ -300,7 +321,7 @@ async def _worker(
         )
     return Worker(
         index,
-        BinlogApplier(session, settings.replica.batch_bytes, reached=reached),
+        BinlogApplier(session, settings.replica.batch_bytes, preserves=preserves, reached=reached),
         tables,
         coordinator,
         recovered.rows[index],

@@ -12,7 +12,7 @@ from mtsd.binlog.query import parse_query
 from mtsd.binlog.table_map import parse_table_map
 from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
-from mtsd.model.group import Group, GroupKind
+from mtsd.model.group import Group, GroupKind, GroupOpened
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import apply_in_doubt
 from mtsd.schedule.worker_row import WorkerRow
@@ -93,14 +93,14 @@ class Worker:
             finally:
                 self.busy_seconds += clock() - began
 
-    async def apply_stream_begin(self, format_description: bytes) -> None:
+    async def apply_stream_begin(self, opened: GroupOpened) -> None:
         """Begin a streamed group."""
-        await self.applier.begin(format_description)
+        await self.applier.begin(opened.format_description, opened.gtid)
 
     async def commit_stream(self, group: Group) -> None:
         """Commit a streamed group with its record."""
         row, record = self._record((group,), self.row)
-        await self.applier.session.commit(record)
+        await self.applier.commit(record)
         self._count(row, (group,))
         self._coordinator.add_committed(group)
 
@@ -169,7 +169,7 @@ class Worker:
             batch = batch or self._coordinator.work_ahead(self.index)
             if not batch:
                 break
-            if batches and not _may_share_packet(batches[0], batch):
+            if batches and (self.applier.preserves or not _may_share_packet(batches[0], batch)):
                 self._begun.append(batch)
                 break
             batches.append(batch)

@@ -17,6 +17,7 @@ from mtsd.binlog.statement import (
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
+from mtsd.model.gtid import Gtid
 from mtsd.target.bundle import (
     BASE64_SHARE,
     ENOUGH,
@@ -27,7 +28,7 @@ from mtsd.target.bundle import (
     row_statements,
 )
 from mtsd.target.pace import Pace
-from mtsd.target.session import TargetSession
+from mtsd.target.session import TargetSession, next_gtid
 from mtsd.target.streaming import RowStream
 
 _QUERY = EventType.QUERY_EVENT.value
@@ -77,13 +78,20 @@ class _OnItsWay:
 class BinlogApplier:
     """Applies groups on one session, its own. After a ServerError all is rolled back.
 
-    `batch_bytes`: the row bytes of one BINLOG statement at most.
+    `batch_bytes`: the row bytes of one BINLOG statement at most. With `preserves`, each group
+    commits under its own GTID, which it must have.
     """
 
     def __init__(
-        self, session: TargetSession, batch_bytes: int, *, reached: Reached = nothing
+        self,
+        session: TargetSession,
+        batch_bytes: int,
+        *,
+        preserves: bool = False,
+        reached: Reached = nothing,
     ) -> None:
         self.session = session
+        self.preserves = preserves
         self._reached = reached
         packet = session.traits.max_allowed_packet
         self._chunk_bytes = min(batch_bytes, int(packet * BASE64_SHARE))
@@ -107,7 +115,11 @@ class BinlogApplier:
         rows = row_statements(groups, self._chunk_bytes, record)
         first = list(islice(rows, 2))
         whole: Iterable[Packet]
-        if len(first) == 1:
+        if self.preserves:
+            before = [next_gtid(str(groups[0].gtid)), b"BEGIN"]
+            after = [b"COMMIT", next_gtid("")]
+            whole = packets(before, chain(first, rows), after, self._packet_limit)
+        elif len(first) == 1:
             whole = packets([], first, [], self._packet_limit)
         else:
             whole = packets([b"BEGIN"], chain(first, rows), [b"COMMIT"], self._packet_limit)
@@ -195,20 +207,38 @@ class BinlogApplier:
         """
         try:
             await self.describe_format(group.format_description)
+            await self._set_gtid(group.gtid)
             await self.session.connection.run(
                 b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;BEGIN", 2
             )
             await self.apply_events(group.events)
-            await self.session.commit(record)
+            await self.commit(record)
         except MtsdError as error:
             await self._undo(error)
             raise
 
-    async def begin(self, format_description: bytes) -> None:
+    async def begin(self, format_description: bytes, gtid: Gtid | None) -> None:
         """Begin a transaction whose events come chunk by chunk."""
         await self.describe_format(format_description)
+        await self._set_gtid(gtid)
         self._stream = RowStream(self._chunk_bytes)
         await self.session.connection.run(b"BEGIN", 1)
+
+    async def commit(self, record: Sequence[bytes]) -> None:
+        """Commit the open transaction with the statements of `record`."""
+        await self.session.commit(record)
+        if self.preserves:
+            await self.session.set_gtid("")
+
+    async def rollback(self) -> None:
+        """Undo the open transaction."""
+        await self.session.rollback()
+        if self.preserves:
+            await self.session.set_gtid("")
+
+    async def _set_gtid(self, gtid: Gtid | None) -> None:
+        if self.preserves:
+            await self.session.set_gtid(str(gtid))
 
     async def apply_events(self, events: Sequence[bytes]) -> None:
         """Apply events in their order inside the open transaction.
@@ -300,6 +330,8 @@ class BinlogApplier:
             await self.session.undo(error)
         else:
             await self.session.rollback()
+        if self.preserves:
+            await self.session.set_gtid("")
 
 
 def _of_thread(query: QueryEvent, thread: int) -> QueryEvent:

@@ -157,10 +157,8 @@ class TargetSession:
 
     async def set_gtid(self, gtid: str) -> None:
         """Give the next transaction a GTID; "" returns to automatic ones."""
-        if not self.traits.gtid_mode:
-            return
-        value = gtid or "AUTOMATIC"
-        await self.connection.run(b"SET @@session.gtid_next='%b'" % value.encode("ascii"), 1)
+        if self.traits.gtid_mode:
+            await self.connection.run(next_gtid(gtid), 1)
 
     async def _warnings(self) -> str:
         try:
@@ -180,6 +178,11 @@ class TargetSession:
             if error.number != _UNKNOWN_DATABASE:
                 raise
             await self.connection.command(_INIT_DB, neutral, answer=True)
+
+
+def next_gtid(gtid: str) -> bytes:
+    """Return the statement that gives the next transaction a GTID; "": an automatic one."""
+    return b"SET @@session.gtid_next='%b'" % (gtid or "AUTOMATIC").encode("ascii")
 
 
 _INTERRUPTED = frozenset({1053, 1317, 1927})

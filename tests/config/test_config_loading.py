@@ -176,7 +176,7 @@ def test_what_else_is_wrong_is_said_beside_an_unreadable_file(tmp_path: Path) ->
     lines = problems(
         lambda: load(
             tmp_path / "missing.toml",
-            {"source.port": "x", "source.host": "", "target.gtid": "mirror"},
+            {"source.port": "x", "source.host": "", "target.gtid": "mirrors"},
             {"MTSD_X": "1"},
         )
     )

@@ -213,7 +213,7 @@ async def test_streamed(
     streamed = 0
     for item in replayed.items(hold, chunk):
         if isinstance(item, GroupOpened):
-            await applier.begin(item.format_description)
+            await applier.begin(item.format_description, None)
         elif isinstance(item, GroupChunk):
             await applier.apply_events(item.events)
         elif isinstance(item, GroupClosed):

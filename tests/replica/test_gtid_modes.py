@@ -1,0 +1,121 @@
+"""What the target learns of the source's GTIDs: mirrored, preserved, or nothing."""
+
+import random
+import time
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from mtsd.model.gtid import GtidSet
+from tests.load.compare import differences
+from tests.load.journal import audit
+from tests.load.mixed import Mix, MixedLoad
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.mysqld import Options, Server
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+GTIDS: Options = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+NO_GTIDS: Options = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
+SETTINGS: dict[str, Value] = {
+    "replica.pending_jobs_size_max": 262_144,
+    "replica.batch_bytes": 65_536,
+    "replica.checkpoint_period": 0.1,
+}
+
+
+def executed(server: Server) -> GtidSet:
+    return GtidSet.parse(str(server.sql("SELECT @@global.gtid_executed")[0][0]))
+
+
+@pytest.mark.parametrize(
+    ("mode", "target"),
+    [
+        ("auto", {**GTIDS, "skip_log_bin": None}),
+        ("mirror", GTIDS),
+        ("preserve", GTIDS),
+    ],
+)
+def test_the_target_has_executed_what_the_source_has(
+    mode: str, target: Options, tmp_path: Path
+) -> None:
+    chance = random.Random(mode)
+    with Pair(GTIDS, target) as pair:
+        settings = {**SETTINGS, "target.gtid": mode}
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        load = MixedLoad(pair.source, seed=3, mix=Mix(statement_format=True, create_select=True))
+        load.prepare()
+        pair.source.sql("SET gtid_next = '3e11fa47-71ca-11e1-9e33-c80aa9429562:7'; BEGIN; COMMIT")
+        stopping = Event()
+        thread = Thread(target=lambda: load.run(until=stopping, rate=120))
+        thread.start()
+        try:
+            for _ in range(4):
+                daemon.start()
+                time.sleep(0.8 + chance.random())
+                daemon.kill()
+                if chance.random() < 0.3:
+                    pair.target.kill()
+                    pair.target.start()
+        finally:
+            stopping.set()
+            thread.join()
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0, daemon.last_words()
+        assert audit(pair.target, load.ledger) == []
+        assert differences(pair.source, pair.target) == []
+        missing = executed(pair.source).minus(executed(pair.target))
+        assert not missing, missing
+        daemon.close()
+
+
+def test_off_tells_nothing(tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT); INSERT INTO a.t VALUES (1)")
+        with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        both = executed(pair.source).minus(executed(pair.source).minus(executed(pair.target)))
+        assert not both
+
+
+def test_preserved_groups_that_the_target_has_already(tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(
+            "CREATE DATABASE a; CREATE TABLE a.t (i INT); INSERT INTO a.t VALUES (1);"
+            "INSERT INTO a.t VALUES (2)"
+        )
+        settings = {**SETTINGS, "target.gtid": "preserve"}
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        pair.target.sql("DROP DATABASE mtsd")
+        pair.source.sql("INSERT INTO a.t VALUES (3)")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql("SELECT i FROM a.t ORDER BY i") == [(1,), (2,), (3,)]
+        daemon.close()
+
+
+@pytest.mark.parametrize("mode", ["mirror", "preserve"])
+def test_a_target_without_gtids_cannot_learn_any(mode: str, tmp_path: Path) -> None:
+    with Pair(GTIDS, NO_GTIDS) as pair:
+        with DaemonProcess(pair.source, pair.target, tmp_path, {"target.gtid": mode}) as daemon:
+            assert daemon.wait() == 3
+        said = str(daemon.records()[-1]["error"])
+        assert f'[target] gtid is "{mode}", and the target has gtid_mode other than ON' in said
+
+
+def test_a_group_without_a_gtid_cannot_keep_it(tmp_path: Path) -> None:
+    with Pair(NO_GTIDS, GTIDS) as pair:
+        pair.source.sql("CREATE DATABASE a")
+        settings = {"target.gtid": "preserve"}
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            assert daemon.wait() == 3
+        assert "group 1, ending at binlog.000001" in str(daemon.records()[-1]["error"])
+        assert "has no GTID to be applied under" in str(daemon.records()[-1]["error"])
