@@ -18,6 +18,7 @@ from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import Reached, nothing
 from mtsd.replica.dispatch import StreamedGroupError
 from mtsd.replica.replica import Replica, StopTimeoutError
+from mtsd.source.stream import SourceChangedError
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.connection import BUSY
 
@@ -42,6 +43,7 @@ class Daemon:
         self._replica: Replica | None = None
         self._state: State = "starting"
         self._last_error: str | None = None
+        self._new_source = ""
         self._stopping = asyncio.Event()
         self._streamed_attempts: dict[int, int] = {}
 
@@ -112,6 +114,8 @@ class Daemon:
                 await self._pause(error, backoff)
             except NeedsPersonError as error:
                 return self._needs_person(error)
+            except SourceChangedError as error:
+                self._new_source = error.uuid
             except StopTimeoutError as error:
                 log.error("not stopped in time", error=str(error))  # noqa: TRY400 - no traceback
                 return FAILED
@@ -125,7 +129,9 @@ class Daemon:
 
     async def _run_once(self, backoff: Backoff) -> None:
         self._state = "recovering"
-        starting = asyncio.create_task(Replica.start(self._settings, reached=self._reached))
+        starting = asyncio.create_task(
+            Replica.start(self._settings, new_source=self._new_source, reached=self._reached)
+        )
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -137,6 +143,7 @@ class Daemon:
         finally:
             stopping.cancel()
         self._replica = replica = starting.result()
+        self._new_source = ""
         backoff.reset()
         self._state = "running"
         self._notifier.ready()

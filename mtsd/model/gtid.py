@@ -67,13 +67,13 @@ class GtidSet:
                     raise ValueError(f"neither an interval nor a tag of a GTID set: {item[:80]!r}")
         return result
 
-    def add(self, gtid: Gtid) -> None:
-        """Add one GTID."""
+    def add(self, gtid: Gtid) -> bool:
+        """Add one GTID; tell whether it was not there."""
         uuid, number, tag = gtid
         intervals = self._intervals.get((uuid, tag))
         if intervals is None:
             self._intervals[uuid, tag] = [(number, number + 1)]
-            return
+            return True
         start, end = intervals[-1]
         if number == end:
             intervals[-1] = (start, number + 1)
@@ -82,8 +82,11 @@ class GtidSet:
             texts = self._texts.get((uuid, tag))
             if texts is not None:
                 texts.append(_interval_text(start, end))
+        elif gtid in self:
+            return False
         else:
             self.add_interval(uuid, tag, number, number + 1)
+        return True
 
     def add_interval(self, uuid: str, tag: str, start: int, end: int) -> None:
         """Add the numbers from `start` up to, not including, `end`."""

@@ -8,6 +8,7 @@ import structlog
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.gtid import GtidSet
+from mtsd.model.position import Position
 from mtsd.replica.evidence import Verdict, verdict
 from mtsd.schedule.executed_groups import ExecutedGroups, recovered
 from mtsd.schedule.group_assigned_queue import LowWaterMark
@@ -139,6 +140,27 @@ async def recover(
         frozenset(show_themselves),
         None if mark.gtids is None else mark.gtids.union(gtids),
     )
+
+
+async def adopt_source(
+    connection: Connection, tables: PositionTables, recovered: Recovered, source_uuid: str
+) -> None:
+    """Let the channel go on with another source, by its GTID set.
+
+    The order of its groups past the low-water mark may be another one, so that the GTIDs alone
+    tell what was executed. Numbers go on, for no number is used twice. Raises NeedsPersonError
+    where the GTIDs do not tell all.
+    """
+    if recovered.gtids is None or recovered.show_themselves:
+        raise NeedsPersonError(
+            f"the source is {source_uuid} now, and what was executed of the former one,"
+            f" {recovered.source_uuid}, is not known by GTID: point [source] at that server, or"
+            " set a position of the new one (mtsd position set)"
+        )
+    mark = LowWaterMark(recovered.executed.highest, Position("", 0), recovered.gtids)
+    row = ChannelRow(mark, 0, source_uuid, recovered.daemon_uuid)
+    await write(connection, [*tables.forget(), tables.insert_channel(row)])
+    log.warning("another source", former=recovered.source_uuid, now=source_uuid)
 
 
 async def read_workers(connection: Connection, tables: PositionTables) -> list[WorkerRow]:

@@ -15,7 +15,13 @@ from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
-from mtsd.replica.recovery import Recovered, make_tables, read_channel, recover
+from mtsd.replica.recovery import (
+    Recovered,
+    adopt_source,
+    make_tables,
+    read_channel,
+    recover,
+)
 from mtsd.replica.statistics import PartitionStatistics, ReplicaStatistics, WorkerStatistics
 from mtsd.replica.worker import Worker, WorkerSettings
 from mtsd.schedule.assignment import Policy
@@ -68,9 +74,12 @@ class Replica:
         self._began = asyncio.get_running_loop().time()
 
     @classmethod
-    async def start(cls, settings: Settings, *, reached: Reached = nothing) -> "Replica":
+    async def start(
+        cls, settings: Settings, *, new_source: str = "", reached: Reached = nothing
+    ) -> "Replica":
         """Connect to the target, recover, and get everything ready to run.
 
+        `new_source` is the UUID of a source that goes on by GTID set where the former one stopped.
         Raises NeedsPersonError, ServerError, ConnectionLostError; nothing is left open then.
         """
         target = endpoint("target", settings.target)
@@ -87,6 +96,9 @@ class Replica:
             await _first_start(settings, session, tables)
             count = max(settings.replica.parallel_workers, 1)
             recovered = await recover(session.connection, tables, count, reached)
+            if new_source:
+                await adopt_source(session.connection, tables, recovered, new_source)
+                recovered = await recover(session.connection, tables, count, reached)
             gtids = gtids_of(settings.target.gtid, session)
             told = ToldGtids(gtids, session.connection, recovered.mark.gtids or GtidSet())
             preserved = None

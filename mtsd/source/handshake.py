@@ -68,6 +68,18 @@ async def open_source(endpoint: Endpoint, identity: ReplicaIdentity) -> SourceSe
     return SourceSession(connection, traits, offset)
 
 
+async def refuse_behind(connection: Connection, gtids: GtidSet) -> None:
+    """Raise NeedsPersonError where the source has not executed everything that was received."""
+    rows = await connection.query(f"SELECT GTID_SUBTRACT('{gtids}', @@global.gtid_executed)")
+    lacking = str(rows[0][0])
+    if lacking:
+        raise NeedsPersonError(
+            f"the target is ahead of its source, which lacks {lacking[:400]}: it was reset, or has"
+            " lost its last transactions, or is another server. Compare the two; mtsd position set"
+            " says where to go on"
+        )
+
+
 async def start_dump(
     session: SourceSession,
     identity: ReplicaIdentity,

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 import structlog
 
 from mtsd.binlog.grouper import Grouper
-from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
+from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group, GroupClosed, GroupDropped, PositionReached, StreamItem
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.schedule.group_assigned_queue import LowWaterMark
-from mtsd.source.handshake import ReplicaIdentity, SourceSession, open_source, start_dump
+from mtsd.source.handshake import (
+    ReplicaIdentity,
+    SourceSession,
+    open_source,
+    refuse_behind,
+    start_dump,
+)
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.connection import BUSY
 from mtsd.wire.dump_packets import event_of
@@ -37,6 +43,17 @@ class StreamSettings:
 
 class StreamClosedError(Exception):
     """`close` was called: nothing more comes."""
+
+
+class SourceChangedError(MtsdError):
+    """The source is another server, which has executed everything that was received.
+
+    Reading can go on by GTID set, and group numbers do not.
+    """
+
+    def __init__(self, former: str, uuid: str) -> None:
+        super().__init__(f"the source is {uuid} now, it was {former}")
+        self.uuid = uuid
 
 
 class SourceStream:
@@ -118,13 +135,20 @@ class SourceStream:
         await self._reached(FaultPoint.BEFORE_CONNECT_SOURCE)
         session = await open_source(self._endpoint, self._identity)
         try:
+            by_gtid = None
+            if session.traits.gtid_mode and self.gtids is not None:
+                await refuse_behind(session.connection, self.gtids)
+                # Asked by GTID, a server leaves out whole files of groups that have none.
+                by_gtid = None if self.position.file else self.gtids
             if session.traits.uuid != self._source_uuid:
+                if session.traits.gtid_mode and self.gtids is not None:
+                    raise SourceChangedError(self._source_uuid, session.traits.uuid)
                 raise NeedsPersonError(
                     f"the source is {session.traits.uuid} now, and the position is one of"
                     f" {self._source_uuid}: point [source] at that server, or set a position of"
-                    " the new one"
+                    " the new one (mtsd position set). With gtid_mode = ON on both mtsd finds it"
+                    " by itself"
                 )
-            by_gtid = self.gtids if session.traits.gtid_mode else None
             await start_dump(session, self._identity, self.position, by_gtid, self._reached)
         except BaseException:
             session.connection.close()
@@ -174,10 +198,20 @@ class SourceStream:
             group = item.group if isinstance(item, GroupClosed) else item
             if type(group) is Group:
                 self._group_seen = True
-                self._next_number = group.number + 1
                 self.position = group.end
-                if self.gtids is not None and group.gtid is not None:
-                    self.gtids.add(group.gtid)
+                if (
+                    self.gtids is not None
+                    and group.gtid is not None
+                    and not self.gtids.add(group.gtid)
+                ):
+                    # It came from another source before. By GTID it would not have come at all,
+                    # so it takes no number.
+                    grouper.next_number = group.number
+                    if item is not group:
+                        yield GroupDropped(group.number)
+                    yield PositionReached(group.end)
+                    continue
+                self._next_number = group.number + 1
             elif isinstance(item, PositionReached):
                 # A dump by GTID begins with the head of a file that lies before its first group.
                 if not self._group_seen and item.end <= self.position:
@@ -192,11 +226,27 @@ class SourceStream:
 
     def _explained(self, error: ServerError) -> str:
         if error.number == _FATAL_READING:
+            text = error.text.lower()
+            advice = next((what for sign, what in _ADVICE.items() if sign in text), _OTHERWISE)
             return (
                 f"the source cannot send its binlog from {self.position}"
-                f" (GTID set {str(self.gtids)[:400]!r}): {error.text}"
+                f" (GTID set {str(self.gtids or '')[:400]!r}): {error.text.rstrip('.')}. {advice}"
             )
         return f"the source {self._endpoint} refuses: {error}"
 
 
 _FATAL_READING = 1236
+_PURGED = (
+    "It has purged what is needed: copy the data anew, then say where the copy ends with mtsd"
+    " position set"
+)
+_ADVICE = {
+    "purged": _PURGED,
+    "could not find first log file name": _PURGED,
+    "anonymous": (
+        "While its gtid_mode is ON it sends nothing from before it had GTIDs: set gtid_mode ="
+        " ON_PERMISSIVE on the source until mtsd has read that"
+    ),
+}
+"""By what is in the text of the error: the number is the same for all."""
+_OTHERWISE = "Where it was reset, compare the two; mtsd position set says where to go on"

@@ -150,6 +150,34 @@ def command(daemon: DaemonProcess, name: str, *arguments: str, status: int = 0) 
     return done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("point", [FaultPoint.AFTER_IN_DOUBT, FaultPoint.AFTER_STATEMENT])
+def test_a_person_is_asked_where_a_table_has_no_transactions(
+    point: FaultPoint, tmp_path: Path
+) -> None:
+    with begun(GTIDS, tmp_path) as (pair, daemon):
+        make_anew(pair, daemon)
+        pair.source.sql(
+            "CREATE TABLE a.plain (id INT PRIMARY KEY) ENGINE=MyISAM;"
+            "INSERT INTO a.plain VALUES (1), (2)"
+        )
+        daemon.start(fault=f"{point}:2")
+        assert daemon.wait() == SIGKILLED
+        applied = bool(pair.target.sql("SELECT * FROM a.plain"))
+        assert applied is (point is FaultPoint.AFTER_STATEMENT)
+        daemon.start()
+        if not applied:
+            assert daemon.wait() == 3
+            said = str(daemon.records()[-1]["error"])
+            assert "a table without transactions" in said
+            found = re.search(r"--group (\d+)", said)
+            assert found is not None
+            command(daemon, "resolve", "--group", found[1], "--not-applied")
+            daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+
+
 def test_resolve_is_refused_where_it_cannot_be_meant(tmp_path: Path) -> None:
     with begun({}, tmp_path) as (pair, daemon):
         make_anew(pair, daemon)

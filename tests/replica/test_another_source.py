@@ -1,0 +1,171 @@
+"""The source is another server than before, or not what it was."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.load.compare import differences
+from tests.replica.daemon_process import DaemonProcess
+from tests.servers.mysqld import Options, Server
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+GTIDS: Options = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+NO_GTIDS: Options = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
+BEGUN = "CREATE DATABASE a; CREATE TABLE a.t (i INT); INSERT INTO a.t VALUES (1)"
+
+
+@contextmanager
+def replicated(options: Options, folder: Path) -> Iterator[tuple[Pair, DaemonProcess]]:
+    """Give a pair on which everything is applied, and a daemon that is stopped."""
+    with Pair(options, GTIDS) as pair:
+        pair.source.sql(BEGUN)
+        daemon = DaemonProcess(pair.source, pair.target, folder)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        try:
+            yield pair, daemon
+        finally:
+            daemon.close()
+
+
+def failure(daemon: DaemonProcess) -> str:
+    daemon.start()
+    assert daemon.wait() == 3
+    return str(daemon.records()[-1]["error"])
+
+
+def count(server: Server) -> list[tuple[object, ...]]:
+    return server.sql("SELECT COUNT(*), COUNT(DISTINCT i), MAX(i) FROM a.t")
+
+
+def test_another_of_the_same_topology(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    with replicated(GTIDS, first) as (pair, daemon), Server(GTIDS) as middle:
+        behind = DaemonProcess(pair.source, middle, second, {"target.gtid": "preserve"})
+        with behind:
+            for number in range(2, 40):
+                pair.source.sql(f"INSERT INTO a.t VALUES ({number})")
+            behind.wait_until_caught_up()
+            daemon.start()
+            daemon.wait_until_caught_up()
+            daemon.kill()
+            pair.source.sql("INSERT INTO a.t VALUES (40); CREATE TABLE a.u (i INT)")
+            behind.wait_until_caught_up()
+            assert behind.stop() == 0
+        middle.sql("INSERT INTO a.t VALUES (41)")
+        daemon.source = middle
+        daemon.settings["source.port"] = middle.port
+        daemon.start()
+        daemon.wait_until_caught_up()
+        middle.sql("INSERT INTO a.t VALUES (42)")
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0, daemon.last_words()
+        assert count(pair.target) == [(42, 42, 42)]
+        assert pair.target.sql("SHOW TABLES FROM a LIKE 'u'") == [("u",)]
+        ((uuid,),) = middle.sql("SELECT @@server_uuid")
+        assert pair.target.sql("SELECT Source_uuid FROM mtsd.slave_relay_log_info") == [(uuid,)]
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        adopted = [r for r in daemon.records() if r["event"] == "another source"]
+        assert len(adopted) == 1
+
+
+def test_another_in_which_groups_stand_in_another_order(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    with replicated(GTIDS, first) as (pair, daemon), Server(GTIDS) as middle:
+        behind = DaemonProcess(pair.source, middle, second, {"target.gtid": "preserve"})
+        with behind:
+            behind.wait_until_caught_up()
+            assert behind.stop() == 0
+            pair.source.sql("INSERT INTO a.t VALUES (2); INSERT INTO a.t VALUES (3)")
+            daemon.start()
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+            middle.sql("INSERT INTO a.t VALUES (4)")
+            behind.start()
+            behind.wait_until_caught_up()
+            assert behind.stop() == 0
+        daemon.source = middle
+        daemon.settings["source.port"] = middle.port
+        for number in (5, 6, 7):
+            daemon.start()
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+            middle.sql(f"INSERT INTO a.t VALUES ({number})")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0, daemon.last_words()
+        assert count(pair.target) == [(7, 7, 7)]
+        by = [r["by"] for r in daemon.records() if r["event"] == "connected to the source"]
+        assert by[-4:] == ["GTID set", *["file and position"] * 3]
+
+
+def test_another_without_gtids(tmp_path: Path) -> None:
+    with replicated(NO_GTIDS, tmp_path) as (_, daemon), Server(NO_GTIDS) as other:
+        daemon.settings["source.port"] = other.port
+        said = failure(daemon)
+        assert "and the position is one of" in said
+        assert "mtsd position set" in said
+
+
+def test_a_stranger(tmp_path: Path) -> None:
+    with replicated(GTIDS, tmp_path) as (_, daemon), Server(GTIDS) as other:
+        daemon.settings["source.port"] = other.port
+        assert "the target is ahead of its source" in failure(daemon)
+
+
+def test_a_source_that_was_reset(tmp_path: Path) -> None:
+    with replicated(GTIDS, tmp_path) as (pair, daemon):
+        pair.source.sql("RESET BINARY LOGS AND GTIDS; INSERT INTO a.t VALUES (2)")
+        assert "the target is ahead of its source, which lacks" in failure(daemon)
+
+
+def test_a_source_that_was_reset_without_gtids(tmp_path: Path) -> None:
+    with replicated(NO_GTIDS, tmp_path) as (pair, daemon):
+        pair.source.sql("RESET BINARY LOGS AND GTIDS")
+        said = failure(daemon)
+        assert "the source cannot send its binlog from binlog.000001:" in said
+
+
+@pytest.mark.parametrize("options", [GTIDS, NO_GTIDS])
+def test_purged_logs(options: Options, tmp_path: Path) -> None:
+    with replicated(options, tmp_path) as (pair, daemon):
+        pair.source.sql("INSERT INTO a.t VALUES (2); FLUSH BINARY LOGS; FLUSH BINARY LOGS")
+        ((last, *_),) = pair.source.sql("SHOW BINARY LOG STATUS")
+        pair.source.sql(f"PURGE BINARY LOGS TO '{last}'")
+        said = failure(daemon)
+        assert "the source cannot send its binlog from binlog.000001:" in said
+        assert "has purged" in said
+        assert "mtsd position set" in said
+
+
+def test_anonymous_groups_in_the_way(tmp_path: Path) -> None:
+    with Pair(NO_GTIDS, GTIDS) as pair:
+        pair.source.sql(BEGUN)
+        pair.source.sql(
+            "SET GLOBAL enforce_gtid_consistency = ON; SET GLOBAL gtid_mode = OFF_PERMISSIVE;"
+            "SET GLOBAL gtid_mode = ON_PERMISSIVE; INSERT INTO a.t VALUES (2);"
+            "SET GLOBAL gtid_mode = ON; INSERT INTO a.t VALUES (3)"
+        )
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+        assert "set gtid_mode = ON_PERMISSIVE on the source" in failure(daemon)
+        for mode in ("ON_PERMISSIVE", "ON", "ON"):
+            pair.source.sql(f"SET GLOBAL gtid_mode = {mode}")
+            daemon.start()
+            daemon.wait_until_caught_up()
+            pair.source.sql("INSERT INTO a.t SELECT MAX(i) + 1 FROM a.t")
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert count(pair.target) == [(6, 6, 6)]
+        assert differences(pair.source, pair.target) == []
+        daemon.close()
