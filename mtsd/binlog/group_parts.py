@@ -31,6 +31,8 @@ NEVER_INSIDE = frozenset({
     EventType.PREVIOUS_GTIDS_LOG_EVENT.value,
     EventType.STOP_EVENT.value,
     EventType.INCIDENT_EVENT.value,
+    EventType.HEARTBEAT_LOG_EVENT.value,
+    EventType.HEARTBEAT_LOG_EVENT_V2.value,
     *GTIDS,
 })  # fmt: skip
 """They cannot be in a transaction payload."""

@@ -6,10 +6,9 @@ group by itself (`Log_event` execution modes of the server, sql/rpl_rli.h and lo
 """
 
 from collections.abc import Iterator, Sequence
+from struct import Struct
 
-from zlib_ng.zlib_ng import crc32
-
-from mtsd.binlog.checksum import RESIDUE, verify_format_description
+from mtsd.binlog.checksum import strip_checksum, verify_format_description
 from mtsd.binlog.event_type import IGNORABLE, EventType
 from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.group_parts import (
@@ -23,6 +22,7 @@ from mtsd.binlog.group_parts import (
     XA_BY_ITSELF,
 )
 from mtsd.binlog.header import HEADER_SIZE
+from mtsd.binlog.heartbeat import parse_heartbeat
 from mtsd.binlog.open_group import OpenGroup
 from mtsd.binlog.payload import payload_events
 from mtsd.binlog.plain_transactions import PlainTransactions
@@ -32,6 +32,8 @@ from mtsd.binlog.rewrite import plain_format_description
 from mtsd.binlog.rotate import parse_rotate
 from mtsd.binlog.statement import StatementKind, classify
 from mtsd.binlog.table_map import TableMap, parse_table_map
+from mtsd.binlog.xa_prepare import parse_xa_prepare
+from mtsd.binlog.xid import parse_xid
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import GroupDropped, GroupKind, PositionReached, StreamItem
 from mtsd.model.position import Position
@@ -40,7 +42,18 @@ _TABLE_MAP = EventType.TABLE_MAP_EVENT.value
 _XID = EventType.XID_EVENT.value
 _QUERY = EventType.QUERY_EVENT.value
 _FORMAT_DESCRIPTION = EventType.FORMAT_DESCRIPTION_EVENT.value
+_HEARTBEATS = frozenset({
+    EventType.HEARTBEAT_LOG_EVENT.value, EventType.HEARTBEAT_LOG_EVENT_V2.value,
+})  # fmt: skip
+_ARTIFICIAL = frozenset({
+    EventType.ROTATE_EVENT.value, _FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS_LOG_EVENT.value,
+})  # fmt: skip
+"""They may be in no file: then a source has made them for the dump."""
+_SIZE_AND_END = Struct("<II")
+"""At byte 9 of a header."""
+_LOW = 0xFFFFFFFF
 _MANY_MAPS = 4096
+_MANY_BYTES = 8 << 20
 
 
 class Grouper:
@@ -50,6 +63,10 @@ class Grouper:
     larger groups are streamed in chunks of about `chunk_bytes`. Row events on `position_schema`
     are left out, and it is no partition. `checksums`: whether events before the first format
     description end with a checksum, as they do in a dump, and never in a file.
+
+    Every event has to begin where the one before it has ended: what a checksum does not tell is
+    that whole events are missing, come twice or are out of order. A dump by GTID leaves groups
+    out, and a source bridges these gaps by heartbeats.
     """
 
     def __init__(
@@ -77,6 +94,7 @@ class Grouper:
 
         That one stands for all of them: their headers tell nothing that is of use.
         """
+        self._maps_size = 0
         self._plain = PlainTransactions(hold_bytes)
         self._group: OpenGroup | None = None
         """The group whose GTID or first event has been seen, and not its end."""
@@ -116,15 +134,17 @@ class Grouper:
                     raise BinlogError(f"an event of {size} bytes is shorter than a header")
                 code = raw[4]
                 if self._checksums and code != _FORMAT_DESCRIPTION:
-                    if crc32(raw) != RESIDUE:
-                        raise BinlogError(f"checksum mismatch in an event of type {code}")
-                    event = raw[:-4]
+                    event = strip_checksum(raw)
                 else:
                     event = raw
+                if not self._in_payload:
+                    claimed, log_pos = _SIZE_AND_END.unpack_from(raw, 9)
+                    if claimed != size:
+                        raise BinlogError(f"an event of {size} bytes claims a length of {claimed}")
+                    self._offset = before + size
+                    if self._offset & _LOW != log_pos:
+                        self._offset = self._moved(code, event, before, log_pos)
                 if code in ROWS or code == _TABLE_MAP:
-                    # Where such an event ends needs no check: the group's end has one.
-                    if not self._in_payload:
-                        self._offset = before + size
                     group = self._group
                     if group is None:
                         what = "table map" if code == _TABLE_MAP else "row event"
@@ -136,29 +156,42 @@ class Grouper:
                     if group.is_full:
                         yield from group.overflow()
                     continue
-                log_pos = int.from_bytes(raw[13:17], "little")
-                if log_pos:
-                    self._offset = before + size
-                    if self._offset & 0xFFFFFFFF != log_pos:
-                        self._jump(size, log_pos)
                 if code == _XID:
+                    parse_xid(event)
                     yield from self._end(GroupKind.ROWS, event)
                 elif code in GTIDS:
                     if self._group is not None:
                         raise BinlogError("a GTID event inside a group")
                     self._opened(event).head(event)
                 else:
-                    yield from self._other(code, event, log_pos)
+                    yield from self._other(code, event)
                 if self._group is not None and self._group.is_full:
                     yield from self._group.overflow()
             except BinlogError as error:
                 raise BinlogError(error.message, Position(self._file, before)) from error
 
-    def _jump(self, size: int, log_pos: int) -> None:
-        # The header has the low 32 bits only, and a dump by GTID leaves groups out.
-        before = self._offset - size
-        offset = (before & ~0xFFFFFFFF) | log_pos
-        self._offset = offset if offset >= before else offset + (1 << 32)
+    def _moved(self, code: int, event: bytes, before: int, log_pos: int) -> int:
+        """Return the offset after an event that does not lie right behind the one before it."""
+        if code in _HEARTBEATS:
+            position = parse_heartbeat(event).position
+            offset = position.offset
+            if code == EventType.HEARTBEAT_LOG_EVENT:
+                # It has the low 32 bits only.
+                offset = (before & ~_LOW) | log_pos
+                offset += (1 << 32) * (offset < before)
+            if position.file == self._file and offset >= before:
+                if self._group is None or offset == before:
+                    return offset
+                raise BinlogError(f"a heartbeat at {offset} inside a group: events are missing")
+            raise BinlogError(f"a heartbeat at {position}")
+        # The source's death leaves a half group, and the next file begins with a Rotate.
+        inside = self._group is not None and code != EventType.ROTATE_EVENT
+        if log_pos == 0 and code in _ARTIFICIAL and not inside:
+            return before
+        raise BinlogError(
+            f"an event of type {code}, {len(event)} bytes, that ends at {log_pos}:"
+            " events are missing, come twice or are out of order"
+        )
 
     def _opened(self, event: bytes) -> OpenGroup:
         """Return the group that is being read, which begins with the event if there is none."""
@@ -177,19 +210,23 @@ class Grouper:
         body = event[HEADER_SIZE:]
         known = self._maps.get(body)
         if known is None:
-            if len(self._maps) >= _MANY_MAPS:
+            self._maps_size += len(body)
+            if len(self._maps) >= _MANY_MAPS or self._maps_size > _MANY_BYTES:
                 self._maps.clear()
+                self._maps_size = len(body)
             known = self._maps[body] = (parse_table_map(event), event)
         table, event = known
         if group.table_map(event, table):
             self._plain.learn_table(event, table)
 
-    def _other(self, code: int, event: bytes, log_pos: int) -> Iterator[StreamItem]:
+    def _other(self, code: int, event: bytes) -> Iterator[StreamItem]:
+        in_file = event[13:17] != b"\0\0\0\0"
         if code == _QUERY:
             yield from self._query(event)
         elif code == EventType.TRANSACTION_PAYLOAD_EVENT:
             yield from self._payload(event)
         elif code == EventType.XA_PREPARE_LOG_EVENT:
+            parse_xa_prepare(event)
             yield from self._end(GroupKind.XA_PREPARE, event)
         elif code in PASSED_OVER:
             return
@@ -198,7 +235,7 @@ class Grouper:
             rotate = parse_rotate(event)
             self._file = rotate.position.file
             self._offset = rotate.position.offset
-            if log_pos:
+            if in_file:
                 yield PositionReached(self.position)
         elif code == EventType.FORMAT_DESCRIPTION_EVENT:
             yield from self.abandon()
@@ -207,12 +244,13 @@ class Grouper:
             self._checksums = description.checksum_algorithm == 1
             self._format = plain_format_description(event)
             self._maps.clear()
+            self._maps_size = 0
             self._plain.forget_tables()
-            if log_pos:
+            if in_file:
                 yield PositionReached(self.position)
         elif code == EventType.PREVIOUS_GTIDS_LOG_EVENT:
             gtids = parse_previous_gtids(event)
-            if log_pos:
+            if in_file:
                 yield PositionReached(self.position, gtids)
         elif code == EventType.STOP_EVENT:
             yield from self.abandon()
@@ -231,34 +269,48 @@ class Grouper:
             raise BinlogError(f"an event of unknown type {code}")
 
     def _payload(self, event: bytes) -> Iterator[StreamItem]:
+        if self._group is None or self._group.begun:
+            raise BinlogError("a transaction payload that does not come right after its GTID event")
         # The inner events carry neither checksum nor a position of their own.
         checksums, self._checksums = self._checksums, False
         self._in_payload = True
+        # The group is complete before it is known that the payload is sound to its end.
+        held: StreamItem | None = None
         try:
             for inner in payload_events(event):
                 if inner[4] in NEVER_INSIDE:
                     raise BinlogError(f"an event of type {inner[4]} is not allowed")
-                yield from self.groups((inner[:13] + b"\0\0\0\0" + inner[17:],))
+                if self._group is None:
+                    raise BinlogError(f"an event of type {inner[4]} after the transaction's end")
+                for item in self.groups((inner,)):
+                    if held is not None:
+                        yield held
+                    held = item
+            if self._group is not None:
+                raise BinlogError("a transaction without its end")
         except BinlogError as error:
             # Its position is that of the payload's end.
             raise BinlogError(f"{error.message}, in a transaction payload") from error
         finally:
             self._checksums = checksums
             self._in_payload = False
+        if held is not None:
+            yield held
 
     def _query(self, event: bytes) -> Iterator[StreamItem]:
         query = parse_query(event)
         kind = classify(query.statement, context=query.context)
         if kind is StatementKind.XA_END:
+            if self._group is None:
+                raise BinlogError("XA END outside of a transaction")
             return
         group = self._opened(event)
-        if kind is StatementKind.BEGIN:
+        if kind in {StatementKind.BEGIN, StatementKind.XA_START}:
             if group.begun:
                 raise BinlogError("BEGIN inside a transaction")
             group.begun = True
-        elif kind is StatementKind.XA_START:
-            group.begun = True
-            group.refuse("XA transactions")
+            if kind is StatementKind.XA_START:
+                group.refuse("XA transactions")
         elif not group.begun:
             group.statement(event, query, kind)
             if kind in XA_BY_ITSELF:

@@ -29,9 +29,11 @@ _XID_SIZE = HEADER_SIZE + 8 + 4
 _BEGIN = b"\0BEGIN"
 _BEGIN_SIZE = HEADER_SIZE + 13 + len(_BEGIN) + 4
 """Less its status variables and its database's name."""
-_END = struct.Struct("<IH")
-"""At byte 13 of a header: the position after the event, the flags."""
+_END = struct.Struct("<I")
+"""At byte 13 of a header: the position after the event."""
+_LOW = 0xFFFFFFFF
 _MANY = 4096
+_MANY_BYTES = 8 << 20
 
 Read = tuple[Group, int]
 """A group, and the index of the event after its last one."""
@@ -43,24 +45,28 @@ class PlainTransactions:
     None has more than `hold_bytes` of events.
     """
 
-    __slots__ = ("_hold_bytes", "_tables")
+    __slots__ = ("_hold_bytes", "_size", "_tables")
 
     def __init__(self, hold_bytes: int) -> None:
         self._hold_bytes = hold_bytes
         self._tables: dict[bytes, tuple[str, bytes]] = {}
         """Database and event, by what stands behind the header of a Table_map event."""
+        self._size = 0
 
     def learn_table(self, event: bytes, table: TableMap) -> None:
         """Take in a Table_map event, less its checksum, of a table that is replicated."""
         if table.referred_by_foreign_key_of_other_database:
             return
-        if len(self._tables) >= _MANY:
+        self._size += len(event)
+        if len(self._tables) >= _MANY or self._size > _MANY_BYTES:
             self._tables.clear()
+            self._size = len(event)
         self._tables[event[HEADER_SIZE:]] = (table.database, event)
 
     def forget_tables(self) -> None:
         """Forget all tables: their ids begin anew."""
         self._tables.clear()
+        self._size = 0
 
     def read(
         self,
@@ -89,7 +95,13 @@ class PlainTransactions:
                 return None
             if raw[-10:-4] != _BEGIN or crc32(raw) != RESIDUE:
                 return None
-            head_size = len(first) + len(raw)
+            unpack = _END.unpack_from
+            offset += len(first)
+            if unpack(first, 13)[0] != offset & _LOW:
+                return None
+            offset += len(raw)
+            if unpack(raw, 13)[0] != offset & _LOW:
+                return None
             at += 2
             tables = self._tables
             databases: tuple[str, ...] = ()
@@ -102,6 +114,9 @@ class PlainTransactions:
                 if crc32(raw) != RESIDUE:
                     return None
                 length = len(raw)
+                offset += length
+                if unpack(raw, 13)[0] != offset & _LOW:
+                    return None
                 code = raw[4]
                 if code == _TABLE_MAP:
                     known = tables.get(raw[HEADER_SIZE:-4])
@@ -125,16 +140,10 @@ class PlainTransactions:
                     return None
                 kept.append(event)
                 size += length - 4
-            log_pos, header_flags = _END.unpack_from(raw, 13)
-        except (IndexError, BinlogError):
+        except (IndexError, struct.error, BinlogError):
             return None
-        offset += head_size + size + 4 * len(kept) + _XID_SIZE
-        if (
-            offset & 0xFFFFFFFF != log_pos
-            or header_flags & MTS_ISOLATE
-            or not kept
-            or size > self._hold_bytes
-        ):
+        header_flags = raw[17] | raw[18] << 8
+        if header_flags & MTS_ISOLATE or not kept or size > self._hold_bytes:
             return None
         group = Group(
             number,

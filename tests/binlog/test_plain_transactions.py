@@ -12,22 +12,24 @@ from mtsd.model.errors import BinlogError
 from mtsd.model.group import StreamItem
 from mtsd.model.position import Position
 from tests.binlog.building import event, query
-from tests.binlog.transactions import begin, grouper, gtid, placed, rows, sealed, table_map, xid
+from tests.binlog.transactions import (
+    begin,
+    grouper,
+    gtid,
+    in_stream,
+    rows,
+    sealed,
+    table_map,
+    xid,
+)
 
 FILE = "f.000001"
-TAIL = bytes(4)
-"""Stands for the checksum while events are placed."""
 ROW_KINDS = (
     EventType.WRITE_ROWS_EVENT,
     EventType.UPDATE_ROWS_EVENT,
     EventType.DELETE_ROWS_EVENT,
     EventType.PARTIAL_UPDATE_ROWS_EVENT,
 )
-
-
-def in_stream(events: Sequence[bytes]) -> list[bytes]:
-    """Return the events as a source sends them: with their positions and checksums."""
-    return [sealed(found[:-4]) for found in placed([found + TAIL for found in events])]
 
 
 def read(events: Sequence[bytes], pieces: int) -> tuple[list[StreamItem], str]:

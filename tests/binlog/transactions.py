@@ -28,6 +28,11 @@ def placed(events: Iterable[bytes], start: int = 4) -> list[bytes]:
     return found
 
 
+def in_stream(events: Iterable[bytes], start: int = 4) -> list[bytes]:
+    """Return the events as a source sends them: with their positions and checksums."""
+    return [sealed(found[:-4]) for found in placed([found + bytes(4) for found in events], start)]
+
+
 def table_map(number: int, database: str = "d", table: str = "t", flags: int = 1) -> bytes:
     """Return a Table_map event of one INT column."""
     body = number.to_bytes(6, "little") + flags.to_bytes(2, "little")
