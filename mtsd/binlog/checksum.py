@@ -9,6 +9,7 @@ from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
 
 _IN_USE = 0x01
+_CRC32 = 1
 
 RESIDUE = 0x2144DF1C
 """The CRC32 of anything followed by its own CRC32 in little-endian order."""
@@ -30,15 +31,15 @@ def verify_format_description(event: bytes) -> None:
     """Verify a format description event's own checksum, where its algorithm byte is CRC32.
 
     The flag that the file is in use (0x01) is set after the checksum was made: it does not count.
-    Raises BinlogError on a mismatch.
+    Where the algorithm is another, the checksum is wrong in some dumps, but never that of CRC32:
+    then the algorithm byte itself is damaged. Raises BinlogError on a mismatch.
     """
     if len(event) < HEADER_SIZE + 5:
         raise BinlogError(
             f"a format description of {len(event)} bytes has no room for its checksum"
         )
-    if event[-5] != 1:
-        return
     written = bytearray(event)
     written[17] &= ~_IN_USE & 0xFF
-    if crc32(written) != RESIDUE:
+    written[-5] = _CRC32
+    if (crc32(written) == RESIDUE) != (event[-5] == _CRC32):
         raise BinlogError("checksum mismatch in a format description event")

@@ -269,7 +269,8 @@ class Grouper:
             raise BinlogError(f"an event of unknown type {code}")
 
     def _payload(self, event: bytes) -> Iterator[StreamItem]:
-        if self._group is None or self._group.begun:
+        group = self._group
+        if group is None or group.begun:
             raise BinlogError("a transaction payload that does not come right after its GTID event")
         # The inner events carry neither checksum nor a position of their own.
         checksums, self._checksums = self._checksums, False

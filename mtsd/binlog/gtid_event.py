@@ -14,6 +14,7 @@ flags, 1 UUID (16 integers), 2 number, 3 tag (length, bytes), 4 last_committed, 
 documentation, `mysql::binlog::event::Gtid_event` and "MySQL Serialization Library").
 """
 
+import re
 import struct
 from struct import Struct
 from typing import NamedTuple
@@ -192,7 +193,9 @@ _FIELDS = (
 )
 _SIGNED = frozenset({2, 4, 5})
 _MAY_BE_MISSING = frozenset({7, 10, 11})
-_LONGEST_TAG = 32
+_TAG = re.compile(r"([a-z_][a-z0-9_]{0,31})?")
+_BITS = {6: 55, 7: 55, 9: 31, 10: 31}
+"""Of the fields that events of type 33 keep in so many bits."""
 
 
 def _parse_tagged(event: bytes) -> GtidEvent:
@@ -231,16 +234,19 @@ def _parse_tagged(event: bytes) -> GtidEvent:
             numbers[field] = cursor.varlen_int(name)
         else:
             numbers[field] = cursor.varlen_uint(name)
+            if numbers[field] >> _BITS.get(field, 64):
+                raise BinlogError(f"{what}: {name} {numbers[field]} is too large")
     for field, name in enumerate(_FIELDS):
         present = bool(sid) if field == 1 else field in numbers
         if not present and field != 3 and field not in _MAY_BE_MISSING:
             raise BinlogError(f"{what}: no field {name}")
     if numbers[2] < 1:
         raise BinlogError(f"{what}: the transaction number {numbers[2]} is not positive")
-    if len(tag) > _LONGEST_TAG:
-        raise BinlogError(f"{what}: a tag of {len(tag)} bytes")
+    tag_text = cursor.as_text(tag, "tag")
+    if not _TAG.fullmatch(tag_text):
+        raise BinlogError(f"{what}: {tag_text[:80]!r} is no tag")
     return GtidEvent(
-        Gtid(uuid_text(sid), numbers[2], cursor.as_text(tag, "tag")),
+        Gtid(uuid_text(sid), numbers[2], tag_text),
         bool(numbers[0] & MAY_HAVE_STATEMENTS),
         numbers[4],
         numbers[5],

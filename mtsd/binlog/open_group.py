@@ -24,6 +24,9 @@ _QUERY = EventType.QUERY_EVENT.value
 _DROP_TABLE = b"DROP TABLE "
 """So servers begin the text of a DROP of base tables; it bears the flag of temporary ones."""
 
+_MOST_NAMED = 1 << 16
+"""Databases of a group: one that has more runs alone, and the rest need not be known."""
+
 
 class OpenGroup:
     """Collects the events of group `number`, which begins with `first`.
@@ -99,7 +102,10 @@ class OpenGroup:
             self._left_out.add(table_id)
             return False
         self._left_out.discard(table_id)
-        self._databases[table.database] = None
+        if len(self._databases) < _MOST_NAMED:
+            self._databases[table.database] = None
+        else:
+            self._alone = True
         if table.referred_by_foreign_key_of_other_database:
             self._alone = True
         self._keep(event)
@@ -142,7 +148,9 @@ class OpenGroup:
             if len(used) > MOST_DATABASES:
                 self._alone = True
         for name in used:
-            if name != self._position_schema:
+            if len(self._databases) >= _MOST_NAMED:
+                self._alone = True
+            elif name != self._position_schema:
                 self._databases[name] = None
         self._keep(event)
 

@@ -23,6 +23,10 @@ ZSTD = 0
 NONE = 255
 LARGEST_EVENT = 1 << 30
 """Bytes: servers write no larger event (max_allowed_packet ends there)."""
+MOST_FRAMES = 1024
+"""Servers write one zstd frame; what is behind a frame is copied for the next."""
+_LARGEST_RATIO = 1 << 16
+"""A zstd block is of 128 KiB at most, and takes 4 bytes at least (RFC 8878, 3.1.1.2)."""
 
 _WHAT = "TRANSACTION_PAYLOAD event"
 _FIELDS = {1: "size of the payload", 2: "compression type", 3: "size uncompressed"}
@@ -63,7 +67,10 @@ def parse_payload_header(event: bytes) -> PayloadHeader:
         raise BinlogError(f"{_WHAT}: a payload of {values[1]} bytes in {cursor.left()}")
     if values[2] not in {ZSTD, NONE}:
         raise BinlogError(f"{_WHAT}: compression type {values[2]} is not known")
-    return PayloadHeader(values[2], values.get(3, values[1]), values[1], cursor.at)
+    uncompressed = values.get(3, values[1])
+    if uncompressed > values[1] * (_LARGEST_RATIO if values[2] == ZSTD else 1):
+        raise BinlogError(f"{_WHAT}: {values[1]} bytes cannot hold the announced {uncompressed}")
+    return PayloadHeader(values[2], uncompressed, values[1], cursor.at)
 
 
 def payload_events(event: bytes, chunk: int = 1 << 20) -> Iterator[bytes]:
@@ -91,8 +98,11 @@ def payload_events(event: bytes, chunk: int = 1 << 20) -> Iterator[bytes]:
         while len(pending) - at >= needed:
             if needed == HEADER_SIZE:
                 needed = int.from_bytes(pending[at + 9 : at + 13], "little")
-                if not HEADER_SIZE <= needed <= LARGEST_EVENT:
-                    raise BinlogError(f"{_WHAT}: an inner event of {needed} bytes")
+                left = header.uncompressed_size - (total - len(pending) + at)
+                if not HEADER_SIZE <= needed <= min(LARGEST_EVENT, left):
+                    raise BinlogError(
+                        f"{_WHAT}: an inner event of {needed} bytes, of which {left} are left"
+                    )
                 if len(pending) - at < needed:
                     break
             yield bytes(memoryview(pending)[at : at + needed])
@@ -113,12 +123,16 @@ def _slices(data: memoryview, size: int) -> Iterator[memoryview]:
 def _uncompressed(event: bytes, header: PayloadHeader, chunk: int) -> Iterator[bytes]:
     """Yield pieces of at most `chunk` bytes; the payload is one zstd frame or several."""
     decompressor = ZstdDecompressor()
+    frames = 1
     try:
         # The decompressor copies what it cannot use at once, so it gets small slices.
         for part in _slices(memoryview(event)[header.payload_at :], chunk):
             data = bytes(part)
             while data or not (decompressor.eof or decompressor.needs_input):
                 if decompressor.eof:
+                    frames += 1
+                    if frames > MOST_FRAMES:
+                        raise BinlogError(f"{_WHAT}: more than {MOST_FRAMES} zstd frames")
                     decompressor = ZstdDecompressor()
                 piece = decompressor.decompress(data, max_length=chunk)
                 data = decompressor.unused_data

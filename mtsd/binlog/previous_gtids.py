@@ -42,6 +42,7 @@ def decode_gtid_set(data: bytes, at: int = 0) -> GtidSet:
         raise BinlogError(f"{_WHAT}: a GTID set of form {form} at one end, {head & 0xFF} at other")
     entries = head >> 8 & (1 << 48) - 1 if form else head
     result = GtidSet()
+    seen: set[tuple[str, str]] = set()
     for _ in range(entries):
         uuid = uuid_text(cursor.take(16, "UUID"))
         tag = ""
@@ -49,6 +50,9 @@ def decode_gtid_set(data: bytes, at: int = 0) -> GtidSet:
             tag = cursor.text(cursor.varlen_uint("length of a tag"), "tag")
             if tag and not _TAG.fullmatch(tag):
                 raise BinlogError(f"{_WHAT}: {tag[:80]!r} is no tag")
+        if (uuid, tag) in seen:
+            raise BinlogError(f"{_WHAT}: {uuid} with the tag {tag!r} comes twice")
+        seen.add((uuid, tag))
         count = cursor.uint(8, "number of intervals")
         if count > cursor.left() // _INTERVAL.size:
             raise BinlogError(f"{_WHAT}: {count} intervals do not fit into {cursor.left()} bytes")

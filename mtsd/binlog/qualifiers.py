@@ -5,20 +5,30 @@ table of a foreign key, the tables under a view, the model of CREATE TABLE … L
 runs before those exist fails.
 """
 
-from mtsd.binlog.statement import TokenKind, tokenize
+from mtsd.binlog.tokenizer import TokenKind, tokenize
 from mtsd.model.session import SessionContext
+
+MOST = 1024
+_LONGEST = 64 * 4 * 2 + 2
+"""Bytes: 64 characters of 4, every one a quote that is doubled, in quotes."""
 
 
 def qualifiers(statement: bytes, context: SessionContext) -> set[str]:
-    """Return the names before a dot, databases among them; tables and aliases do no harm."""
+    """Return the names before a dot, databases among them; tables and aliases do no harm.
+
+    `MOST` at most: where there are so many, some may be missing.
+    """
     found: set[str] = set()
     name = b""
     for token in tokenize(statement, context):
         if token.kind is TokenKind.SYMBOL and token.text == b"." and name:
             found.add(_unquoted(name).decode("utf-8", "surrogateescape"))
+            if len(found) == MOST:
+                break
         named = token.kind is TokenKind.WORD or (
             token.kind is TokenKind.QUOTED and token.text[:1] in b'`"'
         )
+        named = named and token.end - token.start <= _LONGEST
         name = statement[token.start : token.end] if named else b""
     return found
 

@@ -102,6 +102,8 @@ def parse_query(event: bytes) -> QueryEvent:
     if event[database_end]:
         raise BinlogError(f"{_WHAT}: no NUL after the database")
     raw = event[database_at:database_end]
+    if b"\0" in raw:
+        raise BinlogError(f"{_WHAT}: database {raw!r} has a NUL in its name")
     try:
         database = raw.decode()
     except UnicodeDecodeError as error:

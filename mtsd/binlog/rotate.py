@@ -12,6 +12,7 @@ from mtsd.model.errors import BinlogError
 from mtsd.model.position import Position
 
 _LONGEST_NAME = 512
+_FIRST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +23,11 @@ class Rotate:
 
 
 def parse_rotate(event: bytes) -> Rotate:
-    """Decode a Rotate event; BinlogError where it is cut off or names no file."""
+    """Decode a Rotate event; BinlogError where it is cut off or names no place in a file."""
     cursor = Cursor(event, HEADER_SIZE, "Rotate event")
     offset = cursor.uint(8, "offset")
+    if not _FIRST <= offset < 1 << 63:
+        raise BinlogError(f"Rotate event: {offset} is no place in a file")
     size = cursor.left()
     if not 0 < size <= _LONGEST_NAME:
         raise BinlogError(f"Rotate event: a file name of {size} bytes")

@@ -1,19 +1,10 @@
-"""What a logged statement is, by its first words.
-
-A small tokenizer over bytes: comments are passed over, except version comments (`/*! … */`,
-`/*!80000 … */`), whose inside is executed (MySQL manual, "Comments").
-"""
+"""What a logged statement is, by its first words."""
 
 import enum
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
 
+from mtsd.binlog.tokenizer import ANY_CONTEXT, Token, TokenKind, tokenize
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
-
-SQL_MODE_NO_BACKSLASH_ESCAPES = 0x100000
 
 
 class StatementKind(enum.Enum):
@@ -41,120 +32,6 @@ class StatementKind(enum.Enum):
     """Anything else that commits by itself."""
     DML = "dml"
     OTHER = "other"
-
-
-class TokenKind(enum.Enum):
-    """What a token is; comments and white space are none."""
-
-    WORD = "word"
-    QUOTED = "quoted"
-    """A string or a quoted identifier."""
-    UNCLOSED = "unclosed"
-    """A quote or comment without its end, and all that follows: no server executes that."""
-    SYMBOL = "symbol"
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A token of a statement: `text` is upper case for a word; offsets are in bytes."""
-
-    kind: TokenKind
-    text: bytes
-    start: int
-    end: int
-
-
-# Each alternative can match in one way only, so that a string without an end costs no more than its
-# length. Possessive quantifiers would say so, but go wrong in Python before 3.11.5 (gh-106052).
-_TOKEN = rb"""
-    (?P<space> [\s\0]+ | --(?=[\s\0]|\Z)[^\n]* | \#[^\n]* )
-  | (?P<enter> /\*! (?:[0-9]{5,6})? )
-  | (?P<comment> /\* [^*]* \*+ (?: [^*/] [^*]* \*+ )* / )
-  | (?P<leave> \*/ )
-  | (?P<word> WORD )
-  | (?P<quoted> QUOTED )
-  | (?P<unclosed> (?: ['"`] | /\* ) .* )
-  | (?P<symbol> . )
-"""
-_WORD = rb"[A-Za-z0-9_$\x80-\xff]"
-_TRAIL = rb"[\x40-\x7e\x80-\xfe]"
-
-# First bytes of the characters of two bytes whose second byte may be that of a quote or backslash,
-# by the collations of the character sets that have such: big5, gbk, gb18030, sjis, cp932.
-_WIDE = {
-    **dict.fromkeys((1, 84), rb"\xa1-\xf9"),
-    **dict.fromkeys((28, 87, 248, 249, 250), rb"\x81-\xfe"),
-    **dict.fromkeys((13, 88, 95, 96), rb"\x81-\x9f\xe0-\xfc"),
-}
-
-_ANY_CONTEXT = SessionContext()
-
-
-@cache
-def _pattern(escapes: bool, collation: int) -> re.Pattern[bytes]:
-    wide = _WIDE.get(collation, b"")
-    # A first byte that no second one follows stands for itself.
-    special = b"| [%b] %b | [%b] (?!%b)" % (wide, _TRAIL, wide, _TRAIL) if wide else b""
-    word = b"(?: [%b] %b | %b )+" % (wide, _TRAIL, _WORD) if wide else _WORD + b"+"
-    quoted = []
-    for quote in (b"'", b'"', b"`"):
-        escape = b"\\\\" if escapes and quote != b"`" else b""
-        ordinary = b"[^%b%b%b]*" % (quote, escape, wide)
-        inner = b"%b%b %b %b" % (quote, quote, b"| %b ." % escape if escape else b"", special)
-        quoted.append(
-            b"%b %b (?: (?: %b ) %b )* %b (?!%b)" % (quote, ordinary, inner, ordinary, quote, quote)
-        )
-    text = _TOKEN.replace(b"WORD", word).replace(b"QUOTED", b" | ".join(quoted))
-    return re.compile(text, re.VERBOSE | re.DOTALL)
-
-
-_COMMENT_MARK = re.compile(rb"/\*|\*/")
-_OTHER_PRODUCT = 100000
-"""Version comments from here on are MariaDB's; MySQL takes them for comments."""
-
-
-def tokenize(statement: bytes, context: SessionContext = _ANY_CONTEXT) -> Iterator[Token]:
-    """Yield the tokens that the server executes.
-
-    Of the session, sql_mode and character_set_client count: they decide where strings end.
-    """
-    escapes = not (context.sql_mode or 0) & SQL_MODE_NO_BACKSLASH_ESCAPES
-    collation = context.character_set_client or 0
-    pattern = _pattern(escapes, collation if collation in _WIDE else 0)
-    at = 0
-    inside = 0
-    while match := pattern.match(statement, at):
-        start, at = match.span()
-        group = match.lastgroup
-        if group == "word":
-            yield Token(TokenKind.WORD, match[0].upper(), start, at)
-        elif group == "symbol":
-            yield Token(TokenKind.SYMBOL, match[0], start, at)
-        elif group == "quoted":
-            yield Token(TokenKind.QUOTED, match[0], start, at)
-        elif group == "unclosed":
-            yield Token(TokenKind.UNCLOSED, match[0][:1], start, at)
-        elif group == "enter":
-            if int(match[0][3:] or b"0") < _OTHER_PRODUCT:
-                inside += 1
-            else:
-                at = _comment_end(statement, at)
-        elif group == "leave":
-            if inside:
-                inside -= 1
-            else:
-                at = start + 1
-                yield Token(TokenKind.SYMBOL, b"*", start, at)
-
-
-def _comment_end(statement: bytes, at: int) -> int:
-    """Return the end of a comment whose inside begins at `at`; comments in it count as pairs."""
-    depth = 1
-    for mark in _COMMENT_MARK.finditer(statement, at):
-        depth += 1 if mark[0] == b"/*" else -1
-        if not depth:
-            return mark.end()
-    return len(statement)
 
 
 class _Tokens:
@@ -272,7 +149,7 @@ _XA = {
 }
 
 
-def classify(statement: bytes, context: SessionContext = _ANY_CONTEXT) -> StatementKind:
+def classify(statement: bytes, context: SessionContext = ANY_CONTEXT) -> StatementKind:
     """Tell what kind of statement this is; it is read no further than needed.
 
     `context` is as for tokenize.
@@ -352,7 +229,7 @@ def without_start_transaction(statement: bytes, context: SessionContext = _ANY_C
 
 def disable_on_replica(
     statement: bytes,
-    context: SessionContext = _ANY_CONTEXT,
+    context: SessionContext = ANY_CONTEXT,
     clause: bytes = b"DISABLE ON REPLICA",
 ) -> bytes:
     """Rewrite CREATE EVENT or ALTER EVENT so that the event does not fire on the replica.

@@ -61,6 +61,8 @@ def parse_table_map(event: bytes) -> TableMap:
 
 def _name(cursor: Cursor, field: str) -> str:
     raw = cursor.take(cursor.uint(1, field) + 1, field)
-    if raw[-1]:
-        raise BinlogError(f"{_WHAT}: no NUL after the {field}")
+    if raw.find(b"\0") != len(raw) - 1:
+        raise BinlogError(f"{_WHAT}: {field}: a name that is not ended by its only NUL")
+    if len(raw) == 1:
+        raise BinlogError(f"{_WHAT}: an empty name of a {field}")
     return cursor.as_text(raw[:-1], field)

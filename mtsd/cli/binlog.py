@@ -13,6 +13,7 @@ from mtsd.binlog.grouper import Grouper
 from mtsd.cli.arguments import BAD_USAGE, Subparsers, add_configuration
 from mtsd.cli.event_listing import EventLine, event_lines
 from mtsd.cli.listed_files import ListedFile, LocalFile, files_of_source
+from mtsd.cli.printable import printable
 from mtsd.model.errors import MtsdError
 from mtsd.model.group import Group, GroupClosed, GroupKind
 from mtsd.model.position import Position
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         return BAD_USAGE
     except MtsdError as error:
         sys.stdout.flush()
-        print(f"mtsd: error: {error}", file=sys.stderr)
+        print(f"mtsd: error: {printable(str(error))}", file=sys.stderr)
         return NEEDS_PERSON
     return 0
 
@@ -116,7 +117,7 @@ def _list_events(files: Sequence[ListedFile], *, as_json: bool) -> None:
     for file in files:
         for line in event_lines(file.name, file.events()):
             if as_json:
-                print(json.dumps(line.as_json(), ensure_ascii=False))
+                print(_json(line.as_json()))
             else:
                 print(table.line(_event_cells(line)))
 
@@ -155,12 +156,12 @@ def _group_cells(group: Group) -> tuple[str, ...]:
         str(group.last_committed),
         str(group.sequence_number),
         str(group.gtid or "-"),
-        (databases or "-") + (f" ({', '.join(remarks)})" if remarks else ""),
+        (printable(databases) or "-") + (f" ({', '.join(remarks)})" if remarks else ""),
     )
 
 
 def _json_group(group: Group) -> str:
-    return json.dumps(
+    return _json(
         {
             "file": group.end.file,
             "pos": group.end.offset,
@@ -174,9 +175,14 @@ def _json_group(group: Group) -> str:
             "sequence_number": group.sequence_number,
             "commit_time": group.commit_time,
             "unsupported": group.unsupported or None,
-        },
-        ensure_ascii=False,
+        }
     )
+
+
+def _json(value: object) -> str:
+    # A name that is no UTF-8 is there with surrogates, which no output takes as they are.
+    text = json.dumps(value, ensure_ascii=False)
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _event_cells(line: EventLine) -> tuple[str, ...]:

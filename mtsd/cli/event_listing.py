@@ -23,6 +23,7 @@ from mtsd.binlog.satellites import Intvar, Rand, UserVar
 from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.xa_prepare import XaPrepare
 from mtsd.binlog.xid import Xid
+from mtsd.cli.printable import printable
 from mtsd.model.errors import BinlogError
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
@@ -54,10 +55,7 @@ class EventLine:
     @property
     def summary(self) -> str:
         """What a person wants to know of it, in one short line."""
-        text = _summary(self.decoded)
-        if not text.isprintable():
-            # Names come from the source, and some sequences move a terminal's cursor.
-            text = "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+        text = printable(_summary(self.decoded))
         return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
     def as_json(self) -> dict[str, object]:

@@ -18,6 +18,7 @@ from mtsd.config import LogSettings
 
 _OURS = "mtsd"
 _IN_FRONT = ("timestamp", "level", "event")
+_OF_MANY_LINES = frozenset({"exception", "stack"})
 
 
 def set_up_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
@@ -94,4 +95,10 @@ def _in_order(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDi
 
 def _on_one_line(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     event["event"] = " ".join(str(event.get("event", "")).splitlines())
+    for key, value in event.items():
+        # Names come from the servers, and some sequences move a terminal's cursor.
+        if isinstance(value, str) and not value.isprintable() and key not in _OF_MANY_LINES:
+            event[key] = "".join(
+                char if char.isprintable() else ascii(char)[1:-1] for char in value
+            )
     return event

@@ -19,6 +19,8 @@ _EVENT = 0x00
 _EOF = 0xFE
 _ERROR = 0xFF
 _LONGEST_EOF = 9
+_LONGEST_TEXT = 4096
+"""Bytes of an error's text; servers write 512 at most."""
 
 _DUMP = Struct("<IHI")
 _REGISTER_TAIL = Struct("<HII")
@@ -74,7 +76,8 @@ def event_of(payload: bytes) -> bytes:
         number = int.from_bytes(payload[1:3], "little")
         has_state = payload[3:4] == b"#"
         state = payload[4:9].decode("ascii", "replace") if has_state else ""
-        text = payload[9 if has_state else 3 :].decode("utf-8", "replace")
+        text_at = 9 if has_state else 3
+        text = payload[text_at : text_at + _LONGEST_TEXT].decode("utf-8", "replace")
         raise ServerError(number, state, text)
     if kind == _EOF and len(payload) < _LONGEST_EOF:
         raise EOFError("the source ended the dump")

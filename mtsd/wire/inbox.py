@@ -10,6 +10,8 @@ from collections import deque
 
 _OK = 0x00
 _ERROR = 0xFF
+_LARGEST_ANSWER = 1 << 16
+"""Bytes: an OK packet has some, an error packet some hundreds."""
 _MOST_HELD = 1 << 20
 """Bytes that wait to be read before the socket is left alone: the kernel holds back the sender."""
 
@@ -132,10 +134,14 @@ class Inbox(asyncio.Protocol):
         data = b"".join(self._pieces)
         self._pieces.clear()
         at = 0
-        while self._due:
+        while self._due and len(data) >= at + 4:
             body = at + 4
-            end = body + int.from_bytes(data[at : at + 3], "little")
-            if len(data) < max(end, body + 1):
+            size = int.from_bytes(data[at : at + 3], "little")
+            if not 0 < size <= _LARGEST_ANSWER:
+                self._unexpected = True
+                return True
+            end = body + size
+            if len(data) < end:
                 break
             if data[at + 3] != self._sequence or data[body] not in {_OK, _ERROR}:
                 self._unexpected = True

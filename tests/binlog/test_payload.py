@@ -94,6 +94,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
         list(payload_events(raw))
 
 
+EMPTY_FRAME = b"\x28\xb5\x2f\xfd\0\0\1\0\0"
 HUGE = b"\0" * 9 + (1 << 31).to_bytes(4, "little") + b"\0" * 6
 
 
@@ -102,15 +103,23 @@ HUGE = b"\0" * 9 + (1 << 31).to_bytes(4, "little") + b"\0" * 6
     [
         (payload(b"", kind=1), "compression type 1 is not known"),
         (payload(PLAIN, kind=NONE, uncompressed=5), "more than the announced 5 bytes"),
+        (payload(compress(INNER[0]), uncompressed=18), "more than the announced 18 bytes"),
+        (payload(PLAIN, kind=NONE, uncompressed=1 << 40), "cannot hold the announced"),
+        (payload(compress(PLAIN), uncompressed=1 << 40), "cannot hold the announced"),
+        (
+            payload(EMPTY_FRAME * 1025, uncompressed=19),
+            "more than 1024 zstd frames",
+        ),
         (payload(compress(PLAIN), uncompressed=None), "no size uncompressed"),
         (payload(compress(PLAIN), size=5), "a payload of 5 bytes in"),
         (payload(compress(PLAIN)) + b"x", "a payload of"),
         (payload(compress(PLAIN) + b"garbage"), "TRANSACTION_PAYLOAD event: "),
         (payload(b"garbage"), "TRANSACTION_PAYLOAD event: "),
-        (payload(b""), "its compressed payload is cut off"),
+        (payload(b""), "0 bytes cannot hold the announced"),
+        (payload(b"", uncompressed=0), "its compressed payload is cut off"),
         (payload(compress(PLAIN)[:-3]), "its compressed payload is cut off"),
         (payload(compress(PLAIN), uncompressed=len(PLAIN) + 1), "instead of"),
-        (payload(compress(PLAIN[:-1]), uncompressed=len(PLAIN) - 1), "last inner event is cut"),
+        (payload(compress(PLAIN[:-1]), uncompressed=len(PLAIN) - 1), "of which 19 are left"),
         (payload(compress(PLAIN + b"x"), uncompressed=len(PLAIN) + 1), "last inner event is cut"),
         (payload(HUGE, kind=NONE, uncompressed=19), "an inner event of 2147483648 bytes"),
         (payload(bytes(19), kind=NONE, uncompressed=19), "an inner event of 0 bytes"),

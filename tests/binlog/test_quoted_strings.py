@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtsd.binlog.statement import SQL_MODE_NO_BACKSLASH_ESCAPES, TokenKind, tokenize
+from mtsd.binlog.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES, TokenKind, tokenize
 from mtsd.model.session import SessionContext
 
 PLAIN = SessionContext(sql_mode=SQL_MODE_NO_BACKSLASH_ESCAPES)

@@ -7,6 +7,8 @@ from mtsd.model.position import Position
 from tests.binlog.building import event
 from tests.binlog.recording import Recording
 
+PLACE = (4).to_bytes(8, "little")
+
 
 def test_real_ones_name_the_next_file(recording: Recording) -> None:
     found = [parse_rotate(raw) for raw in recording.of(EventType.ROTATE_EVENT)]
@@ -24,10 +26,12 @@ def test_an_offset_past_four_gigabytes() -> None:
     ("body", "message"),
     [
         (bytes(7), "offset of 8 bytes"),
-        (bytes(8), "a file name of 0 bytes"),
-        (bytes(8) + b"b" * 513, "a file name of 513 bytes"),
-        (bytes(8) + b"binlog.000001\x00\x01\x02\x03", "is no file name"),
-        (bytes(8) + b"\xff", "is not UTF-8"),
+        (PLACE, "a file name of 0 bytes"),
+        (PLACE + b"b" * 513, "a file name of 513 bytes"),
+        (PLACE + b"binlog.000001\x00\x01\x02\x03", "is no file name"),
+        (PLACE + b"\xff", "is not UTF-8"),
+        (bytes(8) + b"binlog.000001", "0 is no place in a file"),
+        (bytes(7) + b"\x80binlog.000001", "9223372036854775808 is no place in a file"),
     ],
 )
 def test_what_is_refused(body: bytes, message: str) -> None:

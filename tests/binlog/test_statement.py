@@ -4,14 +4,8 @@ import pymysql
 import pytest
 
 from mtsd.binlog.query import QueryEvent
-from mtsd.binlog.statement import (
-    SQL_MODE_NO_BACKSLASH_ESCAPES,
-    StatementKind,
-    TokenKind,
-    classify,
-    disable_on_replica,
-    tokenize,
-)
+from mtsd.binlog.statement import StatementKind, classify, disable_on_replica
+from mtsd.binlog.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES, TokenKind, tokenize
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
 from tests.binlog.recording import Recording

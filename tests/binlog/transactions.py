@@ -36,8 +36,8 @@ def in_stream(events: Iterable[bytes], start: int = 4) -> list[bytes]:
 def table_map(number: int, database: str = "d", table: str = "t", flags: int = 1) -> bytes:
     """Return a Table_map event of one INT column."""
     body = number.to_bytes(6, "little") + flags.to_bytes(2, "little")
-    for name in (database, table):
-        body += bytes((len(name),)) + name.encode() + b"\0"
+    for name in (database.encode(), table.encode()):
+        body += bytes((len(name),)) + name + b"\0"
     return event(EventType.TABLE_MAP_EVENT, body + b"\x01\x03\x00\x01")
 
 

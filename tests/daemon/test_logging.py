@@ -166,3 +166,18 @@ def test_level_and_format_change_for_loggers_that_are_there() -> None:
     (line,) = stream.getvalue().splitlines()
     assert "[debug" in line
     assert "heard" in line
+
+
+@pytest.mark.parametrize("form", ["console", "json"])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_names_of_a_source_leave_a_record_on_one_line_and_the_cursor_where_it_is(
+    form: Literal["console", "json"], terminal: bool
+) -> None:
+    stream = _set_up(form, stream=_Terminal() if terminal else io.StringIO())
+    name = "a'`\"b\n\x1b[2J\x85\u2028\0\udcff😀"
+    _ours().error(f"databases {name}", database=name)
+    line, end = stream.getvalue().split("\n")
+    assert end == ""
+    bare = re.sub(r"\x1b\[\d*m", "", line) if terminal else line
+    assert bare.isprintable()
+    assert "😀" in bare or form == "json"

@@ -153,6 +153,7 @@ def test_event_of() -> None:
         (b"no state", "", "no state"),
         (b"#08S01\xc3\xa4\xff", "08S01", "ä�"),
         (b"", "", ""),
+        (b"#HY000" + b"x" * (1 << 20), "HY000", "x" * 4096),
     ],
 )
 def test_an_error_packet(tail: bytes, state: str, text: str) -> None:

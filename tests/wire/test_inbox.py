@@ -91,13 +91,27 @@ def test_answers(loop: Loop) -> None:
 
 
 @loops
-@pytest.mark.parametrize("sent", [OK % 2, b"\1\0\0\1\xfe", b"\1\0\0\1\1"])
+@pytest.mark.parametrize("sent", [OK % 2, b"\1\0\0\1\xfe", b"\1\0\0\1\1", b"\0\0\0\1"])
 def test_what_is_no_answer(loop: Loop, sent: bytes) -> None:
     async def ask(inbox: Inbox) -> None:
         with pytest.raises(AnswerError):
             await inbox.answers(1, 1)
 
     run(loop, sent, ask)
+
+
+@loops
+def test_an_answer_that_claims_a_huge_length_is_not_waited_for(loop: Loop) -> None:
+    async def ask(inbox: Inbox) -> None:
+        with pytest.raises(AnswerError):
+            await asyncio.wait_for(inbox.answers(1, 1), 5)
+
+    async def fill(inbox: Inbox) -> None:
+        # What is held stops the reading: it would be for ever.
+        await asyncio.sleep(0.05)
+        await ask(inbox)
+
+    run(loop, b"\xff\xff\xff\1\0" + bytes(3 << 20), fill)
 
 
 @loops

@@ -1,0 +1,164 @@
+"""The tokens of a statement, as the server reads it.
+
+A small tokenizer over bytes: comments are passed over, except version comments (`/*! … */`,
+`/*!80000 … */`), whose inside is executed (MySQL manual, "Comments").
+"""
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from mtsd.model.session import SessionContext
+
+SQL_MODE_NO_BACKSLASH_ESCAPES = 0x100000
+ANY_CONTEXT = SessionContext()
+
+
+class TokenKind(enum.Enum):
+    """What a token is; comments and white space are none."""
+
+    WORD = "word"
+    QUOTED = "quoted"
+    """A string or a quoted identifier."""
+    UNCLOSED = "unclosed"
+    """A quote or comment without its end, and all that follows: no server executes that."""
+    SYMBOL = "symbol"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token of a statement: `text` is upper case for a word; offsets are in bytes."""
+
+    kind: TokenKind
+    text: bytes
+    start: int
+    end: int
+
+
+_TOKEN = rb"""
+    (?P<space> [\s\0]+ | --(?=[\s\0]|\Z)[^\n]* | \#[^\n]* )
+  | (?P<enter> /\*! (?:[0-9]{5,6})? )
+  | (?P<comment> /\* )
+  | (?P<leave> \*/ )
+  | (?P<word> WORD )
+  | (?P<quote> ['"`] )
+  | (?P<symbol> . )
+"""
+_WORD = rb"[A-Za-z0-9_$\x80-\xff]"
+_TRAIL = rb"[\x40-\x7e\x80-\xfe]"
+
+# First bytes of the characters of two bytes whose second byte may be that of a quote or backslash,
+# by the collations of the character sets that have such: big5, gbk, gb18030, sjis, cp932.
+_WIDE = {
+    **dict.fromkeys((1, 84), rb"\xa1-\xf9"),
+    **dict.fromkeys((28, 87, 248, 249, 250), rb"\x81-\xfe"),
+    **dict.fromkeys((13, 88, 95, 96), rb"\x81-\x9f\xe0-\xfc"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    """How the text of one session is read.
+
+    `inside` and `word` match some of what is in quotes, by the quote, and of a word: each of their
+    repetitions takes memory, so they are to be matched again and again, to an empty match.
+    """
+
+    token: re.Pattern[bytes]
+    inside: dict[bytes, re.Pattern[bytes]]
+    word: re.Pattern[bytes] | None
+    """None where `token` takes a word whole."""
+
+
+@cache
+def _patterns(escapes: bool, collation: int) -> _Patterns:
+    wide = _WIDE.get(collation, b"")
+    # A first byte that no second one follows stands for itself.
+    special = b"| [%b] %b | [%b] (?!%b)" % (wide, _TRAIL, wide, _TRAIL) if wide else b""
+    some = b"(?: [%b] %b | %b ){%%d,1000}" % (wide, _TRAIL, _WORD)
+    inside = {}
+    for quote in (b"'", b'"', b"`"):
+        escape = b"\\\\" if escapes and quote != b"`" else b""
+        ordinary = b"[^%b%b%b]*" % (quote, escape, wide)
+        inner = b"%b%b %b %b" % (quote, quote, b"| %b ." % escape if escape else b"", special)
+        inside[quote] = _compiled(b"%b (?: (?: %b ) %b ){0,1000}" % (ordinary, inner, ordinary))
+    return _Patterns(
+        _compiled(_TOKEN.replace(b"WORD", some % 1 if wide else _WORD + b"+")),
+        inside,
+        _compiled(some % 0) if wide else None,
+    )
+
+
+def _compiled(text: bytes) -> re.Pattern[bytes]:
+    return re.compile(text, re.VERBOSE | re.DOTALL)
+
+
+def _end_of_all(pattern: re.Pattern[bytes], statement: bytes, at: int) -> int:
+    """Return the end of what the pattern matches from `at` on, again and again."""
+    while (match := pattern.match(statement, at)) and match.end() > at:
+        at = match.end()
+    return at
+
+
+_COMMENT_MARK = re.compile(rb"/\*|\*/")
+_OTHER_PRODUCT = 100000
+"""Version comments from here on are MariaDB's; MySQL takes them for comments."""
+
+
+def tokenize(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Iterator[Token]:
+    """Yield the tokens that the server executes.
+
+    Of the session, sql_mode and character_set_client count: they decide where strings end.
+    """
+    escapes = not (context.sql_mode or 0) & SQL_MODE_NO_BACKSLASH_ESCAPES
+    collation = context.character_set_client or 0
+    patterns = _patterns(escapes, collation if collation in _WIDE else 0)
+    next_token = patterns.token.match
+    at = 0
+    inside = 0
+    while match := next_token(statement, at):
+        start, at = match.span()
+        group = match.lastgroup
+        if group == "word":
+            if patterns.word is not None:
+                at = _end_of_all(patterns.word, statement, at)
+            yield Token(TokenKind.WORD, statement[start:at].upper(), start, at)
+        elif group == "symbol":
+            yield Token(TokenKind.SYMBOL, match[0], start, at)
+        elif group == "quote":
+            quote = match[0]
+            at = _end_of_all(patterns.inside[quote], statement, at) + 1
+            if statement[at - 1 : at] != quote:
+                at = len(statement)
+                yield Token(TokenKind.UNCLOSED, quote, start, at)
+            else:
+                yield Token(TokenKind.QUOTED, statement[start:at], start, at)
+        elif group == "comment":
+            end = statement.find(b"*/", at)
+            if end < 0:
+                yield Token(TokenKind.UNCLOSED, b"/", start, len(statement))
+                return
+            at = end + 2
+        elif group == "enter":
+            if int(match[0][3:] or b"0") < _OTHER_PRODUCT:
+                inside += 1
+            else:
+                at = _comment_end(statement, at)
+        elif group == "leave":
+            if inside:
+                inside -= 1
+            else:
+                at = start + 1
+                yield Token(TokenKind.SYMBOL, b"*", start, at)
+
+
+def _comment_end(statement: bytes, at: int) -> int:
+    """Return the end of a comment whose inside begins at `at`; comments in it count as pairs."""
+    depth = 1
+    for mark in _COMMENT_MARK.finditer(statement, at):
+        depth += 1 if mark[0] == b"/*" else -1
+        if not depth:
+            return mark.end()
+    return len(statement)
