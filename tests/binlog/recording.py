@@ -89,13 +89,18 @@ def events_of(path: Path) -> Iterator[bytes]:
     framer.finish()
 
 
-def record(server: Server) -> Recording:
-    """Run everything, and read what the server has logged."""
+def play(server: Server) -> list[Path]:
+    """Run everything, and return the binlog files that hold it."""
     for statements in (_rows, _transactions, _statements, _definitions):
         statements(server)
     server.sql("FLUSH BINARY LOGS")
     files = [server.datadir / str(name) for name, *_ in server.sql("SHOW BINARY LOGS")]
-    recording = Recording(server, files[:-1])
+    return files[:-1]
+
+
+def record(server: Server) -> Recording:
+    """Run everything, and read what the server has logged."""
+    recording = Recording(server, play(server))
     for path in recording.files:
         for event in events_of(path):
             recording.raw.append(event)
