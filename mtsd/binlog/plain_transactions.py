@@ -96,12 +96,7 @@ class PlainTransactions:
             if raw[-10:-4] != _BEGIN or crc32(raw) != RESIDUE:
                 return None
             unpack = _END.unpack_from
-            offset += len(first)
-            if unpack(first, 13)[0] != offset & _LOW:
-                return None
-            offset += len(raw)
-            if unpack(raw, 13)[0] != offset & _LOW:
-                return None
+            offset += len(first) + len(raw)
             at += 2
             tables = self._tables
             databases: tuple[str, ...] = ()
@@ -115,8 +110,6 @@ class PlainTransactions:
                     return None
                 length = len(raw)
                 offset += length
-                if unpack(raw, 13)[0] != offset & _LOW:
-                    return None
                 code = raw[4]
                 if code == _TABLE_MAP:
                     known = tables.get(raw[HEADER_SIZE:-4])
@@ -126,7 +119,8 @@ class PlainTransactions:
                     if database not in databases:
                         databases += (database,)
                 elif code in ROWS:
-                    if length < _SHORTEST_ROWS:
+                    # Where each of these ends tells that none has come twice or out of order.
+                    if length < _SHORTEST_ROWS or unpack(raw, 13)[0] != offset & _LOW:
                         return None
                     event = raw[:-4]
                     flags = (raw[25] | raw[26] << 8) & ~STMT_END
@@ -135,6 +129,8 @@ class PlainTransactions:
                             return None
                         row_flags = flags
                 elif code == _XID and length == _XID_SIZE:
+                    if unpack(raw, 13)[0] != offset & _LOW:
+                        return None
                     break
                 else:
                     return None

@@ -4,7 +4,7 @@ Run a second time, CREATE TABLE says that the table exists. ADD INDEX says nothi
 another one, so nothing may be concluded of what is not listed here.
 """
 
-from mtsd.binlog.statement import TokenKind, tokenize
+from mtsd.binlog.tokenizer import TokenKind, tokenize
 from mtsd.model.session import SessionContext
 
 _CREATED: dict[bytes, frozenset[int]] = {

@@ -221,7 +221,7 @@ def _ends_with(tokens: _Tokens, last_but_one: bytes, last: bytes) -> bool:
     return False
 
 
-def without_start_transaction(statement: bytes, context: SessionContext = _ANY_CONTEXT) -> bytes:
+def without_start_transaction(statement: bytes, context: SessionContext = ANY_CONTEXT) -> bytes:
     """Return a statement that ends with START TRANSACTION without these words."""
     words = [token.start for token in tokenize(statement, context)]
     return statement[: words[-2]].rstrip()
