@@ -113,6 +113,10 @@ class GtidSet:
         result.update(other)
         return result
 
+    def intersection(self, other: "GtidSet") -> "GtidSet":
+        """Return the GTIDs that are in both."""
+        return self.minus(self.minus(other))
+
     def minus(self, other: "GtidSet") -> "GtidSet":
         """Return the GTIDs of this set that `other` lacks."""
         result = GtidSet()

@@ -1,7 +1,6 @@
 """One run of the replica: from a recovery to a stop, a failure or a lost target."""
 
 import asyncio
-import uuid
 from collections.abc import Coroutine
 
 import structlog
@@ -14,12 +13,12 @@ from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.endpoints import endpoint
+from mtsd.replica.first_start import first_start
 from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
 from mtsd.replica.recovery import (
     Recovered,
     adopt_source,
     make_tables,
-    read_channel,
     recover,
 )
 from mtsd.replica.statistics import PartitionStatistics, ReplicaStatistics, WorkerStatistics
@@ -28,14 +27,12 @@ from mtsd.schedule.assignment import Policy
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
-from mtsd.source.handshake import ReplicaIdentity, open_source
-from mtsd.source.start import resolve_start
+from mtsd.source.handshake import ReplicaIdentity
 from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.executed_gtids import executed_gtids
 from mtsd.target.fencing import COORDINATOR, lock_name, take_channel, take_lock
-from mtsd.target.position_tables import ChannelRow, PositionTables
-from mtsd.target.retry import write
+from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 
 _COORDINATOR_WAIT_TIMEOUT_S = 60
@@ -93,7 +90,7 @@ class Replica:
             )
             await take_channel(session.connection, tables.channel)
             await make_tables(session.connection, tables)
-            await _first_start(settings, session, tables)
+            await first_start(settings, session, tables)
             count = max(settings.replica.parallel_workers, 1)
             recovered = await recover(session.connection, tables, count, reached)
             if new_source:
@@ -266,26 +263,6 @@ class Replica:
         for worker in self._workers:
             worker.applier.session.connection.close()
         self._session.connection.close()
-
-
-async def _first_start(settings: Settings, session: TargetSession, tables: PositionTables) -> None:
-    """Resolve [source] start where the target holds no position of the channel yet."""
-    if await read_channel(session.connection, tables) is not None:
-        return
-    daemon_uuid = str(uuid.uuid4())
-    identity = _identity(settings, daemon_uuid)
-    source = await open_source(endpoint("source", settings.source), identity)
-    try:
-        mark = await resolve_start(
-            source,
-            settings.source.start,
-            allow_partial_history=settings.source.allow_partial_history,
-        )
-    finally:
-        source.connection.close()
-    row = ChannelRow(mark, 0, source.traits.uuid, daemon_uuid)
-    await write(session.connection, [tables.insert_channel(row)])
-    log.info("the channel begins", position=str(mark.position), gtids=str(mark.gtids or ""))
 
 
 def _identity(settings: Settings, daemon_uuid: str) -> ReplicaIdentity:

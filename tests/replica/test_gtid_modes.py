@@ -47,7 +47,12 @@ def test_the_target_has_executed_what_the_source_has(
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
         load = MixedLoad(pair.source, seed=3, mix=Mix(statement_format=True, create_select=True))
         load.prepare()
-        pair.source.sql("SET gtid_next = '3e11fa47-71ca-11e1-9e33-c80aa9429562:7'; BEGIN; COMMIT")
+        pair.source.sql(
+            "SET gtid_next = '3e11fa47-71ca-11e1-9e33-c80aa9429562:7'; BEGIN; COMMIT;"
+            "SET gtid_next = 'AUTOMATIC:blue'; CREATE DATABASE tagged;"
+            "CREATE TABLE tagged.t (i INT);"
+            "INSERT INTO tagged.t VALUES (1); INSERT INTO tagged.t VALUES (2)"
+        )
         stopping = Event()
         thread = Thread(target=lambda: load.run(until=stopping, rate=120))
         thread.start()
@@ -82,19 +87,46 @@ def test_off_tells_nothing(tmp_path: Path) -> None:
         assert not both
 
 
-def test_preserved_groups_that_the_target_has_already(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["preserve", "mirror"])
+def test_lost_position_tables(mode: str, tmp_path: Path) -> None:
     with Pair(GTIDS, GTIDS) as pair:
         pair.source.sql(
             "CREATE DATABASE a; CREATE TABLE a.t (i INT); INSERT INTO a.t VALUES (1);"
             "INSERT INTO a.t VALUES (2)"
         )
-        settings = {**SETTINGS, "target.gtid": "preserve"}
+        settings = {**SETTINGS, "target.gtid": mode}
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
         daemon.start()
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
         pair.target.sql("DROP DATABASE mtsd")
         pair.source.sql("INSERT INTO a.t VALUES (3)")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql("SELECT i FROM a.t ORDER BY i") == [(1,), (2,), (3,)]
+        pair.target.sql("DROP DATABASE mtsd")
+        daemon.settings["source.start"] = ""
+        daemon.start()
+        assert daemon.wait() == 3
+        assert "say where to begin" in str(daemon.records()[-1]["error"])
+
+
+def test_preserved_groups_that_the_target_has_already(tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT); INSERT INTO a.t VALUES (1)")
+        settings = {**SETTINGS, "target.gtid": "preserve"}
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        ((gtids,),) = pair.source.sql("SELECT @@global.gtid_executed")
+        uuid, _, last = str(gtids).partition(":1-")
+        pair.source.sql("INSERT INTO a.t VALUES (2); INSERT INTO a.t VALUES (3)")
+        pair.target.sql(
+            f"SET gtid_next = '{uuid}:{int(last) + 1}'; INSERT INTO a.t VALUES (2);"
+            "SET gtid_next = 'AUTOMATIC'"
+        )
         daemon.start()
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
