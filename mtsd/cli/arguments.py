@@ -45,12 +45,8 @@ def load_configuration(
     Warnings go to standard error. Raises SystemExit with status 2 after having written what is
     wrong there, a line each.
     """
-    environ = os.environ if environ is None else environ
-    credentials = environ.get("CREDENTIALS_DIRECTORY")
     try:
-        loaded = load(
-            args.config, dict(args.overrides), environ, Path(credentials) if credentials else None
-        )
+        loaded = read_configuration(args, environ)
     except ConfigurationError as error:
         for problem in error.problems:
             print(f"mtsd: error: {problem}", file=sys.stderr)
@@ -58,6 +54,17 @@ def load_configuration(
     for warning in loaded.warnings:
         print(f"mtsd: warning: {warning}", file=sys.stderr)
     return loaded
+
+
+def read_configuration(
+    args: argparse.Namespace, environ: Mapping[str, str] | None = None
+) -> Loaded:
+    """Load as `load_configuration` does, without a word; raises ConfigurationError."""
+    environ = os.environ if environ is None else environ
+    credentials = environ.get("CREDENTIALS_DIRECTORY")
+    return load(
+        args.config, dict(args.overrides), environ, Path(credentials) if credentials else None
+    )
 
 
 def _override(text: str) -> tuple[str, str]:

@@ -6,7 +6,12 @@ import os
 
 import uvloop
 
-from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.cli.arguments import (
+    Subparsers,
+    add_configuration,
+    load_configuration,
+    read_configuration,
+)
 from mtsd.daemon.life import Daemon
 from mtsd.daemon.logging import set_up_logging
 
@@ -27,7 +32,8 @@ def register(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "run",
         help="replicate, in the foreground",
-        description="Replicate from the source to the target until SIGTERM or SIGINT.",
+        description="Replicate from the source to the target until SIGTERM or SIGINT. SIGHUP reads"
+        " the configuration again.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -45,6 +51,6 @@ def run(args: argparse.Namespace) -> int:
     gc.set_threshold(_GC_THRESHOLD, 50, 100)
 
     async def live() -> int:
-        return await Daemon(settings, os.environ).run()
+        return await Daemon(settings, os.environ, lambda: read_configuration(args)).run()
 
     return uvloop.run(live())

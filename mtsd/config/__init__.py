@@ -8,6 +8,7 @@ from mtsd.config.given import environment_variable
 from mtsd.config.kinds import HIDDEN, is_secret
 from mtsd.config.loading import DEFAULT, Loaded, load
 from mtsd.config.problems import ConfigurationError, Problem, shown
+from mtsd.config.reloading import Reloaded, reloaded
 from mtsd.config.settings import (
     FIELDS,
     EndpointSettings,
@@ -36,6 +37,7 @@ __all__ = [
     "Loaded",
     "LogSettings",
     "Problem",
+    "Reloaded",
     "ReplicaSettings",
     "Settings",
     "SourceSettings",
@@ -46,5 +48,6 @@ __all__ = [
     "environment_variable",
     "is_secret",
     "load",
+    "reloaded",
     "shown",
 ]

@@ -1,22 +1,25 @@
-"""The life of the process: start, recover, run, lose the target and come back, stop."""
+"""The life of the process: start, recover, run, lose the target and come back, reload, stop."""
 
 import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import structlog
 
 from mtsd import __version__
-from mtsd.config import Settings
+from mtsd.config import ConfigurationError, Loaded, Problem, Settings, reloaded
 from mtsd.control.server import StatusServer
 from mtsd.control.status import State, Status
+from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
 from mtsd.daemon.status import stated
+from mtsd.daemon.watchdog import Watchdog
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import Reached, nothing
 from mtsd.replica.dispatch import StreamedGroupError
+from mtsd.replica.endpoints import endpoint
 from mtsd.replica.replica import Replica, StopTimeoutError
 from mtsd.source.stream import SourceChangedError
 from mtsd.wire.backoff import Backoff
@@ -32,13 +35,23 @@ _STATUS_PERIOD_S = 5.0
 
 
 class Daemon:
-    """One daemon on one channel. `run` returns the exit status of `contracts`."""
+    """One daemon on one channel. `run` returns the exit status of `contracts`.
+
+    `read_again` reads the configuration that `settings` come from, for SIGHUP.
+    """
 
     def __init__(
-        self, settings: Settings, environ: Mapping[str, str], *, reached: Reached = nothing
+        self,
+        settings: Settings,
+        environ: Mapping[str, str],
+        read_again: Callable[[], Loaded],
+        *,
+        reached: Reached = nothing,
     ) -> None:
         self._settings = settings
+        self._read_again = read_again
         self._reached = reached
+        self._ready = False
         self._notifier = Notifier(environ)
         self._replica: Replica | None = None
         self._state: State = "starting"
@@ -50,6 +63,7 @@ class Daemon:
     async def run(self) -> int:
         """Live until a signal or an error that a person has to look at."""
         structlog.contextvars.bind_contextvars(channel=self._settings.replica.channel)
+        self._listen_to_signals()
         socket = self._settings.status.socket
         server = StatusServer(socket, self.status) if socket is not None else None
         try:
@@ -58,7 +72,6 @@ class Daemon:
         except (OSError, NeedsPersonError) as error:
             log.error("cannot open the status socket", error=str(error))  # noqa: TRY400
             return NEEDS_PERSON
-        self._listen_to_signals()
         background = [
             asyncio.create_task(self._tell_systemd()),
             asyncio.create_task(self._feed_watchdog()),
@@ -89,8 +102,48 @@ class Daemon:
         if self._replica is not None:
             self._replica.stop()
 
+    def reload(self) -> None:
+        """Read the configuration again and go on with what can change while running.
+
+        One that is wrong changes nothing, and the log says all that is wrong with it.
+        """
+        if self._stopping.is_set():
+            log.warning("configuration not read again: the daemon is stopping")
+            return
+        # Before it is ready the service manager would take the end of this for the end of that.
+        if self._ready:
+            self._notifier.reloading()
+        try:
+            self._go_on_with(self._read_again())
+        except ConfigurationError as error:
+            problems = [str(problem) for problem in error.problems]
+            log.error("configuration refused, nothing has changed", problems=problems)  # noqa: TRY400 - no traceback
+        finally:
+            if self._ready:
+                self._notifier.ready()
+
+    def _go_on_with(self, loaded: Loaded) -> None:
+        change = reloaded(self._settings, loaded.settings)
+        _check_tls_files(change.settings)
+        self._settings = change.settings
+        if self._replica is not None:
+            self._replica.reload(change.settings)
+        set_up_logging(change.settings.log)
+        for warning in loaded.warnings:
+            log.warning("configuration", warning=warning)
+        if change.need_restart:
+            log.warning(
+                "changed keys need a restart, and stay as they are", keys=list(change.need_restart)
+            )
+        log.info(
+            "configuration read again",
+            applied=list(change.applied),
+            for_next_connection=list(change.for_next_connection),
+        )
+
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, self.reload)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
 
@@ -129,8 +182,9 @@ class Daemon:
 
     async def _run_once(self, backoff: Backoff) -> None:
         self._state = "recovering"
+        settings = self._settings
         starting = asyncio.create_task(
-            Replica.start(self._settings, new_source=self._new_source, reached=self._reached)
+            Replica.start(settings, new_source=self._new_source, reached=self._reached)
         )
         stopping = asyncio.create_task(self._stopping.wait())
         try:
@@ -144,9 +198,11 @@ class Daemon:
             stopping.cancel()
         self._replica = replica = starting.result()
         self._new_source = ""
+        if self._settings is not settings:
+            replica.reload(self._settings)
         backoff.reset()
         self._state = "running"
-        self._notifier.ready()
+        self._be_ready()
         if self._stopping.is_set():
             replica.stop()
         log.info("running", workers=len(replica.statistics.workers))
@@ -169,7 +225,7 @@ class Daemon:
         self._state = "starting"
         pause = backoff.next_pause()
         log.warning("replication interrupted", error=str(error), again_in_s=round(pause, 2))
-        self._notifier.ready()
+        self._be_ready()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), pause)
 
@@ -179,6 +235,10 @@ class Daemon:
         self._notifier.status(f"stopped: {error}")
         log.error("replication stopped", error=str(error))  # the message is complete
         return NEEDS_PERSON
+
+    def _be_ready(self) -> None:
+        self._ready = True
+        self._notifier.ready()
 
     async def _tell_systemd(self) -> None:
         while True:
@@ -191,6 +251,26 @@ class Daemon:
 
     async def _feed_watchdog(self) -> None:
         interval = self._notifier.watchdog_interval
+        watchdog = Watchdog()
         while interval:
-            self._notifier.watchdog()
+            hung = watchdog.hangs
+            if watchdog.look(self._replica.pulse if self._replica is not None else None):
+                self._notifier.watchdog()
+            elif not hung:
+                log.critical("the dispatcher hangs: the watchdog gets no sign until it goes on")
             await asyncio.sleep(interval)
+
+
+def _check_tls_files(settings: Settings) -> None:
+    """Raise ConfigurationError where the next connections could not be made with these files."""
+    problems = []
+    for role, section in (("source", settings.source), ("target", settings.target)):
+        try:
+            endpoint(role, section)
+        except (OSError, NeedsPersonError) as error:
+            allowed = "allowed are PEM files that can be read and fit together"
+            found = f"found files that cannot be used: {error}"
+            keys = f"{role}.tls_ca, tls_cert, tls_key"
+            problems.append(Problem(keys, found, allowed, "read again"))
+    if problems:
+        raise ConfigurationError(tuple(problems))

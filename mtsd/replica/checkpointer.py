@@ -38,7 +38,8 @@ class Checkpointer:
         self._connection = connection
         self._tables = tables
         self._coordinator = coordinator
-        self._period = period
+        self.period = period
+        """Seconds between two checkpoints at most; may be changed at any time."""
         self._stale = list(stale)
         self._reached = reached
         self.checkpoints = 0
@@ -50,7 +51,7 @@ class Checkpointer:
         last_use = clock()
         while not self._coordinator.ended.is_set():
             try:
-                async with asyncio.timeout(self._period):
+                async with asyncio.timeout(self.period):
                     await due.wait()
             except TimeoutError:
                 pass

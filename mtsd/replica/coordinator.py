@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from mtsd.model.group import Group
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
+from mtsd.model.pulse import Pulse, Wait
 from mtsd.schedule.group_assigned_queue import LowWaterMark
-from mtsd.schedule.scheduler import Scheduler
+from mtsd.schedule.scheduler import Limits, Scheduler
 
 
 class Coordinator:
@@ -28,6 +29,8 @@ class Coordinator:
         self.stopping = False
         self.waits: dict[str, float] = {}
         """Seconds that the dispatcher has waited, by cause."""
+        self.pulse = Pulse()
+        """The dispatcher's, for the watchdog."""
 
     def add_at_once(self, group: Group) -> bool:
         """Give a group to the scheduler; False where there is no room for it now."""
@@ -49,7 +52,8 @@ class Coordinator:
         while cause is not None and self.reads_on:
             self._room.clear()
             began = asyncio.get_running_loop().time()
-            await self._room.wait()
+            with self.pulse.waiting(Wait.ROOM):
+                await self._room.wait()
             waited = asyncio.get_running_loop().time() - began
             self.waits[cause] = self.waits.get(cause, 0.0) + waited
             cause = scheduler.blocked(group.size)
@@ -65,9 +69,10 @@ class Coordinator:
 
     async def drained(self) -> None:
         """Wait until everything that was added has committed, or nothing more will."""
-        while not self.scheduler.idle and not self.ended.is_set():
-            self._room.clear()
-            await self._room.wait()
+        with self.pulse.waiting(Wait.EARLIER_GROUPS):
+            while not self.scheduler.idle and not self.ended.is_set():
+                self._room.clear()
+                await self._room.wait()
 
     async def turn(self, number: int) -> None:
         """Wait until everything before the group has committed, or nothing more will."""
@@ -103,6 +108,11 @@ class Coordinator:
     def checkpointed(self, mark: LowWaterMark) -> None:
         """Learn that the target holds the low-water mark: the queue has room again."""
         self.scheduler.checkpointed(mark)
+        self._room.set()
+
+    def set_limits(self, limits: Limits) -> None:
+        """Go on with other limits, from the next group and the next batch on."""
+        self.scheduler.limits = limits
         self._room.set()
 
     @property

@@ -21,6 +21,7 @@ from mtsd.model.group import (
     StreamItem,
 )
 from mtsd.model.gtid import GtidSet
+from mtsd.model.pulse import Wait
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.worker import Worker, contents
 from mtsd.source.stream import SourceStream, StreamClosedError
@@ -70,8 +71,10 @@ class Dispatcher:
         """Dispatch until the stream is closed or the coordinator has ended."""
         # Most groups are rows, and there is room: that way has no await.
         add_at_once = self._coordinator.add_at_once
+        pulse = self._coordinator.pulse
         try:
             while not self._stopped():
+                pulse.turn()
                 # Reading a backlog never waits, and the workers would never get their turn.
                 await asyncio.sleep(0)
                 items = await self._stream.read()
@@ -87,6 +90,7 @@ class Dispatcher:
         except StreamClosedError:
             pass
         finally:
+            pulse.waits_for = Wait.END
             if self._opened is not None and not self._worker.applier.session.connection.closed:
                 await self._drop()
 
@@ -149,14 +153,16 @@ class Dispatcher:
         if self._passing or self._stopped():
             return
         log.info("streaming a large group", group=opened.number, bytes=opened.length)
-        await self._worker.apply_stream_begin(opened)
+        with self._coordinator.pulse.waiting(Wait.TARGET):
+            await self._worker.apply_stream_begin(opened)
 
     async def _chunk(self, chunk: GroupChunk) -> None:
         opened = self._opened
         if opened is None or self._passing or self._stopped():
             return
         try:
-            await self._worker.applier.apply_events(chunk.events)
+            with self._coordinator.pulse.waiting(Wait.TARGET):
+                await self._worker.applier.apply_events(chunk.events)
         except ServerError as error:
             await self._failed(opened.number, error)
 
@@ -176,14 +182,16 @@ class Dispatcher:
                 f"databases {', '.join(group.databases)}",
             )
         try:
-            await self._worker.commit_stream(group)
+            with self._coordinator.pulse.waiting(Wait.TARGET):
+                await self._worker.commit_stream(group)
         except ServerError as error:
             await self._failed(group.number, error)
         self._opened = None
 
     async def _failed(self, number: int, error: ServerError) -> None:
         self._opened = None
-        await self._worker.applier.session.undo(error)
+        with self._coordinator.pulse.waiting(Wait.TARGET):
+            await self._worker.applier.session.undo(error)
         if worth_a_retry(error.number):
             raise StreamedGroupError(number, error) from error
         raise ApplyError(
@@ -194,7 +202,8 @@ class Dispatcher:
     async def _drop(self) -> None:
         self._opened = None
         if not self._passing:
-            await self._worker.applier.rollback()
+            with self._coordinator.pulse.waiting(Wait.TARGET):
+                await self._worker.applier.rollback()
 
     def _stopped(self) -> bool:
         return not self._coordinator.reads_on

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 
 import structlog
 
@@ -9,6 +10,7 @@ from mtsd.config import Settings
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.gtid import GtidSet
+from mtsd.model.pulse import Pulse
 from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.dispatch import Dispatcher
@@ -111,7 +113,7 @@ class Replica:
                     preserves=preserved is not None,
                 )  # fmt: skip
                 workers.append(worker)
-            stream = _stream(settings, recovered, reached)
+            stream = _stream(settings, recovered, coordinator.pulse, reached)
             checkpointer = Checkpointer(
                 session.connection,
                 tables,
@@ -175,6 +177,43 @@ class Replica:
         coordinator.stop(reading=self._stream.connected)
         if not coordinator.reads_on:
             self._stream.close()
+
+    def reload(self, settings: Settings) -> None:
+        """Go on with other settings, in what can change while running (`config.reloading`).
+
+        Raises what `endpoint` raises; nothing has changed then.
+        """
+        source = endpoint("source", settings.source)
+        read = settings.replica
+        self._settings = settings
+        self._stream.endpoint = source
+        self._stream.settings = replace(
+            self._stream.settings,
+            hold_bytes=read.pending_jobs_size_max,
+            chunk_bytes=read.batch_bytes,
+        )
+        self._coordinator.set_limits(
+            Limits(
+                checkpoint_group=read.checkpoint_group,
+                pending_jobs_size_max=read.pending_jobs_size_max,
+                batch_groups=1 if settings.target.gtid == "preserve" else read.batch_groups,
+                batch_bytes=read.batch_bytes,
+            )
+        )
+        for worker in self._workers:
+            worker.settings = replace(
+                worker.settings,
+                transaction_retries=read.transaction_retries,
+                skip_errors=frozenset(read.skip_errors),
+            )
+        self._checkpointer.period = settings.replica.checkpoint_period
+        # The present period may be long.
+        self._coordinator.checkpoint_due.set()
+
+    @property
+    def pulse(self) -> Pulse:
+        """The dispatcher's, for the watchdog."""
+        return self._coordinator.pulse
 
     @property
     def statistics(self) -> ReplicaStatistics:
@@ -324,7 +363,9 @@ async def _worker(
     )
 
 
-def _stream(settings: Settings, recovered: Recovered, reached: Reached) -> SourceStream:
+def _stream(
+    settings: Settings, recovered: Recovered, pulse: Pulse, reached: Reached
+) -> SourceStream:
     return SourceStream(
         endpoint("source", settings.source),
         _identity(settings, recovered.daemon_uuid),
@@ -335,5 +376,6 @@ def _stream(settings: Settings, recovered: Recovered, reached: Reached) -> Sourc
         ),
         recovered.mark,
         recovered.source_uuid,
+        pulse=pulse,
         reached=reached,
     )

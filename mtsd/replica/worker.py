@@ -68,7 +68,8 @@ class Worker:
         self.row = row
         self._tables = tables
         self._coordinator = coordinator
-        self._settings = settings
+        self.settings = settings
+        """May be changed at any time: the next attempt goes by it."""
         self._reached = reached
         self._begun: deque[tuple[Group, ...]] = deque()
         """Batches that the coordinator has given, and that were not sent yet."""
@@ -210,7 +211,7 @@ class Worker:
     async def _retry(self, group: Group, error: ServerError) -> None:
         attempt = 0
         while True:
-            if worth_a_retry(error.number) and attempt < self._settings.transaction_retries:
+            if worth_a_retry(error.number) and attempt < self.settings.transaction_retries:
                 attempt += 1
                 self.retries += 1
                 log.info(
@@ -227,7 +228,7 @@ class Worker:
                 continue
             self._committed(row, (group,))
             return
-        if error.number not in self._settings.skip_errors:
+        if error.number not in self.settings.skip_errors:
             raise self._report(group, error) from error
         log.warning(
             "group skipped by skip_errors", worker=self.index + 1, group=group.number,
@@ -266,9 +267,9 @@ class Worker:
                 self._tables,
                 first,
                 worker_id=self.index + 1,
-                daemon_uuid=self._settings.daemon_uuid,
+                daemon_uuid=self.settings.daemon_uuid,
                 record=record,
-                shows_itself=first.number in self._settings.show_themselves,
+                shows_itself=first.number in self.settings.show_themselves,
                 reached=self._reached,
             )
         else:

@@ -56,7 +56,8 @@ class Scheduler:
         executed: ExecutedGroups,
     ) -> None:
         self._policy = policy
-        self._limits = limits
+        self.limits = limits
+        """May be changed at any time: what is over a new limit already is let through."""
         self._executed = executed
         self._executed_up_to = executed.highest
         self.queue = GroupAssignedQueue(mark)
@@ -78,7 +79,7 @@ class Scheduler:
 
     def blocked(self, size: int) -> WaitCause | None:
         """Tell what stands against taking in a group of `size` bytes now."""
-        limits = self._limits
+        limits = self.limits
         if self.queue.newest - self.stored.number >= limits.checkpoint_group:
             return WaitCause.CHECKPOINT_GROUP
         pending = self.pending_bytes
@@ -135,7 +136,7 @@ class Scheduler:
         """
         if self._halted:
             return ()
-        limits = self._limits
+        limits = self.limits
         queue = self.workers[worker]
         if ahead:
             # What is ready is held twice, as groups and as statements.
@@ -216,7 +217,7 @@ class Scheduler:
         The GAQ fills up, or the workers' rows grow: they hold all that is past the stored mark.
         """
         passed = self.queue.number - self.stored.number
-        return passed >= min(_MANY_PASSED, max(1, self._limits.checkpoint_group // 4))
+        return passed >= min(_MANY_PASSED, max(1, self.limits.checkpoint_group // 4))
 
     def checkpointed(self, mark: LowWaterMark) -> None:
         """Learn that the target holds this low-water mark now."""

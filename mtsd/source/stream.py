@@ -1,6 +1,7 @@
 """The stream of groups from the source, over as many connections as it takes."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group, GroupClosed, GroupDropped, PositionReached, StreamItem
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
+from mtsd.model.pulse import Pulse, Wait
 from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.source.handshake import (
     ReplicaIdentity,
@@ -71,11 +73,15 @@ class SourceStream:
         mark: LowWaterMark,
         source_uuid: str,
         *,
+        pulse: Pulse | None = None,
         reached: Reached = nothing,
     ) -> None:
-        self._endpoint = endpoint
+        self.endpoint = endpoint
+        """Where to connect to, next time: may be changed, in what is no other server."""
         self._identity = identity
-        self._settings = settings
+        self.settings = settings
+        """As `endpoint`, for the next connection."""
+        self._pulse = pulse or Pulse()
         self._source_uuid = source_uuid
         self._reached = reached
         self._next_number = mark.number + 1
@@ -103,11 +109,13 @@ class SourceStream:
                 raise StreamClosedError
             try:
                 if self._grouper is None or self._session is None or self._framer is None:
-                    await self._connect()
+                    with self._pulse.waiting(Wait.SOURCE):
+                        await self._connect()
                     continue
                 deadline = _SILENT_PERIODS * self._identity.heartbeat_period
-                async with asyncio.timeout(deadline):
-                    data = await self._session.connection.read()
+                with self._pulse.waiting(Wait.SOURCE):
+                    async with asyncio.timeout(deadline):
+                        data = await self._session.connection.read()
                 await self._reached(FaultPoint.AFTER_READ)
                 return self._items(self._grouper, self._framer.feed(data))
             except (ConnectionLostError, TimeoutError, EOFError) as error:
@@ -133,7 +141,7 @@ class SourceStream:
 
     async def _connect(self) -> None:
         await self._reached(FaultPoint.BEFORE_CONNECT_SOURCE)
-        session = await open_source(self._endpoint, self._identity)
+        session = await open_source(self.endpoint, self._identity)
         try:
             by_gtid = None
             if session.traits.gtid_mode and self.gtids is not None:
@@ -160,15 +168,15 @@ class SourceStream:
             start=self.position,
             next_number=self._next_number,
             checksums=session.traits.binlog_checksum,
-            hold_bytes=self._settings.hold_bytes,
-            chunk_bytes=self._settings.chunk_bytes,
-            position_schema=self._settings.position_schema,
+            hold_bytes=self.settings.hold_bytes,
+            chunk_bytes=self.settings.chunk_bytes,
+            position_schema=self.settings.position_schema,
         )
         self._group_seen = False
         self.connected = True
         log.info(
             "connected to the source",
-            source=str(self._endpoint),
+            source=str(self.endpoint),
             version=session.connection.server_version,
             by="file and position" if by_gtid is None else "GTID set",
             position=str(self.position),
@@ -188,10 +196,8 @@ class SourceStream:
             "source not connected", reason=reason, again_in_s=round(pause, 2),
             position=str(self.position),
         )  # fmt: skip
-        try:
+        with self._pulse.waiting(Wait.SOURCE), contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), pause)
-        except TimeoutError:
-            return
 
     def _items(self, grouper: Grouper, events: list[bytes]) -> Iterator[StreamItem]:
         for item in grouper.groups(events):
@@ -232,7 +238,7 @@ class SourceStream:
                 f"the source cannot send its binlog from {self.position}"
                 f" (GTID set {str(self.gtids or '')[:400]!r}): {error.text.rstrip('.')}. {advice}"
             )
-        return f"the source {self._endpoint} refuses: {error}"
+        return f"the source {self.endpoint} refuses: {error}"
 
 
 _FATAL_READING = 1236

@@ -26,7 +26,8 @@ class DaemonError(AssertionError):
 class DaemonProcess:
     """`mtsd run` from `source` to `target`; its files are in `folder`.
 
-    `settings` are keys such as "replica.parallel_workers" over the defaults of the tests.
+    `settings` are keys such as "replica.parallel_workers" over the defaults of the tests,
+    `environ` what it finds in its environment beside the machine's.
     """
 
     def __init__(
@@ -35,6 +36,8 @@ class DaemonProcess:
         target: Server,
         folder: Path,
         settings: Mapping[str, Value] | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self.source = source
         self.target = target
@@ -51,6 +54,7 @@ class DaemonProcess:
             "log.format": "json",
             **(settings or {}),
         }
+        self.environ: dict[str, str] = {**(environ or {})}
         self.config = folder / "config.toml"
         self.log = folder / "mtsd.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -71,19 +75,28 @@ class DaemonProcess:
         return self._process is not None and self._process.poll() is None
 
     def start(self, *, fault: str = "") -> None:
-        """Start it; with `fault` ("point:n") it kills itself there."""
-        self.config.write_text(toml(self.settings))
-        self.config.chmod(0o600)
+        """Start it; with `fault` ("point:n", see `faulty_daemon`) it has one there."""
+        self.configure()
         command = [sys.executable, "-m"]
         if fault:
             command += ["tests.replica.faulty_daemon", fault, str(self.config)]
         else:
             command += ["mtsd", "run", "--config", str(self.config)]
         environ = {name: value for name, value in os.environ.items() if "MTSD_" not in name}
+        environ.update(self.environ)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ
             )
+
+    def configure(self) -> None:
+        """Write its settings, as they are now, to its file."""
+        self.config.write_text(toml(self.settings))
+        self.config.chmod(0o600)
+
+    def reload(self) -> None:
+        """SIGHUP; the file is as it is."""
+        self._started().send_signal(signal.SIGHUP)
 
     def status(self) -> Status | None:
         """Return what its socket says; None where nothing answers."""

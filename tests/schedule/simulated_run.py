@@ -238,7 +238,7 @@ class SimulatedRun:
         shared += target.rows.values()
         for mark in (target.mark, self.scheduler.stored, self.computed):
             shared += (mark, mark and mark.position)
-        shared.append(self.scheduler._limits)
+        shared.append(self.scheduler.limits)
         return deepcopy(self, {id(value): value for value in shared})
 
     # Choosing

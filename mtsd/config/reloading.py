@@ -1,0 +1,67 @@
+"""What a running daemon does with a configuration that it has read again: decided key by key."""
+
+from dataclasses import dataclass, replace
+
+from mtsd.config.settings import FIELDS, SECTIONS, Settings
+
+APPLIED = frozenset({
+    "replica.batch_groups",
+    "replica.batch_bytes",
+    "replica.pending_jobs_size_max",
+    "replica.checkpoint_group",
+    "replica.checkpoint_period",
+    "replica.transaction_retries",
+    "replica.skip_errors",
+    "replica.stop_timeout",
+    "log.level",
+    "log.format",
+})  # fmt: skip
+"""Keys that take effect at once."""
+
+FOR_NEXT_CONNECTION = frozenset(
+    f"{section}.{name}"
+    for section in ("source", "target")
+    for name in (
+        "user", "password", "password_file", "tls", "tls_ca", "tls_cert", "tls_key",
+        "connect_timeout",
+    )
+)  # fmt: skip
+"""Keys that take effect with the next connection to the server; those that are open stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """The settings to go on with, and the paths of the keys that have changed, by their effect."""
+
+    settings: Settings
+    """Those in force, with the changes that can be made while running."""
+    applied: tuple[str, ...]
+    for_next_connection: tuple[str, ...]
+    need_restart: tuple[str, ...]
+    """Changed in the configuration, and not in `settings`."""
+
+
+def reloaded(in_force: Settings, read: Settings) -> Reloaded:
+    """Take over from the settings `read` what can change while running."""
+    now, wanted = _values(in_force), _values(read)
+    changed = [key for key in FIELDS if now[key] != wanted[key]]
+    takes = [key for key in changed if key in APPLIED or key in FOR_NEXT_CONNECTION]
+    sections = {section: getattr(in_force, section) for section in SECTIONS}
+    for key in takes:
+        section, _, name = key.partition(".")
+        sections[section] = replace(sections[section], **{name: wanted[key]})
+    return Reloaded(
+        Settings(**sections),
+        tuple(key for key in takes if key in APPLIED),
+        tuple(key for key in takes if key in FOR_NEXT_CONNECTION),
+        tuple(key for key in changed if key not in takes),
+    )
+
+
+def _values(settings: Settings) -> dict[str, object]:
+    """Give every key's value as it is, secrets too: nothing of it may be shown."""
+    found: dict[str, object] = {}
+    for key in FIELDS:
+        section, _, name = key.partition(".")
+        found[key] = getattr(getattr(settings, section), name)
+    return found

@@ -1,0 +1,63 @@
+"""Whether a coroutine that goes on for ever makes progress: it says so, and others look.
+
+Free of the clock: who looks compares two moments of its own.
+"""
+
+import enum
+from types import TracebackType
+
+
+class Wait(enum.StrEnum):
+    """What may take as long as it likes."""
+
+    SOURCE = "source"
+    """The source has nothing to send, or cannot be reached."""
+    ROOM = "room"
+    """The queues are full, as the target is slower than the source."""
+    EARLIER_GROUPS = "earlier_groups"
+    """A group that runs alone waits for all before it."""
+    TARGET = "target"
+    """The target works on a group that is applied while it is read."""
+    END = "end"
+    """Nothing is to be done any more."""
+
+
+class Pulse:
+    """Counts the turns of one coroutine and holds what it waits for, None where for nothing."""
+
+    __slots__ = ("turns", "waits_for")
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self.waits_for: Wait | None = None
+
+    def turn(self) -> None:
+        """Say that there is progress."""
+        self.turns += 1
+
+    def waiting(self, wait: Wait) -> "_Waiting":
+        """Return a context in which the coroutine waits; it may be within another."""
+        return _Waiting(self, wait)
+
+
+class _Waiting:
+    # Not a generator: this is entered for every piece that is read.
+    __slots__ = ("_before", "_pulse", "_wait")
+
+    def __init__(self, pulse: Pulse, wait: Wait) -> None:
+        self._pulse = pulse
+        self._wait = wait
+        self._before: Wait | None = None
+
+    def __enter__(self) -> None:
+        self._before = self._pulse.waits_for
+        self._pulse.waits_for = self._wait
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pulse.waits_for = self._before
+        self._pulse.turns += 1

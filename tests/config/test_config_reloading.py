@@ -1,0 +1,88 @@
+"""What may change while running: decided for every key, and for nothing beside it."""
+
+import pytest
+
+from mtsd.config import FIELDS, HIDDEN, document, reloaded
+from mtsd.config.kinds import is_secret
+from mtsd.config.reloading import APPLIED, FOR_NEXT_CONNECTION
+from mtsd.config.settings import SECTIONS, Settings
+from tests.config.generated import two_values
+
+NEEDS_RESTART = {
+    *(f"{section}.{name}" for section in ("source", "target")
+      for name in ("host", "port", "unix_socket")),
+    "source.server_id", "source.start", "source.allow_partial_history", "source.heartbeat_period",
+    "source.semi_sync", "target.schema", "target.apply_mode", "target.binary_log", "target.gtid",
+    "replica.channel", "replica.parallel_workers", "replica.parallel_type", "replica.consistency",
+    "replica.exec_mode", "replica.ddl", "replica.statements", "replica.split_transactions",
+    "replica.delay", "replica.bind",
+    "status.socket", "status.listen",
+    *(key for key in FIELDS if key.startswith("filter.")),
+}  # fmt: skip
+
+
+def settings_with(key: str, value: object) -> Settings:
+    """Make settings of one key, past what this version supports."""
+    section, _, name = key.partition(".")
+    return Settings(**{section: SECTIONS[section](**{name: value})})
+
+
+def two(key: str) -> tuple[Settings, Settings]:
+    first, second = two_values(key)
+    return settings_with(key, first), settings_with(key, second)
+
+
+def test_every_key_is_of_one_kind() -> None:
+    kinds = [APPLIED, FOR_NEXT_CONNECTION, NEEDS_RESTART]
+    assert sorted(key for kind in kinds for key in kind) == sorted(FIELDS)
+
+
+@pytest.mark.parametrize("key", FIELDS)
+def test_one_changed_key_is_taken_over_or_named(key: str) -> None:
+    in_force, read = two(key)
+    change = reloaded(in_force, read)
+    found = (change.applied, change.for_next_connection, change.need_restart)
+    assert found == (
+        (key,) if key in APPLIED else (),
+        (key,) if key in FOR_NEXT_CONNECTION else (),
+        (key,) if key in NEEDS_RESTART else (),
+    )
+    assert change.settings == (in_force if key in NEEDS_RESTART else read)
+    # A second reading finds nothing new, or the same that is not in force yet.
+    again = reloaded(change.settings, read)
+    assert (again.applied, again.for_next_connection) == ((), ())
+    assert again.need_restart == change.need_restart
+
+
+def test_all_keys_at_once() -> None:
+    both: list[dict[str, dict[str, object]]] = [{}, {}]
+    for key in FIELDS:
+        section, _, name = key.partition(".")
+        for values, settings in zip(both, two(key), strict=True):
+            values.setdefault(section, {})[name] = getattr(getattr(settings, section), name)
+    in_force, read = (
+        Settings(**{section: SECTIONS[section](**values[section]) for section in SECTIONS})
+        for values in both
+    )
+    change = reloaded(in_force, read)
+    assert {*change.applied, *change.for_next_connection} == APPLIED | FOR_NEXT_CONNECTION
+    assert set(change.need_restart) == NEEDS_RESTART
+    old, new, now = document(in_force), document(read), document(change.settings)
+    for key in FIELDS:
+        assert now[key] == (old if key in NEEDS_RESTART else new)[key]
+
+
+def test_nothing_has_changed() -> None:
+    change = reloaded(Settings(), Settings())
+    assert change.settings == Settings()
+    assert change.applied + change.for_next_connection + change.need_restart == ()
+
+
+@pytest.mark.parametrize("key", [key for key, field in FIELDS.items() if is_secret(field)])
+def test_a_changed_secret_is_named_and_not_shown(key: str) -> None:
+    change = reloaded(settings_with(key, "geheim-1"), settings_with(key, "geheim-2"))
+    assert change.for_next_connection == (key,)
+    assert "geheim" not in repr(change)
+    assert document(change.settings)[key] == HIDDEN
+    section, _, name = key.partition(".")
+    assert getattr(getattr(change.settings, section), name).get_secret_value() == "geheim-2"

@@ -1,0 +1,206 @@
+"""SIGHUP: what can change while running does, the rest is named, and a bad file changes nothing."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.daemon.notify_socket import NotifySocket
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.mysqld import Server
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+RELOADS = ["RELOADING=1", "READY=1"]
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with Pair() as pair:
+        pair.source.sql(
+            "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v INT);"
+            "INSERT INTO a.t VALUES (1, 0), (2, 0), (3, 0);"
+            "SET sql_log_bin = 0; CREATE USER repl IDENTIFIED BY 'geheim-1';"
+            "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO repl"
+        )
+        yield pair
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[NotifySocket]:
+    with NotifySocket(tmp_path) as manager:
+        yield manager
+
+
+def reload(daemon: DaemonProcess, manager: NotifySocket) -> list[dict[str, object]]:
+    """Have the daemon read its configuration again; returns what it logs about it."""
+    states, records = len(manager.states()), len(daemon.records())
+    daemon.reload()
+    manager.wait_for(lambda it: len(it.states()) == states + 2)
+    assert manager.states()[states:] == RELOADS
+    return daemon.records()[records:]
+
+
+def stored(target: Server) -> int:
+    ((number,),) = target.sql("SELECT Group_number FROM mtsd.slave_relay_log_info")
+    return int(number)
+
+
+def test_a_running_daemon_takes_over_what_can_change(
+    pair: Pair, manager: NotifySocket, tmp_path: Path
+) -> None:
+    settings: dict[str, Value] = {
+        "source.user": "repl", "source.password": "geheim-1", "replica.parallel_workers": 1,
+        "replica.checkpoint_period": 3600.0,
+    }  # fmt: skip
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings, environ=manager.environ)
+    with daemon:
+        daemon.wait_until_caught_up()
+        before = stored(pair.target)
+
+        # Each with an effect of its own, below; and one that is for the next start.
+        daemon.settings |= {
+            "replica.checkpoint_period": 0.1,
+            "replica.batch_groups": 1,
+            "replica.skip_errors": json.loads("[1032]"),
+            "replica.parallel_workers": 2,
+        }
+        daemon.configure()
+        restart, done = reload(daemon, manager)
+        assert restart["level"] == "warning"
+        assert restart["keys"] == ["replica.parallel_workers"]
+        assert done["level"] == "info"
+        assert done["applied"] == [
+            "replica.batch_groups", "replica.checkpoint_period", "replica.skip_errors",
+        ]  # fmt: skip
+        assert done["for_next_connection"] == []
+        deadline = time.monotonic() + 10
+        while stored(pair.target) == before:
+            assert time.monotonic() < deadline, "checkpoint_period has not changed"
+            time.sleep(0.05)
+        pair.target.sql("DELETE FROM a.t WHERE id = 2")
+        pair.source.sql("UPDATE a.t SET v = 1 WHERE id = 2; UPDATE a.t SET v = 1 WHERE id = 3")
+        daemon.wait_until_caught_up()
+        assert pair.target.sql("SELECT * FROM a.t") == [(1, 0), (3, 1)]
+        status = daemon.status()
+        assert status is not None
+        assert len(status.workers) == 1
+
+        # The password, for the connection that comes after this one.
+        pair.source.sql("SET sql_log_bin = 0; ALTER USER repl IDENTIFIED BY 'geheim-2'")
+        daemon.settings["source.password"] = "geheim-2"
+        daemon.configure()
+        _, done = reload(daemon, manager)
+        assert done["for_next_connection"] == ["source.password"]
+        ((session,),) = pair.source.sql(
+            "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = 'repl'"
+        )
+        pair.source.sql(f"KILL {session}")
+        pair.source.sql("INSERT INTO a.t VALUES (4, 0)")
+        daemon.wait_until_caught_up()
+
+        # How long a stop may take.
+        daemon.settings["replica.stop_timeout"] = 0.5
+        daemon.configure()
+        reload(daemon, manager)
+        with pair.target.client() as client, client.cursor() as cursor:
+            cursor.execute("LOCK TABLES a.t WRITE")
+            pair.source.sql("INSERT INTO a.t VALUES (5, 0)")
+            deadline = time.monotonic() + 10
+            while not ((status := daemon.status()) and status.workers[0].state == "applying"):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            assert daemon.stop(20) == 1
+        assert "stop_timeout passed" in str(daemon.records()[-1]["error"])
+    assert "geheim" not in daemon.log.read_text()
+
+
+def test_a_bad_file_is_one_record_and_changes_nothing(
+    pair: Pair, manager: NotifySocket, tmp_path: Path
+) -> None:
+    settings = {"replica.channel": "bad", "source.start": "latest"}
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings, environ=manager.environ)
+    with daemon:
+        daemon.wait_until_running()
+        good = daemon.config.read_text()
+        wrong = good.replace("[log]", "[log]\nlevel = 7").replace("[target]", "[target]\nno = 1")
+        daemon.config.write_text(wrong + "[replicas]\npassword = 'geheim-1'\n")
+        (record,) = reload(daemon, manager)
+        assert record["level"] == "error"
+        assert record["event"] == "configuration refused, nothing has changed"
+        problems = record["problems"]
+        assert isinstance(problems, list)
+        assert [problem.split(":")[0] for problem in problems] == [
+            "target.no", "replicas", "log.level",
+        ]  # fmt: skip
+        assert "allowed is one of" in problems[2]
+        assert "found 7" in problems[2]
+
+        daemon.config.write_text("= no TOML\n")
+        (record,) = reload(daemon, manager)
+        assert "line 1" in str(record["problems"])
+        daemon.config.unlink()
+        (record,) = reload(daemon, manager)
+        assert "No such file" in str(record["problems"])
+
+        # A certificate that cannot be used, which the key's own check does not see.
+        (tmp_path / "ca.pem").write_text("no certificate")
+        daemon.settings |= {"target.tls": "verify_ca", "target.tls_ca": "ca.pem"}
+        daemon.configure()
+        (record,) = reload(daemon, manager)
+        assert "target.tls_ca" in str(record["problems"])
+
+        daemon.config.write_text(good)
+        (record,) = reload(daemon, manager)
+        assert record["event"] == "configuration read again"
+        assert record["applied"] == record["for_next_connection"] == []
+        assert daemon.stop() == 0
+
+
+def test_the_log_changes_its_level_and_form(
+    pair: Pair, manager: NotifySocket, tmp_path: Path
+) -> None:
+    settings = {"replica.channel": "log", "source.start": "latest"}
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings, environ=manager.environ)
+    with daemon:
+        daemon.wait_until_running()
+        daemon.settings["log.level"] = "error"
+        daemon.configure()
+        assert reload(daemon, manager) == []
+        daemon.settings |= {"log.level": "info", "log.format": "console"}
+        daemon.configure()
+        assert reload(daemon, manager) == [], "no JSON any more"
+        assert "configuration read again" in daemon.log.read_text().splitlines()[-1]
+        assert daemon.stop() == 0
+
+
+def test_a_reload_while_starting_is_not_the_end_of_the_start(
+    pair: Pair, manager: NotifySocket, tmp_path: Path
+) -> None:
+    settings = {"replica.channel": "early", "source.start": "latest"}
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings, environ=manager.environ)
+    with pair.target.client() as client, client.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK('mtsd:early:0', 0)")
+        daemon.start()
+        try:
+            deadline = time.monotonic() + 20
+            while daemon.status() is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            daemon.settings["replica.stop_timeout"] = 7.0
+            daemon.configure()
+            daemon.reload()
+            while not (said := [r for r in daemon.records() if "read again" in str(r["event"])]):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            assert said[0]["applied"] == ["replica.stop_timeout"]
+            assert manager.states() == []
+            cursor.execute("SELECT RELEASE_LOCK('mtsd:early:0')")
+            daemon.wait_until_running()
+            assert manager.states() == ["READY=1"]
+            assert daemon.stop() == 0
+        finally:
+            daemon.close()

@@ -1,0 +1,140 @@
+"""The watchdog gets its sign while the dispatcher is alive, and only then."""
+
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from mtsd.daemon.watchdog import Watchdog
+from mtsd.model.pulse import Pulse, Wait
+from tests.daemon.notify_socket import NotifySocket
+from tests.replica.daemon_process import DaemonProcess
+from tests.servers.pair import Pair
+
+PERIOD = 1.0
+"""Seconds that the service manager allows between two signs."""
+
+
+def test_no_run_is_life() -> None:
+    watchdog = Watchdog()
+    assert [watchdog.look(None) for _ in range(3)] == [True, True, True]
+
+
+def test_turns_are_life_and_none_is_not() -> None:
+    watchdog, pulse = Watchdog(), Pulse()
+    assert watchdog.look(pulse)
+    pulse.turn()
+    assert watchdog.look(pulse)
+    assert not watchdog.look(pulse)
+    assert watchdog.hangs
+    assert not watchdog.look(pulse)
+    pulse.turn()
+    assert watchdog.look(pulse)
+    assert not watchdog.hangs
+
+
+def test_a_run_that_follows_has_a_pulse_of_its_own() -> None:
+    watchdog = Watchdog()
+    assert watchdog.look(Pulse())
+    assert watchdog.look(Pulse())
+
+
+@pytest.mark.parametrize("wait", Wait)
+def test_every_named_wait_may_last(wait: Wait) -> None:
+    watchdog, pulse = Watchdog(), Pulse()
+    with pulse.waiting(wait):
+        assert all(watchdog.look(pulse) for _ in range(5))
+    assert watchdog.look(pulse), "the end of a wait is a turn"
+    assert not watchdog.look(pulse)
+
+
+def test_a_wait_within_a_wait_leaves_the_outer_one() -> None:
+    pulse = Pulse()
+    with pulse.waiting(Wait.SOURCE):
+        with pytest.raises(TimeoutError), pulse.waiting(Wait.TARGET):
+            raise TimeoutError
+        assert pulse.waits_for is Wait.SOURCE
+    assert pulse.waits_for is None
+
+
+def fed_all_the_time(manager: NotifySocket) -> bool:
+    """Tell whether no sign has been late, for a while from now on."""
+    began = time.monotonic()
+    time.sleep(2.5 * PERIOD)
+    pings = [began, *manager.pings(began), time.monotonic()]
+    return max(later - earlier for earlier, later in pairwise(pings)) < PERIOD
+
+
+@pytest.mark.servers
+def test_idle_and_without_a_source(tmp_path: Path) -> None:
+    with Pair() as pair, NotifySocket(tmp_path, watchdog_s=PERIOD) as manager:
+        daemon = DaemonProcess(
+            pair.source, pair.target, tmp_path, {"source.heartbeat_period": 60.0},
+            environ=manager.environ,
+        )  # fmt: skip
+        with daemon:
+            daemon.wait_until_running()
+            assert fed_all_the_time(manager)
+            pair.source.kill()
+            assert fed_all_the_time(manager)
+            assert daemon.stop() == 0
+        assert manager.states()[0] == "READY=1"
+        assert manager.states()[-1] == "STOPPING=1"
+
+
+@pytest.mark.servers
+def test_held_up_by_the_target(tmp_path: Path) -> None:
+    settings = {"replica.pending_jobs_size_max": 4096, "replica.batch_bytes": 4096}
+    with Pair() as pair, NotifySocket(tmp_path, watchdog_s=PERIOD) as manager:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v LONGTEXT)")
+        daemon = DaemonProcess(
+            pair.source, pair.target, tmp_path, settings, environ=manager.environ
+        )
+        with daemon:
+            daemon.wait_until_caught_up()
+            with pair.target.client() as client, client.cursor() as cursor:
+                # Small groups fill the queue.
+                cursor.execute("LOCK TABLES a.t WRITE")
+                pair.source.sql(
+                    ";".join(f"INSERT INTO a.t VALUES ({n}, REPEAT('a', 500))" for n in range(20))
+                )
+                assert fed_all_the_time(manager)
+                cursor.execute("UNLOCK TABLES")
+                daemon.wait_until_caught_up()
+                # A large one is applied while it is read.
+                cursor.execute("LOCK TABLES a.t WRITE")
+                pair.source.sql("INSERT INTO a.t VALUES (100, REPEAT('a', 100000))")
+                assert fed_all_the_time(manager)
+                # What follows waits behind it in the source's socket, and is no progress.
+                pair.source.sql("INSERT INTO a.t VALUES (101, REPEAT('a', 100000))")
+                assert fed_all_the_time(manager)
+                cursor.execute("UNLOCK TABLES")
+            daemon.wait_until_caught_up()
+            status = daemon.status()
+            assert status is not None
+            assert status.waits["pending_jobs"] > 2 * PERIOD
+            assert daemon.stop() == 0
+        assert not [record for record in daemon.records() if record["level"] == "critical"]
+
+
+@pytest.mark.servers
+def test_a_dispatcher_that_hangs_starves_it(tmp_path: Path) -> None:
+    with Pair() as pair, NotifySocket(tmp_path, watchdog_s=PERIOD) as manager:
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, environ=manager.environ)
+        daemon.start(fault="after_read:1:hangs")
+        try:
+            manager.wait_for(lambda it: "READY=1" in it.states())
+            time.sleep(2 * PERIOD)
+            starving = time.monotonic()
+            time.sleep(2 * PERIOD)
+            assert manager.pings(0.0)
+            assert manager.pings(starving) == []
+            # The event loop lives: the status socket answers, and other notifications go on.
+            status = daemon.status()
+            assert status is not None
+            assert status.state == "running"
+            (said,) = [record for record in daemon.records() if record["level"] == "critical"]
+            assert "the dispatcher hangs" in str(said["event"])
+        finally:
+            daemon.close()
