@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from mtsd.config.problems import shown
 from mtsd.config.settings import EndpointSettings, Settings
+from mtsd.config.start import Earliest
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,18 @@ def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
     """Find the keys that do not go together; `given` are those that do not have their default."""
     for section, endpoint in (("source", settings.source), ("target", settings.target)):
         yield from _endpoint_conflicts(section, endpoint, given)
+    yield from _same_places(settings)
+    replica = settings.replica
+    if replica.batch_bytes > replica.pending_jobs_size_max:
+        # What was given is reported, whichever of the two it is.
+        keys = ("replica.batch_bytes", "replica.pending_jobs_size_max")
+        allowed = f"at most {keys[1]} = {replica.pending_jobs_size_max}, which it is taken from"
+        found = replica.batch_bytes
+        if keys[0] not in given:
+            keys = (keys[1], keys[0])
+            allowed = f"at least {keys[1]} = {replica.batch_bytes}, which is taken from it"
+            found = replica.pending_jobs_size_max
+        yield Conflict(keys, f"found {found}", f"allowed is {allowed}")
     if settings.replica.split_transactions != "off" and settings.replica.consistency != "eventual":
         yield Conflict(
             ("replica.split_transactions", "replica.consistency"),
@@ -66,11 +79,64 @@ def _endpoint_conflicts(
         )
 
 
-def ineffective(settings: Settings) -> Iterator[str]:
-    """Find settings that protect less than they seem to; a warning for each."""
-    for section, endpoint in (("source", settings.source), ("target", settings.target)):
-        if endpoint.tls_ca is not None and not endpoint.tls.startswith("verify_"):
-            yield (
-                f"{section}.tls_ca is not used while {section}.tls is {shown(endpoint.tls)}: "
-                f'set "verify_ca" or "verify_identity" to have the server verified'
+def _same_places(settings: Settings) -> Iterator[Conflict]:
+    source, target = settings.source, settings.target
+    if source.address == target.address:
+        name = "unix_socket" if target.unix_socket is not None else "host"
+        keys = tuple(
+            f"{section}.{key}"
+            for section in ("target", "source")
+            for key in (name, "port")[: 1 + (name == "host")]
+        )
+        yield Conflict(
+            keys,
+            f"found {target.address}, which is the source too",
+            "allowed is another server than the source",
+        )
+    socket = settings.status.socket
+    for section, endpoint in (("source", source), ("target", target)):
+        if socket is not None and endpoint.unix_socket == socket:
+            yield Conflict(
+                ("status.socket", f"{section}.unix_socket"),
+                f"found {shown(str(socket))}, which is {section}.unix_socket too",
+                "allowed is a path of its own, where the daemon makes its socket",
             )
+
+
+def ineffective(settings: Settings, given: Collection[str]) -> Iterator[str]:
+    """Find settings that do less than they seem to; a warning for each.
+
+    `given` are those that do not have their default.
+    """
+    for section, endpoint in (("source", settings.source), ("target", settings.target)):
+        yield from _without_tls(section, endpoint)
+    replica = settings.replica
+    if "replica.batch_groups" in given and replica.batch_groups > replica.checkpoint_group:
+        yield (
+            f"replica.batch_groups = {replica.batch_groups} is never reached: no more than "
+            f"replica.checkpoint_group = {replica.checkpoint_group} are under way"
+        )
+    if replica.bind and replica.parallel_workers == 0:
+        yield "replica.bind is not used while replica.parallel_workers is 0: there is one queue"
+    source = settings.source
+    if source.allow_partial_history and source.start not in {None, Earliest()}:
+        yield (
+            f"source.allow_partial_history is not used while source.start is "
+            f'{shown(str(source.start))}: it is about "earliest"'
+        )
+
+
+def _without_tls(section: str, endpoint: EndpointSettings) -> Iterator[str]:
+    if endpoint.unix_socket is not None and endpoint.tls not in {"disabled", "preferred"}:
+        yield (
+            f"{section}.tls = {shown(endpoint.tls)} is not used on {section}.unix_socket: who may "
+            "open the socket is up to its folder's mode"
+        )
+        return
+    if endpoint.tls_ca is not None and not endpoint.tls.startswith("verify_"):
+        yield (
+            f"{section}.tls_ca is not used while {section}.tls is {shown(endpoint.tls)}: "
+            f'set "verify_ca" or "verify_identity" to have the server verified'
+        )
+    if endpoint.tls_cert is not None and endpoint.tls == "disabled":
+        yield f'{section}.tls_cert is not used while {section}.tls is "disabled"'

@@ -67,7 +67,7 @@ def load(
                 problems.append(Problem(key, conflict.found, conflict.allowed, _origin(key, given)))
                 wrong.update(conflict.keys)
     origins = {key: _origin(key, given) for key in FIELDS}
-    warnings = [*gathered.warnings, *ineffective(settings)]
+    warnings = [*gathered.warnings, *ineffective(settings, given)]
     settings = _with_password_files(settings, wrong, origins, problems, warnings)
     if problems:
         raise ConfigurationError(tuple(problems))

@@ -7,6 +7,7 @@ import pytest
 
 from mtsd.config import FIELDS, document, load
 from mtsd.config.kinds import choices, limits
+from mtsd.config.reloading import APPLIED
 from mtsd.config.settings import SECTIONS, Settings
 from mtsd.config.unsupported import SUPPORTED
 
@@ -68,3 +69,14 @@ def test_it_says_what_is_allowed(key: str, comments: dict[str, str]) -> None:
         assert "not yet" in comment
     elif not key.startswith("filter."):
         assert "not yet" not in comment
+
+
+def test_it_says_what_changes_while_running() -> None:
+    head = EXAMPLE.read_text(encoding="utf-8").partition("[source]")[0]
+    (text,) = [part for part in head.split("\n#\n") if "SIGHUP" in part]
+    words = set(text.replace(",", " ").replace(".", " ").replace(";", " ").split())
+    named = {key.partition(".")[2] for key in APPLIED if key.startswith("replica.")}
+    assert named <= words
+    everything = {key.partition(".")[2] for key in FIELDS if key.startswith("replica.")}
+    assert words & everything == named
+    assert {"[log]"} <= words

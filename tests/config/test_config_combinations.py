@@ -1,0 +1,124 @@
+"""Keys that make no sense together: each refused or warned of, naming all that are part of it."""
+
+import pytest
+
+from mtsd.config import ConfigurationError, load
+from tests.config.conftest import Write
+
+REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "the same server over TCP": (
+        '[source]\nhost = "db"\nport = 3306\n[target]\nhost = "db"\nport = 3306\n',
+        ("target.host", "db:3306", "the source too"),
+    ),
+    "the same server by its defaults": (
+        "[source]\nport = 3307\n",
+        ("target.host", "127.0.0.1:3307", "the source too"),
+    ),
+    "the same server over its socket": (
+        '[source]\nhost = ""\nunix_socket = "/s"\n[target]\nhost = ""\nunix_socket = "/s"\n',
+        ("target.unix_socket", "/s", "the source too"),
+    ),
+    "the daemon's socket is the source's": (
+        '[source]\nunix_socket = "/s"\n[status]\nsocket = "/s"\n',
+        ("status.socket", '"/s"', "source.unix_socket"),
+    ),
+    "the daemon's socket is the target's": (
+        '[target]\nunix_socket = "/s"\n[status]\nsocket = "/s"\n',
+        ("status.socket", '"/s"', "target.unix_socket"),
+    ),
+    "batches that no queue can hold": (
+        "[replica]\nbatch_bytes = 2000\npending_jobs_size_max = 1999\n",
+        ("replica.batch_bytes", "found 2000", "replica.pending_jobs_size_max = 1999"),
+    ),
+    "batches too large for the queue by default": (
+        "[replica]\nbatch_bytes = 1000000000\n",
+        ("replica.batch_bytes", "found 1000000000", "replica.pending_jobs_size_max = 33554432"),
+    ),
+    "a queue too small for batches by default": (
+        "[replica]\npending_jobs_size_max = 1024\n",
+        ("replica.pending_jobs_size_max", "found 1024", "replica.batch_bytes = 4194304"),
+    ),
+}
+
+WARNED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "TLS over a socket": (
+        '[target]\nunix_socket = "/s"\ntls = "verify_ca"\n',
+        ('target.tls = "verify_ca"', "not used", "target.unix_socket"),
+    ),
+    "authorities without verification": (
+        '[source]\ntls_ca = "/ca"\ntls = "required"\n',
+        ("source.tls_ca is not used", '"required"', '"verify_ca"'),
+    ),
+    "a certificate without TLS": (
+        '[source]\ntls_cert = "/c"\ntls_key = "/k"\ntls = "disabled"\n',
+        ("source.tls_cert is not used", "source.tls"),
+    ),
+    "batches longer than the queue": (
+        "[replica]\nbatch_groups = 33\ncheckpoint_group = 32\n",
+        ("replica.batch_groups = 33", "replica.checkpoint_group = 32"),
+    ),
+    "bound queues without workers": (
+        '[replica]\nbind = [["a"]]\nparallel_workers = 0\n',
+        ("replica.bind is not used", "replica.parallel_workers"),
+    ),
+    "a partial history of what does not begin early": (
+        '[source]\nallow_partial_history = true\nstart = "latest"\n',
+        ("source.allow_partial_history", "source.start", '"latest"'),
+    ),
+}
+
+FINE = [
+    '[source]\nunix_socket = "/s"\n[target]\nunix_socket = "/t"\n',
+    '[source]\nunix_socket = "/s"\n[target]\nhost = "s"\n',
+    '[source]\nhost = "db"\n[target]\nhost = "db"\n',
+    "[replica]\nbatch_bytes = 2000\npending_jobs_size_max = 2000\n",
+    "[replica]\ncheckpoint_group = 32\n",
+    '[source]\nallow_partial_history = true\nstart = "earliest"\n',
+    "[source]\nallow_partial_history = true\n",
+    '[source]\ntls_cert = "/c"\ntls_key = "/k"\n',
+    '[replica]\nbind = [["a"]]\nparallel_workers = 1\n',
+]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_makes_no_sense_is_refused(name: str, write: Write) -> None:
+    text, parts = REFUSED[name]
+    with pytest.raises(ConfigurationError) as caught:
+        load(write(text))
+    (problem,) = caught.value.problems
+    assert problem.key == parts[0]
+    for part in parts:
+        assert part in str(problem)
+    assert problem.allowed.startswith("allowed is ")
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_what_has_no_effect_is_warned_of(name: str, write: Write) -> None:
+    text, parts = WARNED[name]
+    (warning,) = load(write(text)).warnings
+    assert "\n" not in warning
+    for part in parts:
+        assert part in warning
+
+
+@pytest.mark.parametrize("text", FINE)
+def test_what_makes_sense_is_taken(text: str, write: Write) -> None:
+    assert load(write(text)).warnings == ()
+
+
+def test_all_combinations_are_reported_at_once(write: Write) -> None:
+    endpoint = 'unix_socket = "/s"\nhost = "a"\npassword = "x"\npassword_file = "/f"\n'
+    text = (
+        f"[source]\n{endpoint}[target]\n{endpoint}tls_key = '/k'\n"
+        '[status]\nsocket = "/s"\n[replica]\nbatch_bytes = 2000\npending_jobs_size_max = 1999\n'
+    )
+    with pytest.raises(ConfigurationError) as caught:
+        load(write(text))
+    assert [problem.key for problem in caught.value.problems] == [
+        "source.unix_socket",
+        "source.password_file",
+        "target.unix_socket",
+        "target.password_file",
+        "target.tls_key",
+        "replica.batch_bytes",
+    ]

@@ -1,0 +1,143 @@
+"""A real daemon with real passwords, right and wrong ones, shows none of them anywhere."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+ON_SOURCE, ON_TARGET, NEXT, WRONG = (f"geheim{n}-'\"\\%s{{}}-ende" for n in range(4))
+"""With what quoting, formatting and escaping may stumble over."""
+
+SECRETS = ("geheim", "-ende")
+"""Parts of all of them, so that one that is escaped or cut is found too."""
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with Pair() as pair:
+        for server, user, password in (
+            (pair.source, "repl", ON_SOURCE),
+            (pair.target, "mtsd", ON_TARGET),
+        ):
+            with server.client() as client, client.cursor() as cursor:
+                cursor.execute("SET sql_log_bin = 0")
+                cursor.execute(f"CREATE USER {user}@'%%' IDENTIFIED BY %s", (password,))
+                cursor.execute(f"GRANT ALL ON *.* TO {user}@'%' WITH GRANT OPTION")
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")
+        yield pair
+
+
+@pytest.fixture
+def daemon(pair: Pair, tmp_path: Path) -> Iterator[DaemonProcess]:
+    settings: dict[str, Value] = {
+        "source.user": "repl",
+        "target.user": "mtsd",
+        "log.level": "debug",
+    }
+    environ = {"PYTHONASYNCIODEBUG": "1", "PYTHONDEVMODE": "1"}
+    with_debugging = DaemonProcess(pair.source, pair.target, tmp_path, settings, environ=environ)
+    yield with_debugging
+    with_debugging.close()
+    assert_hidden(with_debugging.log.read_text())
+
+
+def assert_hidden(*texts: str) -> None:
+    for text in texts:
+        assert text
+        for secret in SECRETS:
+            assert secret not in text
+
+
+def told(daemon: DaemonProcess, *command: str) -> str:
+    """Return what a command writes, to either side, in the daemon's environment."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mtsd", *command, "--config", str(daemon.config)],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, **daemon.environ, "PYTHONDEVMODE": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return f"{done.stdout}{done.stderr}{done.returncode}"
+
+
+def credentials(folder: Path, **secrets: str) -> dict[str, str]:
+    directory = folder / "credentials"
+    directory.mkdir()
+    for name, secret in secrets.items():
+        (directory / name.replace("__", ".")).write_text(secret)
+    return {"CREDENTIALS_DIRECTORY": str(directory)}
+
+
+def test_while_it_runs(daemon: DaemonProcess) -> None:
+    daemon.settings |= {"source.password": ON_SOURCE, "source.tls": "disabled"}
+    daemon.environ["MTSD_TARGET__PASSWORD"] = ON_TARGET
+    daemon.start()
+    daemon.wait_until_caught_up()
+    assert_hidden(
+        Path(f"/proc/{daemon.pid}/cmdline").read_text(),
+        told(daemon, "status"),
+        told(daemon, "status", "--json"),
+        told(daemon, "config", "show"),
+        told(daemon, "config", "show", "--json"),
+    )
+    daemon.settings["source.password"] = NEXT
+    daemon.configure()
+    daemon.reload()
+    # And a configuration that is wrong in just that key.
+    daemon.config.write_text(f"[source]\npassword = ['geheim']\n[{NEXT!r}]\n".replace("\\", ""))
+    assert_hidden(told(daemon, "config", "show"), told(daemon, "run"))
+    daemon.reload()
+    assert daemon.stop() == 0
+    assert "configuration refused" in daemon.log.read_text()
+    daemon.configure()
+    # Now from what the target holds.
+    assert_hidden(told(daemon, "status"))
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+@pytest.mark.parametrize("role", ["source", "target"])
+def test_where_the_server_refuses_it(
+    daemon: DaemonProcess, tmp_path: Path, role: str, form: str
+) -> None:
+    daemon.settings["log.format"] = form
+    passwords = {"source": ON_SOURCE, "target": ON_TARGET, role: WRONG}
+    if form == "json":
+        daemon.environ |= credentials(
+            tmp_path, source__password=passwords["source"], target__password=passwords["target"]
+        )
+    else:
+        for section, password in passwords.items():
+            (tmp_path / section).write_text(password)
+            daemon.settings[f"{section}.password_file"] = section
+    daemon.start()
+    assert daemon.wait() == 3
+    assert "Access denied" in daemon.log.read_text()
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+@pytest.mark.parametrize("point", ["before_connect_target", "before_dump", "before_bundle"])
+def test_in_tracebacks(pair: Pair, daemon: DaemonProcess, point: str, form: str) -> None:
+    daemon.settings |= {
+        "source.password": ON_SOURCE,
+        "target.password": ON_TARGET,
+        "log.format": form,
+        "replica.channel": f"{point}_{form}",
+        "source.start": "latest",
+    }
+    daemon.start(fault=f"{point}:1:raises")
+    if point == "before_bundle":
+        daemon.wait_until_running()
+        pair.source.sql(f"INSERT INTO a.t VALUES ({len(form)})")
+    assert daemon.wait() == 1
+    log = daemon.log.read_text()
+    assert "unexpected failure" in log
+    assert "UnexpectedError" in log
