@@ -21,7 +21,8 @@ RUN --mount=type=bind,from=build,source=/wheels,target=/wheels \
     && rm /tmp/requirements.lock \
     && useradd --system --uid 4201 --user-group --home-dir /run/mtsd --shell /usr/sbin/nologin mtsd \
     && install -d -o mtsd -g mtsd -m 0700 /run/mtsd
-USER mtsd
+# By number, so that others can tell that it is not root.
+USER 4201:4201
 WORKDIR /run/mtsd
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=10s --start-period=120s --start-interval=2s \

@@ -1,0 +1,41 @@
+"""The Dockerfile, read: its instructions, and what each of its stages copies into the image."""
+
+import io
+from dataclasses import dataclass, field
+
+from dockerfile_parse import DockerfileParser
+
+from tests.packaging.locations import PROJECT
+
+
+@dataclass(slots=True)
+class Stage:
+    """One FROM and what follows it, as (instruction, value)."""
+
+    image: str
+    name: str = ""
+    steps: list[tuple[str, str]] = field(default_factory=list)
+
+    def values(self, instruction: str) -> list[str]:
+        return [value for name, value in self.steps if name == instruction]
+
+    @property
+    def copied(self) -> list[str]:
+        """What comes from the project's folder."""
+        return [name for value in self.values("COPY") for name in value.split()[:-1]]
+
+
+def stages() -> list[Stage]:
+    """Read the Dockerfile."""
+    content = (PROJECT / "Dockerfile").read_bytes()
+    found: list[Stage] = []
+    for step in DockerfileParser(fileobj=io.BytesIO(content)).structure:
+        instruction, value = str(step["instruction"]), str(step["value"])
+        if instruction == "COMMENT":
+            continue
+        if instruction == "FROM":
+            image, _, name = value.partition(" AS ")
+            found.append(Stage(image, name))
+        else:
+            found[-1].steps.append((instruction, value))
+    return found

@@ -1,0 +1,181 @@
+"""docker-compose.yml, as far as it can be checked without an engine."""
+
+import re
+from pathlib import Path
+from typing import TypedDict
+
+import pytest
+import yaml
+
+from mtsd.config import FIELDS, Loaded, environment_variable, load
+from mtsd.config.kinds import is_secret
+from tests.packaging.dockerfile import stages
+from tests.packaging.locations import PROJECT
+from tests.servers.mysqld import Server
+
+SECONDS_TO_SPARE = 10
+
+SERVERS = ("source", "target")
+
+
+class Service(TypedDict, total=False):
+    """What is looked at of a service."""
+
+    image: str
+    build: str
+    command: list[str]
+    environment: dict[str, str]
+    volumes: list[str]
+    ports: list[str]
+    healthcheck: dict[str, object]
+    depends_on: dict[str, dict[str, str]]
+    restart: str
+    stop_signal: str
+    stop_grace_period: str
+    read_only: bool
+    tmpfs: list[str]
+    cap_drop: list[str]
+    security_opt: list[str]
+
+
+class Composition(TypedDict):
+    """What is looked at of the file."""
+
+    services: dict[str, Service]
+    volumes: dict[str, None]
+
+
+@pytest.fixture(scope="module")
+def composition() -> Composition:
+    text = (PROJECT / "docker-compose.yml").read_text(encoding="utf-8")
+    document: Composition = yaml.safe_load(text)
+    return document
+
+
+@pytest.fixture(scope="module")
+def services(composition: Composition) -> dict[str, Service]:
+    return composition["services"]
+
+
+@pytest.fixture(scope="module")
+def loaded(services: dict[str, Service]) -> Loaded:
+    """Load the configuration as the daemon in the composition does."""
+    environ = {name: default(text) for name, text in services["mtsd"]["environment"].items()}
+    (mounted,) = [text for text in services["mtsd"]["volumes"] if ".toml" in text]
+    file, inside, mode = mounted.split(":")
+    assert mode == "ro"
+    assert inside in stages()[-1].values("CMD")[0]
+    return load(PROJECT / file, {}, environ, None)
+
+
+def default(text: str) -> str:
+    """Return what Compose puts in for ${NAME:-DEFAULT} where NAME is not set."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+
+
+def seconds(text: str) -> int:
+    found = re.fullmatch(r"(\d+)s", text)
+    assert found, text
+    return int(found[1])
+
+
+def test_mtsd_starts_between_two_healthy_servers(services: dict[str, Service]) -> None:
+    assert set(services) == {*SERVERS, "mtsd"}
+    assert services["mtsd"]["depends_on"] == {
+        server: {"condition": "service_healthy"} for server in SERVERS
+    }
+    for server in SERVERS:
+        check = services[server]["healthcheck"]
+        assert set(check) == {"test", "interval", "timeout", "retries"}
+        assert "mysqladmin ping" in str(check["test"])
+        # Written twice, the engine leaves it to the container's shell.
+        assert "$$MYSQL_ROOT_PASSWORD" in str(check["test"])
+        assert "MYSQL_ROOT_PASSWORD" in services[server]["environment"]
+        assert re.fullmatch(r"mysql:\d+\.\d+", services[server]["image"])
+    # The daemon's own is the image's.
+    assert "healthcheck" not in services["mtsd"]
+    assert stages()[-1].values("HEALTHCHECK")
+
+
+def test_what_it_mounts_is_there(composition: Composition) -> None:
+    used = set()
+    for name, service in composition["services"].items():
+        for text in service["volumes"]:
+            outside, inside, *mode = text.split(":")
+            assert Path(inside).is_absolute(), text
+            if outside.startswith("./"):
+                assert (PROJECT / outside).is_file(), text
+                assert mode == ["ro"], text
+            else:
+                used.add(outside)
+                assert outside == name, text
+                assert inside == "/var/lib/mysql"
+    assert used == set(composition["volumes"])
+
+
+def test_no_port_is_open_to_the_machine(services: dict[str, Service]) -> None:
+    assert [name for name, service in services.items() if "ports" in service] == []
+
+
+def test_the_daemons_container_has_few_rights(services: dict[str, Service], loaded: Loaded) -> None:
+    mtsd = services["mtsd"]
+    assert mtsd["build"] == "."
+    assert mtsd["read_only"] is True
+    assert mtsd["cap_drop"] == ["ALL"]
+    assert mtsd["security_opt"] == ["no-new-privileges:true"]
+    # The one place that it may write to is the status socket's, and its user's.
+    socket = loaded.settings.status.socket
+    assert socket is not None
+    image = stages()[-1]
+    uid, _, gid = image.values("USER")[0].partition(":")
+    assert mtsd["tmpfs"] == [f"{socket.parent}:uid={uid},gid={gid},mode=0700"]
+    assert image.values("WORKDIR") == [str(socket.parent)]
+
+
+def test_it_stops_gracefully_and_comes_back(services: dict[str, Service], loaded: Loaded) -> None:
+    mtsd = services["mtsd"]
+    assert mtsd["stop_signal"] == "SIGTERM"
+    graceful = loaded.settings.replica.stop_timeout + SECONDS_TO_SPARE
+    assert seconds(mtsd["stop_grace_period"]) >= graceful
+    for service in services.values():
+        assert service["restart"] == "on-failure"
+
+
+def test_its_configuration_meets_the_servers(services: dict[str, Service], loaded: Loaded) -> None:
+    assert loaded.warnings == ()
+    settings = loaded.settings
+    passwords = {environment_variable(key) for key, field in FIELDS.items() if is_secret(field)}
+    assert set(services["mtsd"]["environment"]) == passwords
+    ids = {settings.source.server_id}
+    for server, endpoint in (("source", settings.source), ("target", settings.target)):
+        service = services[server]
+        assert endpoint.host == server
+        assert endpoint.port == 3306
+        environment = service["environment"]
+        assert environment["MYSQL_USER"] == endpoint.user
+        # The same variable, and the same default, on both sides.
+        variable = environment_variable(f"{server}.password")
+        assert environment["MYSQL_PASSWORD"] == services["mtsd"]["environment"][variable]
+        assert variable in environment["MYSQL_PASSWORD"]
+        assert default(environment["MYSQL_PASSWORD"]) == endpoint.password.get_secret_value()
+        (option,) = service["command"]
+        ids.add(int(option.removeprefix("--server-id=")))
+        prepared = f"./docker/{server}.sql:/docker-entrypoint-initdb.d/{server}.sql:ro"
+        assert prepared in service["volumes"]
+    assert len(ids) == 3
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize(("role", "user"), [("source", "repl"), ("target", "mtsd")])
+def test_its_servers_are_prepared(role: str, user: str) -> None:
+    with Server() as server:
+        # As the image does it, before it runs the file.
+        server.sql(f"CREATE USER '{user}'@'%' IDENTIFIED BY 'p'")
+        server.tool("mysql", stdin=(PROJECT / "docker" / f"{role}.sql").read_bytes())
+        assert server.sql("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.log_bin") == [("", 1)]
+        assert len(server.sql("SHOW BINARY LOGS")) == 1
+        granted = str(server.sql(f"SHOW GRANTS FOR '{user}'@'%'"))
+        assert ("REPLICATION SLAVE" in granted, "CREATE USER" in granted) == (
+            True,
+            role == "target",
+        )
