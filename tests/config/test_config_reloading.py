@@ -1,5 +1,8 @@
 """What may change while running: decided for every key, and for nothing beside it."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from mtsd.config import FIELDS, HIDDEN, document, reloaded
@@ -86,3 +89,18 @@ def test_a_changed_secret_is_named_and_not_shown(key: str) -> None:
     assert document(change.settings)[key] == HIDDEN
     section, _, name = key.partition(".")
     assert getattr(getattr(change.settings, section), name).get_secret_value() == "geheim-2"
+
+
+def test_the_document_lists_them() -> None:
+    document = Path(__file__).parents[2] / "docs" / "service.md"
+    rows = {
+        line.split("|")[1].strip(): set(re.findall(r"`([\w.]+)`", line.split("|")[2]))
+        for line in document.read_text(encoding="utf-8").splitlines()
+        if line.startswith(("| at once", "| with the next"))
+    }
+    assert rows == {
+        "at once": {key.removeprefix("replica.") for key in APPLIED},
+        "with the next connection to the server": {
+            key.partition(".")[2] for key in FOR_NEXT_CONNECTION
+        },
+    }

@@ -2,11 +2,23 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from mtsd.config import (
+    Latest,
+    ReplicaSettings,
+    Settings,
+    SourceSettings,
+    TargetSettings,
+    reloaded,
+)
+from mtsd.config.reloading import APPLIED
+from mtsd.replica.replica import Replica
+from tests.config.generated import two_values
 from tests.daemon.notify_socket import NotifySocket
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import Server
@@ -116,6 +128,61 @@ def test_a_running_daemon_takes_over_what_can_change(
             assert daemon.stop(20) == 1
         assert "stop_timeout passed" in str(daemon.records()[-1]["error"])
     assert "geheim" not in daemon.log.read_text()
+
+
+REACHES: dict[str, Callable[[Replica], object]] = {
+    "replica.batch_groups": lambda it: it._coordinator.scheduler.limits.batch_groups,
+    "replica.batch_bytes": lambda it: (
+        it._coordinator.scheduler.limits.batch_bytes, it._stream.settings.chunk_bytes,
+    ),
+    "replica.pending_jobs_size_max": lambda it: (
+        it._coordinator.scheduler.limits.pending_jobs_size_max, it._stream.settings.hold_bytes,
+    ),
+    "replica.checkpoint_group": lambda it: it._coordinator.scheduler.limits.checkpoint_group,
+    "replica.checkpoint_period": lambda it: it._checkpointer.period,
+    "replica.transaction_retries": lambda it: {
+        worker.settings.transaction_retries for worker in it._workers
+    },
+    "replica.skip_errors": lambda it: {worker.settings.skip_errors for worker in it._workers},
+    "replica.stop_timeout": lambda it: it._settings.replica.stop_timeout,
+    "source.user": lambda it: it._stream.endpoint.user,
+    "source.password": lambda it: it._stream.endpoint.password,
+    "source.connect_timeout": lambda it: it._stream.endpoint.connect_timeout,
+}  # fmt: skip
+"""Where a key is in a replica that runs."""
+
+
+async def test_every_key_reaches_what_it_is_for(pair: Pair) -> None:
+    settings = Settings(
+        source=SourceSettings(port=pair.source.port, user="root", start=Latest()),
+        target=TargetSettings(port=pair.target.port, user="root"),
+        replica=ReplicaSettings(channel="reaches", parallel_workers=2),
+    )
+    replica = await Replica.start(settings)
+    try:
+        for key, where in REACHES.items():
+            section, _, name = key.partition(".")
+            now = getattr(settings, section)
+            first, second = two_values(key)
+            value = second if getattr(now, name) == first else first
+            read = replace(settings, **{section: type(now)(**{**vars_of(now), name: value})})
+            before = where(replica)
+            change = reloaded(settings, read)
+            assert change.applied + change.for_next_connection == (key,)
+            replica.reload(change.settings)
+            assert where(replica) != before, key
+            replica.reload(settings)
+            assert where(replica) == before, key
+        assert {key for key in REACHES if key.startswith("replica.")} == {
+            key for key in APPLIED if key.startswith("replica.")
+        }
+    finally:
+        await replica._close()
+
+
+def vars_of(section: object) -> dict[str, object]:
+    assert is_dataclass(section)
+    return {item.name: getattr(section, item.name) for item in fields(section)}
 
 
 def test_a_bad_file_is_one_record_and_changes_nothing(
