@@ -111,7 +111,16 @@ def ineffective(settings: Settings, given: Collection[str]) -> Iterator[str]:
     for section, endpoint in (("source", settings.source), ("target", settings.target)):
         yield from _without_tls(section, endpoint)
     replica = settings.replica
-    if "replica.batch_groups" in given and replica.batch_groups > replica.checkpoint_group:
+    if (
+        "replica.batch_groups" in given
+        and replica.batch_groups > 1
+        and settings.target.gtid == "preserve"
+    ):
+        yield (
+            f"replica.batch_groups = {replica.batch_groups} is not used while target.gtid is "
+            '"preserve": no transactions are combined'
+        )
+    elif "replica.batch_groups" in given and replica.batch_groups > replica.checkpoint_group:
         yield (
             f"replica.batch_groups = {replica.batch_groups} is never reached: no more than "
             f"replica.checkpoint_group = {replica.checkpoint_group} are under way"

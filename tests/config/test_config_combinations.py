@@ -57,6 +57,10 @@ WARNED: dict[str, tuple[str, tuple[str, ...]]] = {
         "[replica]\nbatch_groups = 33\ncheckpoint_group = 32\n",
         ("replica.batch_groups = 33", "replica.checkpoint_group = 32"),
     ),
+    "batches of what is not combined": (
+        '[replica]\nbatch_groups = 2\n[target]\ngtid = "preserve"\n',
+        ("replica.batch_groups = 2", "target.gtid", '"preserve"'),
+    ),
     "bound queues without workers": (
         '[replica]\nbind = [["a"]]\nparallel_workers = 0\n',
         ("replica.bind is not used", "replica.parallel_workers"),
@@ -73,6 +77,8 @@ FINE = [
     '[source]\nhost = "db"\n[target]\nhost = "db"\n',
     "[replica]\nbatch_bytes = 2000\npending_jobs_size_max = 2000\n",
     "[replica]\ncheckpoint_group = 32\n",
+    '[target]\ngtid = "preserve"\n',
+    '[replica]\nbatch_groups = 1\n[target]\ngtid = "preserve"\n',
     '[source]\nallow_partial_history = true\nstart = "earliest"\n',
     "[source]\nallow_partial_history = true\n",
     '[source]\ntls_cert = "/c"\ntls_key = "/k"\n',

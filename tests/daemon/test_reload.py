@@ -180,6 +180,20 @@ async def test_every_key_reaches_what_it_is_for(pair: Pair) -> None:
         await replica._close()
 
 
+async def test_what_is_not_combined_stays_so(pair: Pair) -> None:
+    settings = Settings(
+        source=SourceSettings(port=pair.source.port, user="root", start=Latest()),
+        target=TargetSettings(port=pair.target.port, user="root", gtid="preserve"),
+        replica=ReplicaSettings(channel="preserves", parallel_workers=1),
+    )
+    replica = await Replica.start(settings)
+    try:
+        replica.reload(replace(settings, replica=ReplicaSettings(batch_groups=5)))
+        assert replica._coordinator.scheduler.limits.batch_groups == 1
+    finally:
+        await replica._close()
+
+
 def vars_of(section: object) -> dict[str, object]:
     assert is_dataclass(section)
     return {item.name: getattr(section, item.name) for item in fields(section)}
