@@ -6,6 +6,7 @@ import pytest
 
 from mtsd.cli.arguments import load_configuration
 from mtsd.cli.config import register
+from mtsd.cli.main import main
 from mtsd.config import FIELDS
 from tests.config.conftest import Write
 
@@ -122,3 +123,32 @@ def test_credentials_come_from_the_environments_folder(write: Write, tmp_path: P
     loaded = load_configuration(args, {"CREDENTIALS_DIRECTORY": str(credentials)})
     assert loaded.settings.source.password.get_secret_value() == SECRET
     assert loaded.settings.source.host == "b"
+
+
+@pytest.mark.parametrize("command", ["run", "status", "binlog", "config show"])
+def test_every_command_reports_the_same(
+    command: str, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    credentials = tmp_path / "credentials"
+    credentials.mkdir()
+    (credentials / "source.user").write_text("")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(credentials))
+    monkeypatch.setenv("MTSD_TARGET__PORT", "0")
+    path = write(f"[target]\nhost = ''\npassword = 7\n[x]\ny = '{SECRET}'\n")
+    words = [*command.split(), "--config", str(path), "--set", "log.level=loud"]
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    assert caught.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert SECRET not in err
+    reported = {line.split(": ")[2]: line.rpartition("(")[2] for line in err.splitlines()}
+    assert reported == {
+        "x": f"file {path})",
+        "source.user": "systemd credential source.user)",
+        "target.password": f"file {path})",
+        "target.port": "environment variable MTSD_TARGET__PORT)",
+        "log.level": "command line)",
+        "target.host": f"file {path})",
+    }

@@ -7,9 +7,11 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from mtsd.config import (
     Latest,
+    Loaded,
     ReplicaSettings,
     Settings,
     SourceSettings,
@@ -17,6 +19,7 @@ from mtsd.config import (
     reloaded,
 )
 from mtsd.config.reloading import APPLIED
+from mtsd.daemon.life import Daemon
 from mtsd.replica.replica import Replica
 from tests.config.generated import two_values
 from tests.daemon.notify_socket import NotifySocket
@@ -285,3 +288,14 @@ def test_a_reload_while_starting_is_not_the_end_of_the_start(
             assert daemon.stop() == 0
         finally:
             daemon.close()
+
+
+def test_a_daemon_that_stops_reads_nothing_again() -> None:
+    def read() -> Loaded:
+        pytest.fail("the configuration is read")
+
+    daemon = Daemon(Settings(), {}, read)
+    with capture_logs() as logs:
+        daemon.stop()
+        daemon.reload()
+    assert "the daemon is stopping" in str(logs[-1]["event"])

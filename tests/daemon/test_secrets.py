@@ -127,8 +127,10 @@ def test_where_the_server_refuses_it(
     assert "Access denied" in daemon.log.read_text()
 
 
-@pytest.mark.parametrize("form", ["json", "console"])
-@pytest.mark.parametrize("point", ["before_connect_target", "before_dump", "before_bundle"])
+@pytest.mark.parametrize(
+    ("point", "form"),
+    [("before_connect_target", "json"), ("before_dump", "console"), ("before_bundle", "json")],
+)
 def test_in_tracebacks(pair: Pair, daemon: DaemonProcess, point: str, form: str) -> None:
     daemon.settings |= {
         "source.password": ON_SOURCE,
