@@ -1,14 +1,14 @@
 """A real daemon with real passwords, right and wrong ones, shows none of them anywhere."""
 
-import os
-import subprocess
-import sys
+import io
 import time
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
 import pytest
 
+from mtsd.cli.main import main
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.pair import Pair
 
@@ -59,15 +59,12 @@ def assert_hidden(*texts: str) -> None:
 
 def told(daemon: DaemonProcess, *command: str) -> str:
     """Return what a command writes, to either side, in the daemon's environment."""
-    done = subprocess.run(
-        [sys.executable, "-m", "mtsd", *command, "--config", str(daemon.config)],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, **daemon.environ, "PYTHONDEVMODE": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return f"{done.stdout}{done.stderr}{done.returncode}"
+    with pytest.MonkeyPatch.context() as patch, io.StringIO() as written:
+        for name, value in daemon.environ.items():
+            patch.setenv(name, value)
+        with redirect_stdout(written), redirect_stderr(written), suppress(SystemExit):
+            main([*command, "--config", str(daemon.config)])
+        return written.getvalue()
 
 
 def credentials(folder: Path, **secrets: str) -> dict[str, str]:

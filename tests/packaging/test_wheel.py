@@ -102,9 +102,7 @@ def check_that_it_runs(environment: Path, folder: Path) -> None:
     environ = {name: value for name, value in os.environ.items() if "PYTHON" not in name}
     command = environment / "bin" / "mtsd"
     assert ran(command, "--version", cwd=folder, environ=environ) == f"mtsd {__version__}\n"
-    for words in (["run"], ["status"], ["config", "show"], ["binlog"]):
-        told = ran(command, *words, "--help", cwd=folder, environ=environ)
-        assert "example:" in told
+    assert "example:" in ran(command, "run", "--help", cwd=folder, environ=environ)
     python = environment / "bin" / "python"
     where = ran(python, "-c", "import mtsd; print(mtsd.__file__)", cwd=folder, environ=environ)
     assert where.startswith(str(environment))
