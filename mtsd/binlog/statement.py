@@ -227,6 +227,25 @@ def without_start_transaction(statement: bytes, context: SessionContext = ANY_CO
     return statement[: words[-2]].rstrip()
 
 
+def without_secrets(statement: bytes, context: SessionContext = ANY_CONTEXT) -> bytes:
+    """Return a statement to be shown: one on accounts ends before its first password or hash."""
+    words = 0
+    for token in tokenize(statement, context):
+        if token.kind is not TokenKind.WORD:
+            continue
+        words += 1
+        if words == 1 and token.text not in _ON_ACCOUNTS:
+            break
+        if token.text in _SECRET_FOLLOWS:
+            return statement[: token.end] + b" ..."
+    return statement
+
+
+_ON_ACCOUNTS = frozenset({b"ALTER", b"CHANGE", b"CREATE", b"GRANT", b"SET"})
+_SECRET_FOLLOWS = frozenset({b"IDENTIFIED", b"PASSWORD"})
+"""CREATE SERVER and the replication statements have a PASSWORD, too."""
+
+
 def disable_on_replica(
     statement: bytes,
     context: SessionContext = ANY_CONTEXT,

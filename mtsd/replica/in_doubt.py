@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.query import parse_query
 from mtsd.binlog.repeatable import errors_of_a_second_time
+from mtsd.binlog.statement import without_secrets
 from mtsd.model.errors import ApplyError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
@@ -138,5 +139,6 @@ async def _own_log(session: TargetSession) -> tuple[str, int]:
 def _excerpt(group: Group) -> bytes:
     for event in group.events:
         if event[4] == EventType.QUERY_EVENT:
-            return parse_query(event).statement[:_STATEMENT_EXCERPT]
+            query = parse_query(event)
+            return without_secrets(query.statement, query.context)[:_STATEMENT_EXCERPT]
     return b""

@@ -9,6 +9,7 @@ import structlog
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.query import parse_query
+from mtsd.binlog.statement import without_secrets
 from mtsd.binlog.table_map import parse_table_map
 from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
@@ -347,8 +348,9 @@ def contents(group: Group) -> str:
 
 
 def statement_of(event: bytes) -> str:
-    """Return the beginning of a Query event's statement."""
-    return parse_query(event).statement[:500].decode("utf-8", "replace")
+    """Return the beginning of a Query event's statement, without passwords."""
+    query = parse_query(event)
+    return without_secrets(query.statement, query.context)[:500].decode("utf-8", "replace")
 
 
 _COMMIT_BY_THEMSELVES = frozenset({

@@ -4,7 +4,7 @@ import pymysql
 import pytest
 
 from mtsd.binlog.query import QueryEvent
-from mtsd.binlog.statement import StatementKind, classify, disable_on_replica
+from mtsd.binlog.statement import StatementKind, classify, disable_on_replica, without_secrets
 from mtsd.binlog.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES, TokenKind, tokenize
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
@@ -281,6 +281,25 @@ def test_characters_whose_second_byte_is_a_backslash_or_a_quote(recording: Recor
         assert len(cursor.fetchall()) == 1
         cursor.execute("DROP DATABASE wide")
     client.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "shown"),
+    [
+        ("CREATE USER 'u'@'%' IDENTIFIED WITH 'caching_sha2_password' AS '$A$005$secret'",
+         "CREATE USER 'u'@'%' IDENTIFIED ..."),
+        ("/* a */ alter user u identified by 'secret'", "/* a */ alter user u identified ..."),
+        ("SET PASSWORD FOR 'u'@'%'='secret'", "SET PASSWORD ..."),
+        ("GRANT ALL ON *.* TO 'u' IDENTIFIED BY 'secret'", "GRANT ALL ON *.* TO 'u' IDENTIFIED ..."),
+        ("CREATE SERVER s FOREIGN DATA WRAPPER mysql OPTIONS (USER 'u', PASSWORD 'secret')",
+         "CREATE SERVER s FOREIGN DATA WRAPPER mysql OPTIONS (USER 'u', PASSWORD ..."),
+        ("INSERT INTO t (password) VALUES ('seen')", "INSERT INTO t (password) VALUES ('seen')"),
+        ("DROP TABLE identified", "DROP TABLE identified"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_secrets_are_not_shown(statement: str, shown: str) -> None:
+    assert without_secrets(statement.encode()).decode() == shown
 
 
 def test_an_unclosed_quote_is_refused() -> None:
