@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.config import Settings
@@ -39,42 +39,39 @@ def register(subparsers: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    show = actions.add_parser(
-        "show",
-        help="what the position tables say; nothing is locked",
-        epilog="example:\n  mtsd position show --config config.toml",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_configuration(show)
-    show.set_defaults(run=_show)
-    change = actions.add_parser(
-        "set",
-        help="go on from another place",
-        epilog="example:\n  mtsd position set binlog.000042:157 --config config.toml",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_configuration(change)
+    _action(actions, "show", "what the position tables say; nothing is locked", _show)
+    change = _action(actions, "set", "go on from another place", _set, " binlog.000042:157")
     change.add_argument(
         "place",
         type=_place,
         metavar="PLACE",
         help='as [source] start: "FILE:POS", "gtid:SET", "earliest" or "latest"',
     )
-    change.set_defaults(run=_set)
-    reset = actions.add_parser(
-        "reset",
-        help="forget it: the next start begins at [source] start",
-        epilog="example:\n  mtsd position reset --config config.toml",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_configuration(reset)
-    reset.set_defaults(run=_reset)
+    reset = _action(actions, "reset", "forget it: the next start begins at [source] start", _reset)
     for action in (change, reset):
         action.add_argument(
             "--drop-doubt",
             action="store_true",
             help="even where a group may have been applied or not",
         )
+
+
+def _action(
+    actions: Subparsers,
+    name: str,
+    summary: str,
+    run: Callable[[argparse.Namespace], int],
+    arguments: str = "",
+) -> argparse.ArgumentParser:
+    action = actions.add_parser(
+        name,
+        help=summary,
+        epilog=f"example:\n  mtsd position {name}{arguments} --config config.toml",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_configuration(action)
+    action.set_defaults(run=run)
+    return action
 
 
 def _place(text: str) -> Start:

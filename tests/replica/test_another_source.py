@@ -33,6 +33,21 @@ def replicated(options: Options, folder: Path) -> Iterator[tuple[Pair, DaemonPro
             daemon.close()
 
 
+@contextmanager
+def chained(folder: Path) -> Iterator[tuple[Pair, DaemonProcess, Server, DaemonProcess]]:
+    """Give `replicated` and a server behind the same source, with a daemon that preserves GTIDs."""
+    first, second = folder / "first", folder / "second"
+    first.mkdir()
+    second.mkdir()
+    settings = {"target.gtid": "preserve"}
+    with (
+        replicated(GTIDS, first) as (pair, daemon),
+        Server(GTIDS) as middle,
+        DaemonProcess(pair.source, middle, second, settings) as behind,
+    ):
+        yield pair, daemon, middle, behind
+
+
 def failure(daemon: DaemonProcess) -> str:
     daemon.start()
     assert daemon.wait() == 3
@@ -44,21 +59,16 @@ def count(server: Server) -> list[tuple[object, ...]]:
 
 
 def test_another_of_the_same_topology(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.mkdir()
-    second.mkdir()
-    with replicated(GTIDS, first) as (pair, daemon), Server(GTIDS) as middle:
-        behind = DaemonProcess(pair.source, middle, second, {"target.gtid": "preserve"})
-        with behind:
-            for number in range(2, 40):
-                pair.source.sql(f"INSERT INTO a.t VALUES ({number})")
-            behind.wait_until_caught_up()
-            daemon.start()
-            daemon.wait_until_caught_up()
-            daemon.kill()
-            pair.source.sql("INSERT INTO a.t VALUES (40); CREATE TABLE a.u (i INT)")
-            behind.wait_until_caught_up()
-            assert behind.stop() == 0
+    with chained(tmp_path) as (pair, daemon, middle, behind):
+        for number in range(2, 40):
+            pair.source.sql(f"INSERT INTO a.t VALUES ({number})")
+        behind.wait_until_caught_up()
+        daemon.start()
+        daemon.wait_until_caught_up()
+        daemon.kill()
+        pair.source.sql("INSERT INTO a.t VALUES (40); CREATE TABLE a.u (i INT)")
+        behind.wait_until_caught_up()
+        assert behind.stop() == 0
         middle.sql("INSERT INTO a.t VALUES (41)")
         daemon.source = middle
         daemon.settings["source.port"] = middle.port
@@ -79,22 +89,17 @@ def test_another_of_the_same_topology(tmp_path: Path) -> None:
 
 
 def test_another_in_which_groups_stand_in_another_order(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.mkdir()
-    second.mkdir()
-    with replicated(GTIDS, first) as (pair, daemon), Server(GTIDS) as middle:
-        behind = DaemonProcess(pair.source, middle, second, {"target.gtid": "preserve"})
-        with behind:
-            behind.wait_until_caught_up()
-            assert behind.stop() == 0
-            pair.source.sql("INSERT INTO a.t VALUES (2); INSERT INTO a.t VALUES (3)")
-            daemon.start()
-            daemon.wait_until_caught_up()
-            assert daemon.stop() == 0
-            middle.sql("INSERT INTO a.t VALUES (4)")
-            behind.start()
-            behind.wait_until_caught_up()
-            assert behind.stop() == 0
+    with chained(tmp_path) as (pair, daemon, middle, behind):
+        behind.wait_until_caught_up()
+        assert behind.stop() == 0
+        pair.source.sql("INSERT INTO a.t VALUES (2); INSERT INTO a.t VALUES (3)")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        middle.sql("INSERT INTO a.t VALUES (4)")
+        behind.start()
+        behind.wait_until_caught_up()
+        assert behind.stop() == 0
         daemon.source = middle
         daemon.settings["source.port"] = middle.port
         for number in (5, 6, 7):
