@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from mtsd import __version__
-from mtsd.cli import binlog, config, position, resolve, run, status
+from mtsd.cli import binlog, check, config, position, resolve, run, status
 
 _EXAMPLE = """\
 example:
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"mtsd {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, status, position, resolve, binlog, config):
+    for command in (run, check, status, position, resolve, binlog, config):
         command.register(subparsers)
     args = parser.parse_args(arguments)
     function: Callable[[argparse.Namespace], int] = args.run

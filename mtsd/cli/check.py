@@ -1,0 +1,77 @@
+"""`mtsd check`: everything that could fail later, now."""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.operations.check.checking import check
+from mtsd.operations.check.line import Level, Line
+from mtsd.operations.check.privileges import statements
+
+FINE = 0
+NEEDS_PERSON = 3
+
+_EXAMPLE = """\
+example:
+  mtsd check --config /etc/mtsd/config.toml
+  mtsd check --config config.toml --grants
+
+exit status: 0 no errors, perhaps warnings; 2 bad usage or configuration; 3 errors: mtsd run would
+not start, or would stop sooner or later
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "check",
+        help="everything that could fail later, now",
+        description="Look at both servers for everything that could fail later. Nothing is"
+        " changed on either; a daemon may be running.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_configuration(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="a JSON object of all lines")
+    form.add_argument(
+        "--grants",
+        action="store_true",
+        help="print the GRANT statements for both users instead; no server is asked",
+    )
+    parser.set_defaults(run=_check)
+
+
+def _check(args: argparse.Namespace) -> int:
+    settings = load_configuration(args).settings
+    if args.grants:
+        for statement in statements(settings):
+            print(statement)
+        return FINE
+    found = asyncio.run(check(settings))
+    if args.json:
+        print(json.dumps(document(found), indent=2, ensure_ascii=False))
+    else:
+        for text in texts(found):
+            print(text)
+    return NEEDS_PERSON if any(line.level is Level.ERROR for line in found) else FINE
+
+
+def document(found: Sequence[Line]) -> dict[str, object]:
+    """Return what --json prints."""
+    return {
+        "errors": sum(line.level is Level.ERROR for line in found),
+        "warnings": sum(line.level is Level.WARNING for line in found),
+        "lines": [asdict(line) for line in found],
+    }
+
+
+def texts(found: Sequence[Line]) -> Iterator[str]:
+    """Write lines for people, one each."""
+    width = max((len(line.subject) for line in found), default=0)
+    for line in found:
+        remedy = f"; {line.remedy}" if line.remedy else ""
+        yield f"{line.level:<7}  {line.subject:<{width}}  {line.found}{remedy}"

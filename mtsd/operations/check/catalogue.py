@@ -1,0 +1,504 @@
+"""Every line that `mtsd check` can print, with its remedy. docs/check.md has the same table."""
+
+from enum import Enum, unique
+
+from mtsd.operations.check.line import Line, error, ok, warning
+
+
+@unique
+class Kind(Enum):
+    """The kinds of lines; the name in lower case with hyphens is a line's id."""
+
+    # Reaching the servers.
+    CONNECTED = ok("{server} connection", "MySQL {version} at {address} as {user}")
+    REFUSED = error(
+        "{server} connection",
+        "nothing listens on {address}",
+        "start the server, or correct host and port (or unix_socket) in [{server}]",
+    )
+    UNKNOWN_HOST = error(
+        "{server} connection",
+        "the name {host} is not known here ({reason})",
+        "correct [{server}] host, or the name service of this machine",
+    )
+    NO_ANSWER = error(
+        "{server} connection",
+        "no answer from {address} in {seconds} s",
+        "look for a firewall on the way and at [{server}] host; a slow server may need a longer"
+        " connect_timeout",
+    )
+    UNREACHABLE = error(
+        "{server} connection",
+        "{address} cannot be reached: {reason}",
+        "correct [{server}] host and port, or the network between",
+    )
+    ACCESS_DENIED = error(
+        "{server} connection",
+        "user {user} is refused: {reason}",
+        "correct user and password in [{server}], or create the user for the host that the message"
+        " names; mtsd check --grants prints what it must be granted",
+    )
+    HOST_REFUSED = error(
+        "{server} connection",
+        "this machine is refused: {reason}",
+        "create user {user} for this host, or have the server run FLUSH HOSTS if it blocks it",
+    )
+    SERVER_REFUSES = error(
+        "{server} connection",
+        "the server refuses the log-in of {user}: {reason}",
+        "mend what the message says, on the server",
+    )
+    CONNECTION_LOST = error(
+        "{server} connection",
+        "it was lost while the server was looked at: {reason}",
+        "look into the server's error log, and check again",
+    )
+    NOT_LOOKED_AT = error(
+        "{server} connection",
+        "the server refuses to be looked at: {reason}",
+        "mend what the message says, and check again",
+    )
+    NOT_COMPARED = warning(
+        "both servers",
+        "what compares the two servers was not checked",
+        "mend the connection, and check again",
+    )
+    MARIADB = error(
+        "{server} version",
+        "MariaDB ({version})",
+        "this version replicates MySQL only: take a MySQL server",
+    )
+    TOO_OLD = error("{server} version", "{version}", "MySQL {oldest} or later is needed")
+    OLDER_TARGET = warning(
+        "both versions",
+        "the source ({source}) is newer than the target ({target})",
+        "what the target does not know yet stops the replica, new collations and statements above"
+        " all: upgrade the target first",
+    )
+
+    # TLS.
+    TLS_ON = ok("{server} TLS", "{version}, {cipher}, {verified}")
+    TLS_LOCAL = ok("{server} TLS", "none, and {way} does not leave this machine")
+    TLS_NOT_VERIFIED = warning(
+        "{server} TLS",
+        "{version}, {cipher}, but the server is not verified: an impostor would not be noticed",
+        'set [{server}] tls = "verify_ca" or "verify_identity", and tls_ca unless a public'
+        " authority has signed the server's certificate",
+    )
+    TLS_OFF = warning(
+        "{server} TLS",
+        "none: data can be read and changed on the way",
+        'give the server a certificate, and set [{server}] tls = "verify_identity"',
+    )
+    TLS_NOT_OFFERED = error(
+        "{server} TLS",
+        "[{server}] tls = {wanted}, and the server offers none",
+        "give the server a certificate (ssl_cert, ssl_key), or lower [{server}] tls",
+    )
+    TLS_REQUIRED = error(
+        "{server} TLS",
+        'the server takes encrypted connections only, and [{server}] tls = "disabled"',
+        'set [{server}] tls = "verify_identity"',
+    )
+    TLS_WRONG_CERTIFICATE = error(
+        "{server} TLS",
+        "the server's certificate is not accepted: {reason}",
+        "set [{server}] tls_ca to the authority that has signed it, and host to a name that it"
+        " bears; if neither helps, somebody may stand between",
+    )
+    TLS_FAILED = error(
+        "{server} TLS",
+        "no encrypted connection could be agreed on: {reason}",
+        "make the server's tls_version fit this machine's OpenSSL, and show the certificate that it"
+        " asks for with tls_cert and tls_key",
+    )
+    TLS_FILE = error(
+        "{server} TLS", "a file cannot be used: {reason}", "correct tls_ca, tls_cert and tls_key"
+    )
+
+    # Privileges.
+    PRIVILEGES = ok("{server} privileges", "{user} has what mtsd needs")
+    PRIVILEGES_MISSING = error("{server} privileges", "{user} lacks {missing}", "{grants}")
+    ROLES_INACTIVE = warning(
+        "{server} roles",
+        "{roles} granted to {user}, but not active when it logs in",
+        "SET DEFAULT ROLE ALL TO {user}",
+    )
+    FUNCTION_CREATORS = warning(
+        "target triggers and functions",
+        "the target writes a binary log and log_bin_trust_function_creators is OFF: CREATE TRIGGER"
+        " and CREATE FUNCTION from the source are refused (1419) and stop the replica",
+        "SET PERSIST log_bin_trust_function_creators = ON, or GRANT SUPER ON *.* TO {user}",
+    )
+    ACCOUNTS = warning(
+        "target accounts",
+        "CREATE USER, GRANT and the like from the source would be refused and stop the replica:"
+        " {user} lacks {missing}",
+        "manage accounts on the source with sql_log_bin = 0, or {grants}",
+    )
+
+    # The source's binary log.
+    BINARY_LOG = ok("source log_bin", "ON")
+    NO_BINARY_LOG = error(
+        "source log_bin", "OFF: there is nothing to replicate", "start the source with log_bin"
+    )
+    ROW_FORMAT = ok("source binlog_format", "ROW")
+    STATEMENT_FORMAT = warning(
+        "source binlog_format",
+        "{value}: statements are run again on the target, ordered by the databases that they"
+        " change; one that reads another database may see it at another moment, and user variables,"
+        " RAND(), AUTO_INCREMENT and temporary tables stop this version",
+        "SET PERSIST binlog_format = ROW",
+    )
+    ROW_IMAGE = ok("source binlog_row_image", "FULL")
+    ROW_IMAGE_PARTIAL = warning(
+        "source binlog_row_image",
+        "{value}: rows are found by the source's key, so every table of the target must have that"
+        " key and the same columns",
+        "SET PERSIST binlog_row_image = FULL",
+    )
+    ROW_METADATA = ok(
+        "source binlog_row_metadata", "{value}: rows go on undecoded, column names are not needed"
+    )
+    EVENT_OPTIONS = ok("source events", "{options}: all of it is understood")
+    NO_CHECKSUM = warning(
+        "source binlog_checksum",
+        "NONE: damage on the source's disk or on the way is not noticed",
+        "SET PERSIST binlog_checksum = CRC32",
+    )
+    BINLOG_FILTERED = warning(
+        "source binary log",
+        "it does not hold everything: {filters}",
+        "remove binlog_do_db and binlog_ignore_db from the source's configuration, unless the rest"
+        " is not wanted on the target",
+    )
+    CHAIN_CUT = warning(
+        "source log_replica_updates",
+        "OFF, and the source is a replica itself: what it replicates is not in its binary log",
+        "start the source with log_replica_updates = ON, or replicate from its own source",
+    )
+    SYNC_BINLOG = warning(
+        "source sync_binlog",
+        "{value}: after a loss of power the source may lack transactions that the target has, which"
+        " stops the replica",
+        "SET PERSIST sync_binlog = 1",
+    )
+    RETENTION = ok("source retention", "{period}")
+    RETENTION_SHORT = warning(
+        "source retention",
+        "binary logs are purged after {period}: a longer stop of the replica loses its place",
+        "SET PERSIST binlog_expire_logs_seconds = 604800 (a week), or more",
+    )
+    RETENTION_NEAR = warning(
+        "source retention",
+        "the position has not moved for {age} and lies in {file}, and files are purged after"
+        " {period}",
+        "start mtsd soon, or raise binlog_expire_logs_seconds on the source meanwhile",
+    )
+    LOGS_UNSEEN = warning(
+        "source binary log",
+        "its files cannot be listed, so whether the position is still there was not checked:"
+        " {reason}",
+        "GRANT REPLICATION CLIENT ON *.* TO {user}",
+    )
+
+    # Server ids.
+    SERVER_ID = ok("source server_id", "{source}, and this replica's is {replica}")
+    NO_SERVER_ID = error(
+        "source server_id",
+        "0: the source accepts no replicas",
+        "SET PERSIST server_id to a number that no other server has",
+    )
+    SERVER_ID_SAME = error(
+        "source server_id",
+        "{value}, the same as this replica's",
+        "give the replica another one: [source] server_id",
+    )
+    DAEMON_CONNECTED = ok("source replicas", "this channel's daemon reads as server_id {value}")
+    SERVER_ID_TAKEN = error(
+        "source replicas",
+        "another replica reads with server_id {value} ({uuid}): the source ends one for the other",
+        "give this replica another id: [source] server_id",
+    )
+    SERVER_ID_MAYBE_TAKEN = warning(
+        "source replicas",
+        "a replica reads with server_id {value} ({uuid}), this channel's daemon or another",
+        "if it is another, give this one another id: [source] server_id",
+    )
+    SERVER_ID_OF_TARGET = warning(
+        "target server_id",
+        "{value}, the same as this replica's: the target could not replicate from the source by"
+        " itself meanwhile",
+        "give this replica another id: [source] server_id",
+    )
+    SAME_SERVER = error(
+        "both servers",
+        "source and target are the same server ({uuid})",
+        "correct host and port of one; copies of a data directory need server_uuids of their own:"
+        " remove auto.cnf from one and restart it",
+    )
+
+    # Where replication begins or goes on.
+    POSITION_TABLES_NEW = ok("target position", "none yet: {schema} is made at the first start")
+    POSITION = ok("target position", "{position}, group {number}{gtids}")
+    DAEMON_RUNS = ok("target channel", "a daemon runs on it (connection {connection})")
+    START = ok("source start", "{start}")
+    START_MISSING = error(
+        "source start",
+        "the target holds no position of this channel, and [source] start is not set",
+        'set it to "earliest", "latest", "FILE:POS" or "gtid:SET"',
+    )
+    START_PURGED = error(
+        "source start",
+        "the source has purged its beginning ({purged})",
+        "copy the data and start at the copy's position, or set [source] allow_partial_history ="
+        " true",
+    )
+    START_WITHOUT_GTIDS = error(
+        "source start",
+        "a GTID set, and the source's gtid_mode is {mode}",
+        "set gtid_mode = ON on the source, or start at FILE:POS",
+    )
+    POSITION_AVAILABLE = ok("source position", "what comes next is in the source's binary log")
+    POSITION_PURGED = error(
+        "source position",
+        "the source has purged what comes next ({missing})",
+        "copy the data from the source again and begin a new channel at the copy's position",
+    )
+    SOURCE_BEHIND = error(
+        "source position",
+        "the target has what the source does not ({missing}): the source has lost its last"
+        " transactions, or was reset",
+        "compare the two servers, and begin a new channel from a copy of the data",
+    )
+    OTHER_SOURCE = error(
+        "source position",
+        "the position is one of server {recorded}, and the source is {uuid}",
+        "point [source] at that server, or begin another channel ([replica] channel)",
+    )
+    POSITION_TABLES_PARTIAL = error(
+        "target position tables",
+        "{missing} missing in {schema}",
+        "restore them from a backup; or, after comparing the servers, drop {schema} and begin anew",
+    )
+    POSITION_TABLES_ALTERED = error(
+        "target position tables",
+        "the columns of {schema}.slave_worker_info are not those that mtsd has made: {columns}",
+        "restore its definition, or point [target] schema elsewhere",
+    )
+    POSITION_TABLES_VERSION = error(
+        "target position tables",
+        "they have schema version {version}; this mtsd reads {known}",
+        "run the mtsd that wrote them",
+    )
+    POSITION_TABLES_ENGINE = error(
+        "target position tables",
+        "{tables} not InnoDB: the position does not commit with the data",
+        "stop the daemon, and ALTER TABLE … ENGINE = InnoDB",
+    )
+    POSITION_UNSEEN = error(
+        "target position tables",
+        "they cannot be read: {reason}",
+        "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `{schema}`.* TO {user}",
+    )
+    IN_DOUBT = warning(
+        "target groups in doubt",
+        "{groups}: the last run was cut off while applying; the next start asks the target's"
+        " executed GTIDs",
+        "nothing, unless the next start says that it cannot tell",
+    )
+    IN_DOUBT_WITHOUT_EVIDENCE = error(
+        "target groups in doubt",
+        "{groups}: the last run was cut off while applying, and nothing on the target tells whether"
+        " they happened",
+        "compare them with the source, and settle them before the next start: docs/position-tables"
+        ".md says what the columns of slave_in_doubt mean",
+    )
+
+    # GTIDs.
+    GTIDS = ok("both gtid_modes", "source {source}, target {target}; read by {way}; {meaning}")
+    SOURCE_GTIDS_PARTLY = warning(
+        "source gtid_mode",
+        "{value}: reading goes by file and position, and cannot follow to another server",
+        "finish the change to gtid_mode = ON (or OFF)",
+    )
+    TARGET_WITHOUT_GTIDS = warning(
+        "target gtid_mode",
+        "{value}: where mtsd or the target is killed in the middle of DDL, nothing tells whether it"
+        " happened, and the next start may ask a person",
+        "set enforce_gtid_consistency = ON and gtid_mode = ON on the target",
+    )
+    GTIDS_NEEDED = error(
+        "both gtid_modes",
+        '[target] gtid = "{setting}" needs gtid_mode = ON, and that of the {server} is {value}',
+        'set gtid_mode = ON there, or [target] gtid = "off"',
+    )
+    MIRROR_WITH_BINLOG = warning(
+        "target gtid",
+        '"mirror" while the target writes a binary log: a replica behind it that uses auto-position'
+        " fails (1236)",
+        "set [target] binary_log = false if nothing reads the target's binary log, or gtid ="
+        ' "off" or "preserve"',
+    )
+    GTID_CONSISTENCY = warning(
+        "both enforce_gtid_consistency",
+        "{source} on the source and ON on the target: what the source allows, a transaction that"
+        " mixes engines or temporary tables in transactions, stops the replica",
+        "SET PERSIST enforce_gtid_consistency = ON on the source (WARN first)",
+    )
+
+    # What the target takes.
+    WRITABLE = ok("target read_only", "{value}")
+    SUPER_READ_ONLY = error(
+        "target super_read_only",
+        "ON: everything is refused (1290)",
+        "SET PERSIST super_read_only = OFF; read_only may stay ON, with CONNECTION_ADMIN",
+    )
+    READ_ONLY = error(
+        "target read_only",
+        "ON, and {user} may not write all the same (1290)",
+        "GRANT CONNECTION_ADMIN ON *.* TO {user}, or SET PERSIST read_only = OFF",
+    )
+    NATIVE_REPLICA = error(
+        "target replica",
+        "the target replicates from the same source by itself: everything would be applied twice",
+        "STOP REPLICA on the target, and start mtsd at its position",
+    )
+    SESSIONS = ok("target connections", "{free} free, mtsd needs {needed}")
+    TOO_FEW_SESSIONS = error(
+        "target connections",
+        "{name} = {value}, and mtsd needs {needed} sessions",
+        "raise {name} on the target, or lower [replica] parallel_workers",
+    )
+    SESSIONS_SCARCE = warning(
+        "target connections",
+        "{free} of {value} are free, and mtsd needs {needed}",
+        "raise max_connections on the target",
+    )
+    PACKET = ok("target max_allowed_packet", "{value}: row events up to {row} can be applied")
+    PACKET_SMALL = warning(
+        "target max_allowed_packet",
+        "{value}, under the source's {source}: a row event over {row} stops the replica",
+        "SET PERSIST max_allowed_packet = {wanted} on the target",
+    )
+    BATCH_CUT = warning(
+        "replica batch_bytes",
+        "{value}, and the target takes row events up to {row} in one statement: larger batches are"
+        " sent in pieces",
+        "raise max_allowed_packet on the target, or lower [replica] batch_bytes",
+    )
+    PENDING = ok("replica pending_jobs_size_max", "{value}; larger transactions are streamed")
+    PENDING_SMALL = warning(
+        "replica pending_jobs_size_max",
+        "{value}, under the source's max_allowed_packet ({source}): one event may need more memory",
+        "set [replica] pending_jobs_size_max = {wanted}",
+    )
+    SESSION_DEFAULT = error(
+        "target {name}", "{value}: {why}", "SET PERSIST {name} = {wanted} on the target"
+    )
+    VARIABLE_DIFFERS = warning(
+        "both {name}",
+        "{source} on the source, {target} on the target: {why}",
+        "make them equal",
+    )
+    LOWER_CASE = warning(
+        "both lower_case_table_names",
+        "{source} on the source, {target} on the target: names that differ in case only may collide"
+        " or not be found",
+        "set up the target with {source}; it cannot be changed later",
+    )
+    TIME_ZONES = ok("both time zones", "{found}")
+    NO_TIME_ZONES = warning(
+        "target time zones",
+        "the source knows time zones by name, and the target does not: a statement run under such a"
+        " one stops the replica (1298)",
+        "mysql_tzinfo_to_sql /usr/share/zoneinfo | mysql -u root mysql, on the target",
+    )
+    TIME_ZONE_UNKNOWN = error(
+        "target time zones",
+        "the source's time_zone is {name}, and the target knows no names: DDL and statements stop"
+        " the replica (1298)",
+        "mysql_tzinfo_to_sql /usr/share/zoneinfo | mysql -u root mysql, on the target",
+    )
+    SYSTEM_TIME_ZONE = warning(
+        "both system_time_zone",
+        "the source's time_zone is SYSTEM, which is {source} there and {target} on the target:"
+        " times in statements and DDL mean another moment",
+        "give both machines the same time zone, or SET PERSIST time_zone = '+00:00' on the source",
+    )
+    CLOCK = ok("{server} clock", "{offset}")
+    CLOCK_OFF = warning(
+        "{server} clock",
+        "{offset}: times of commits and in logs do not fit together",
+        "have both machines follow the same time servers (NTP)",
+    )
+
+    # Tables, triggers, events.
+    TABLES = ok("{server} tables", "{count}, all with transactions and a key")
+    TABLES_UNSEEN = warning(
+        "{server} tables",
+        "{user} sees none, so engines and keys were not checked",
+        "GRANT REFERENCES ON *.* TO {user} shows which tables there are, and nothing in them",
+    )
+    NON_TRANSACTIONAL = warning(
+        "{server} engines",
+        "{count} without transactions: {tables}; cut off in the middle of a change, a person has to"
+        " compare",
+        "ALTER TABLE … ENGINE = InnoDB",
+    )
+    TARGET_ENGINE = error(
+        "target engines",
+        "{count} without transactions that have them on the source: {tables}; after a crash rows"
+        " may be there twice, or missing",
+        "ALTER TABLE … ENGINE = InnoDB on the target, with sql_log_bin = 0 if it is replicated on",
+    )
+    NO_KEY = warning(
+        "{server} keys",
+        "{count} without a primary key: {tables}; each row changed or deleted is looked for in the"
+        " whole table, or by an index that may not be unique",
+        "ADD PRIMARY KEY",
+    )
+    MISSING_TABLES = warning(
+        "both tables",
+        'start is "latest", and {count} of the source are not on the target: {tables}',
+        'copy the data first and start at the copy\'s position, or with "earliest"',
+    )
+    FOREIGN_KEYS = warning(
+        "{server} foreign keys",
+        "{count} from another database: {keys}; transactions on the tables referred to run alone",
+        "keep what refers to each other in one database",
+    )
+    TRIGGERS = ok("target triggers", "{count}; they do not fire for rows, whose effects come along")
+    OWN_TRIGGERS = warning(
+        "target triggers",
+        "{count} that the source is not seen to have: {triggers}; they do not fire for the rows"
+        " that mtsd applies",
+        "drop them, or do their work elsewhere",
+    )
+    EVENTS = ok("target events", "{found}")
+    EVENTS_TWICE = warning(
+        "target events",
+        "{count} enabled: {events}; what one does on the source and on the target happens twice",
+        "ALTER EVENT … DISABLE ON REPLICA on the target, or SET PERSIST event_scheduler = OFF",
+    )
+
+    def line(self, **facts: object) -> Line:
+        """Return a line of this kind, `facts` being what its texts have in braces."""
+        template = self.value
+        return Line(
+            self.id,
+            template.level,
+            template.subject.format(**facts),
+            _plain(template.found.format(**facts)),
+            _plain(template.remedy.format(**facts)),
+        )
+
+    @property
+    def id(self) -> str:
+        """What the line is called in JSON and in the documentation."""
+        return self.name.lower().replace("_", "-")
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line, whatever a server has said, and names have in them."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -1,0 +1,99 @@
+"""The check as a whole: connects to both servers, and collects the lines."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeVar
+
+from mtsd.config import EndpointSettings, Settings
+from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.facts import SourceFacts, TargetFacts
+from mtsd.operations.check.line import Line
+from mtsd.operations.check.pair_lines import pair_lines
+from mtsd.operations.check.position_lines import position_lines, reach_lines
+from mtsd.operations.check.reading import Version, read_source, read_target
+from mtsd.operations.check.server_lines import server_lines
+from mtsd.operations.check.source_lines import source_lines
+from mtsd.operations.check.target_lines import target_lines
+from mtsd.operations.check.unreachable import interrupted, supported, unreachable
+from mtsd.replica.endpoints import endpoint
+from mtsd.target.position_tables import PositionTables
+from mtsd.wire.connection import Connection
+
+_LONGEST_LOOK_S = 60.0
+
+Facts = TypeVar("Facts", SourceFacts, TargetFacts)
+
+
+async def check(settings: Settings) -> list[Line]:
+    """Look at both servers and return all lines; where one is out of reach, those of the other.
+
+    Nothing is written on either, and no lock of a running daemon is taken.
+    """
+    schema = settings.target.schema
+    tables = PositionTables(schema, settings.replica.channel)
+    source, target = await asyncio.gather(
+        _look(
+            "source",
+            settings.source,
+            lambda connection, version: read_source(connection, version, schema),
+        ),
+        _look(
+            "target",
+            settings.target,
+            lambda connection, version: read_target(connection, version, tables),
+        ),
+    )
+    return list(lines(settings, source, target))
+
+
+def lines(
+    settings: Settings, source: SourceFacts | Line, target: TargetFacts | Line
+) -> Iterator[Line]:
+    """Yield all lines out of the facts; a line stands for a server that could not be read."""
+    known_source = None if isinstance(source, Line) else source
+    known_target = None if isinstance(target, Line) else target
+    if isinstance(source, Line):
+        yield source
+    else:
+        yield from server_lines("source", settings.source, source.server)
+        yield from source_lines(settings, source, known_target)
+    if isinstance(target, Line):
+        yield target
+    else:
+        yield from server_lines("target", settings.target, target.server)
+        yield from target_lines(settings, target, known_source)
+        yield from position_lines(settings, target)
+    if known_source is None or known_target is None:
+        yield Kind.NOT_COMPARED.line()
+        return
+    yield from reach_lines(settings, known_source, known_target)
+    yield from pair_lines(settings, known_source, known_target)
+
+
+async def _look(
+    server: str,
+    settings: EndpointSettings,
+    read: Callable[[Connection, Version], Awaitable[Facts]],
+) -> Facts | Line:
+    try:
+        where = endpoint(server, settings)
+    except OSError as error:
+        return Kind.TLS_FILE.line(server=server, reason=error)
+    try:
+        connection = await Connection.open(where, program_name="mtsd check")
+    except (ServerError, ConnectionLostError) as error:
+        return unreachable(server, settings, error)
+    try:
+        version = supported(server, connection.server_version)
+        if isinstance(version, Line):
+            return version
+        async with asyncio.timeout(_LONGEST_LOOK_S):
+            return await read(connection, version)
+    except (ServerError, ConnectionLostError) as error:
+        return interrupted(server, error)
+    except TimeoutError:
+        late = ConnectionLostError(server, f"no answer in {_LONGEST_LOOK_S:g} s")
+        return interrupted(server, late)
+    finally:
+        connection.close()

@@ -1,0 +1,213 @@
+"""What mtsd's users must be granted on each server, and what they are.
+
+The needs are those of the statements that mtsd runs: the source's own statements run again on the
+target with this user's privileges, and rows through BINLOG. The tests run a daemon with exactly
+these.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from mtsd.config import Settings
+from mtsd.config.unsupported import SUPPORTED
+
+Version = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A privilege that is needed: one of `anyof`, the first being the one to grant.
+
+    `since` and `until`: the versions that have `anyof[0]`.
+    """
+
+    anyof: tuple[str, ...]
+    since: Version = (0, 0, 0)
+    until: Version = (999, 0, 0)
+
+
+def _needs(*names: str) -> tuple[Need, ...]:
+    return tuple(Need((name,)) for name in names)
+
+
+_SET_ANY_DEFINER = (8, 2, 0)
+SOURCE = _needs("REPLICATION SLAVE", "REPLICATION CLIENT")
+SEE_TABLES = ("REFERENCES",)
+"""Of these one shows a table in information_schema, and none of its rows."""
+
+DEFINITIONS = _needs(
+    "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER",
+    "EXECUTE", "CREATE VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "EVENT", "TRIGGER",
+)  # fmt: skip
+"""What statements of the source need: on every database that is replicated."""
+POSITION = _needs("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE")
+"""On the position schema."""
+TARGET = (
+    # FLUSH TABLES is in the binary log.
+    Need(("RELOAD", "FLUSH_TABLES")),
+    Need(("REPLICATION CLIENT", "SUPER")),
+    Need(("REPLICATION_APPLIER", "BINLOG_ADMIN", "SUPER"), since=(8, 0, 18)),
+    Need(("BINLOG_ADMIN", "SUPER"), until=(8, 0, 18)),
+    Need(("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"), since=(8, 0, 14)),
+    Need(("SYSTEM_VARIABLES_ADMIN", "SUPER"), until=(8, 0, 14)),
+    # Views, triggers, routines and events keep the definer that they have on the source.
+    Need(("SET_ANY_DEFINER",), since=_SET_ANY_DEFINER),
+    Need(("ALLOW_NONEXISTENT_DEFINER",), since=_SET_ANY_DEFINER),
+    Need(("SET_USER_ID",), until=_SET_ANY_DEFINER),
+    Need(("SYSTEM_USER",), since=(8, 0, 16)),
+)
+"""Beside those, on the whole server."""
+MIRROR = (Need(("SYSTEM_VARIABLES_ADMIN", "SUPER")),)
+"""For SET GLOBAL gtid_purged."""
+ACCOUNTS = (*_needs("CREATE USER"), Need(("ROLE_ADMIN",)), *_needs("GRANT OPTION"))
+"""For CREATE USER, GRANT and the like of the source."""
+
+_NAME = r"(?:\*|`(?:[^`]|``)*`)"
+_GRANT_LINE = re.compile(rf"GRANT (.+) ON ({_NAME})\.({_NAME}) TO .*?( WITH GRANT OPTION)?")
+_REVOKE_LINE = re.compile(rf"REVOKE (.+) ON ({_NAME})\.\* FROM .*")
+
+
+@dataclass(slots=True)
+class Held:
+    """The privileges that SHOW GRANTS tells of, by where they are held.
+
+    Those on single tables and columns are passed over: no table would do for replication.
+    """
+
+    everywhere: set[str] = field(default_factory=set)
+    databases: dict[str, set[str]] = field(default_factory=dict)
+    """By LIKE pattern of the database's name."""
+    revoked: dict[str, set[str]] = field(default_factory=dict)
+    """Partial revokes, by database."""
+
+    @classmethod
+    def of(cls, grants: Iterable[str]) -> "Held":
+        """Read the lines of SHOW GRANTS."""
+        held = cls()
+        for line in grants:
+            if revoke := _REVOKE_LINE.fullmatch(line):
+                held.revoked.setdefault(_bare(revoke[2]), set()).update(_split(revoke[1]))
+            elif found := _GRANT_LINE.fullmatch(line):
+                names = set(_split(found[1])) | ({"GRANT OPTION"} if found[4] else set())
+                if found[2] == "*":
+                    held.everywhere |= names
+                elif found[3] == "*":
+                    held.databases.setdefault(_bare(found[2]), set()).update(names)
+        return held
+
+    def has(self, names: Sequence[str]) -> bool:
+        """Tell whether one of these is held on everything."""
+        return not self.everywhere.isdisjoint((*names, "ALL PRIVILEGES"))
+
+    def has_on(self, database: str, name: str) -> bool:
+        """Tell whether a privilege is held on a database."""
+        if name in self.revoked.get(database, ()):
+            return False
+        return self.has((name,)) or any(
+            not names.isdisjoint((name, "ALL PRIVILEGES")) and _like(pattern, database)
+            for pattern, names in self.databases.items()
+        )
+
+
+def missing(held: Held, needs: Iterable[Need], version: Version) -> list[str]:
+    """Return what is to be granted on *.* of what this version has."""
+    return [
+        need.anyof[0]
+        for need in needs
+        if need.since <= version < need.until and not held.has(need.anyof)
+    ]
+
+
+def missing_on(held: Held, needs: Iterable[Need], databases: Iterable[str]) -> dict[str, list[str]]:
+    """Return what is to be granted on each of the databases where something is missing."""
+    found: dict[str, list[str]] = {}
+    for database in databases:
+        names = [need.anyof[0] for need in needs if not held.has_on(database, need.anyof[0])]
+        if names:
+            found[database] = names
+    return found
+
+
+def grant(names: Sequence[str], account: str, database: str = "") -> str:
+    """Return a GRANT statement; on everything where `database` is ""."""
+    quoted = database.replace("`", "``")
+    place = f"`{quoted}`.*" if database else "*.*"
+    option = " WITH GRANT OPTION" if "GRANT OPTION" in names else ""
+    listed = ", ".join(name for name in names if name != "GRANT OPTION") or "USAGE"
+    return f"GRANT {listed} ON {place} TO {account}{option}"
+
+
+def target_needs(settings: Settings) -> tuple[Need, ...]:
+    """Return what the target's user needs on the whole server beside `DEFINITIONS`."""
+    return (*TARGET, *MIRROR) if mirrors_wanted(settings) else TARGET
+
+
+def mirrors_wanted(settings: Settings) -> bool:
+    """Tell whether [target] gtid may make this version add to the target's gtid_purged."""
+    setting = settings.target.gtid
+    return setting == "mirror" or (
+        setting == "auto" and not settings.target.binary_log and mirror_is_supported()
+    )
+
+
+def mirror_is_supported() -> bool:
+    """Tell whether this version mirrors GTIDs."""
+    return "mirror" in SUPPORTED.get("target.gtid", ("mirror",))
+
+
+def statements(settings: Settings) -> Iterator[str]:
+    """Yield the GRANT statements for both users, and comments, as lines of SQL.
+
+    A user's host is not in the settings: '%' stands for it.
+    """
+    source = f"{_quoted(settings.source.user)}@'%'"
+    target = f"{_quoted(settings.target.user)}@'%'"
+    newest = (900, 0, 0)
+    yield f"-- On the source ({settings.source.address}):"
+    yield grant([need.anyof[0] for need in SOURCE], source) + ";"
+    yield "-- Lets `mtsd check` see which tables there are, and nothing of what is in them:"
+    yield grant(SEE_TABLES, source) + ";"
+    yield ""
+    yield f"-- On the target ({settings.target.address}): statements of the source run again there."
+    needs = target_needs(settings)
+    names = [need.anyof[0] for need in (*DEFINITIONS, *needs) if need.since <= newest < need.until]
+    static = [name for name in names if "_" not in name]
+    yield grant(static, target) + ";"
+    yield "-- MySQL 8.2 or later:"
+    yield grant([name for name in names if "_" in name], target) + ";"
+    yield "-- MySQL 8.0 and 8.1 instead (before 8.0.18 with BINLOG_ADMIN for REPLICATION_APPLIER):"
+    older = [
+        need.anyof[0]
+        for need in needs
+        if "_" in need.anyof[0] and need.since <= (8, 1, 0) < need.until
+    ]
+    yield "-- " + grant(older, target) + ";"
+    yield "-- The position tables:"
+    yield grant([need.anyof[0] for need in POSITION], target, settings.target.schema) + ";"
+    yield "-- Only where CREATE USER, GRANT and the like are to be replicated: they need every"
+    yield "-- privilege that they hand on."
+    yield f"-- GRANT ALL ON *.* TO {target} WITH GRANT OPTION;"
+    yield "-- Only where the target is read_only:"
+    yield "-- " + grant(["CONNECTION_ADMIN"], target) + ";"
+
+
+def _quoted(user: str) -> str:
+    return "'" + user.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _bare(name: str) -> str:
+    return name[1:-1].replace("``", "`")
+
+
+def _split(names: str) -> list[str]:
+    # Column lists are in parentheses: a privilege on columns is none on the whole.
+    return [name.strip().upper() for name in re.sub(r"\w+ \([^)]*\),?", "", names).split(",")]
+
+
+def _like(pattern: str, text: str) -> bool:
+    """Tell whether a LIKE pattern of GRANT fits a name."""
+    parts = re.findall(r"\\.|%|_|.", pattern, re.DOTALL)
+    wild = {"%": ".*", "_": "."}
+    expression = "".join(wild.get(part) or re.escape(part.removeprefix("\\")) for part in parts)
+    return re.fullmatch(expression, text, re.DOTALL) is not None

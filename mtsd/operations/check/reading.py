@@ -1,0 +1,231 @@
+"""Reads the facts of a server: queries only, nothing is locked, written or registered."""
+
+from time import time
+
+from mtsd.model.errors import ServerError
+from mtsd.model.position import Position
+from mtsd.operations.check.facts import (
+    ChannelFacts,
+    PositionFacts,
+    ServerFacts,
+    SourceFacts,
+    TableFacts,
+    TargetFacts,
+)
+from mtsd.target import literals
+from mtsd.target.fencing import COORDINATOR, lock_name
+from mtsd.target.position_tables import SCHEMA_VERSION, PositionTables
+from mtsd.wire.connection import Connection, Row
+
+Version = tuple[int, int, int]
+
+_REFUSED = frozenset({1044, 1045, 1142, 1143, 1227, 1370})
+"""Errors of missing privileges, which have a line of their own."""
+_SQL_THREAD_RUNS = 11
+_SOURCE_UUID = 40
+"""Columns of SHOW REPLICA STATUS, from MySQL 5.6 to 9.7."""
+_OLDEST_WITH_ROLES_LISTED = (8, 0, 19)
+_REPLICA_IN_NAMES = (8, 0, 22)
+_NOWHERE = Position("", 0)
+
+
+async def read_source(
+    connection: Connection, version: Version, position_schema: str
+) -> SourceFacts:
+    """Ask the source. Raises ServerError, ConnectionLostError."""
+    server = await _server(connection, version, position_schema)
+    files: tuple[tuple[str, int], ...] = ()
+    files_refused = ""
+    try:
+        rows = await connection.query("SHOW BINARY LOGS") if server.on("log_bin") else []
+        files = tuple((str(row[0]), literals.number(row[1])) for row in rows)
+    except ServerError as error:
+        files_refused = error.text
+    newer = version >= (8, 2, 0)
+    status = await _allowed(connection, "SHOW BINARY LOG STATUS" if newer else "SHOW MASTER STATUS")
+    filters = tuple(
+        f"{name} = {value!s}"
+        for row in status
+        for name, value in (("binlog_do_db", row[2]), ("binlog_ignore_db", row[3]))
+        if value
+    )
+    hosts = "SHOW REPLICAS" if version >= _REPLICA_IN_NAMES else "SHOW SLAVE HOSTS"
+    replicas = tuple(
+        (literals.number(row[0]), str(row[4])) for row in await _allowed(connection, hosts)
+    )
+    return SourceFacts(server, files, files_refused, filters, replicas)
+
+
+async def read_target(
+    connection: Connection, version: Version, tables: PositionTables
+) -> TargetFacts:
+    """Ask the target. Raises ServerError, ConnectionLostError."""
+    server = await _server(connection, version, tables.schema)
+    return TargetFacts(server, await _position(connection, tables))
+
+
+async def _server(connection: Connection, version: Version, position_schema: str) -> ServerFacts:
+    before = time()
+    ((now, account),) = await connection.query("SELECT UNIX_TIMESTAMP(NOW(6)), CURRENT_USER()")
+    offset = float(str(now)) - (before + time()) / 2
+    variables = {
+        str(name).lower(): str(value)
+        for name, value in await connection.query("SHOW GLOBAL VARIABLES")
+    }
+    status = {
+        str(name).lower(): str(value)
+        for name, value in await connection.query(
+            "SHOW STATUS WHERE Variable_name IN ('Ssl_version', 'Ssl_cipher', 'Threads_connected')"
+        )
+    }
+    user, _, host = str(account).rpartition("@")
+    zones = "SELECT CONVERT_TZ('2020-06-01 00:00:00', 'Europe/Berlin', '+00:00') IS NOT NULL"
+    return ServerFacts(
+        version_text=connection.server_version,
+        version=version,
+        tls_version=status.get("ssl_version", ""),
+        tls_cipher=status.get("ssl_cipher", ""),
+        account=f"'{user}'@'{host}'",
+        variables=variables,
+        grants=tuple(str(row[0]) for row in await connection.query("SHOW GRANTS")),
+        roles=await _inactive_roles(connection, version),
+        tables=await _tables(connection, position_schema),
+        foreign_keys_across=await _foreign_keys_across(connection, position_schema),
+        triggers=await _named(connection, "trigger", "triggers", position_schema),
+        events=await _named(connection, "event", "events", position_schema, "status = 'ENABLED'"),
+        time_zones=(await connection.query(zones))[0][0] == 1,
+        clock_offset=offset,
+        threads_connected=int(status.get("threads_connected", 0)),
+        replicates_from=await _replicates_from(connection, version),
+    )
+
+
+async def _inactive_roles(connection: Connection, version: Version) -> tuple[str, ...]:
+    if version < _OLDEST_WITH_ROLES_LISTED:
+        return ()
+    rows = await connection.query(
+        "SELECT role_name, role_host FROM information_schema.applicable_roles WHERE"
+        " (role_name, role_host) NOT IN"
+        " (SELECT role_name, role_host FROM information_schema.enabled_roles)"
+    )
+    return tuple(sorted({f"'{name!s}'@'{host!s}'" for name, host in rows}))
+
+
+async def _tables(connection: Connection, position_schema: str) -> tuple[TableFacts, ...]:
+    engines = await connection.query("SELECT engine, transactions FROM information_schema.engines")
+    transactional = {str(engine).lower() for engine, does in engines if does == "YES"}
+    users = _users("table_schema", position_schema)
+    keys = await connection.query(
+        "SELECT DISTINCT table_schema, table_name FROM information_schema.columns"
+        f" WHERE column_key = 'PRI' AND {users}"
+    )
+    keyed = {(str(schema), str(name)) for schema, name in keys}
+    rows = await connection.query(
+        "SELECT table_schema, table_name, engine FROM information_schema.tables"
+        f" WHERE table_type = 'BASE TABLE' AND {users} ORDER BY 1, 2"
+    )
+    return tuple(
+        TableFacts(
+            str(schema),
+            str(name),
+            transactional=str(engine).lower() in transactional,
+            keyed=(str(schema), str(name)) in keyed,
+        )
+        for schema, name, engine in rows
+    )
+
+
+async def _foreign_keys_across(connection: Connection, position_schema: str) -> tuple[str, ...]:
+    rows = await connection.query(
+        "SELECT constraint_schema, table_name, unique_constraint_schema, referenced_table_name"
+        " FROM information_schema.referential_constraints"
+        " WHERE constraint_schema <> unique_constraint_schema"
+        f" AND {_users('constraint_schema', position_schema)} ORDER BY 1, 2"
+    )
+    return tuple(f"{a!s}.{b!s} -> {c!s}.{d!s}" for a, b, c, d in rows)
+
+
+async def _named(
+    connection: Connection, kind: str, table: str, position_schema: str, condition: str = "TRUE"
+) -> tuple[str, ...]:
+    rows = await connection.query(
+        f"SELECT {kind}_schema, {kind}_name FROM information_schema.{table}"
+        f" WHERE {_users(f'{kind}_schema', position_schema)} AND {condition} ORDER BY 1, 2"
+    )
+    return tuple(f"{schema!s}.{name!s}" for schema, name in rows)
+
+
+def _users(column: str, position_schema: str) -> str:
+    """Return the condition that a schema is a user's."""
+    return (
+        f"{column} NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema',"
+        f" '{position_schema}')"
+    )
+
+
+async def _replicates_from(connection: Connection, version: Version) -> tuple[str, ...]:
+    newer = version >= _REPLICA_IN_NAMES
+    rows = await _allowed(connection, "SHOW REPLICA STATUS" if newer else "SHOW SLAVE STATUS")
+    return tuple(str(row[_SOURCE_UUID]).lower() for row in rows if row[_SQL_THREAD_RUNS] == "Yes")
+
+
+async def _allowed(connection: Connection, statement: str) -> list[Row]:
+    """Return the rows of a statement; none where it needs a privilege that is missing."""
+    try:
+        return await connection.query(statement)
+    except ServerError as error:
+        if error.number not in _REFUSED:
+            raise
+        return []
+
+
+async def _position(connection: Connection, tables: PositionTables) -> PositionFacts:
+    schema = literals.text(tables.schema).decode()
+    rows = await connection.query(
+        f"SELECT table_name, engine FROM information_schema.tables WHERE table_schema = {schema}"
+        " AND table_name IN ('slave_worker_info', 'slave_relay_log_info', 'slave_in_doubt')"
+    )
+    engines = {str(name): str(engine) for name, engine in rows}
+    columns = await connection.query(tables.workers.select_columns())
+    lock = lock_name(tables.channel, COORDINATOR)
+    ((daemon,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
+    channel: ChannelFacts | None = None
+    refused = ""
+    try:
+        if {"slave_relay_log_info", "slave_in_doubt"} <= engines.keys():
+            channel = await _channel(connection, tables)
+    except ServerError as error:
+        refused = error.text
+    return PositionFacts(
+        engines,
+        tuple(str(name) for (name,) in columns),
+        channel,
+        refused,
+        None if daemon is None else literals.number(daemon),
+    )
+
+
+async def _channel(connection: Connection, tables: PositionTables) -> ChannelFacts | None:
+    name = literals.name(tables.schema) + b".`slave_relay_log_info`"
+    found = await connection.query(
+        b"SELECT `Schema_version`, TIMESTAMPDIFF(SECOND, `Updated_at`, NOW(6)) FROM %b"
+        b" WHERE `Channel_name` = %b" % (name, literals.text(tables.channel))
+    )
+    if not found:
+        return None
+    version, age = literals.number(found[0][0]), float(str(found[0][1]))
+    if version != SCHEMA_VERSION:
+        return ChannelFacts(version, _NOWHERE, 0, None, "", "", age, ())
+    rows = await connection.query(tables.select_channel())
+    doubts = await connection.query(tables.select_in_doubt())
+    row = tables.channel_row(rows[0])
+    return ChannelFacts(
+        version,
+        row.mark.position,
+        row.mark.number,
+        None if row.mark.gtids is None else str(row.mark.gtids),
+        row.source_uuid.lower(),
+        row.daemon_uuid.lower(),
+        age,
+        tuple(tables.in_doubt(doubt) for doubt in doubts),
+    )

@@ -1,0 +1,122 @@
+"""Lines about the source: its binary log, and who reads it."""
+
+from collections.abc import Iterator
+
+from mtsd.config import Settings
+from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.facts import SourceFacts, TargetFacts
+from mtsd.operations.check.line import Line, duration
+from mtsd.operations.check.privileges import SOURCE, Held, grant, missing
+from mtsd.operations.check.server_lines import sees_tables, table_lines
+
+_DAY = 86_400
+
+
+def source_lines(
+    settings: Settings, facts: SourceFacts, target: TargetFacts | None
+) -> Iterator[Line]:
+    """Yield the lines about the source; `target` is None where it could not be read."""
+    server = facts.server
+    lacking = missing(Held.of(server.grants), SOURCE, server.version)
+    if lacking:
+        yield Kind.PRIVILEGES_MISSING.line(
+            server="source",
+            user=server.account,
+            missing=", ".join(lacking),
+            grants=grant(lacking, server.account),
+        )
+    else:
+        yield Kind.PRIVILEGES.line(server="source", user=server.account)
+    yield from _binary_log(facts)
+    yield from _retention(facts)
+    yield from _server_ids(settings, facts, target)
+    if sees_tables(server):
+        yield from table_lines("source", server)
+    else:
+        yield Kind.TABLES_UNSEEN.line(server="source", user=server.account)
+
+
+def retention(facts: SourceFacts) -> float | None:
+    """Return after how many seconds binary logs are purged; None: never by themselves."""
+    server = facts.server
+    if "binlog_expire_logs_seconds" in server.variables:
+        if server.variables.get("binlog_expire_logs_auto_purge", "ON") == "OFF":
+            return None
+        seconds = server.number("binlog_expire_logs_seconds")
+    else:
+        seconds = server.number("expire_logs_days") * _DAY
+    return float(seconds) if seconds else None
+
+
+def _binary_log(facts: SourceFacts) -> Iterator[Line]:
+    server = facts.server
+    variables = server.variables
+    if not server.on("log_bin"):
+        yield Kind.NO_BINARY_LOG.line()
+        return
+    yield Kind.BINARY_LOG.line()
+    binlog_format = variables.get("binlog_format", "ROW")
+    if binlog_format == "ROW":
+        yield Kind.ROW_FORMAT.line()
+    else:
+        yield Kind.STATEMENT_FORMAT.line(value=binlog_format)
+    image = variables.get("binlog_row_image", "FULL")
+    if image == "FULL":
+        yield Kind.ROW_IMAGE.line()
+    else:
+        yield Kind.ROW_IMAGE_PARTIAL.line(value=image)
+    yield Kind.ROW_METADATA.line(value=variables.get("binlog_row_metadata", "not there"))
+    checksum = variables.get("binlog_checksum", "NONE")
+    options = [f"checksum {checksum}"]
+    options += [
+        f"{name} {variables[name]}"
+        for name in ("binlog_row_value_options", "binlog_transaction_compression")
+        if variables.get(name, "OFF") not in {"", "OFF"}
+    ]
+    yield Kind.EVENT_OPTIONS.line(options=", ".join(options))
+    if checksum == "NONE":
+        yield Kind.NO_CHECKSUM.line()
+    if facts.filters:
+        yield Kind.BINLOG_FILTERED.line(filters=", ".join(facts.filters))
+    updates = variables.get("log_replica_updates", variables.get("log_slave_updates", "ON"))
+    if server.replicates_from and updates == "OFF":
+        yield Kind.CHAIN_CUT.line()
+    if server.number("sync_binlog", 1) != 1:
+        yield Kind.SYNC_BINLOG.line(value=server.number("sync_binlog"))
+
+
+def _retention(facts: SourceFacts) -> Iterator[Line]:
+    if not facts.server.on("log_bin"):
+        return
+    if facts.files_refused:
+        yield Kind.LOGS_UNSEEN.line(reason=facts.files_refused, user=facts.server.account)
+    seconds = retention(facts)
+    if seconds is None:
+        yield Kind.RETENTION.line(period="binary logs are not purged by themselves")
+    elif seconds < _DAY:
+        yield Kind.RETENTION_SHORT.line(period=duration(seconds))
+    else:
+        yield Kind.RETENTION.line(period=f"binary logs are purged after {duration(seconds)}")
+
+
+def _server_ids(
+    settings: Settings, facts: SourceFacts, target: TargetFacts | None
+) -> Iterator[Line]:
+    own = settings.source.server_id
+    its = facts.server.number("server_id")
+    if its == 0:
+        yield Kind.NO_SERVER_ID.line()
+    elif its == own:
+        yield Kind.SERVER_ID_SAME.line(value=own)
+    else:
+        yield Kind.SERVER_ID.line(source=its, replica=own)
+    channel = target.position.channel if target is not None else None
+    for server_id, uuid in facts.replicas:
+        if server_id != own:
+            continue
+        if channel is None or not channel.daemon_uuid or not uuid:
+            yield Kind.SERVER_ID_MAYBE_TAKEN.line(value=own, uuid=uuid or "of no UUID")
+        elif uuid.lower() == channel.daemon_uuid:
+            yield Kind.DAEMON_CONNECTED.line(value=own)
+        else:
+            yield Kind.SERVER_ID_TAKEN.line(value=own, uuid=uuid)

@@ -1,0 +1,162 @@
+"""Lines about the target: what it lets mtsd do, and what it would do with it."""
+
+from collections.abc import Iterator
+
+from mtsd.config import Settings
+from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
+from mtsd.operations.check.line import Line, listed, size
+from mtsd.operations.check.privileges import (
+    ACCOUNTS,
+    DEFINITIONS,
+    POSITION,
+    Held,
+    grant,
+    missing,
+    missing_on,
+    target_needs,
+)
+from mtsd.operations.check.server_lines import counted
+from mtsd.target.bundle import BASE64_SHARE
+
+_NO_LIMIT = "18446744073709551615"
+_SESSION_DEFAULTS = (
+    (
+        "completion_type",
+        ("NO_CHAIN", "0"),
+        "sessions begin another transaction, or end, with each COMMIT",
+    ),
+    ("transaction_read_only", ("OFF",), "transactions may not write (1792)"),
+    (
+        "sql_generate_invisible_primary_key",
+        ("OFF",),
+        "a table made without a primary key gets a column that it does not have on the source",
+    ),
+    ("sql_safe_updates", ("OFF",), "statements without a key in WHERE are refused (1175)"),
+    ("sql_select_limit", (_NO_LIMIT,), "INSERT … SELECT from the source copies fewer rows"),
+)
+"""Global defaults of the target that sessions begin with: variable, good values, what else."""
+
+
+def target_lines(
+    settings: Settings, facts: TargetFacts, source: SourceFacts | None
+) -> Iterator[Line]:
+    """Yield the lines about the target; `source` is None where it could not be read."""
+    server = facts.server
+    yield from _privileges(settings, server, source)
+    yield from _read_only(server)
+    yield from _sessions(settings, facts)
+    packet = row_bytes(server)
+    if settings.replica.batch_bytes > packet:
+        yield Kind.BATCH_CUT.line(value=size(settings.replica.batch_bytes), row=size(packet))
+    for name, good, why in _SESSION_DEFAULTS:
+        value = server.variables.get(name, good[0])
+        if value not in good:
+            yield Kind.SESSION_DEFAULT.line(name=name, value=value, why=why, wanted=good[0])
+    yield from _triggers(server, source)
+    yield from _events(server, source)
+
+
+def row_bytes(server: ServerFacts) -> int:
+    """Return how large a row event the server takes, in bytes."""
+    return int(server.number("max_allowed_packet") * BASE64_SHARE)
+
+
+def _privileges(
+    settings: Settings, server: ServerFacts, source: SourceFacts | None
+) -> Iterator[Line]:
+    held = Held.of(server.grants)
+    lacking = missing(held, target_needs(settings), server.version)
+    grants = [grant(lacking, server.account)] if lacking else []
+    texts = list(lacking)
+    everywhere = missing(held, DEFINITIONS, server.version)
+    databases = sorted({table.schema for table in source.server.tables}) if source else []
+    revoked = [database for database in databases if held.revoked.get(database)]
+    # Where the source's databases are not known, all of them may be meant.
+    where = (databases if everywhere else revoked) if databases else []
+    if everywhere and not databases:
+        grants.append(grant(everywhere, server.account))
+        texts += everywhere
+    on_databases = missing_on(held, DEFINITIONS, where)
+    if len(on_databases) == len(databases) and on_databases and everywhere:
+        grants.append(grant(everywhere, server.account))
+        texts += everywhere
+    else:
+        for database, names in on_databases.items():
+            grants.append(grant(names, server.account, database))
+            texts.append(f"{', '.join(names)} on {database}")
+    for database, names in missing_on(held, POSITION, [settings.target.schema]).items():
+        grants.append(grant(names, server.account, database))
+        texts.append(f"{', '.join(names)} on {database}")
+    if texts:
+        yield Kind.PRIVILEGES_MISSING.line(
+            server="target",
+            user=server.account,
+            missing=", ".join(texts),
+            grants="; ".join(grants),
+        )
+    else:
+        yield Kind.PRIVILEGES.line(server="target", user=server.account)
+    accounts = missing(held, ACCOUNTS, server.version)
+    if accounts:
+        yield Kind.ACCOUNTS.line(
+            user=server.account,
+            missing=", ".join(accounts),
+            grants=f"GRANT ALL ON *.* TO {server.account} WITH GRANT OPTION",
+        )
+    if (
+        server.on("log_bin")
+        and not server.on("log_bin_trust_function_creators")
+        and not held.has(("SUPER",))
+    ):
+        yield Kind.FUNCTION_CREATORS.line(user=server.account)
+
+
+def _read_only(server: ServerFacts) -> Iterator[Line]:
+    if server.on("super_read_only"):
+        yield Kind.SUPER_READ_ONLY.line()
+    elif not server.on("read_only"):
+        yield Kind.WRITABLE.line(value="OFF")
+    elif Held.of(server.grants).has(("CONNECTION_ADMIN", "SUPER")):
+        yield Kind.WRITABLE.line(value=f"ON, and {server.account} may write all the same")
+    else:
+        yield Kind.READ_ONLY.line(user=server.account)
+
+
+def _sessions(settings: Settings, facts: TargetFacts) -> Iterator[Line]:
+    server = facts.server
+    needed = max(settings.replica.parallel_workers, 1) + 1
+    most = server.number("max_connections")
+    for name in ("max_connections", "max_user_connections"):
+        value = server.number(name)
+        if 0 < value < needed:
+            yield Kind.TOO_FEW_SESSIONS.line(name=name, value=value, needed=needed)
+            return
+    # Ours is one of those connected, and gone by then.
+    free = most - server.threads_connected + 1
+    if free < needed and facts.position.daemon is None:
+        yield Kind.SESSIONS_SCARCE.line(free=max(free, 0), value=most, needed=needed)
+    else:
+        yield Kind.SESSIONS.line(free=max(free, 0), needed=needed)
+
+
+def _triggers(server: ServerFacts, source: SourceFacts | None) -> Iterator[Line]:
+    known = set(source.server.triggers) if source is not None else set()
+    own = [name for name in server.triggers if name not in known]
+    if own:
+        yield Kind.OWN_TRIGGERS.line(count=counted(len(own), "trigger"), triggers=listed(own))
+    else:
+        yield Kind.TRIGGERS.line(count=counted(len(server.triggers), "trigger"))
+
+
+def _events(server: ServerFacts, source: SourceFacts | None) -> Iterator[Line]:
+    if not server.on("event_scheduler"):
+        yield Kind.EVENTS.line(found="event_scheduler is OFF")
+        return
+    events = list(server.events)
+    if source is not None and Held.of(source.server.grants).has(("EVENT",)):
+        events = [name for name in events if name in source.server.events]
+    if events:
+        yield Kind.EVENTS_TWICE.line(count=counted(len(events), "event"), events=listed(events))
+    else:
+        yield Kind.EVENTS.line(found="none is enabled on both sides")

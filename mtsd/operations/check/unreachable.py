@@ -1,0 +1,83 @@
+"""Why a server cannot be looked at, and what to do, out of the error that it ended with."""
+
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+
+from mtsd.config import EndpointSettings
+from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.line import Line
+
+_ACCESS_DENIED = frozenset({1044, 1045, 1698})
+_HOST_REFUSED = frozenset({1129, 1130})
+_NEEDS_TLS = 3159
+_TLS = 2026
+_OLDEST: dict[str, tuple[int, int, int]] = {"source": (5, 6, 0), "target": (8, 0, 0)}
+
+
+def unreachable(
+    server: str, settings: EndpointSettings, error: ServerError | ConnectionLostError
+) -> Line:
+    """Return the line for a connection to `server` ("source" or "target") that was not to be."""
+    if isinstance(error, ServerError):
+        return _refused(server, settings, error)
+    reason = error.reason.removeprefix(f"cannot connect to {settings.address}: ")
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return Kind.TLS_WRONG_CERTIFICATE.line(server=server, reason=cause.verify_message)
+        if isinstance(cause, ssl.SSLError):
+            return Kind.TLS_FAILED.line(server=server, reason=cause)
+        if isinstance(cause, ConnectionRefusedError | FileNotFoundError):
+            return Kind.REFUSED.line(server=server, address=settings.address)
+        if isinstance(cause, socket.gaierror):
+            return Kind.UNKNOWN_HOST.line(
+                server=server, host=settings.host, reason=cause.strerror or cause
+            )
+    if any(isinstance(cause, TimeoutError) for cause in causes):
+        return Kind.NO_ANSWER.line(
+            server=server, address=settings.address, seconds=f"{settings.connect_timeout:g}"
+        )
+    return Kind.UNREACHABLE.line(server=server, address=settings.address, reason=reason)
+
+
+def supported(server: str, text: str) -> tuple[int, int, int] | Line:
+    """Return the version that a server's greeting says, or the line for one that will not do."""
+    if "mariadb" in text.lower():
+        return Kind.MARIADB.line(server=server, version=text)
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
+    version = (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
+    if version < _OLDEST[server]:
+        oldest = ".".join(map(str, _OLDEST[server][:2]))
+        return Kind.TOO_OLD.line(server=server, version=text, oldest=oldest)
+    return version
+
+
+def interrupted(server: str, error: ServerError | ConnectionLostError) -> Line:
+    """Return the line for a server that let us in, and could not be looked at to the end."""
+    if isinstance(error, ServerError):
+        return Kind.NOT_LOOKED_AT.line(server=server, reason=f"{error.text} ({error.number})")
+    return Kind.CONNECTION_LOST.line(server=server, reason=error.reason)
+
+
+def _refused(server: str, settings: EndpointSettings, error: ServerError) -> Line:
+    if error.number in _ACCESS_DENIED:
+        return Kind.ACCESS_DENIED.line(server=server, user=settings.user, reason=error.text)
+    if error.number in _HOST_REFUSED:
+        return Kind.HOST_REFUSED.line(server=server, user=settings.user, reason=error.text)
+    if error.number == _NEEDS_TLS:
+        return Kind.TLS_REQUIRED.line(server=server)
+    if error.number == _TLS:
+        return Kind.TLS_NOT_OFFERED.line(server=server, wanted=f'"{settings.tls}"')
+    return Kind.SERVER_REFUSES.line(
+        server=server, user=settings.user, reason=f"{error.text} ({error.number})"
+    )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__

@@ -1,0 +1,392 @@
+"""Facts that bring each line of `mtsd check`: a case at least for each."""
+
+import socket
+import ssl
+from dataclasses import dataclass, replace
+
+from mtsd.config import FilePosition, GtidStart, Latest, Settings
+from mtsd.config.settings import EndpointSettings
+from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.model.position import Position
+from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.facts import SourceFacts, TableFacts, TargetFacts
+from mtsd.operations.check.line import Line
+from mtsd.operations.check.unreachable import interrupted, supported, unreachable
+from mtsd.target.position_tables import InDoubt
+from tests.operations.good_facts import (
+    DAEMON_UUID,
+    EVERYTHING,
+    MIB,
+    SETTINGS,
+    SOURCE,
+    SOURCE_UUID,
+    TARGET,
+    TARGET_UUID,
+    at,
+    replica,
+    source,
+    source_settings,
+    starting,
+    tables,
+    target,
+    target_settings,
+)
+
+MYISAM = TableFacts("shop", "log", transactional=False, keyed=True)
+KEYLESS = TableFacts("shop", "visits", transactional=True, keyed=False)
+DOUBT = InDoubt(8, 1, Position("binlog.000002", 800), "ddl", "", "", "shop", b"ALTER TABLE t")
+REPLICATION = "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO `repl`@`%`"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Facts, and what is said of them: a line of the kind, whose text holds `says`."""
+
+    kind: Kind
+    says: str
+    settings: Settings = SETTINGS
+    source: SourceFacts | Line = SOURCE
+    target: TargetFacts | Line = TARGET
+
+
+CASES = (
+    Case(Kind.CONNECTED, "MySQL 9.7.0 at 127.0.0.1:3306 as repl"),
+    Case(Kind.NOT_COMPARED, "", source=Kind.REFUSED.line(server="source", address="")),
+    Case(
+        Kind.OLDER_TARGET, "(9.7.0) is newer than the target (8.0.41)",
+        target=target(version=(8, 0, 41), version_text="8.0.41"),
+    ),
+    Case(Kind.TLS_ON, "TLSv1.3, TLS_AES_128_GCM_SHA256, not verified, and not off"),
+    Case(Kind.TLS_ON, ", verified", source_settings(host="db1", tls="verify_ca")),
+    Case(Kind.TLS_LOCAL, "the loopback interface", source=source(tls_version="")),
+    Case(Kind.TLS_NOT_VERIFIED, "an impostor", source_settings(host="db1.example")),
+    Case(
+        Kind.TLS_OFF, 'tls = "verify_identity"', source_settings(host="db1"),
+        source(tls_version=""),
+    ),
+    Case(Kind.PRIVILEGES, "'mtsd'@'%' has what mtsd needs"),
+    Case(
+        Kind.PRIVILEGES_MISSING,
+        "lacks REPLICATION SLAVE; GRANT REPLICATION SLAVE ON *.* TO 'repl'",
+        source=source(grants=("GRANT SELECT, REPLICATION CLIENT ON *.* TO `repl`@`%`",)),
+    ),
+    Case(
+        Kind.PRIVILEGES_MISSING,
+        "lacks SESSION_VARIABLES_ADMIN; GRANT SESSION_VARIABLES_ADMIN ON *.* TO 'mtsd'@'%'",
+        target=target(
+            grants=(EVERYTHING[0], EVERYTHING[1].replace("SESSION_VARIABLES_ADMIN,", ""))
+        ),
+    ),
+    Case(
+        Kind.ROLES_INACTIVE, "'r'@'%' granted to 'mtsd'@'%', but not active",
+        target=target(roles=("'r'@'%'",)),
+    ),
+    Case(
+        Kind.FUNCTION_CREATORS, "1419", target=target({"log_bin_trust_function_creators": "OFF"})
+    ),
+    Case(
+        Kind.ACCOUNTS, "lacks CREATE USER; ",
+        target=target(grants=(EVERYTHING[0].replace("CREATE USER, ", ""), EVERYTHING[1])),
+    ),
+    Case(Kind.BINARY_LOG, "ON"),
+    Case(Kind.NO_BINARY_LOG, "start the source with log_bin", source=source({"log_bin": "OFF"})),
+    Case(Kind.ROW_FORMAT, "ROW"),
+    Case(Kind.STATEMENT_FORMAT, "MIXED: ", source=source({"binlog_format": "MIXED"})),
+    Case(Kind.ROW_IMAGE, "FULL"),
+    Case(Kind.ROW_IMAGE_PARTIAL, "MINIMAL: ", source=source({"binlog_row_image": "MINIMAL"})),
+    Case(Kind.ROW_METADATA, "MINIMAL: "),
+    Case(
+        Kind.EVENT_OPTIONS, "checksum CRC32, binlog_row_value_options PARTIAL_JSON: ",
+        source=source({"binlog_row_value_options": "PARTIAL_JSON"}),
+    ),
+    Case(Kind.NO_CHECKSUM, "NONE", source=source({"binlog_checksum": "NONE"})),
+    Case(
+        Kind.BINLOG_FILTERED, "binlog_do_db = shop",
+        source=replace(SOURCE, filters=("binlog_do_db = shop",)),
+    ),
+    Case(
+        Kind.CHAIN_CUT, "a replica itself",
+        source=source({"log_replica_updates": "OFF"}, replicates_from=(TARGET_UUID,)),
+    ),
+    Case(Kind.SYNC_BINLOG, "1000: ", source=source({"sync_binlog": "1000"})),
+    Case(Kind.RETENTION, "after 30 days"),
+    Case(
+        Kind.RETENTION, "not purged by themselves",
+        source=source({"binlog_expire_logs_auto_purge": "OFF"}),
+    ),
+    Case(
+        Kind.RETENTION_SHORT, "after 2 hours", source=source({"binlog_expire_logs_seconds": "7200"})
+    ),
+    Case(
+        Kind.RETENTION_NEAR, "for 20 days and lies in binlog.000001",
+        target=at(age=20 * 86400.0, position=Position("binlog.000001", 700)),
+    ),
+    Case(
+        Kind.LOGS_UNSEEN, "Access denied",
+        source=replace(SOURCE, files=(), files_refused="Access denied"),
+    ),
+    Case(Kind.SERVER_ID, "1, and this replica's is 4201"),
+    Case(Kind.NO_SERVER_ID, "0: ", source=source({"server_id": "0"})),
+    Case(Kind.SERVER_ID_SAME, "4201, ", source=source({"server_id": "4201"})),
+    Case(
+        Kind.DAEMON_CONNECTED, "4201", target=at(),
+        source=replace(SOURCE, replicas=((4201, DAEMON_UUID.upper()),)),
+    ),
+    Case(
+        Kind.SERVER_ID_TAKEN, TARGET_UUID, target=at(),
+        source=replace(SOURCE, replicas=((7, DAEMON_UUID), (4201, TARGET_UUID))),
+    ),
+    Case(
+        Kind.SERVER_ID_MAYBE_TAKEN, TARGET_UUID,
+        source=replace(SOURCE, replicas=((4201, TARGET_UUID),)),
+    ),
+    Case(Kind.SERVER_ID_OF_TARGET, "4201, ", target=target({"server_id": "4201"})),
+    Case(Kind.SAME_SERVER, SOURCE_UUID, target=target({"server_uuid": SOURCE_UUID.upper()})),
+    Case(Kind.POSITION_TABLES_NEW, "mtsd is made at the first start"),
+    Case(Kind.POSITION, f"binlog.000002:700, group 7, {SOURCE_UUID}:1-7", target=at()),
+    Case(Kind.DAEMON_RUNS, "connection 12", target=tables(daemon=12)),
+    Case(Kind.START, "earliest"),
+    Case(Kind.START, "latest", starting(Latest())),
+    Case(Kind.START_MISSING, '"earliest", "latest"', starting(None)),
+    Case(Kind.START_PURGED, f"{SOURCE_UUID}:1", source=source({"gtid_purged": f"{SOURCE_UUID}:1"})),
+    Case(
+        Kind.START_PURGED, "binlog.000005",
+        source=replace(source({"gtid_mode": "OFF"}), files=(("binlog.000005", 9),)),
+    ),
+    Case(
+        Kind.START_WITHOUT_GTIDS, "gtid_mode is OFF", starting(GtidStart(f"{SOURCE_UUID}:1-3")),
+        source({"gtid_mode": "OFF"}),
+    ),
+    Case(Kind.POSITION_AVAILABLE, "", target=at()),
+    Case(Kind.POSITION_AVAILABLE, "", starting(GtidStart(f"{SOURCE_UUID}:1-3"))),
+    Case(Kind.POSITION_AVAILABLE, "", starting(FilePosition("binlog.000002", 4))),
+    Case(
+        Kind.POSITION_PURGED, f"{SOURCE_UUID}:8", target=at(),
+        source=source({"gtid_purged": f"{SOURCE_UUID}:1-8"}),
+    ),
+    Case(
+        Kind.POSITION_PURGED, "the first is binlog.000002",
+        starting(FilePosition("binlog.000001", 4)),
+        replace(SOURCE, files=(("binlog.000002", 900),)),
+    ),
+    Case(
+        Kind.SOURCE_BEHIND, f"{SOURCE_UUID}:5-7", target=at(),
+        source=source({"gtid_executed": f"{SOURCE_UUID}:1-4"}),
+    ),
+    Case(
+        Kind.SOURCE_BEHIND, "the file ends at 900",
+        target=at(gtids=None, position=Position("binlog.000002", 901)),
+    ),
+    Case(
+        Kind.SOURCE_BEHIND, "the last is binlog.000002",
+        starting(FilePosition("binlog.000003", 4)),
+    ),
+    Case(
+        Kind.OTHER_SOURCE, f"{TARGET_UUID}, and the source is {SOURCE_UUID}",
+        target=at(source_uuid=TARGET_UUID),
+    ),
+    Case(
+        Kind.POSITION_TABLES_PARTIAL, "slave_worker_info, slave_in_doubt missing in mtsd",
+        target=tables(engines={"slave_relay_log_info": "InnoDB"}, channel=None),
+    ),
+    Case(Kind.POSITION_TABLES_ALTERED, "Id, More", target=tables(columns=("Id", "More"))),
+    Case(Kind.POSITION_TABLES_VERSION, "version 99", target=at(schema_version=99)),
+    Case(
+        Kind.POSITION_TABLES_ENGINE, "slave_worker_info not InnoDB",
+        target=tables(
+            engines={**tables().position.engines, "slave_worker_info": "MyISAM"}
+        ),
+    ),
+    Case(
+        Kind.POSITION_UNSEEN, "SELECT command denied",
+        target=tables(refused="SELECT command denied", channel=None),
+    ),
+    Case(Kind.IN_DOUBT, "8 (ddl)", target=at(in_doubt=(replace(DOUBT, evidence="u:8"),))),
+    Case(Kind.IN_DOUBT_WITHOUT_EVIDENCE, "8 (ddl)", target=at(in_doubt=(DOUBT,))),
+    Case(Kind.GTIDS, "source ON, target ON; read by GTID; the target does not learn"),
+    Case(Kind.GTIDS, "read by file and position", target=at(gtids=None)),
+    Case(Kind.GTIDS, "keep their GTIDs", target_settings(gtid="preserve")),
+    Case(Kind.GTIDS, "at each checkpoint", target_settings(gtid="mirror", binary_log=False)),
+    Case(
+        Kind.SOURCE_GTIDS_PARTLY, "ON_PERMISSIVE", source=source({"gtid_mode": "ON_PERMISSIVE"})
+    ),
+    Case(Kind.TARGET_WITHOUT_GTIDS, "OFF: ", target=target({"gtid_mode": "OFF"})),
+    Case(
+        Kind.GTIDS_NEEDED, "that of the target is OFF", target_settings(gtid="preserve"),
+        target=target({"gtid_mode": "OFF"}),
+    ),
+    Case(Kind.MIRROR_WITH_BINLOG, "1236", target_settings(gtid="mirror")),
+    Case(
+        Kind.GTID_CONSISTENCY, "WARN on the source",
+        source=source({"enforce_gtid_consistency": "WARN"}),
+    ),
+    Case(Kind.WRITABLE, "OFF"),
+    Case(
+        Kind.WRITABLE, "ON, and 'mtsd'@'%' may write",
+        target=target(
+            {"read_only": "ON"}, grants=(*EVERYTHING, "GRANT CONNECTION_ADMIN ON *.* TO `mtsd`@`%`")
+        ),
+    ),
+    Case(
+        Kind.SUPER_READ_ONLY, "1290", target=target({"read_only": "ON", "super_read_only": "ON"})
+    ),
+    Case(Kind.READ_ONLY, "GRANT CONNECTION_ADMIN", target=target({"read_only": "ON"})),
+    Case(Kind.NATIVE_REPLICA, "twice", target=target(replicates_from=(SOURCE_UUID,))),
+    Case(Kind.SESSIONS, "149 free, mtsd needs 5"),
+    Case(
+        Kind.TOO_FEW_SESSIONS, "max_user_connections = 4, and mtsd needs 5",
+        target=target({"max_user_connections": "4"}),
+    ),
+    Case(Kind.SESSIONS_SCARCE, "2 of 151", target=target(threads_connected=150)),
+    Case(Kind.PACKET, "64 MiB: row events up to 44.8 MiB"),
+    Case(
+        Kind.PACKET_SMALL, "4 MiB, under the source's 64 MiB: a row event over 2.8 MiB",
+        target=target({"max_allowed_packet": str(4 * MIB)}),
+    ),
+    Case(
+        Kind.BATCH_CUT, "up to 2.8 MiB in one statement",
+        target=target({"max_allowed_packet": str(4 * MIB)}),
+    ),
+    Case(Kind.PENDING, "64 MiB; "),
+    Case(
+        Kind.PENDING_SMALL, "pending_jobs_size_max = 67108864",
+        replica(pending_jobs_size_max=32 * MIB),
+    ),
+    Case(
+        Kind.SESSION_DEFAULT, "SET PERSIST completion_type = NO_CHAIN",
+        target=target({"completion_type": "CHAIN"}),
+    ),
+    Case(
+        Kind.VARIABLE_DIFFERS, "InnoDB on the source, MyISAM on the target",
+        target=target({"default_storage_engine": "MyISAM"}),
+    ),
+    Case(
+        Kind.VARIABLE_DIFFERS, "OFF on the source, ON on the target",
+        source=source({"innodb_strict_mode": "OFF"}),
+    ),
+    Case(
+        Kind.LOWER_CASE, "0 on the source, 1 on the target",
+        target=target({"lower_case_table_names": "1"}),
+    ),
+    Case(Kind.TIME_ZONES, "known by name on the target"),
+    Case(
+        Kind.TIME_ZONES, "neither", source=source(time_zones=False), target=target(time_zones=False)
+    ),
+    Case(Kind.NO_TIME_ZONES, "1298", target=target(time_zones=False)),
+    Case(
+        Kind.TIME_ZONE_UNKNOWN, "Europe/Berlin", source=source({"time_zone": "Europe/Berlin"}),
+        target=target(time_zones=False),
+    ),
+    Case(
+        Kind.SYSTEM_TIME_ZONE, "CET there and UTC", source=source({"system_time_zone": "CET"})
+    ),
+    Case(Kind.CLOCK, "0.0 s"),
+    Case(Kind.CLOCK_OFF, "61.0 s ahead of", source=source(clock_offset=61.0)),
+    Case(Kind.TABLES, "1 table, all with transactions and a key"),
+    Case(Kind.TABLES_UNSEEN, "'repl'@'%'", source=source(tables=(), grants=(REPLICATION,))),
+    Case(
+        Kind.NON_TRANSACTIONAL, "1 table without transactions: shop.log",
+        source=source(tables=(MYISAM,)),
+    ),
+    Case(
+        Kind.TARGET_ENGINE, "shop.log",
+        source=source(tables=(replace(MYISAM, transactional=True),)),
+        target=target(tables=(MYISAM,)),
+    ),
+    Case(Kind.NO_KEY, "shop.visits", source=source(tables=(KEYLESS,))),
+    Case(
+        Kind.NO_KEY, "shop.visits", source=source(tables=(), grants=(REPLICATION,)),
+        target=target(tables=(KEYLESS,)),
+    ),
+    Case(Kind.MISSING_TABLES, "shop.orders", starting(Latest()), target=target(tables=())),
+    Case(
+        Kind.FOREIGN_KEYS, "1 foreign key from another database: a.t -> b.u",
+        source=source(foreign_keys_across=("a.t -> b.u",)),
+    ),
+    Case(Kind.TRIGGERS, "0 triggers"),
+    Case(
+        Kind.TRIGGERS, "1 trigger", source=source(triggers=("shop.t",)),
+        target=target(triggers=("shop.t",)),
+    ),
+    Case(Kind.OWN_TRIGGERS, "shop.t;", target=target(triggers=("shop.t",))),
+    Case(Kind.EVENTS, "OFF", target=target({"event_scheduler": "OFF"}, events=("shop.e",))),
+    Case(Kind.EVENTS, "none", target=target(events=("shop.e",))),
+    Case(
+        Kind.EVENTS_TWICE, "1 event enabled: shop.e;", source=source(events=("shop.e",)),
+        target=target(events=("shop.e", "shop.own")),
+    ),
+    Case(
+        Kind.EVENTS_TWICE, "shop.e", source=source(grants=(REPLICATION,)),
+        target=target(events=("shop.e",)),
+    ),
+)  # fmt: skip
+
+
+def _lost(cause: BaseException) -> ConnectionLostError:
+    error = ConnectionLostError("source", f"cannot connect to 127.0.0.1:3306: {cause}")
+    error.__cause__ = cause
+    return error
+
+
+def _bad_certificate() -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError("certificate verify failed")
+    error.verify_message = "self-signed certificate"
+    return error
+
+
+ENDPOINT = EndpointSettings(user="repl", host="db1", connect_timeout=2.0)
+
+
+def _explained(error: ServerError | ConnectionLostError) -> Line:
+    return unreachable("source", ENDPOINT, error)
+
+
+UNREACHABLE: tuple[tuple[Kind, str, object], ...] = (
+    (Kind.REFUSED, "db1:3306", _explained(_lost(ConnectionRefusedError(111, "refused")))),
+    (Kind.REFUSED, "db1:3306", _explained(_lost(FileNotFoundError(2, "no such file")))),
+    (
+        Kind.UNKNOWN_HOST, "db1 is not known here (Name or service not known)",
+        _explained(_lost(socket.gaierror(-2, "Name or service not known"))),
+    ),
+    (Kind.NO_ANSWER, "db1:3306 in 2 s", _explained(_lost(TimeoutError()))),
+    (Kind.UNREACHABLE, "No route", _explained(_lost(OSError(113, "No route to host")))),
+    (
+        Kind.ACCESS_DENIED, "user repl is refused: Access denied",
+        _explained(ServerError(1045, "28000", "Access denied for user 'repl'@'h'")),
+    ),
+    (
+        Kind.HOST_REFUSED, "not allowed",
+        _explained(ServerError(1130, "HY000", "Host 'h' is not allowed to connect")),
+    ),
+    (
+        Kind.SERVER_REFUSES, "Too many connections (1040)",
+        _explained(ServerError(1040, "08004", "Too many connections")),
+    ),
+    (
+        Kind.TLS_NOT_OFFERED, 'tls = "preferred"',
+        _explained(ServerError(2026, "HY000", "source db1 offers no TLS")),
+    ),
+    (
+        Kind.TLS_REQUIRED, "encrypted",
+        _explained(ServerError(3159, "HY000", "insecure transport are prohibited")),
+    ),
+    (
+        Kind.TLS_WRONG_CERTIFICATE, "self-signed", _explained(_lost(_bad_certificate())),
+    ),
+    (
+        Kind.TLS_FAILED, "no protocols",
+        _explained(_lost(ssl.SSLError(1, "no protocols available"))),
+    ),
+    (
+        Kind.CONNECTION_LOST, "gone",
+        interrupted("target", ConnectionLostError("target", "gone")),
+    ),
+    (
+        Kind.NOT_LOOKED_AT, "denied (1227)",
+        interrupted("target", ServerError(1227, "42000", "denied")),
+    ),
+    (Kind.MARIADB, "11.8.1-MariaDB", supported("source", "11.8.1-MariaDB")),
+    (Kind.TOO_OLD, "5.5.62; MySQL 5.6", supported("source", "5.5.62")),
+    (Kind.TOO_OLD, "5.7.44-log; MySQL 8.0", supported("target", "5.7.44-log")),
+    (Kind.TOO_OLD, "who knows", supported("target", "who knows")),
+)  # fmt: skip

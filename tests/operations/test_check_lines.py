@@ -1,0 +1,110 @@
+"""Every line that `mtsd check` can print comes from facts that call for it, and from no others."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.checking import check, lines
+from mtsd.operations.check.line import Level, Line, duration, listed, size
+from tests.operations.check_cases import CASES, DOUBT, UNREACHABLE, Case
+from tests.operations.good_facts import (
+    CHANNEL,
+    DAEMON_UUID,
+    SETTINGS,
+    SOURCE,
+    TARGET,
+    at,
+    tables,
+    target,
+)
+
+ELSEWHERE = frozenset({Kind.TLS_FILE})
+"""Has a test of its own below."""
+
+
+def text(line: Line) -> str:
+    return f"{line.found}; {line.remedy}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind.id)
+def test_facts_bring_their_line(case: Case) -> None:
+    said = list(lines(case.settings, case.source, case.target))
+    of_kind = [line for line in said if line.id == case.kind.id]
+    assert any(case.says in text(line) for line in of_kind), said
+    assert all(line.level is case.kind.value.level for line in of_kind)
+
+
+@pytest.mark.parametrize(("kind", "says", "line"), UNREACHABLE)
+def test_what_keeps_from_looking_is_told_apart(kind: Kind, says: str, line: object) -> None:
+    assert isinstance(line, Line)
+    assert (line.id, line.level) == (kind.id, Level.ERROR)
+    assert says in text(line)
+
+
+async def test_a_missing_certificate_is_named() -> None:
+    section = replace(SETTINGS.source, tls="verify_ca", tls_ca=Path("/no/such.pem"))
+    settings = replace(SETTINGS, source=section, target=replace(SETTINGS.target, port=1))
+    said = await check(settings)
+    assert [line.id for line in said] == ["tls-file", "refused", "not-compared"]
+
+
+def test_every_line_is_shown_by_a_test() -> None:
+    shown = {case.kind for case in CASES} | {kind for kind, _, _ in UNREACHABLE} | ELSEWHERE
+    assert set(Kind) - shown == set()
+
+
+def test_nothing_is_said_against_good_servers() -> None:
+    for fine in (TARGET, at()):
+        said = list(lines(SETTINGS, SOURCE, fine))
+        assert [line for line in said if line.level is not Level.OK] == []
+        assert all(not line.remedy for line in said)
+        assert len({(line.id, line.subject) for line in said}) == len(said)
+
+
+def test_what_is_wrong_has_a_remedy() -> None:
+    for kind in Kind:
+        assert bool(kind.value.remedy) == (kind.value.level is not Level.OK), kind
+
+
+def test_a_server_out_of_reach_leaves_the_lines_of_the_other() -> None:
+    down = Kind.REFUSED.line(server="source", address="db1:3306")
+    ids = [line.id for line in lines(SETTINGS, down, TARGET)]
+    assert ids[0] == "refused"
+    assert "writable" in ids
+    assert "position-tables-new" in ids
+    assert ids[-1] == "not-compared"
+    down = Kind.REFUSED.line(server="target", address="db1:3306")
+    ids = [line.id for line in lines(SETTINGS, SOURCE, down)]
+    assert "row-format" in ids
+    assert ids[-2:] == ["refused", "not-compared"]
+
+
+def test_a_running_daemon_is_no_conflict() -> None:
+    running = tables(daemon=12, channel=replace(CHANNEL, in_doubt=(DOUBT,)))
+    read = replace(SOURCE, replicas=((4201, DAEMON_UUID),))
+    busy = replace(running, server=target(threads_connected=150).server)
+    said = list(lines(SETTINGS, read, busy))
+    assert [line for line in said if line.level is not Level.OK] == []
+
+
+@given(st.text(), st.text())
+def test_a_line_is_one_line(name: str, reason: str) -> None:
+    line = Kind.ACCESS_DENIED.line(server="source", user=name, reason=reason)
+    assert line.found.isprintable()
+    assert not re.search(r"\s{2}", line.found)
+
+
+def test_figures_are_short() -> None:
+    assert [size(n) for n in (0, 999, 1000, 2**20, 3 * 2**29, 2**40)] == [
+        "0 bytes", "999 bytes", "1000 bytes", "1 MiB", "1.5 GiB", "1024 GiB",
+    ]  # fmt: skip
+    assert [duration(n) for n in (1, 3600, 7200, 10 * 86400)] == [
+        "1 s", "3600 s", "2 hours", "10 days",
+    ]  # fmt: skip
+    assert listed(["a", "b"]) == "a, b"
+    assert listed(list("abcdefg")) == "a, b, c, d, e and 2 more"
