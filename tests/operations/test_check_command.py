@@ -1,0 +1,180 @@
+"""`mtsd check` on real servers that are wrong in as many ways as they can be at once."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mtsd.cli.main import main
+from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.line import Level
+from tests.control.killed_daemon import leave_behind
+from tests.operations.checked import configuration, told
+from tests.replica.daemon_process import Value
+from tests.servers.mysqld import Options
+from tests.servers.pair import Pair
+
+SOURCE: Options = {
+    "binlog_format": "MIXED",
+    "binlog_row_image": "MINIMAL",
+    "binlog_checksum": "NONE",
+    "binlog_row_value_options": "PARTIAL_JSON",
+    "binlog_do_db": "a",
+    "binlog_expire_logs_seconds": 3600,
+    "default_storage_engine": "MyISAM",
+    "enforce_gtid_consistency": "OFF",
+    "gtid_mode": "OFF",
+    "innodb_strict_mode": "OFF",
+    "server_id": 4201,
+}
+TARGET: Options = {
+    "completion_type": "CHAIN",
+    "event_scheduler": "ON",
+    "lower_case_table_names": 0,
+    "max_allowed_packet": 1 << 20,
+    "max_connections": 10,
+    "enforce_gtid_consistency": "OFF",
+    "gtid_mode": "OFF",
+    "skip_log_bin": None,
+    "tls_version": "",
+}
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    """Start two servers that hardly fit together."""
+    with Pair(SOURCE, TARGET) as pair:
+        tables = (
+            "CREATE DATABASE a; CREATE DATABASE b; USE a;"
+            "CREATE TABLE plain (id INT) ENGINE = MyISAM;"
+            "CREATE TABLE moved (id INT NOT NULL, UNIQUE (id)) ENGINE = {};"
+            "CREATE TABLE parent (id INT PRIMARY KEY) ENGINE = InnoDB;"
+            "CREATE TABLE b.child (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES a.parent (id))"
+            " ENGINE = InnoDB;"
+        )
+        pair.source.sql(tables.format("InnoDB"))
+        pair.target.sql(tables.format("MyISAM"))
+        pair.target.sql("CREATE TRIGGER a.loud BEFORE INSERT ON a.plain FOR EACH ROW SET @a = 1")
+        for server in (pair.source, pair.target):
+            server.sql(
+                "CREATE EVENT a.often ON SCHEDULE EVERY 1 YEAR STARTS '2037-01-01' DO DELETE FROM"
+                " plain; CREATE USER poor IDENTIFIED BY 'right'; GRANT SELECT ON a.* TO poor"
+            )
+        leave_behind(pair.target, "left")
+        yield pair
+
+
+def _settings(pair: Pair, **changed: Value) -> dict[str, Value]:
+    return {
+        "source.unix_socket": str(pair.source.socket),
+        "source.user": "root",
+        "target.unix_socket": str(pair.target.socket),
+        "target.user": "root",
+        **{name.replace("__", "."): value for name, value in changed.items()},
+    }
+
+
+@pytest.mark.servers
+def test_what_is_wrong_is_found(pair: Pair, tmp_path: Path) -> None:
+    said = told(tmp_path, _settings(pair))
+    assert said.status == 3
+    assert set(said.bad) == {
+        "batch-cut", "binlog-filtered", "events-twice", "foreign-keys", "gtid-consistency",
+        "missing-tables", "no-checksum", "no-key", "non-transactional", "own-triggers",
+        "packet-small", "pending-small", "retention-short", "row-image-partial",
+        "server-id-same", "session-default", "start-missing", "statement-format", "sync-binlog",
+        "target-engine", "target-without-gtids", "variable-differs",
+    } - {"gtid-consistency", "missing-tables"}  # fmt: skip
+    for kind, name in (
+        ("no-key", "a.plain"), ("non-transactional", "a.plain"), ("target-engine", "a.moved"),
+        ("foreign-keys", "b.child -> a.parent"), ("own-triggers", "a.loud"),
+        ("events-twice", "a.often"), ("session-default", "completion_type"),
+        ("binlog-filtered", "binlog_do_db = a"),
+    ):  # fmt: skip
+        assert name in said.bad[kind]
+    assert "a.moved" not in said.bad["no-key"]
+    assert "PARTIAL_JSON" in said.lines["event-options"]
+    # Looked at, and not touched.
+    assert pair.source.sql("SHOW REPLICAS") == []
+
+
+@pytest.mark.servers
+def test_a_target_that_takes_nothing_is_found(pair: Pair, tmp_path: Path) -> None:
+    poor: dict[str, Value] = {
+        "source__user": "poor", "source__password": "right",
+        "target__user": "poor", "target__password": "right",
+    }  # fmt: skip
+    pair.target.sql("SET GLOBAL read_only = ON, GLOBAL max_user_connections = 3")
+    try:
+        said = told(tmp_path, _settings(pair, **poor, source__start="latest"))
+        pair.target.sql("SET GLOBAL super_read_only = ON")
+        frozen = told(tmp_path, _settings(pair, **poor))
+    finally:
+        pair.target.sql("SET GLOBAL read_only = OFF, GLOBAL max_user_connections = 0")
+    assert said.status == frozen.status == 3
+    assert {"read-only", "too-few-sessions", "accounts", "logs-unseen"} <= said.bad.keys()
+    # The line of the source comes first, and has gone under that of the target.
+    assert "REPLICATION_APPLIER" in said.bad["privileges-missing"]
+    assert "ON `mtsd`.* TO 'poor'@'%'" in said.bad["privileges-missing"]
+    assert "super-read-only" in frozen.bad
+
+
+@pytest.mark.servers
+def test_a_position_that_another_source_left_is_found(pair: Pair, tmp_path: Path) -> None:
+    said = told(tmp_path, _settings(pair, replica__channel="left"))
+    assert "binlog.000002:700" in said.lines["position"]
+    assert "11 (ddl)" in said.bad["in-doubt"]
+    assert "3e11fa47" in said.bad["other-source"]
+
+
+@pytest.mark.servers
+def test_one_server_for_both_is_found(pair: Pair, tmp_path: Path) -> None:
+    twice = _settings(pair, source__unix_socket=str(pair.target.socket))
+    said = told(tmp_path, twice)
+    assert {"same-server", "no-binary-log"} <= said.bad.keys()
+
+
+@pytest.mark.servers
+def test_what_keeps_from_connecting_is_told_apart(pair: Pair, tmp_path: Path) -> None:
+    def over_tcp(**changed: Value) -> dict[str, str]:
+        ports = {"source.port": pair.source.port, "target.port": pair.target.port}
+        settings = {
+            name: value for name, value in _settings(pair, **changed).items() if "unix" not in name
+        }
+        return told(tmp_path, {**ports, **settings}).bad
+
+    assert "using password: YES" in over_tcp(source__password="wrong")["access-denied"]
+    assert "access-denied" in over_tcp(target__user="nobody")
+    assert "nothing listens on 127.0.0.1:1" in over_tcp(source__port=1)["refused"]
+    assert "refused" in told(tmp_path, _settings(pair, source__unix_socket="no.sock")).bad
+    assert "self" in over_tcp(source__tls="verify_ca")["tls-wrong-certificate"]
+    assert "tls-not-offered" in over_tcp(target__tls="required")
+    assert "not-compared" in over_tcp(target__tls="required")
+    pair.source.sql("SET GLOBAL require_secure_transport = ON")
+    try:
+        assert "tls-required" in over_tcp(source__tls="disabled")
+    finally:
+        pair.source.sql("SET GLOBAL require_secure_transport = OFF")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        said = over_tcp(source__port=port, source__connect_timeout=0.3)
+        assert "in 0.3 s" in said["no-answer"]
+    # What the other one says still comes.
+    assert "own-triggers" in said
+
+
+def test_lines_are_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = configuration(tmp_path, {"source.port": 1, "target.port": 1})
+    assert main(["check", "--config", str(config)]) == 3
+    shown = capsys.readouterr().out.splitlines()
+    refused = Kind.REFUSED.line(server="source", address="127.0.0.1:1")
+    assert shown[0] == f"error    source connection  {refused.found}; {refused.remedy}"
+    assert [line.split()[0] for line in shown] == [Level.ERROR, Level.ERROR, Level.WARNING]
+
+
+def test_a_bad_configuration_is_said_before_anything_else(tmp_path: Path) -> None:
+    config = configuration(tmp_path, {"source.port": 0})
+    with pytest.raises(SystemExit) as raised:
+        main(["check", "--config", str(config)])
+    assert raised.value.code == 2

@@ -1,0 +1,105 @@
+"""SHOW GRANTS is read as the server means it, and --grants prints what the needs say."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mtsd.operations.check.privileges import (
+    DEFINITIONS,
+    MIRROR,
+    POSITION,
+    SOURCE,
+    TARGET,
+    Held,
+    grant,
+    mirror_is_supported,
+    missing,
+    missing_on,
+    statements,
+)
+from tests.operations.good_facts import SETTINGS, target_settings
+
+NEWEST = (9, 7, 0)
+
+
+def test_privileges_are_held_where_the_grant_says() -> None:
+    held = Held.of([
+        "GRANT SELECT, CREATE VIEW ON *.* TO `u`@`%`",
+        "GRANT BINLOG_ADMIN,SESSION_VARIABLES_ADMIN ON *.* TO `u`@`%` WITH GRANT OPTION",
+        "GRANT INSERT ON `shop%`.* TO `u`@`%`",
+        r"GRANT ALL PRIVILEGES ON `my\_db`.* TO `u`@`%`",
+        "GRANT UPDATE ON `shop`.`orders` TO `u`@`%`",
+        "GRANT SELECT (`a`), DELETE (`b`, `c`) ON `shop`.`orders` TO `u`@`%`",
+        "GRANT EXECUTE ON PROCEDURE `shop`.`p` TO `u`@`%`",
+        "GRANT `role`@`%` TO `u`@`%`",
+        "GRANT PROXY ON ``@`` TO `u`@`%` WITH GRANT OPTION",
+    ])  # fmt: skip
+    assert held.everywhere == {
+        "SELECT", "CREATE VIEW", "BINLOG_ADMIN", "SESSION_VARIABLES_ADMIN", "GRANT OPTION",
+    }  # fmt: skip
+    assert held.has_on("shop2", "INSERT")
+    assert not held.has_on("other", "INSERT")
+    assert held.has_on("my_db", "DELETE")
+    assert not held.has_on("myxdb", "DELETE")
+    assert not held.has_on("shop", "UPDATE")
+    assert not held.has_on("shop", "DELETE")
+
+
+def test_all_privileges_of_an_old_server_are_all() -> None:
+    held = Held.of(["GRANT ALL PRIVILEGES ON *.* TO 'u'@'%' IDENTIFIED BY PASSWORD <secret>"])
+    assert missing(held, (*SOURCE, *DEFINITIONS), (5, 7, 0)) == []
+
+
+def test_a_partial_revoke_counts_for_its_database() -> None:
+    held = Held.of([
+        "GRANT SELECT, INSERT ON *.* TO `u`@`%`", "REVOKE INSERT ON `shop`.* FROM `u`@`%`",
+    ])  # fmt: skip
+    assert missing_on(held, POSITION[:2], ["shop", "blog"]) == {"shop": ["INSERT"]}
+
+
+def test_an_older_server_is_asked_for_what_it_has() -> None:
+    nothing = Held()
+    assert "SET_ANY_DEFINER" in missing(nothing, TARGET, (8, 4, 0))
+    assert "SET_USER_ID" in missing(nothing, TARGET, (8, 0, 30))
+    assert "BINLOG_ADMIN" in missing(nothing, TARGET, (8, 0, 11))
+    assert "REPLICATION_APPLIER" not in missing(nothing, TARGET, (8, 0, 11))
+    assert missing(Held({"SUPER"}), TARGET[2:5], NEWEST) == []
+
+
+names = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1
+)
+
+
+@given(names.filter(lambda name: not re.search(r"[%_\\]", name)))
+def test_what_is_granted_on_a_database_is_held_there(database: str) -> None:
+    line = grant(["SELECT", "CREATE VIEW"], "`u`@`%`", database)
+    held = Held.of([line])
+    assert held.has_on(database, "SELECT")
+    assert held.has_on(database, "CREATE VIEW")
+    assert not held.has_on(database + "x", "SELECT")
+
+
+def test_whoever_has_the_printed_grants_lacks_nothing() -> None:
+    text = "\n".join(line for line in statements(SETTINGS) if not line.startswith("--"))
+    source, target = text.replace(";", "").split("\n\n")
+    of_source = Held.of(source.splitlines())
+    assert missing(of_source, SOURCE, NEWEST) == []
+    of_target = Held.of(target.splitlines())
+    assert missing(of_target, (*TARGET, *DEFINITIONS), NEWEST) == []
+    assert missing_on(of_target, POSITION, ["mtsd"]) == {}
+    assert "CREATE USER" not in of_target.everywhere
+    assert "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `mtsd`.* TO 'mtsd'@'%'" in target
+
+
+def test_mirroring_needs_more() -> None:
+    mirrored = "\n".join(statements(target_settings(gtid="mirror")))
+    assert all(need.anyof[0] in mirrored for need in MIRROR)
+    by_itself = "\n".join(statements(target_settings(gtid="auto", binary_log=False)))
+    assert ("SYSTEM_VARIABLES_ADMIN" in by_itself) == mirror_is_supported()
+
+
+def test_a_users_name_is_quoted() -> None:
+    text = "\n".join(statements(target_settings(user="o'neil\\")))
+    assert r"TO 'o''neil\\'@'%';" in text
