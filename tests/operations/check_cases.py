@@ -367,6 +367,10 @@ UNREACHABLE: tuple[tuple[Kind, str, object], ...] = (
         _explained(ServerError(2026, "HY000", "source db1 offers no TLS")),
     ),
     (
+        Kind.TLS_NOT_OFFERED, "offers none",
+        _explained(ServerError(1043, "08S01", "Bad handshake")),
+    ),
+    (
         Kind.TLS_REQUIRED, "encrypted",
         _explained(ServerError(3159, "HY000", "insecure transport are prohibited")),
     ),

@@ -93,7 +93,7 @@ class Kind(Enum):
     TLS_NOT_OFFERED = error(
         "{server} TLS",
         "[{server}] tls = {wanted}, and the server offers none",
-        "give the server a certificate (ssl_cert, ssl_key), or lower [{server}] tls",
+        'give the server a certificate (ssl_cert, ssl_key), or set [{server}] tls = "disabled"',
     )
     TLS_REQUIRED = error(
         "{server} TLS",

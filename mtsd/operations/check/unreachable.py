@@ -13,7 +13,8 @@ from mtsd.operations.check.line import Line
 _ACCESS_DENIED = frozenset({1044, 1045, 1698})
 _HOST_REFUSED = frozenset({1129, 1130})
 _NEEDS_TLS = 3159
-_TLS = 2026
+_NO_TLS = frozenset({1043, 2026})
+"""Bad handshake, as a server without TLS answers a client that begins with it; no TLS offered."""
 _OLDEST: dict[str, tuple[int, int, int]] = {"source": (5, 6, 0), "target": (8, 0, 0)}
 
 
@@ -69,7 +70,7 @@ def _refused(server: str, settings: EndpointSettings, error: ServerError) -> Lin
         return Kind.HOST_REFUSED.line(server=server, user=settings.user, reason=error.text)
     if error.number == _NEEDS_TLS:
         return Kind.TLS_REQUIRED.line(server=server)
-    if error.number == _TLS:
+    if error.number in _NO_TLS:
         return Kind.TLS_NOT_OFFERED.line(server=server, wanted=f'"{settings.tls}"')
     return Kind.SERVER_REFUSES.line(
         server=server, user=settings.user, reason=f"{error.text} ({error.number})"
