@@ -253,8 +253,7 @@ CASES = (
         replica(pending_jobs_size_max=32 * MIB),
     ),
     Case(
-        Kind.SESSION_DEFAULT, "SET PERSIST completion_type = NO_CHAIN",
-        target=target({"completion_type": "CHAIN"}),
+        Kind.TARGET_STATEMENT_FORMAT, "1665", target=target({"binlog_format": "STATEMENT"})
     ),
     Case(
         Kind.VARIABLE_DIFFERS, "InnoDB on the source, MyISAM on the target",

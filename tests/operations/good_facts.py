@@ -125,7 +125,7 @@ TARGET = TargetFacts(
         max_user_connections="0",
         event_scheduler="ON",
         log_bin_trust_function_creators="ON",
-        completion_type="NO_CHAIN",
+        binlog_format="ROW",
     ),
     position=NO_POSITION,
 )

@@ -21,6 +21,7 @@ from tests.operations.good_facts import (
     at,
     tables,
     target,
+    target_settings,
 )
 
 ELSEWHERE = frozenset({Kind.TLS_FILE})
@@ -82,6 +83,12 @@ def test_a_server_out_of_reach_leaves_the_lines_of_the_other() -> None:
     ids = [line.id for line in lines(SETTINGS, SOURCE, down)]
     assert "row-format" in ids
     assert ids[-2:] == ["refused", "not-compared"]
+
+
+def test_what_the_target_would_not_write_does_not_matter() -> None:
+    formats = target({"binlog_format": "STATEMENT"})
+    said = lines(target_settings(binary_log=False), SOURCE, formats)
+    assert "target-statement-format" not in {line.id for line in said}
 
 
 def test_a_running_daemon_is_no_conflict() -> None:

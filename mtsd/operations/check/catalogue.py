@@ -393,8 +393,10 @@ class Kind(Enum):
         "{value}, under the source's max_allowed_packet ({source}): one event may need more memory",
         "set [replica] pending_jobs_size_max = {wanted}",
     )
-    SESSION_DEFAULT = error(
-        "target {name}", "{value}: {why}", "SET PERSIST {name} = {wanted} on the target"
+    TARGET_STATEMENT_FORMAT = error(
+        "target binlog_format",
+        "STATEMENT: the target cannot write rows to its binary log, and refuses them (1665, 1666)",
+        "SET PERSIST binlog_format = ROW on the target, or set [target] binary_log = false",
     )
     VARIABLE_DIFFERS = warning(
         "both {name}",

@@ -65,6 +65,8 @@ async def read_target(
 
 
 async def _server(connection: Connection, version: Version, position_schema: str) -> ServerFacts:
+    # The answers are whole even where a server's default would cut them.
+    await connection.query("SET @@session.sql_select_limit = 18446744073709551615")
     before = time()
     ((now, account),) = await connection.query("SELECT UNIX_TIMESTAMP(NOW(6)), CURRENT_USER()")
     offset = float(str(now)) - (before + time()) / 2

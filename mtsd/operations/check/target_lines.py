@@ -19,24 +19,6 @@ from mtsd.operations.check.privileges import (
 from mtsd.operations.check.server_lines import counted
 from mtsd.target.bundle import BASE64_SHARE
 
-_NO_LIMIT = "18446744073709551615"
-_SESSION_DEFAULTS = (
-    (
-        "completion_type",
-        ("NO_CHAIN", "0"),
-        "sessions begin another transaction, or end, with each COMMIT",
-    ),
-    ("transaction_read_only", ("OFF",), "transactions may not write (1792)"),
-    (
-        "sql_generate_invisible_primary_key",
-        ("OFF",),
-        "a table made without a primary key gets a column that it does not have on the source",
-    ),
-    ("sql_safe_updates", ("OFF",), "statements without a key in WHERE are refused (1175)"),
-    ("sql_select_limit", (_NO_LIMIT,), "INSERT … SELECT from the source copies fewer rows"),
-)
-"""Global defaults of the target that sessions begin with: variable, good values, what else."""
-
 
 def target_lines(
     settings: Settings, facts: TargetFacts, source: SourceFacts | None
@@ -49,10 +31,9 @@ def target_lines(
     packet = row_bytes(server)
     if settings.replica.batch_bytes > packet:
         yield Kind.BATCH_CUT.line(value=size(settings.replica.batch_bytes), row=size(packet))
-    for name, good, why in _SESSION_DEFAULTS:
-        value = server.variables.get(name, good[0])
-        if value not in good:
-            yield Kind.SESSION_DEFAULT.line(name=name, value=value, why=why, wanted=good[0])
+    logs = server.on("log_bin") and settings.target.binary_log
+    if logs and server.variables.get("binlog_format") == "STATEMENT":
+        yield Kind.TARGET_STATEMENT_FORMAT.line()
     yield from _triggers(server, source)
     yield from _events(server, source)
 
