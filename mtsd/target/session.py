@@ -20,7 +20,8 @@ _UNKNOWN_DATABASE = 1049
 _PINNED_FOR_LIFE = (
     b"SET @@session.wait_timeout=31536000, @@session.net_write_timeout=3600,"
     b" @@session.net_read_timeout=3600, @@session.innodb_lock_wait_timeout=50,"
-    b" @@session.lock_wait_timeout=3600, @@session.autocommit=1"
+    b" @@session.lock_wait_timeout=3600, @@session.autocommit=1, @@session.completion_type=0,"
+    b" @@session.transaction_read_only=0, @@session.sql_safe_updates=0"
 )
 _READ_COMMITTED = b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 

@@ -34,6 +34,8 @@ async def read_traits(connection: Connection) -> ServerTraits:
         )
     if found is None or (int(found[1]), int(found[2])) < (5, 6):
         raise NeedsPersonError(f"the {role} is version {text}: MySQL 5.6 or later is needed")
+    # A server's own limit would cut off the answer to this and to what is asked later.
+    await connection.query("SET @@session.sql_select_limit=18446744073709551615")
     rows = await connection.query(
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'gtid_mode',"
         " 'log_bin', 'binlog_checksum', 'max_allowed_packet', 'read_only', 'super_read_only')"

@@ -156,6 +156,33 @@ async def test_everything_at_once_and_after_an_error(session: TargetSession) -> 
 
 
 @pytest.mark.servers
+async def test_a_servers_defaults_do_not_reach_a_session(server: Server) -> None:
+    hostile = {
+        "completion_type": "CHAIN",
+        "sql_generate_invisible_primary_key": "ON",
+        "sql_safe_updates": "ON",
+        "sql_select_limit": "1",
+        "transaction_read_only": "ON",
+    }
+    for name, value in hostile.items():
+        server.sql(f"SET GLOBAL {name} = {value}")
+    try:
+        session = await open_session(server)
+        now = await variables(session)
+        await session.connection.quit()
+    finally:
+        for name in hostile:
+            server.sql(f"SET GLOBAL {name} = DEFAULT")
+    assert {name: now[name] for name in hostile} == {
+        "completion_type": "NO_CHAIN",
+        "sql_generate_invisible_primary_key": "OFF",
+        "sql_safe_updates": "OFF",
+        "sql_select_limit": "18446744073709551615",
+        "transaction_read_only": "OFF",
+    }
+
+
+@pytest.mark.servers
 async def test_what_the_server_does_not_know_changes_nothing(session: TargetSession) -> None:
     await run(session, b"", b"DO 0")
     before = await variables(session)
@@ -197,6 +224,7 @@ async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession)
         "default_collation_for_utf8mb4": "utf8mb4_0900_ai_ci",
         "sql_require_primary_key": "OFF",
         "default_table_encryption": "OFF",
+        "sql_generate_invisible_primary_key": "OFF",
         "enable_cascade_triggers": "OFF",
     }
     ((own,),) = await session.connection.query("SELECT @@pseudo_thread_id = CONNECTION_ID()")
