@@ -1,6 +1,7 @@
 """`mtsd check` on real servers that are wrong in as many ways as they can be at once."""
 
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,6 +141,26 @@ def test_a_position_that_another_source_left_is_found(pair: Pair, tmp_path: Path
     assert "binlog.000002:700" in said.lines["position"]
     assert "11 (ddl)" in said.bad["in-doubt"]
     assert "3e11fa47" in said.bad["other-source"]
+
+
+@pytest.mark.servers
+def test_a_target_that_replicates_by_itself_is_found(pair: Pair, tmp_path: Path) -> None:
+    ((file, offset, *_),) = pair.source.sql("SHOW BINARY LOG STATUS")
+    pair.target.sql(
+        "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_USER = 'root',"
+        f" SOURCE_PORT = {pair.source.port}, SOURCE_LOG_FILE = '{file}',"
+        f" SOURCE_LOG_POS = {offset}, GET_SOURCE_PUBLIC_KEY = 1; START REPLICA"
+    )
+    try:
+        deadline = time.monotonic() + 20
+        while "native-replica" not in (said := told(tmp_path, _settings(pair))).bad:
+            assert time.monotonic() < deadline, said.bad
+            time.sleep(0.1)
+        own = {"source__server_id": pair.target.port}
+        taken = told(tmp_path, _settings(pair, **own)).bad
+        assert {"server-id-maybe-taken", "server-id-of-target"} <= taken.keys()
+    finally:
+        pair.target.sql("STOP REPLICA; RESET REPLICA ALL")
 
 
 @pytest.mark.servers

@@ -1,6 +1,7 @@
 """Every line that `mtsd check` can print comes from facts that call for it, and from no others."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,15 +11,19 @@ from hypothesis import strategies as st
 
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.checking import check, lines
+from mtsd.operations.check.facts import TableFacts
 from mtsd.operations.check.line import Level, Line, duration, listed, size
 from tests.operations.check_cases import CASES, DOUBT, UNREACHABLE, Case
 from tests.operations.good_facts import (
     CHANNEL,
     DAEMON_UUID,
+    EVERYTHING,
     SETTINGS,
     SOURCE,
+    TABLE,
     TARGET,
     at,
+    source,
     tables,
     target,
     target_settings,
@@ -85,10 +90,41 @@ def test_a_server_out_of_reach_leaves_the_lines_of_the_other() -> None:
     assert ids[-2:] == ["refused", "not-compared"]
 
 
+def test_privileges_on_the_replicated_databases_will_do() -> None:
+    everywhere = "GRANT RELOAD, REPLICATION CLIENT ON *.* TO `u`@`%`"
+    on_shop = EVERYTHING[0].replace("*.*", "`shop`.*").replace("RELOAD, ", "")
+    on_mtsd = "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `mtsd`.* TO `u`@`%`"
+    enough = (everywhere, EVERYTHING[1], on_shop, on_mtsd)
+    assert "privileges-missing" not in ids(lines(SETTINGS, SOURCE, target(grants=enough)))
+    other = TableFacts("blog", "posts", transactional=True, keyed=True)
+    said = list(lines(SETTINGS, source(tables=(TABLE, other)), target(grants=enough)))
+    (line,) = (line for line in said if line.id == "privileges-missing")
+    assert "TRIGGER on blog" in line.found
+    assert "ON `blog`.* TO 'mtsd'@'%'" in line.remedy
+    assert "shop" not in line.remedy
+    # Where the source does not show its databases, all are meant.
+    unseen = Kind.REFUSED.line(server="source", address="")
+    said = list(lines(SETTINGS, unseen, target(grants=enough)))
+    (line,) = (line for line in said if line.id == "privileges-missing")
+    assert "GRANT SELECT, INSERT" in line.remedy
+    assert "ON *.* TO" in line.remedy
+
+
+def test_a_partial_revoke_is_found() -> None:
+    revoked = (*EVERYTHING, "REVOKE DROP ON `shop`.* FROM `u`@`%`")
+    said = list(lines(SETTINGS, SOURCE, target(grants=revoked)))
+    (line,) = (line for line in said if line.id == "privileges-missing")
+    assert "lacks DROP on shop" in line.found
+
+
+def ids(said: Iterable[Line]) -> set[str]:
+    return {line.id for line in said}
+
+
 def test_what_the_target_would_not_write_does_not_matter() -> None:
     formats = target({"binlog_format": "STATEMENT"})
     said = lines(target_settings(binary_log=False), SOURCE, formats)
-    assert "target-statement-format" not in {line.id for line in said}
+    assert "target-statement-format" not in ids(said)
 
 
 def test_a_running_daemon_is_no_conflict() -> None:

@@ -17,6 +17,7 @@ from mtsd.operations.check.privileges import (
     missing,
     missing_on,
     statements,
+    target_needs,
 )
 from tests.operations.good_facts import SETTINGS, target_settings
 
@@ -96,6 +97,7 @@ def test_whoever_has_the_printed_grants_lacks_nothing() -> None:
 def test_mirroring_needs_more() -> None:
     mirrored = "\n".join(statements(target_settings(gtid="mirror")))
     assert all(need.anyof[0] in mirrored for need in MIRROR)
+    assert any(need in target_needs(target_settings(gtid="mirror"), logs=True) for need in MIRROR)
     by_itself = "\n".join(statements(target_settings(gtid="auto", binary_log=False)))
     assert ("SYSTEM_VARIABLES_ADMIN" in by_itself) == mirror_is_supported()
 

@@ -6,7 +6,7 @@ from mtsd.config import Latest, Settings
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed, size
-from mtsd.operations.check.privileges import mirrors_wanted
+from mtsd.operations.check.privileges import mirrors
 from mtsd.operations.check.server_lines import counted, sees_tables, table_lines
 from mtsd.operations.check.target_lines import row_bytes
 
@@ -49,7 +49,7 @@ def _gtids(settings: Settings, source: SourceFacts, target: TargetFacts) -> Iter
             yield Kind.MIRROR_WITH_BINLOG.line()
     if setting == "preserve":
         meaning = "transactions keep their GTIDs on the target, and none are combined"
-    elif setting == "mirror" or (mirrors_wanted(settings) and set(modes.values()) == {"ON"}):
+    elif mirrors(settings, logs=logs) and set(modes.values()) == {"ON"}:
         meaning = "the target learns the source's GTIDs at each checkpoint"
     else:
         meaning = "the target does not learn the source's GTIDs"

@@ -117,11 +117,11 @@ def _goes_on(source: SourceFacts, channel: ChannelFacts) -> Iterator[Line]:
     if (
         seconds is not None
         and channel.age > seconds / 2
-        and source.files
-        and file != source.files[-1][0]
+        and file
+        and file not in dict(source.files[-1:])
     ):
         yield Kind.RETENTION_NEAR.line(
-            age=duration(channel.age), file=file or "a former file", period=duration(seconds)
+            age=duration(channel.age), file=file, period=duration(seconds)
         )
 
 

@@ -138,17 +138,18 @@ def grant(names: Sequence[str], account: str, database: str = "") -> str:
     return f"GRANT {listed} ON {place} TO {account}{option}"
 
 
-def target_needs(settings: Settings) -> tuple[Need, ...]:
-    """Return what the target's user needs on the whole server beside `DEFINITIONS`."""
-    return (*TARGET, *MIRROR) if mirrors_wanted(settings) else TARGET
+def target_needs(settings: Settings, *, logs: bool) -> tuple[Need, ...]:
+    """Return what the target's user needs on the whole server beside `DEFINITIONS`.
+
+    `logs`: the target writes what is applied to a binary log.
+    """
+    return (*TARGET, *MIRROR) if mirrors(settings, logs=logs) else TARGET
 
 
-def mirrors_wanted(settings: Settings) -> bool:
-    """Tell whether [target] gtid may make this version add to the target's gtid_purged."""
+def mirrors(settings: Settings, *, logs: bool) -> bool:
+    """Tell whether [target] gtid makes this version add to the target's gtid_purged."""
     setting = settings.target.gtid
-    return setting == "mirror" or (
-        setting == "auto" and not settings.target.binary_log and mirror_is_supported()
-    )
+    return setting == "mirror" or (setting == "auto" and not logs and mirror_is_supported())
 
 
 def mirror_is_supported() -> bool:
@@ -170,7 +171,7 @@ def statements(settings: Settings) -> Iterator[str]:
     yield grant(SEE_TABLES, source) + ";"
     yield ""
     yield f"-- On the target ({settings.target.address}): statements of the source run again there."
-    needs = target_needs(settings)
+    needs = target_needs(settings, logs=settings.target.binary_log)
     names = [need.anyof[0] for need in (*DEFINITIONS, *needs) if need.since <= newest < need.until]
     static = [name for name in names if "_" not in name]
     yield grant(static, target) + ";"
@@ -188,6 +189,9 @@ def statements(settings: Settings) -> Iterator[str]:
     yield "-- Only where CREATE USER, GRANT and the like are to be replicated: they need every"
     yield "-- privilege that they hand on."
     yield f"-- GRANT ALL ON *.* TO {target} WITH GRANT OPTION;"
+    if settings.target.gtid == "auto" and MIRROR[0] not in needs and mirror_is_supported():
+        yield "-- Only where the target has log_bin = OFF, for it learns the source's GTIDs then:"
+        yield "-- " + grant([need.anyof[0] for need in MIRROR], target) + ";"
     yield "-- Only where the target is read_only:"
     yield "-- " + grant(["CONNECTION_ADMIN"], target) + ";"
 

@@ -47,7 +47,8 @@ def _privileges(
     settings: Settings, server: ServerFacts, source: SourceFacts | None
 ) -> Iterator[Line]:
     held = Held.of(server.grants)
-    lacking = missing(held, target_needs(settings), server.version)
+    logs = server.on("log_bin") and settings.target.binary_log
+    lacking = missing(held, target_needs(settings, logs=logs), server.version)
     grants = [grant(lacking, server.account)] if lacking else []
     texts = list(lacking)
     everywhere = missing(held, DEFINITIONS, server.version)
