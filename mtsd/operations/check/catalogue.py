@@ -41,7 +41,8 @@ class Kind(Enum):
     HOST_REFUSED = error(
         "{server} connection",
         "this machine is refused: {reason}",
-        "create user {user} for this host, or have the server run FLUSH HOSTS if it blocks it",
+        "create user {user} for this host, or, if the server blocks it, have it run"
+        " TRUNCATE TABLE performance_schema.host_cache",
     )
     SERVER_REFUSES = error(
         "{server} connection",
