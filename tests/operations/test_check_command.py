@@ -1,5 +1,6 @@
 """`mtsd check` on real servers that are wrong in as many ways as they can be at once."""
 
+import gc
 import socket
 import time
 from collections.abc import Iterator
@@ -170,6 +171,9 @@ def test_one_server_for_both_is_found(pair: Pair, tmp_path: Path) -> None:
     assert {"same-server", "no-binary-log"} <= said.bad.keys()
 
 
+# A refused connection over TLS is closed in order by aiomysql, and the event loop of the command
+# may end before the server has answered that: its socket is then left to the garbage collector.
+@pytest.mark.filterwarnings("ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.servers
 def test_what_keeps_from_connecting_is_told_apart(pair: Pair, tmp_path: Path) -> None:
     def over_tcp(**changed: Value) -> dict[str, str]:
@@ -197,6 +201,7 @@ def test_what_keeps_from_connecting_is_told_apart(pair: Pair, tmp_path: Path) ->
         assert "in 0.3 s" in said["no-answer"]
     # What the other one says still comes.
     assert "own-triggers" in said
+    gc.collect()
 
 
 def test_lines_are_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
