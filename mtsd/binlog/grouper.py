@@ -52,6 +52,8 @@ _ARTIFICIAL = frozenset({
 _SIZE_AND_END = Struct("<II")
 """At byte 9 of a header."""
 _LOW = 0xFFFFFFFF
+_FIRST = 4
+"""Where a file's first event begins."""
 _MANY_MAPS = 4096
 _MANY_BYTES = 8 << 20
 
@@ -232,9 +234,7 @@ class Grouper:
             return
         elif code == EventType.ROTATE_EVENT:
             yield from self.abandon()
-            rotate = parse_rotate(event)
-            self._file = rotate.position.file
-            self._offset = rotate.position.offset
+            self._rotate(parse_rotate(event).position)
             if in_file:
                 yield PositionReached(self.position)
         elif code == EventType.FORMAT_DESCRIPTION_EVENT:
@@ -267,6 +267,16 @@ class Grouper:
             self._opened(event).refuse(f"{LOAD_DATA[code]} events (LOAD DATA)", event)
         elif not int.from_bytes(event[17:19], "little") & IGNORABLE:
             raise BinlogError(f"an event of unknown type {code}")
+
+    def _rotate(self, to: Position) -> None:
+        # The first one says where a dump begins. After that there is always one that tells the
+        # next file, and mostly one in the file before it too.
+        here = self.position
+        if self._format and to != here:
+            at_its_start = here.offset == _FIRST or to.offset != _FIRST
+            if at_its_start or to.file == here.file or to < here:
+                raise BinlogError(f"a Rotate event to {to}")
+        self._file, self._offset = to
 
     def _payload(self, event: bytes) -> Iterator[StreamItem]:
         group = self._group

@@ -143,7 +143,7 @@ EXTREMES = (b"\0", b"\xff", b"\x7f\xff", b"\x80", b"\xfb", b"\xfc", b"\xfd", b"\
 
 def damaged_event(rng: random.Random, event: bytes) -> bytes:
     """Return an event with a change of its bytes."""
-    changed = bytearray(event)
+    changed = bytearray(event or b"\0")
     at = rng.randrange(len(changed))
     match rng.randrange(7):
         case 0:
