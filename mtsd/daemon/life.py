@@ -24,6 +24,7 @@ from mtsd.replica.replica import Replica, StopTimeoutError
 from mtsd.source.stream import SourceChangedError
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.connection import BUSY
+from mtsd.wire.refusal import explained
 
 log = structlog.get_logger(__name__)
 
@@ -231,9 +232,10 @@ class Daemon:
 
     def _needs_person(self, error: Exception) -> int:
         self._state = "failed"
-        self._last_error = str(error)
-        self._notifier.status(f"stopped: {error}")
-        log.error("replication stopped", error=str(error))  # the message is complete
+        said = explained(error) if isinstance(error, ServerError) else str(error)
+        self._last_error = said
+        self._notifier.status(f"stopped: {said}")
+        log.error("replication stopped", error=said)  # the message is complete
         return NEEDS_PERSON
 
     def _be_ready(self) -> None:

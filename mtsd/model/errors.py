@@ -47,6 +47,8 @@ class ServerError(MtsdError):
         self.number = number
         self.sqlstate = sqlstate
         self.text = text
+        self.server = ""
+        """Where it came from, such as "target 127.0.0.1:3307"."""
         self.warnings = ""
         """What SHOW WARNINGS said after it, where that was asked."""
 

@@ -1,28 +1,37 @@
 """A connection to a MySQL server: aiomysql's handshake, and commands of our own on top of it.
 
-This is the only module that touches aiomysql's internals (`_writer`, `_execute_command`,
-`_read_packet`, `_read_query_result`, `_next_seq_id`), and the project pins its minor version.
+This and `login` are the only modules that touch aiomysql's internals (`_writer`, `_connect`,
+`_execute_command`, `_read_packet`, `_read_query_result`, `_next_seq_id`), and the project pins its
+minor version.
 """
 
 import asyncio
 import contextlib
+import socket
+import ssl
+import struct
 from collections import deque
 from collections.abc import Awaitable
 from typing import TypeVar
 
-import aiomysql
 from pymysql.err import InternalError, MySQLError, raise_mysql_exception
 
-from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.model.errors import ConnectionLostError, MtsdError, ServerError
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.inbox import AnswerError, Inbox
+from mtsd.wire.login import LogIn
+from mtsd.wire.refusal import RefusedError, refused, tls_failed, unreachable
 
+_QUIT = 0x01
 _QUERY = 0x03
 _FULL = 0xFFFFFF
 _CONNECTION_ERRORS = frozenset({1152, 1158, 1159, 1160, 1161, 2002, 2003, 2006, 2013, 2055, 4031})
 """Aborted, read and write errors of the server, lost and refused connections, idle too long."""
 _SERVER_GOING = frozenset({1053, 1077, 1079})
 """The server shuts down."""
+_KEEPALIVE_IDLE_S = 15
+_KEEPALIVE_INTERVAL_S = 5
+_KEEPALIVE_PROBES = 3
 
 BUSY = frozenset({1040, 1053, 1203, 1226, 3032})
 """Errors that pass: too many connections, shutting down, over a resource limit, offline mode."""
@@ -35,7 +44,7 @@ T = TypeVar("T")
 class Connection:
     """One session on a server. Not for use by two coroutines at once."""
 
-    def __init__(self, raw: "aiomysql.Connection", endpoint: Endpoint) -> None:
+    def __init__(self, raw: LogIn, endpoint: Endpoint) -> None:
         self._raw = raw
         self.endpoint = endpoint
         self._answers: deque[int] = deque()
@@ -47,37 +56,25 @@ class Connection:
     async def open(cls, endpoint: Endpoint, *, program_name: str = "mtsd") -> "Connection":
         """Connect and authenticate.
 
-        Raises ServerError where the server refuses, ConnectionLostError where it cannot be
-        reached within `endpoint.connect_timeout` seconds.
+        Raises RefusedError where another attempt cannot go better, ServerError with a number of
+        BUSY where one may, ConnectionLostError where the server cannot be reached within
+        `endpoint.connect_timeout` seconds.
         """
-        raw = aiomysql.Connection(
-            host=endpoint.host,
-            port=endpoint.port,
-            unix_socket=endpoint.unix_socket or None,
-            user=endpoint.user,
-            password=endpoint.password,
-            charset="utf8mb4",
-            autocommit=None,
-            connect_timeout=endpoint.connect_timeout,
-            ssl=endpoint.tls if not endpoint.unix_socket else None,
-            program_name=program_name,
-        )
+        raw = LogIn(endpoint, program_name)
         try:
             async with asyncio.timeout(endpoint.connect_timeout):
                 await raw._connect()  # noqa: SLF001 - aiomysql.connect has no server-side cancel
-        except MySQLError as error:
-            if isinstance(error.__cause__, OSError):
-                raise _unreachable(endpoint, error.__cause__) from error
-            raise _translated(error, endpoint) from error
-        except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
-            raise _unreachable(endpoint, error) from error
-        connection = cls(raw, endpoint)
-        if endpoint.require_tls and not endpoint.unix_socket and not connection.encrypted:
-            connection.close()
-            raise ServerError(
-                2026, "HY000", f"{endpoint.role} {endpoint} offers no TLS, and tls requires it"
-            )
-        return connection
+        except BaseException as error:
+            writer = raw._writer  # noqa: SLF001
+            if writer is not None:
+                writer.transport.abort()
+                raw.close()
+            if isinstance(error, _NO_SESSION):
+                raise _not_opened(endpoint, error) from error
+            raise
+        if not endpoint.unix_socket:
+            _keep_alive(raw._writer.get_extra_info("socket"))  # noqa: SLF001
+        return cls(raw, endpoint)
 
     @property
     def encrypted(self) -> bool:
@@ -200,9 +197,11 @@ class Connection:
             self._raw.close()
 
     async def quit(self) -> None:
-        """Close in order; never raises."""
+        """Close with a word to the server; never raises."""
         with contextlib.suppress(MySQLError, OSError, RuntimeError):
-            await self._raw.ensure_closed()
+            await self._raw._execute_command(_QUIT, b"")  # noqa: SLF001
+            await self._raw._writer.drain()  # noqa: SLF001
+        self.close()
 
     async def _query(self, sql: str | bytes) -> list[Row]:
         self.ask(sql.encode() if isinstance(sql, str) else sql)
@@ -245,10 +244,42 @@ class Connection:
             raise ConnectionLostError(self.endpoint.role, str(error)) from error
 
 
-def _unreachable(endpoint: Endpoint, error: Exception) -> ConnectionLostError:
-    return ConnectionLostError(
-        endpoint.role, f"cannot connect to {endpoint}: {str(error) or 'timed out'}"
-    )
+_NO_SESSION = (
+    MySQLError, OSError, asyncio.IncompleteReadError,
+    # What aiomysql stumbles over in a greeting that is none.
+    struct.error, ValueError, IndexError,
+)  # fmt: skip
+
+
+def _not_opened(endpoint: Endpoint, error: BaseException) -> MtsdError:
+    """Return what it means for a replica that there is no session."""
+    cause = error.__cause__ if isinstance(error, MySQLError) else error
+    if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
+        return tls_failed(endpoint, cause)
+    if isinstance(cause, PermissionError):
+        return RefusedError(f"mtsd may not connect to the {endpoint.role} {endpoint}: {cause}")
+    if isinstance(cause, OSError | asyncio.IncompleteReadError):
+        return ConnectionLostError(endpoint.role, unreachable(endpoint, cause))
+    if not isinstance(error, MySQLError) or (
+        isinstance(error, InternalError) and not isinstance(error.args[0], int)
+    ):
+        return RefusedError(
+            f"what answers at {endpoint} is no MySQL server: check [{endpoint.role}] host and port"
+        )
+    said = _translated(error, endpoint)
+    if isinstance(said, ServerError) and said.number not in BUSY:
+        return refused(endpoint, said)
+    return said
+
+
+def _keep_alive(connected: socket.socket) -> None:
+    """Have the system notice within half a minute that an idle session's server has vanished."""
+    for option, value in (
+        (socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE_S),
+        (socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL_S),
+        (socket.TCP_KEEPCNT, _KEEPALIVE_PROBES),
+    ):
+        connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _translated(error: MySQLError, endpoint: Endpoint) -> ServerError | ConnectionLostError:
@@ -258,4 +289,6 @@ def _translated(error: MySQLError, endpoint: Endpoint) -> ServerError | Connecti
         return ConnectionLostError(endpoint.role, text)
     if number in _CONNECTION_ERRORS or number in _SERVER_GOING:
         return ConnectionLostError(endpoint.role, text)
-    return ServerError(number, getattr(error, "sqlstate", None) or "", text)
+    said = ServerError(number, getattr(error, "sqlstate", None) or "", text)
+    said.server = f"{endpoint.role} {endpoint}"
+    return said

@@ -1,0 +1,70 @@
+"""The log-in to a server: aiomysql's, and what it would do that a replica must not.
+
+aiomysql by itself goes on in clear where a server offers no TLS, shows the password to whoever asks
+for it, and takes the characters of a password for Latin-1.
+"""
+
+import aiomysql
+from pymysql.constants import CLIENT
+
+from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.refusal import clear_password, no_tls, password_too_long, unknown_plugin
+
+_FIRST_TRIED = "caching_sha2_password"
+_GREETED = frozenset({_FIRST_TRIED, "mysql_native_password"})
+_IN_CLEAR = "mysql_clear_password"
+_NOT_OVER_SOCKETS = "sha256_password"
+_KNOWN = frozenset({*_GREETED, _NOT_OVER_SOCKETS, _IN_CLEAR})
+
+
+class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no types
+    """A connection of aiomysql that has not been made yet."""
+
+    def __init__(self, endpoint: Endpoint, program_name: str) -> None:
+        super().__init__(
+            host=endpoint.host,
+            port=endpoint.port,
+            unix_socket=endpoint.unix_socket or None,
+            user=endpoint.user,
+            # aiomysql encodes it as Latin-1, and the servers' own clients send UTF-8.
+            password=endpoint.password.encode().decode("latin-1"),
+            charset="utf8mb4",
+            autocommit=None,
+            connect_timeout=endpoint.connect_timeout,
+            ssl=endpoint.tls if not endpoint.unix_socket else None,
+            program_name=program_name,
+        )
+        self._endpoint = endpoint
+
+    async def _request_authentication(self) -> None:
+        endpoint = self._endpoint
+        offered = self.server_capabilities & CLIENT.SSL
+        if not offered:
+            if endpoint.require_tls and not endpoint.unix_socket:
+                raise no_tls(endpoint)
+            # A server without TLS calls the flag a bad handshake.
+            self.client_flag &= ~CLIENT.SSL
+        if self._server_auth_plugin not in _GREETED:
+            # The first answer would be made for it, whatever the account's own plugin is.
+            self._client_auth_plugin = _FIRST_TRIED
+        try:
+            await super()._request_authentication()
+        except BaseException as error:
+            # Closing in order, as aiomysql does, would wait for the server's side of TLS.
+            if self._writer is not None:
+                self._writer.transport.abort()
+            # A certificate that cannot be verified is a ValueError too.
+            if isinstance(error, ValueError) and not isinstance(error, OSError):
+                raise password_too_long(endpoint) from error
+            raise
+
+    async def _process_auth(self, plugin_name: bytes, auth_packet: object) -> object:
+        plugin = plugin_name.decode("utf-8", "replace")
+        if plugin not in _KNOWN:
+            raise unknown_plugin(self._endpoint, plugin)
+        if plugin == _IN_CLEAR and not self._secure:
+            raise clear_password(self._endpoint, plugin)
+        if plugin == _NOT_OVER_SOCKETS and self._unix_socket:
+            # Here the server takes a Unix socket for a line that others can read.
+            self._secure: bool = False
+        return await super()._process_auth(plugin_name, auth_packet)

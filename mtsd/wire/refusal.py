@@ -1,0 +1,186 @@
+"""What it means that a server refuses, and what a person has to do about it; without I/O.
+
+Error numbers are the server's own (MySQL manual, "Server Error Message Reference").
+"""
+
+import socket
+import ssl
+
+from mtsd.model.errors import NeedsPersonError, ServerError
+from mtsd.wire.endpoint import Endpoint
+
+_EXPIRED = 10
+_NOT_YET_VALID = 9
+_UNTRUSTED = frozenset({2, 18, 19, 20, 21})
+"""No issuer found, self-signed, self-signed somewhere in the chain, no local issuer, one only."""
+_OTHER_NAME = frozenset({62, 64})
+"""Not for this host name, not for this IP address."""
+# OpenSSL's numbers of the results of verifying a certificate: X509_V_ERR_… in x509_vfy.h.
+
+_OF_A_CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "DECRYPT_ERROR")
+"""Parts of the names of the alerts by which a server turns down a client's certificate."""
+
+
+class RefusedError(NeedsPersonError):
+    """A server refuses a session, and will until a person has done something.
+
+    `number` is the server's error number, 0 where the session did not get so far.
+    """
+
+    def __init__(self, message: str, number: int = 0) -> None:
+        super().__init__(message)
+        self.number = number
+
+
+def refused(endpoint: Endpoint, error: ServerError) -> RefusedError:
+    """Return the error of a log-in that the server has turned down."""
+    said = f"the {endpoint.role} {endpoint} refuses user {endpoint.user!r}: {error}"
+    remedy = _LOG_IN.get(error.number, "")
+    if remedy:
+        said = f"{said}. {remedy.format(role=endpoint.role)}"
+    return RefusedError(said, error.number)
+
+
+def unknown_plugin(endpoint: Endpoint, plugin: str) -> RefusedError:
+    """Return the error of an account whose authentication plugin mtsd does not have."""
+    return RefusedError(
+        f"the {endpoint.role} {endpoint} wants authentication plugin {plugin!r} for user"
+        f" {endpoint.user!r}, which mtsd does not have: give it an account that is"
+        " IDENTIFIED WITH caching_sha2_password",
+        _UNKNOWN_PLUGIN,
+    )
+
+
+def clear_password(endpoint: Endpoint, plugin: str) -> RefusedError:
+    """Return the error of a server that asks for the password over a line that others can read."""
+    return RefusedError(
+        f"the {endpoint.role} {endpoint} wants the password of user {endpoint.user!r} in clear"
+        f" (authentication plugin {plugin!r}) over a connection without TLS, so it was not sent:"
+        f' set [{endpoint.role}] tls = "required" or stricter',
+        _UNKNOWN_PLUGIN,
+    )
+
+
+def password_too_long(endpoint: Endpoint) -> RefusedError:
+    """Return the error of a password that does not fit into what the server's key encrypts."""
+    return RefusedError(
+        f"the password of user {endpoint.user!r} cannot be encrypted with the public key of the"
+        f" {endpoint.role} {endpoint}, for which it is too long: set [{endpoint.role}] tls ="
+        ' "required" or stricter'
+    )
+
+
+def no_tls(endpoint: Endpoint) -> RefusedError:
+    """Return the error of a server that offers no TLS where the settings require it."""
+    return RefusedError(
+        f"the {endpoint.role} {endpoint} offers no TLS, and [{endpoint.role}] tls requires it:"
+        " nothing was sent to it. Give that server a certificate (ssl_cert, ssl_key), or set"
+        f' [{endpoint.role}] tls = "preferred"'
+    )
+
+
+def tls_failed(endpoint: Endpoint, error: ssl.SSLError) -> RefusedError:
+    """Return the error of a TLS handshake that cannot succeed at another attempt either."""
+    role = endpoint.role
+    where = f"TLS with the {role} {endpoint} failed"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return RefusedError(f"{where}: {_of_their_certificate(endpoint, error)}")
+    reason = error.reason or str(error)
+    if "ALERT" in reason and any(part in reason for part in _OF_A_CERTIFICATE):
+        return RefusedError(
+            f"{where}: the {role} does not accept the certificate of [{role}] tls_cert"
+            f" ({reason}): it must be in date, and signed by a CA of that server's ssl_ca"
+        )
+    return RefusedError(
+        f"{where}: {reason}. Both ends need a version and a cipher in common (the server's"
+        f' tls_version and ssl_cipher), or set [{role}] tls = "disabled"'
+    )
+
+
+def _of_their_certificate(endpoint: Endpoint, error: ssl.SSLCertVerificationError) -> str:
+    role = endpoint.role
+    code = error.verify_code
+    if code == _EXPIRED:
+        return (
+            f"the {role}'s certificate has expired, or that of its CA: renew it on that server"
+            " (ssl_cert), then ALTER INSTANCE RELOAD TLS"
+        )
+    if code == _NOT_YET_VALID:
+        return (
+            f"the {role}'s certificate is not valid yet: look at the clocks of both machines,"
+            " or renew it on that server (ssl_cert)"
+        )
+    if code in _OTHER_NAME:
+        return (
+            f"the {role}'s certificate is not for {endpoint.host!r}: set [{role}] host to a name"
+            f' that is in it, renew it with this one, or set tls = "verify_ca"'
+        )
+    if code in _UNTRUSTED:
+        return (
+            f"the {role}'s certificate is not signed by a CA of [{role}] tls_ca"
+            f" ({error.verify_message}): put the CA that signed it there"
+        )
+    return f"the {role}'s certificate cannot be verified: {error.verify_message}"
+
+
+def unreachable(endpoint: Endpoint, error: BaseException) -> str:
+    """Say in one line why there is no connection, for an error that may pass by itself."""
+    role, key = endpoint.role, "unix_socket" if endpoint.unix_socket else "host and port"
+    said = getattr(error, "strerror", None) or str(error)
+    if isinstance(error, socket.gaierror):
+        return f"host {endpoint.host!r} is not known ({said}): check [{role}] host"
+    if isinstance(error, ConnectionRefusedError | FileNotFoundError):
+        return f"nothing listens at {endpoint}: start the {role}, or check [{role}] {key}"
+    if isinstance(error, TimeoutError):
+        return (
+            f"no answer from {endpoint} within {endpoint.connect_timeout:g} s"
+            f" ([{role}] connect_timeout)"
+        )
+    return f"cannot connect to {endpoint}: {said}"
+
+
+def explained(error: ServerError) -> str:
+    """Return what a server answered later than at the log-in, where, and what to do about it."""
+    said = f"the {error.server or 'server'} refuses: {error}"
+    remedy = remedy_of(error)
+    return f"{said}. {remedy}" if remedy else said
+
+
+def remedy_of(error: ServerError) -> str:
+    """Return what a person has to do about an error; "" where that depends on what was asked."""
+    remedy = _LATER.get(error.number, "")
+    return remedy.format(role=error.server.partition(" ")[0] or "target") if remedy else ""
+
+
+_UNKNOWN_PLUGIN = 2059
+_GRANTS = "Grant it to the user of [{role}] user"
+_PASSWORD = "set a new one (ALTER USER … IDENTIFIED BY …) and put it into [{role}] password"  # noqa: S105
+_LOG_IN = {
+    1044: _GRANTS,
+    1045: (
+        "Check [{role}] user and password; an account with REQUIRE SSL or REQUIRE X509 is refused"
+        " likewise without [{role}] tls, or tls_cert and tls_key"
+    ),
+    1129: "Run TRUNCATE TABLE performance_schema.host_cache on that server once the cause is gone",
+    1130: "Make the account for the host that mtsd connects from",
+    1251: "Give it an account that is IDENTIFIED WITH caching_sha2_password",
+    1524: "Load that plugin there, or give the account caching_sha2_password",
+    1820: "The password has expired: " + _PASSWORD,
+    1862: "The password has expired: " + _PASSWORD,
+    3118: "Unlock it there: ALTER USER … ACCOUNT UNLOCK",
+    3159: 'Set [{role}] tls = "required" or stricter',
+    3955: "Unlock it there (ALTER USER … ACCOUNT UNLOCK), and check [{role}] password",
+}
+"""What to do about an error at the log-in."""
+_LATER = {
+    1044: _GRANTS,
+    1142: _GRANTS,
+    1227: _GRANTS,
+    1290: (
+        "Set read_only and super_read_only OFF on the {role}; with read_only alone, granting"
+        " CONNECTION_ADMIN to [{role}] user will do"
+    ),
+    1820: _LOG_IN[1820],
+    1836: "Set read_only and super_read_only OFF on the {role}",
+}
+"""What to do about an error of a statement."""
