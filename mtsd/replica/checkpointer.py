@@ -13,6 +13,7 @@ from mtsd.target.retry import write
 from mtsd.wire.connection import Connection
 
 _PING_PERIOD_S = 15.0
+_PING_PATIENCE_S = 30.0
 _LEAST_PERIOD_S = 0.05
 
 
@@ -62,7 +63,8 @@ class Checkpointer:
                 await self._rest()
             elif clock() - last_use > _PING_PERIOD_S:
                 # Also keeps the session, and so the lock, from being idle for too long.
-                await self._connection.query(b"SELECT 1")
+                async with self._connection.answering(_PING_PATIENCE_S):
+                    await self._connection.query(b"SELECT 1")
                 last_use = clock()
 
     async def _rest(self) -> None:

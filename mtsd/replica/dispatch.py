@@ -23,8 +23,9 @@ from mtsd.model.group import (
 from mtsd.model.gtid import GtidSet
 from mtsd.model.pulse import Wait
 from mtsd.replica.coordinator import Coordinator
-from mtsd.replica.worker import Worker, contents
+from mtsd.replica.worker import Worker, contents, tables_of
 from mtsd.source.stream import SourceStream, StreamClosedError
+from mtsd.target.bundle import RowTooLargeError
 from mtsd.target.retry import worth_a_retry
 
 _ROWS = GroupKind.ROWS
@@ -165,6 +166,14 @@ class Dispatcher:
                 await self._worker.applier.apply_events(chunk.events)
         except ServerError as error:
             await self._failed(opened.number, error)
+        except RowTooLargeError as error:
+            await self._drop()
+            raise ApplyError(
+                f"group {opened.number}, which is streamed for its size, cannot be applied:"
+                f" {error}. Tables of the part that it is in:"
+                f" {', '.join(tables_of(chunk.events)) or 'not known'}. No later group has been"
+                " applied. Start again then"
+            ) from error
 
     async def _close(self, group: Group) -> None:
         if self._opened is None or self._stopped():

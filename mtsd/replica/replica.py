@@ -38,6 +38,7 @@ from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 
 _COORDINATOR_WAIT_TIMEOUT_S = 60
+_RECEIPT_S = 30.0
 _LAST_CHANCE_S = 5.0
 """How long other workers may finish their commit after the connection to the target was lost."""
 
@@ -90,6 +91,8 @@ class Replica:
             await session.connection.query(
                 b"SET @@session.wait_timeout=%d" % _COORDINATOR_WAIT_TIMEOUT_S
             )
+            # A target that has vanished is noticed on this session, for all of them.
+            session.connection.expect_receipt(_RECEIPT_S)
             await take_channel(session.connection, tables.channel)
             await make_tables(session.connection, tables)
             await first_start(settings, session, tables)

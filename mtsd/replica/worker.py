@@ -11,15 +11,23 @@ from mtsd.binlog.event_type import EventType
 from mtsd.binlog.query import parse_query
 from mtsd.binlog.statement import without_secrets
 from mtsd.binlog.table_map import parse_table_map
-from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError, ServerError
+from mtsd.model.errors import (
+    ApplyError,
+    MtsdError,
+    NeedsPersonError,
+    NotSupportedError,
+    ServerError,
+)
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind, GroupOpened
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import apply_in_doubt
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.binlog_applier import BinlogApplier, Bundle, together
+from mtsd.target.bundle import RowTooLargeError
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.retry import pause_before, worth_a_retry
+from mtsd.wire.refusal import remedy_of
 
 _PACKETS = 2
 """The one that the server works on, and one that it finds when it is done with that."""
@@ -92,6 +100,8 @@ class Worker:
             try:
                 while self._begun and self._coordinator.failure is None:
                     await self._apply_next()
+            except RowTooLargeError as error:
+                raise self._too_large(error) from error
             finally:
                 self.busy_seconds += clock() - began
 
@@ -230,7 +240,7 @@ class Worker:
             self._committed(row, (group,))
             return
         if error.number not in self.settings.skip_errors:
-            raise self._report(group, error) from error
+            raise self._report(group, error, remedy_of(error) or "Mend the target") from error
         log.warning(
             "group skipped by skip_errors", worker=self.index + 1, group=group.number,
             position=str(group.end), gtid=str(group.gtid or ""), error=str(error),
@@ -307,7 +317,11 @@ class Worker:
         self.groups += len(batch)
         self.last = batch[-1]
 
-    def _report(self, group: Group, error: ServerError) -> ApplyError:
+    def _too_large(self, error: RowTooLargeError) -> ApplyError:
+        running = self._coordinator.scheduler.workers[self.index].running
+        return self._report(max(running, key=_longest_event), error, "Do that")
+
+    def _report(self, group: Group, error: MtsdError, remedy: str) -> ApplyError:
         queue = self._coordinator.scheduler.queue
         later = queue.highest_done > group.number
         aftermath = (
@@ -316,13 +330,18 @@ class Worker:
             if later
             else "No later group has been applied."
         )
-        said = f" Warnings: {error.warnings}." if error.warnings else ""
+        warnings = error.warnings if isinstance(error, ServerError) else ""
+        said = f" Warnings: {warnings}." if warnings else ""
         return ApplyError(
             f"group {group.number} cannot be applied: {error}.{said}"
             f" Position {group.end}, GTID {group.gtid or 'none'}, databases"
             f" {', '.join(group.databases) or 'none'}, worker {self.index + 1},"
-            f" {contents(group)}. {aftermath} Mend the target and start again"
+            f" {contents(group)}. {aftermath} {remedy}, then start again"
         )
+
+
+def _longest_event(group: Group) -> int:
+    return max(map(len, group.events))
 
 
 def _may_share_packet(first: Sequence[Group], batch: Sequence[Group]) -> bool:
@@ -337,14 +356,20 @@ def _may_share_packet(first: Sequence[Group], batch: Sequence[Group]) -> bool:
 
 def contents(group: Group) -> str:
     """Return the tables of a group's rows, or its statement, for a message."""
-    tables: dict[str, None] = {}
     for event in group.events:
+        if event[4] == _QUERY:
+            return f"statement {statement_of(event)!r}"
+    return f"tables {', '.join(tables_of(group.events))}"
+
+
+def tables_of(events: Sequence[bytes]) -> Sequence[str]:
+    """Return the names of the tables whose definitions are among the events."""
+    tables: dict[str, None] = {}
+    for event in events:
         if event[4] == _TABLE_MAP:
             table = parse_table_map(event)
             tables[f"{table.database}.{table.table}"] = None
-        elif event[4] == _QUERY:
-            return f"statement {statement_of(event)!r}"
-    return f"tables {', '.join(tables)}"
+    return tuple(tables)
 
 
 def statement_of(event: bytes) -> str:

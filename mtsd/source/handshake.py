@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from time import time
 
 from mtsd.binlog.previous_gtids import encode_gtid_set
-from mtsd.model.errors import NeedsPersonError
+from mtsd.model.errors import MtsdError, NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
@@ -33,6 +33,10 @@ class ReplicaIdentity:
     """Seconds of silence after which the source sends a heartbeat."""
 
 
+class SameReplicaError(MtsdError):
+    """Another replica seems to be this one; it may be this one's own former connection."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSession:
     """A connection to the source that has passed the checks."""
@@ -50,18 +54,21 @@ async def open_source(endpoint: Endpoint, identity: ReplicaIdentity) -> SourceSe
     """
     connection = await Connection.open(endpoint)
     try:
-        traits = await read_traits(connection)
-        if not traits.log_bin:
-            raise NeedsPersonError("the source writes no binary log: start it with log_bin")
-        if traits.server_id == identity.server_id:
-            raise NeedsPersonError(
-                f"the source has server_id {traits.server_id} too: give this replica another one"
-                " ([source] server_id)"
-            )
-        before = time()
-        rows = await connection.query(b"SELECT UNIX_TIMESTAMP(NOW(6))")
-        after = time()
-        offset = float(str(rows[0][0])) - (before + after) / 2
+        async with connection.answering():
+            traits = await read_traits(connection)
+            if not traits.log_bin:
+                raise NeedsPersonError(
+                    f"the source {endpoint} writes no binary log: start it with log_bin"
+                )
+            if traits.server_id == identity.server_id:
+                raise NeedsPersonError(
+                    f"the source {endpoint} has server_id {traits.server_id} too: give this"
+                    " replica another one ([source] server_id)"
+                )
+            before = time()
+            rows = await connection.query(b"SELECT UNIX_TIMESTAMP(NOW(6))")
+            after = time()
+            offset = float(str(rows[0][0])) - (before + after) / 2
     except BaseException:
         connection.close()
         raise
@@ -87,8 +94,25 @@ async def start_dump(
     gtids: GtidSet | None,
     reached: Reached,
 ) -> None:
-    """Register and ask for everything after `gtids`, or from `position` where that is None."""
+    """Register and ask for everything after `gtids`, or from `position` where that is None.
+
+    Raises SameReplicaError, ServerError, ConnectionLostError.
+    """
     connection = session.connection
+    async with connection.answering():
+        await _register(session, identity)
+    await reached(FaultPoint.BEFORE_DUMP)
+    if gtids is not None:
+        request = dump_gtid(identity.server_id, encode_gtid_set(gtids))
+        await connection.command(COM_BINLOG_DUMP_GTID, request, answer=False)
+    else:
+        request = dump(identity.server_id, position.file, position.offset)
+        await connection.command(COM_BINLOG_DUMP, request, answer=False)
+
+
+async def _register(session: SourceSession, identity: ReplicaIdentity) -> None:
+    connection = session.connection
+    await _look_for_the_same(session, identity)
     heartbeat = int(identity.heartbeat_period * 1_000_000_000)
     # Older sources know the first name of each pair only, newer ones prefer the second.
     await connection.run(
@@ -106,10 +130,18 @@ async def start_dump(
         2,
     )
     await connection.command(COM_REGISTER_SLAVE, register(identity.server_id, "", 0), answer=True)
-    await reached(FaultPoint.BEFORE_DUMP)
-    if gtids is not None:
-        request = dump_gtid(identity.server_id, encode_gtid_set(gtids))
-        await connection.command(COM_BINLOG_DUMP_GTID, request, answer=False)
-    else:
-        request = dump(identity.server_id, position.file, position.offset)
-        await connection.command(COM_BINLOG_DUMP, request, answer=False)
+
+
+async def _look_for_the_same(session: SourceSession, identity: ReplicaIdentity) -> None:
+    """Raise SameReplicaError where another replica is registered under this one's server_id."""
+    newer = session.traits.version >= (8, 0, 22)
+    rows = await session.connection.query(b"SHOW REPLICAS" if newer else b"SHOW SLAVE HOSTS")
+    for row in rows:
+        server_id, other = int(str(row[0])), str(row[-1]).lower()
+        if server_id == identity.server_id and other not in {"", identity.uuid}:
+            raise SameReplicaError(
+                f"another replica of the source {session.connection.endpoint} has server_id"
+                f" {server_id} too; its server_uuid is {other}: give this one another server_id"
+                " ([source] server_id). If it is gone, start again once SHOW REPLICAS there has"
+                " forgotten it"
+            )

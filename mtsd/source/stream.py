@@ -17,6 +17,7 @@ from mtsd.model.pulse import Pulse, Wait
 from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.source.handshake import (
     ReplicaIdentity,
+    SameReplicaError,
     SourceSession,
     open_source,
     refuse_behind,
@@ -27,6 +28,7 @@ from mtsd.wire.connection import BUSY
 from mtsd.wire.dump_packets import event_of
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.framing import PacketFramer
+from mtsd.wire.refusal import explained
 
 _SILENT_PERIODS = 3
 
@@ -96,6 +98,8 @@ class SourceStream:
         self._grouper: Grouper | None = None
         self._framer: PacketFramer | None = None
         self._backoff = Backoff()
+        self._met: list[float] = []
+        """When another replica of the same identity was met lately."""
         self._closing = asyncio.Event()
 
     async def read(self) -> Iterator[StreamItem]:
@@ -125,9 +129,17 @@ class SourceStream:
                 await self._pause(str(error) or "it has been silent for too long")
                 if dropped:
                     return iter(dropped)
+            except SameReplicaError as error:
+                dropped = self._disconnect()
+                self._met_the_same(error)
+                await self._pause(str(error))
+                if dropped:
+                    return iter(dropped)
             except ServerError as error:
                 dropped = self._disconnect()
-                if error.number not in BUSY:
+                if error.number == _FATAL_READING and _TAKEN_OVER in error.text:
+                    self._met_the_same(self._taken_over())
+                elif error.number not in BUSY:
                     raise NeedsPersonError(self._explained(error)) from error
                 await self._pause(str(error))
                 if dropped:
@@ -199,6 +211,24 @@ class SourceStream:
         with self._pulse.waiting(Wait.SOURCE), contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), pause)
 
+    def _met_the_same(self, error: SameReplicaError) -> None:
+        """Raise an error for a person where another replica has not just been in the way."""
+        now = asyncio.get_running_loop().time()
+        deadline = _SILENT_PERIODS * self._identity.heartbeat_period
+        self._met = [when for when in self._met if now - when < _MET_LATELY_S + deadline]
+        self._met.append(now)
+        # The source learns that a former connection is gone when it next sends something on it.
+        if len(self._met) > _OFTEN and now - self._met[0] > min(deadline, _MET_LATELY_S):
+            raise NeedsPersonError(str(error)) from error
+
+    def _taken_over(self) -> SameReplicaError:
+        return SameReplicaError(
+            f"another replica has read from the source {self.endpoint} with this one's server_id"
+            f" {self._identity.server_id} and server_uuid {self._identity.uuid}, and the source"
+            " ends the older connection of the two. Stop one; where a target was copied together"
+            " with its position tables, give the copy another Daemon_uuid in slave_relay_log_info"
+        )
+
     def _items(self, grouper: Grouper, events: list[bytes]) -> Iterator[StreamItem]:
         for item in grouper.groups(events):
             group = item.group if isinstance(item, GroupClosed) else item
@@ -238,7 +268,7 @@ class SourceStream:
                 f"the source cannot send its binlog from {self.position}"
                 f" (GTID set {str(self.gtids or '')[:400]!r}): {error.text.rstrip('.')}. {advice}"
             )
-        return f"the source {self.endpoint} refuses: {error}"
+        return explained(error)
 
 
 _FATAL_READING = 1236
@@ -256,3 +286,7 @@ _ADVICE = {
 }
 """By what is in the text of the error: the number is the same for all."""
 _OTHERWISE = "Where it was reset, compare the two; mtsd position set says where to go on"
+_TAKEN_OVER = "same server_uuid/server_id"
+"""In the text of the error by which a source ends a dump for a newer one of the same replica."""
+_OFTEN = 2
+_MET_LATELY_S = 60.0

@@ -15,6 +15,16 @@ ENOUGH = 8 << 20
 """Bytes of a packet to which nothing is added: sending more at once only costs memory."""
 
 
+class RowTooLargeError(NeedsPersonError):
+    """The target's max_allowed_packet is too small for a row, or for the rows of one event."""
+
+    def __init__(self, length: int, limit: int) -> None:
+        super().__init__(
+            f"a row event needs a statement of {length} bytes, more than the target takes"
+            f" ({limit}): raise max_allowed_packet on the target"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Packet:
     """Statements that go to the server in one piece: it stops at the first error."""
@@ -67,8 +77,7 @@ def packets(
     """Yield packets of SQL and BINLOG statements in order, each of `limit` bytes at most.
 
     Nothing where there is no statement: a server answers an empty one with an error.
-    Raises NeedsPersonError where one statement is larger than `limit`: the target's
-    max_allowed_packet is too small for a row.
+    Raises RowTooLargeError where one statement is larger than `limit`.
     """
     # Large statements are copied once only: when all pieces of a packet are put together.
     pieces: list[bytes] = []
@@ -85,10 +94,7 @@ def packets(
             pieces = []
             size = count = 0
         if length > limit:
-            raise NeedsPersonError(
-                f"a row event needs a statement of {length} bytes, more than the target"
-                f" takes ({limit}): raise max_allowed_packet on the target"
-            )
+            raise RowTooLargeError(length, limit)
         pieces += (_BINLOG, encoded, _END, _NEXT)
         size += length + 1
         count += 1

@@ -9,8 +9,12 @@ import asyncio
 import hashlib
 from collections.abc import Iterable
 
+import structlog
+
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.wire.connection import Connection
+
+log = structlog.get_logger(__name__)
 
 _LONGEST_NAME = 64
 _NO_SUCH_THREAD = 1094
@@ -44,13 +48,31 @@ async def release_lock(connection: Connection, lock: str) -> None:
 async def take_channel(connection: Connection, channel: str, *, patience_s: int = 10) -> None:
     """Take the coordinator's lock; raises FencedOutError where another daemon holds it.
 
-    The session of a killed daemon ends as soon as the server notices, so a short wait is due.
+    The session of a killed daemon ends as soon as the server notices, so a short wait is due. One
+    whose network has failed ends by its wait_timeout: while nothing comes from it, it is waited
+    for.
     """
-    if not await take_lock(connection, lock_name(channel, COORDINATOR), patience_s):
-        raise FencedOutError(
-            f"another mtsd runs on channel {channel!r} of this target: stop it, or give this one"
-            " a channel of its own ([replica] channel)"
-        )
+    lock = lock_name(channel, COORDINATOR)
+    while not await take_lock(connection, lock, patience_s):
+        if not await _is_silent(connection, lock, patience_s):
+            raise FencedOutError(
+                f"another mtsd runs on channel {channel!r} of this target: stop it, or give this"
+                " one a channel of its own ([replica] channel)"
+            )
+        log.warning("waiting for a session of a former run to end", lock=lock)
+
+
+async def _is_silent(connection: Connection, lock: str, seconds: int) -> bool:
+    """Tell whether the holder of a lock, if there is any, has asked nothing for so long."""
+    rows = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
+    holder = rows[0][0]
+    if holder is None:
+        return True
+    # Shown are the sessions of the same user, and all to one who has PROCESS.
+    for id_, _, _, _, command, idle, *_ in await connection.query(b"SHOW PROCESSLIST"):
+        if id_ == holder:
+            return command == "Sleep" and int(str(idle)) >= seconds
+    return False
 
 
 async def fence(connection: Connection, channel: str, ids: Iterable[int]) -> None:

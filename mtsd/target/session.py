@@ -69,13 +69,14 @@ class TargetSession:
         await reached(FaultPoint.BEFORE_CONNECT_TARGET)
         connection = await Connection.open(endpoint)
         try:
-            traits = await read_traits(connection)
-            if traits.version < _OLDEST:
-                raise NeedsPersonError(
-                    f"the target is MySQL {connection.server_version}: 8.0 or later is needed"
-                )
-            session = cls(connection, settings, traits, reached)
-            await session._pin()
+            async with connection.answering():
+                traits = await read_traits(connection)
+                if traits.version < _OLDEST:
+                    raise NeedsPersonError(
+                        f"the target is MySQL {connection.server_version}: 8.0 or later is needed"
+                    )
+                session = cls(connection, settings, traits, reached)
+                await session._pin()
         except BaseException:
             connection.close()
             raise

@@ -11,7 +11,7 @@ import socket
 import ssl
 import struct
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
 from typing import TypeVar
 
 from pymysql.err import InternalError, MySQLError, raise_mysql_exception
@@ -187,6 +187,33 @@ class Connection:
     def next_sequence(self) -> int:
         """The number that the next packet from the server must bear."""
         return int(self._raw._next_seq_id)  # noqa: SLF001
+
+    @contextlib.asynccontextmanager
+    async def answering(self, seconds: float = 0.0) -> AsyncIterator[None]:
+        """Let the block wait for answers that are due at once, for connect_timeout at most.
+
+        Or for `seconds`, where that is longer. Raises ConnectionLostError after that.
+        """
+        patience = max(self.endpoint.connect_timeout, seconds)
+        try:
+            async with asyncio.timeout(patience):
+                yield
+        except TimeoutError as error:
+            self.close()
+            raise ConnectionLostError(
+                self.endpoint.role, f"{self.endpoint} has not answered within {patience:g} s"
+            ) from error
+
+    def expect_receipt(self, seconds: float) -> None:
+        """Take the connection for lost if what is sent is not received for so long.
+
+        Only for a session to which little is sent: a server that is busy takes no more than the
+        system's buffers hold, and that would look the same.
+        """
+        if not self.endpoint.unix_socket and not self.closed:
+            connected = self._raw._writer.get_extra_info("socket")  # noqa: SLF001
+            milliseconds = int(seconds * 1000)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
 
     def close(self) -> None:
         """Close at once, without a word to the server; whoever waits on it is woken."""

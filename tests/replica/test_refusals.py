@@ -1,0 +1,273 @@
+"""What a person has to mend ends the daemon with exit status 3 and one clear line, at once.
+
+What passes by itself is waited for.
+"""
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.mysqld import Server
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+NEEDS_PERSON = 3
+AT_ONCE_S = 15.0
+
+ACCOUNTS = (
+    "SET sql_log_bin = 0;"
+    "CREATE USER repl@'%' IDENTIFIED BY 'right';"
+    "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO repl@'%';"
+    "CREATE USER poor@'%' IDENTIFIED BY 'right';"
+)
+OF_TARGET = (
+    "CREATE USER nobinlog@'%' IDENTIFIED BY 'right'; GRANT ALL ON *.* TO nobinlog@'%';"
+    "REVOKE SUPER, BINLOG_ADMIN, REPLICATION_APPLIER, CONNECTION_ADMIN, GROUP_REPLICATION_ADMIN,"
+    " SYSTEM_VARIABLES_ADMIN ON *.* FROM nobinlog@'%'"
+)
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with Pair(None, {"skip_log_bin": None}) as pair:
+        pair.source.sql(ACCOUNTS)
+        pair.target.sql(ACCOUNTS + OF_TARGET)
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT); INSERT INTO a.t VALUES (1)")
+        yield pair
+
+
+def stopped_with(daemon: DaemonProcess) -> str:
+    """Start the daemon, which is to stop by itself; return its one error."""
+    with daemon:
+        assert daemon.wait(AT_ONCE_S) == NEEDS_PERSON
+    errors = [record for record in daemon.records() if record["level"] == "error"]
+    assert len(errors) == 1, errors
+    assert errors[0]["event"] == "replication stopped"
+    assert "Traceback" not in daemon.log.read_text()
+    said = str(errors[0]["error"])
+    assert "\n" not in said
+    return said
+
+
+@pytest.mark.parametrize(
+    ("settings", "parts"),
+    [
+        (
+            {"source.user": "repl", "source.password": "wrong"},
+            ("the source 127.0.0.1:", "refuses user 'repl'", "error 1045", "[source] user and pas"),
+        ),
+        (
+            {"target.user": "repl", "target.password": "wrong"},
+            ("the target 127.0.0.1:", "refuses user 'repl'", "error 1045", "[target] user and pas"),
+        ),
+        (
+            {"source.user": "poor", "source.password": "right"},
+            ("the source 127.0.0.1:", "error 1227", "REPLICATION", "Grant it to", "[source] user"),
+        ),
+        (
+            {"target.user": "poor", "target.password": "right"},
+            ("the target 127.0.0.1:", "denied", "Grant it to the user of [target] user"),
+        ),
+        (
+            {"target.user": "nobinlog", "target.password": "right"},
+            ("error 1227", "BINLOG_ADMIN", "Grant it to the user of [target] user"),
+        ),
+        (
+            {"source.tls": "verify_ca"},
+            ("TLS with the source 127.0.0.1:", "not signed by a CA of [source] tls_ca"),
+        ),
+        (
+            {"target.tls": "verify_identity"},
+            ("TLS with the target 127.0.0.1:", "not signed by a CA of [target] tls_ca"),
+        ),
+    ],
+    ids=[
+        "password of the source", "password of the target", "privileges at the source",
+        "privileges at the target", "privilege to apply", "tls of the source", "tls of the target",
+    ],
+)  # fmt: skip
+def test_refused(
+    pair: Pair, settings: dict[str, Value], parts: tuple[str, ...], tmp_path: Path
+) -> None:
+    said = stopped_with(DaemonProcess(pair.source, pair.target, tmp_path, settings))
+    for part in parts:
+        assert part in said, said
+
+
+def test_server_id_of_the_source(pair: Pair, tmp_path: Path) -> None:
+    settings: dict[str, Value] = {"source.server_id": pair.source.port}
+    said = stopped_with(DaemonProcess(pair.source, pair.target, tmp_path, settings))
+    assert f"has server_id {pair.source.port} too: give this replica another one" in said
+
+
+def test_source_without_a_binlog(pair: Pair, tmp_path: Path) -> None:
+    daemon = DaemonProcess(pair.target, pair.source, tmp_path)
+    assert "writes no binary log: start it with log_bin" in stopped_with(daemon)
+
+
+@pytest.mark.parametrize("variable", ["read_only", "super_read_only"])
+def test_target_that_is_read_only(pair: Pair, variable: str, tmp_path: Path) -> None:
+    settings: dict[str, Value] = {"target.user": "plain"}
+    pair.target.sql("CREATE USER IF NOT EXISTS plain@'%'; GRANT ALL ON *.* TO plain@'%'")
+    pair.target.sql("REVOKE CONNECTION_ADMIN, SUPER ON *.* FROM plain@'%'")
+    pair.target.sql(f"SET GLOBAL {variable} = ON")
+    try:
+        said = stopped_with(DaemonProcess(pair.source, pair.target, tmp_path, settings))
+    finally:
+        pair.target.sql("SET GLOBAL super_read_only = OFF; SET GLOBAL read_only = OFF")
+    assert "error 1290" in said
+    assert f"the target 127.0.0.1:{pair.target.port} refuses" in said
+    assert "Set read_only and super_read_only OFF on the target" in said
+
+
+def test_target_that_becomes_read_only(pair: Pair, tmp_path: Path) -> None:
+    with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+        daemon.wait_until_caught_up()
+        pair.target.sql("SET GLOBAL super_read_only = ON")
+        try:
+            pair.source.sql("INSERT INTO a.t VALUES (2)")
+            assert daemon.wait(AT_ONCE_S) == NEEDS_PERSON
+        finally:
+            pair.target.sql("SET GLOBAL super_read_only = OFF; SET GLOBAL read_only = OFF")
+        assert "Set read_only and super_read_only OFF on the target" in str(
+            daemon.records()[-1]["error"]
+        )
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+
+
+def test_row_larger_than_the_target_takes(pair: Pair, tmp_path: Path) -> None:
+    ((before,),) = pair.target.sql("SELECT @@global.max_allowed_packet")
+    pair.target.sql("SET GLOBAL max_allowed_packet = 1048576")
+    try:
+        pair.source.sql("CREATE TABLE a.large (v LONGBLOB)")
+        pair.source.sql("INSERT INTO a.large VALUES (REPEAT('x', 1200000))")
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+        said = stopped_with(daemon)
+        for part in ("raise max_allowed_packet on the target", "a.large", "binlog.", "group"):
+            assert part in said, said
+    finally:
+        pair.target.sql(f"SET GLOBAL max_allowed_packet = {before}")
+    daemon.start()
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+    assert pair.target.sql("SELECT LENGTH(v) FROM a.large") == [(1_200_000,)]
+
+
+def warned(daemon: DaemonProcess, text: str) -> None:
+    """Wait until the daemon has said why it waits."""
+    deadline = time.monotonic() + AT_ONCE_S
+    while not any(text in str(record) for record in daemon.records()):
+        assert daemon.running, daemon.last_words()
+        assert time.monotonic() < deadline, daemon.last_words()
+        time.sleep(0.05)
+
+
+def test_servers_that_are_down_at_the_start(pair: Pair, tmp_path: Path) -> None:
+    folders = tmp_path / "to", tmp_path / "from"
+    for folder in folders:
+        folder.mkdir()
+    channel: dict[str, Value] = {"replica.channel": "from_late"}
+    with ExitStack() as stack:
+        late = Server()
+        stack.callback(late.close)
+        to = stack.enter_context(DaemonProcess(pair.source, late, folders[0]))
+        from_ = stack.enter_context(DaemonProcess(late, pair.target, folders[1], channel))
+        warned(to, f"nothing listens at 127.0.0.1:{late.port}: start the target")
+        warned(from_, f"nothing listens at 127.0.0.1:{late.port}: start the source")
+        late.start()
+        to.wait_until_caught_up()
+        assert to.stop() == 0
+        from_.wait_until_running()
+        # In good order, too: that is no error of its binlog.
+        late.stop()
+        warned(from_, "source not connected")
+        assert from_.stop() == 0
+
+
+def test_hosts_that_are_not_known_are_waited_for(pair: Pair, tmp_path: Path) -> None:
+    settings: dict[str, Value] = {"target.host": "no-such-host.invalid"}
+    with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+        warned(daemon, "host 'no-such-host.invalid' is not known")
+        warned(daemon, "check [target] host")
+        assert daemon.stop() == 0
+
+
+def test_too_many_connections_are_waited_for(pair: Pair, tmp_path: Path) -> None:
+    pair.source.sql("SET sql_log_bin = 0; ALTER USER repl@'%' WITH MAX_USER_CONNECTIONS 1")
+    settings: dict[str, Value] = {"source.user": "repl", "source.password": "right"}
+    port = pair.source.port
+    with closing(DaemonProcess(pair.source, pair.target, tmp_path, settings)) as daemon:
+        with pymysql.connect(host="127.0.0.1", port=port, user="repl", password="right"):
+            daemon.start()
+            warned(daemon, "error 1226")
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    pair.source.sql("SET sql_log_bin = 0; ALTER USER repl@'%' WITH MAX_USER_CONNECTIONS 0")
+
+
+def test_a_server_that_accepts_and_is_silent(pair: Pair, tmp_path: Path) -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        port = silent.getsockname()[1]
+        settings: dict[str, Value] = {"target.port": port, "target.connect_timeout": 0.5}
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            warned(daemon, f"no answer from 127.0.0.1:{port} within 0.5 s")
+            assert daemon.stop() == 0
+
+
+def test_another_replica_has_the_server_id(pair: Pair, tmp_path: Path) -> None:
+    with Server({"server_id": 4201}) as native:
+        native.sql(
+            f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={pair.source.port},"
+            " SOURCE_USER='repl', SOURCE_PASSWORD='right', GET_SOURCE_PUBLIC_KEY=1,"
+            " SOURCE_AUTO_POSITION=1; START REPLICA IO_THREAD"
+        )
+        deadline = time.monotonic() + AT_ONCE_S
+        while not pair.source.sql("SHOW REPLICAS"):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        ((uuid,),) = native.sql("SELECT @@server_uuid")
+        settings: dict[str, Value] = {"source.heartbeat_period": 0.5}
+        said = stopped_with(DaemonProcess(pair.source, pair.target, tmp_path, settings))
+    assert "another replica of the source" in said
+    assert f"has server_id 4201 too; its server_uuid is {uuid}" in said
+
+
+def test_two_targets_with_the_same_position_tables(pair: Pair, tmp_path: Path) -> None:
+    folders = tmp_path / "first", tmp_path / "second"
+    for folder in folders:
+        folder.mkdir()
+    # The source still has the other test's replica, whose end it has not noticed.
+    settings: dict[str, Value] = {"source.heartbeat_period": 0.3, "source.server_id": 4203}
+    with Server() as copy:
+        first = DaemonProcess(pair.source, pair.target, folders[0], settings)
+        second = DaemonProcess(pair.source, copy, folders[1], settings)
+        with second:
+            second.wait_until_caught_up()
+            assert second.stop() == 0
+        ((uuid,),) = pair.target.sql("SELECT Daemon_uuid FROM mtsd.slave_relay_log_info")
+        copy.sql(f"UPDATE mtsd.slave_relay_log_info SET Daemon_uuid = '{uuid}'")
+        with first:
+            first.wait_until_caught_up()
+            with second:
+                deadline = time.monotonic() + 30
+                while first.running and second.running:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.1)
+                one, other = (first, second) if second.running else (second, first)
+                assert one.wait() == NEEDS_PERSON
+                said = str(one.records()[-1]["error"])
+                assert f"server_id 4203 and server_uuid {uuid}" in said
+                pair.source.sql("CREATE DATABASE IF NOT EXISTS peace")
+                other.wait_until_caught_up()
+                assert other.stop() == 0
