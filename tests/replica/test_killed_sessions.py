@@ -1,0 +1,67 @@
+"""Sessions of the daemon that are killed on either server at any instant."""
+
+import random
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from tests.load.compare import differences
+from tests.load.journal import audit
+from tests.load.mixed import Mix, MixedLoad
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.mysqld import Server
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+GTID = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+SETTINGS: dict[str, Value] = {
+    "replica.pending_jobs_size_max": 262_144,
+    "replica.batch_bytes": 65_536,
+    "replica.checkpoint_group": 256,
+    "replica.checkpoint_period": 0.1,
+    "source.user": "mtsd_here",
+    "target.user": "mtsd_here",
+}
+
+
+def sessions(server: Server) -> list[int]:
+    """Return the ids of the daemon's sessions, the oldest first."""
+    return sorted(int(row[0]) for row in server.sql("SHOW PROCESSLIST") if row[1] == "mtsd_here")
+
+
+@pytest.mark.parametrize(
+    "kills",
+    [pytest.param(9), pytest.param(150, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
+)
+def test_killed_at_random(kills: int, tmp_path: Path) -> None:
+    chance = random.Random(kills)
+    with Pair(GTID, GTID) as pair:
+        for server in (pair.source, pair.target):
+            server.sql(
+                "SET sql_log_bin = 0; CREATE USER mtsd_here@'%'; GRANT ALL ON *.* TO mtsd_here@'%'"
+            )
+        load = MixedLoad(pair.source, seed=kills, mix=Mix(statement_format=True))
+        load.prepare()
+        with DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS) as daemon:
+            with load.running(rate=150):
+                for number in range(kills):
+                    # Each kind in turn: the dump, the coordinator, a worker.
+                    server = pair.target if number % 3 else pair.source
+                    deadline = time.monotonic() + 30
+                    while len(found := sessions(server)) < (5 if number % 3 else 1):
+                        assert daemon.running, daemon.last_words()
+                        assert time.monotonic() < deadline
+                        time.sleep(0.02)
+                    time.sleep(chance.random() * 0.5)
+                    victim = found[0] if number % 3 < 2 else chance.choice(found[1:])
+                    # It may have ended by itself meanwhile.
+                    with suppress(pymysql.err.OperationalError):
+                        server.sql(f"KILL {victim}")
+            daemon.wait_until_caught_up(120)
+            assert daemon.stop() == 0
+        assert audit(pair.target, load.ledger) == []
+        assert differences(pair.source, pair.target) == []

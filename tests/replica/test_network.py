@@ -1,0 +1,93 @@
+"""A network that drops, stalls, splits and slows what the daemon says and hears, at any instant."""
+
+import random
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.load.compare import differences
+from tests.load.journal import audit
+from tests.load.mixed import Mix, MixedLoad
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.pair import Pair
+from tests.servers.proxy import BOTH, Direction, Proxy
+
+pytestmark = pytest.mark.servers
+
+GTID = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+HEARTBEAT_S = 0.4
+SETTINGS: dict[str, Value] = {
+    "replica.pending_jobs_size_max": 262_144,
+    "replica.batch_bytes": 65_536,
+    "replica.checkpoint_group": 256,
+    "replica.checkpoint_period": 0.1,
+    "source.heartbeat_period": HEARTBEAT_S,
+    "source.connect_timeout": 2.0,
+    "target.connect_timeout": 2.0,
+}
+DIRECTIONS: tuple[tuple[Direction, ...], ...] = (("up",), ("down",), BOTH)
+
+
+def worsen(proxy: Proxy, chance: random.Random) -> None:
+    """Put one fault on what passes a proxy."""
+    directions = chance.choice(DIRECTIONS)
+    kind = chance.choice(("drop", "stall", "long stall", "split", "slow", "fair", "stall, drop"))
+    if kind == "drop":
+        proxy.drop()
+    elif kind == "stall":
+        proxy.stall(chance.random() * HEARTBEAT_S, directions)
+    elif kind == "long stall":
+        proxy.stall(HEARTBEAT_S * (3 + chance.random() * 2), directions)
+    elif kind == "stall, drop":
+        proxy.stall(chance.random(), directions)
+        proxy.drop()
+    elif kind == "split":
+        proxy.split(chance.choice((1, 3, 17, 1000)), directions)
+    elif kind == "slow":
+        proxy.slow(chance.choice((20_000, 200_000, 2_000_000)), directions)
+    else:
+        proxy.split(0)
+        proxy.slow(0)
+
+
+@pytest.mark.parametrize(
+    ("seed", "faults"),
+    [
+        pytest.param(1, 14),
+        *(
+            pytest.param(seed, 60, marks=[pytest.mark.long, pytest.mark.timeout(900)])
+            for seed in range(2, 12)
+        ),
+    ],
+)
+def test_a_bad_network(seed: int, faults: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    with ExitStack() as stack:
+        pair = stack.enter_context(Pair(GTID, GTID))
+        proxies = [stack.enter_context(Proxy(server)) for server in (pair.source, pair.target)]
+        # Each seed has TLS on one of the two ways.
+        secured = chance.randrange(2)
+        settings: dict[str, Value] = {
+            **SETTINGS,
+            "source.port": proxies[0].port,
+            "target.port": proxies[1].port,
+            "source.tls": "required" if secured == 0 else "disabled",
+            "target.tls": "required" if secured == 1 else "disabled",
+        }
+        load = MixedLoad(pair.source, seed=seed, mix=Mix(statement_format=True))
+        load.prepare()
+        daemon = stack.enter_context(DaemonProcess(pair.source, pair.target, tmp_path, settings))
+        with load.running(rate=150):
+            for _ in range(faults):
+                worsen(chance.choice(proxies), chance)
+                time.sleep(chance.random() * 1.2)
+                assert daemon.running, daemon.last_words()
+        for proxy in proxies:
+            proxy.split(0)
+            proxy.slow(0)
+        daemon.wait_until_caught_up(120)
+        assert daemon.stop() == 0
+        assert audit(pair.target, load.ledger) == []
+        assert differences(pair.source, pair.target) == []
