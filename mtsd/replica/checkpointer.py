@@ -12,7 +12,8 @@ from mtsd.target.position_tables import PositionTables
 from mtsd.target.retry import write
 from mtsd.wire.connection import Connection
 
-_PING_PERIOD_S = 15.0
+_PING_PERIOD_S = 5.0
+"""Well under the time for which a session has to be silent to be taken for gone (see `fencing`)."""
 _PING_PATIENCE_S = 30.0
 _LEAST_PERIOD_S = 0.05
 

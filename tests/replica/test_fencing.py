@@ -1,6 +1,8 @@
 """Two daemons, or a daemon and what its predecessor left running, never apply one group twice."""
 
+import asyncio
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -8,12 +10,27 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
+from mtsd.target.fencing import FencedOutError, take_channel
+from mtsd.wire.connection import Connection
+from mtsd.wire.endpoint import Endpoint
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.locks import wait_for_lock_wait
+from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
+from tests.servers.proxy import Proxy
 
 pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+def over_tcp(server: Server) -> Endpoint:
+    return Endpoint("target", "127.0.0.1", server.port, "", "root", "")
 
 
 @pytest.mark.parametrize("batch_groups", [512, 1])
@@ -69,6 +86,53 @@ def test_second_daemon_is_refused(tmp_path: Path) -> None:
         pair.source.sql("CREATE DATABASE a")
         first.wait_until_caught_up()
         assert first.stop() == 0
+
+
+@pytest.mark.parametrize("alive", [True, False], ids=["alive", "silent"])
+async def test_who_holds_the_channel(server: Server, *, alive: bool) -> None:
+    """A session that nothing comes from is waited for: its daemon or its network is gone."""
+    holder, second = (
+        await Connection.open(over_tcp(server)),
+        await Connection.open(over_tcp(server)),
+    )
+
+    async def live() -> None:
+        for _ in range(12):
+            await holder.query("SELECT 1")
+            await asyncio.sleep(0.2)
+
+    try:
+        await take_channel(holder, "c")
+        living = asyncio.create_task(live() if alive else asyncio.sleep(2.4))
+        if alive:
+            with pytest.raises(FencedOutError, match="another mtsd runs on channel 'c'"):
+                await take_channel(second, "c", patience_s=1)
+            await living
+        else:
+            taking = asyncio.create_task(take_channel(second, "c", patience_s=1))
+            await living
+            assert not taking.done()
+            holder.close()
+            await taking
+    finally:
+        holder.close()
+        second.close()
+
+
+def test_network_of_the_former_run_has_failed(tmp_path: Path) -> None:
+    former, later = tmp_path / "former", tmp_path / "later"
+    former.mkdir()
+    later.mkdir()
+    with Pair() as pair, Proxy(pair.target) as proxy:
+        first = DaemonProcess(pair.source, pair.target, former, {"target.port": proxy.port})
+        with first:
+            first.wait_until_running()
+            proxy.stall(12)
+        # The target still has its sessions.
+        with DaemonProcess(pair.source, pair.target, later) as second:
+            pair.source.sql("CREATE DATABASE a")
+            second.wait_until_caught_up()
+            assert second.stop() == 0
 
 
 def test_second_daemon_on_another_channel(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.servers.proxy import BOTH, Direction, Proxy
 
 pytestmark = pytest.mark.servers
 
+LONG = [pytest.mark.long, pytest.mark.timeout(900)]
 GTID = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
 HEARTBEAT_S = 0.4
 SETTINGS: dict[str, Value] = {
@@ -56,10 +57,7 @@ def worsen(proxy: Proxy, chance: random.Random) -> None:
     ("seed", "faults"),
     [
         pytest.param(1, 14),
-        *(
-            pytest.param(seed, 60, marks=[pytest.mark.long, pytest.mark.timeout(900)])
-            for seed in range(2, 12)
-        ),
+        *(pytest.param(seed, 60, marks=LONG) for seed in range(2, 12)),
     ],
 )
 def test_a_bad_network(seed: int, faults: int, tmp_path: Path) -> None:
@@ -89,5 +87,62 @@ def test_a_bad_network(seed: int, faults: int, tmp_path: Path) -> None:
             proxy.slow(0)
         daemon.wait_until_caught_up(120)
         assert daemon.stop() == 0
+        assert audit(pair.target, load.ledger) == []
+        assert differences(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize(
+    ("hold", "rounds"),
+    [
+        pytest.param(1 << 20, ["source", "both"], id="streamed"),
+        pytest.param(1 << 20, ["target", "source", "both"] * 4, id="streamed, often", marks=LONG),
+        pytest.param(64 << 20, ["source", "target", "both"] * 2, id="held", marks=LONG),
+    ],
+)
+def test_servers_killed_in_the_middle_of_a_group(
+    hold: int, rounds: list[str], tmp_path: Path
+) -> None:
+    chance = random.Random(hold)
+    with Pair(GTID, GTID) as pair, Proxy(pair.source) as proxy:
+        settings: dict[str, Value] = {
+            **SETTINGS,
+            "source.port": proxy.port,
+            "replica.pending_jobs_size_max": hold,
+        }
+        load = MixedLoad(pair.source, seed=7, tolerant=True)
+        load.prepare()
+        pair.source.sql(
+            "CREATE DATABASE a; CREATE TABLE a.t (id INT AUTO_INCREMENT PRIMARY KEY, v BLOB)"
+        )
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            with load.running(rate=40):
+                for name in rounds:
+                    victims = [
+                        server
+                        for role, server in (("source", pair.source), ("target", pair.target))
+                        if name in {role, "both"}
+                    ]
+                    proxy.slow(4_000_000)
+                    pair.source.sql(
+                        "SET SESSION cte_max_recursion_depth = 100000;"
+                        "INSERT INTO a.t (v) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL"
+                        " SELECT i + 1 FROM n WHERE i < 6000) SELECT REPEAT('x', 1000) FROM n"
+                    )
+                    wanted = proxy.passed["down"] + chance.randrange(1_000_000, 4_000_000)
+                    deadline = time.monotonic() + 20
+                    while proxy.passed["down"] < wanted:
+                        assert daemon.running, daemon.last_words()
+                        assert time.monotonic() < deadline
+                        time.sleep(0.01)
+                    for victim in victims:
+                        victim.kill()
+                    for victim in victims:
+                        victim.spawn()
+                    for victim in victims:
+                        victim.wait_ready()
+                    proxy.slow(0)
+            daemon.wait_until_caught_up(120)
+            assert daemon.stop() == 0
         assert audit(pair.target, load.ledger) == []
         assert differences(pair.source, pair.target) == []

@@ -13,6 +13,7 @@ import pymysql
 import pytest
 
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.certificates import Authority
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 
@@ -144,22 +145,54 @@ def test_target_that_becomes_read_only(pair: Pair, tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
-def test_row_larger_than_the_target_takes(pair: Pair, tmp_path: Path) -> None:
+@pytest.mark.parametrize("hold", [1 << 20, 32 << 20], ids=["streamed", "held"])
+def test_row_larger_than_the_target_takes(pair: Pair, hold: int, tmp_path: Path) -> None:
+    settings: dict[str, Value] = {"replica.pending_jobs_size_max": hold}
     ((before,),) = pair.target.sql("SELECT @@global.max_allowed_packet")
     pair.target.sql("SET GLOBAL max_allowed_packet = 1048576")
     try:
-        pair.source.sql("CREATE TABLE a.large (v LONGBLOB)")
-        pair.source.sql("INSERT INTO a.large VALUES (REPEAT('x', 1200000))")
-        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+        pair.source.sql(f"CREATE TABLE a.large{hold} (v LONGBLOB)")
+        pair.source.sql(f"INSERT INTO a.large{hold} VALUES (REPEAT('x', 1200000))")
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
         said = stopped_with(daemon)
-        for part in ("raise max_allowed_packet on the target", "a.large", "binlog.", "group"):
+        for part in ("raise max_allowed_packet on the target", f"a.large{hold}", "group"):
             assert part in said, said
     finally:
         pair.target.sql(f"SET GLOBAL max_allowed_packet = {before}")
     daemon.start()
     daemon.wait_until_caught_up()
     assert daemon.stop() == 0
-    assert pair.target.sql("SELECT LENGTH(v) FROM a.large") == [(1_200_000,)]
+    assert pair.target.sql(f"SELECT LENGTH(v) FROM a.large{hold}") == [(1_200_000,)]
+
+
+def test_tls_at_both_ends(tmp_path: Path) -> None:
+    authority = Authority.new(tmp_path, "our")
+    shown = authority.sign("server", "127.0.0.1")
+    client = authority.sign("client")
+    options = {
+        "ssl_ca": str(authority.ca), "ssl_cert": str(shown.cert), "ssl_key": str(shown.key),
+    }  # fmt: skip
+    settings: dict[str, Value] = {}
+    for role in ("source", "target"):
+        settings |= {
+            f"{role}.user": "careful",
+            f"{role}.tls": "verify_identity",
+            f"{role}.tls_ca": str(authority.ca),
+            f"{role}.tls_cert": str(client.cert),
+            f"{role}.tls_key": str(client.key),
+        }
+    with Pair(options, options) as pair:
+        for server in (pair.source, pair.target):
+            server.sql(
+                "SET sql_log_bin = 0; CREATE USER careful@'%' REQUIRE SUBJECT '/CN=client';"
+                " GRANT ALL ON *.* TO careful@'%'"
+            )
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (v LONGBLOB)")
+            pair.source.sql("INSERT INTO a.t VALUES (REPEAT('x', 20000000))")
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert pair.target.sql("SELECT LENGTH(v) FROM a.t") == [(20_000_000,)]
 
 
 def warned(daemon: DaemonProcess, text: str) -> None:
@@ -179,7 +212,8 @@ def test_servers_that_are_down_at_the_start(pair: Pair, tmp_path: Path) -> None:
     with ExitStack() as stack:
         late = Server()
         stack.callback(late.close)
-        to = stack.enter_context(DaemonProcess(pair.source, late, folders[0]))
+        unlogged: dict[str, Value] = {"target.binary_log": False}
+        to = stack.enter_context(DaemonProcess(pair.source, late, folders[0], unlogged))
         from_ = stack.enter_context(DaemonProcess(late, pair.target, folders[1], channel))
         warned(to, f"nothing listens at 127.0.0.1:{late.port}: start the target")
         warned(from_, f"nothing listens at 127.0.0.1:{late.port}: start the source")
@@ -255,7 +289,9 @@ def test_two_targets_with_the_same_position_tables(pair: Pair, tmp_path: Path) -
         with second:
             second.wait_until_caught_up()
             assert second.stop() == 0
-        ((uuid,),) = pair.target.sql("SELECT Daemon_uuid FROM mtsd.slave_relay_log_info")
+        ((uuid,),) = pair.target.sql(
+            "SELECT Daemon_uuid FROM mtsd.slave_relay_log_info WHERE Channel_name = ''"
+        )
         copy.sql(f"UPDATE mtsd.slave_relay_log_info SET Daemon_uuid = '{uuid}'")
         with first:
             first.wait_until_caught_up()

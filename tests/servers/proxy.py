@@ -151,16 +151,14 @@ class Proxy:
         self, direction: Direction, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         weather = self._weather[direction]
-        while data := await reader.read(_READ):
+        while data := await _read(reader):
             if direction == "up":
                 self.heard += data[: 4096 - len(self.heard)]
             elif self._change is not None:
                 data = self._change(data)
             at = 0
             while at < len(data):
-                # Another thread may make the stall longer, or end it.
-                while (wait := weather.stalled_until - time.monotonic()) > 0:  # noqa: ASYNC110
-                    await asyncio.sleep(min(wait, 0.05))
+                await _stalled(weather)
                 size = weather.piece or _READ
                 if weather.rate:
                     size = min(size, max(1, weather.rate // 20))
@@ -171,5 +169,20 @@ class Proxy:
                 self.passed[direction] += len(part)
                 # A pause lets each piece go by itself.
                 await asyncio.sleep(len(part) / weather.rate if weather.rate else 0)
+        # The end of a connection is held up like all else: a network that has failed tells nothing.
+        await _stalled(weather)
         with contextlib.suppress(OSError, RuntimeError):
             writer.write_eof()
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.read(_READ)
+    except OSError:
+        return b""
+
+
+async def _stalled(weather: Weather) -> None:
+    # Another thread may make the stall longer, or end it.
+    while (wait := weather.stalled_until - time.monotonic()) > 0:  # noqa: ASYNC110
+        await asyncio.sleep(min(wait, 0.05))

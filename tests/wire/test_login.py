@@ -13,7 +13,7 @@ from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.refusal import RefusedError
 from tests.servers.mysqld import Server
-from tests.servers.proxy import Proxy
+from tests.servers.proxy import Direction, Proxy
 
 pytestmark = pytest.mark.servers
 
@@ -176,6 +176,18 @@ async def test_who_is_too_many_may_come_again(server: Server) -> None:
         assert caught.value.number == 1226
     finally:
         await first.quit()
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+async def test_a_session_that_falls_silent(server: Server, direction: Direction) -> None:
+    with Proxy(server) as proxy:
+        endpoint = Endpoint("source", "127.0.0.1", proxy.port, "", "root", "", connect_timeout=0.5)
+        connection = await Connection.open(endpoint)
+        proxy.stall(2, (direction,))
+        with pytest.raises(ConnectionLostError, match=r"has not answered within 0\.5 s"):
+            async with connection.answering():
+                await connection.query("SELECT 1")
+        assert connection.closed
 
 
 async def test_addresses_where_no_server_is(server: Server) -> None:
