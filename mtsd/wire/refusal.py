@@ -24,12 +24,18 @@ _OF_A_CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "DECRYPT_ERRO
 class RefusedError(NeedsPersonError):
     """A server refuses a session, and will until a person has done something.
 
-    `number` is the server's error number, 0 where the session did not get so far.
+    `number` is the server's error number, 0 where the session did not get so far; `said` is the
+    server's own error, where it has sent one.
     """
 
-    def __init__(self, message: str, number: int = 0) -> None:
+    def __init__(self, message: str, number: int = 0, said: ServerError | None = None) -> None:
         super().__init__(message)
         self.number = number
+        self.said = said
+
+
+class NoTlsError(RefusedError):
+    """A server offers no TLS, and the settings require it."""
 
 
 def refused(endpoint: Endpoint, error: ServerError) -> RefusedError:
@@ -38,7 +44,7 @@ def refused(endpoint: Endpoint, error: ServerError) -> RefusedError:
     remedy = _LOG_IN.get(error.number, "")
     if remedy:
         said = f"{said}. {remedy.format(role=endpoint.role)}"
-    return RefusedError(said, error.number)
+    return RefusedError(said, error.number, error)
 
 
 def unknown_plugin(endpoint: Endpoint, plugin: str) -> RefusedError:
@@ -70,9 +76,9 @@ def password_too_long(endpoint: Endpoint) -> RefusedError:
     )
 
 
-def no_tls(endpoint: Endpoint) -> RefusedError:
+def no_tls(endpoint: Endpoint) -> NoTlsError:
     """Return the error of a server that offers no TLS where the settings require it."""
-    return RefusedError(
+    return NoTlsError(
         f"the {endpoint.role} {endpoint} offers no TLS, and [{endpoint.role}] tls requires it:"
         " nothing was sent to it. Give that server a certificate (ssl_cert, ssl_key), or set"
         f' [{endpoint.role}] tls = "preferred"'

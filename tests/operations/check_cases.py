@@ -13,6 +13,7 @@ from mtsd.operations.check.facts import SourceFacts, TableFacts, TargetFacts
 from mtsd.operations.check.line import Line
 from mtsd.operations.check.unreachable import interrupted, supported, unreachable
 from mtsd.target.position_tables import InDoubt
+from mtsd.wire.refusal import NoTlsError, RefusedError
 from tests.operations.good_facts import (
     DAEMON_UUID,
     EVERYTHING,
@@ -336,7 +337,7 @@ def _bad_certificate() -> ssl.SSLCertVerificationError:
 ENDPOINT = EndpointSettings(user="repl", host="db1", connect_timeout=2.0)
 
 
-def _explained(error: ServerError | ConnectionLostError) -> Line:
+def _explained(error: RefusedError | ServerError | ConnectionLostError) -> Line:
     return unreachable("source", ENDPOINT, error)
 
 
@@ -354,6 +355,13 @@ UNREACHABLE: tuple[tuple[Kind, str, object], ...] = (
         _explained(ServerError(1045, "28000", "Access denied for user 'repl'@'h'")),
     ),
     (
+        Kind.ACCESS_DENIED, "user repl is refused: Access denied",
+        _explained(
+            RefusedError("the source refuses", 1045, ServerError(1045, "28000", "Access denied"))
+        ),
+    ),
+    (Kind.SERVER_REFUSES, "no such plugin", _explained(RefusedError("no such plugin", 1251))),
+    (
         Kind.HOST_REFUSED, "not allowed",
         _explained(ServerError(1130, "HY000", "Host 'h' is not allowed to connect")),
     ),
@@ -362,12 +370,8 @@ UNREACHABLE: tuple[tuple[Kind, str, object], ...] = (
         _explained(ServerError(1040, "08004", "Too many connections")),
     ),
     (
-        Kind.TLS_NOT_OFFERED, 'tls = "preferred"',
-        _explained(ServerError(2026, "HY000", "source db1 offers no TLS")),
-    ),
-    (
         Kind.TLS_NOT_OFFERED, "offers none",
-        _explained(ServerError(1043, "08S01", "Bad handshake")),
+        _explained(NoTlsError("the source db1 offers no TLS")),
     ),
     (
         Kind.TLS_REQUIRED, "encrypted",

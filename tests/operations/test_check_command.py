@@ -166,7 +166,9 @@ def test_a_target_that_replicates_by_itself_is_found(pair: Pair, tmp_path: Path)
 
 @pytest.mark.servers
 def test_one_server_for_both_is_found(pair: Pair, tmp_path: Path) -> None:
-    twice = _settings(pair, source__unix_socket=str(pair.target.socket))
+    # Over its socket on both sides it would be refused as a configuration.
+    by_tcp: dict[str, Value] = {"source.unix_socket": "", "source.port": pair.target.port}
+    twice = {**_settings(pair), **by_tcp}
     said = told(tmp_path, twice)
     assert {"same-server", "no-binary-log"} <= said.bad.keys()
 
@@ -205,7 +207,7 @@ def test_what_keeps_from_connecting_is_told_apart(pair: Pair, tmp_path: Path) ->
 
 
 def test_lines_are_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = configuration(tmp_path, {"source.port": 1, "target.port": 1})
+    config = configuration(tmp_path, {"source.port": 1, "target.port": 2})
     assert main(["check", "--config", str(config)]) == 3
     shown = capsys.readouterr().out.splitlines()
     refused = Kind.REFUSED.line(server="source", address="127.0.0.1:1")

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from mtsd.operations.check.privileges import (
     DEFINITIONS,
+    EVIDENCE,
     MIRROR,
     POSITION,
     SOURCE,
     TARGET,
     Held,
     grant,
-    mirror_is_supported,
     missing,
     missing_on,
     statements,
@@ -99,7 +99,15 @@ def test_mirroring_needs_more() -> None:
     assert all(need.anyof[0] in mirrored for need in MIRROR)
     assert any(need in target_needs(target_settings(gtid="mirror"), logs=True) for need in MIRROR)
     by_itself = "\n".join(statements(target_settings(gtid="auto", binary_log=False)))
-    assert ("SYSTEM_VARIABLES_ADMIN" in by_itself) == mirror_is_supported()
+    assert "SYSTEM_VARIABLES_ADMIN" in by_itself
+
+
+def test_a_target_without_gtids_is_read_for_evidence() -> None:
+    settings = target_settings()
+    assert EVIDENCE[0] in target_needs(settings, logs=True, gtids=False)
+    assert EVIDENCE[0] not in target_needs(settings, logs=True, gtids=True)
+    assert EVIDENCE[0] not in target_needs(settings, logs=False, gtids=False)
+    assert "-- GRANT REPLICATION SLAVE ON *.* TO" in "\n".join(statements(settings))
 
 
 def test_a_users_name_is_quoted() -> None:

@@ -304,16 +304,15 @@ class Kind(Enum):
     )
     IN_DOUBT = warning(
         "target groups in doubt",
-        "{groups}: the last run was cut off while applying; the next start asks the target's"
-        " executed GTIDs",
+        "{groups}: the last run was cut off while applying; the next start asks the target what"
+        " became of them",
         "nothing, unless the next start says that it cannot tell",
     )
     IN_DOUBT_WITHOUT_EVIDENCE = error(
         "target groups in doubt",
         "{groups}: the last run was cut off while applying, and nothing on the target tells whether"
         " they happened",
-        "compare them with the source, and settle them before the next start: docs/position-tables"
-        ".md says what the columns of slave_in_doubt mean",
+        "compare them with the source, and settle them before the next start with mtsd resolve",
     )
 
     # GTIDs.

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 from mtsd.config import EndpointSettings, Settings
-from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line
@@ -19,6 +19,7 @@ from mtsd.operations.check.unreachable import interrupted, supported, unreachabl
 from mtsd.replica.endpoints import endpoint
 from mtsd.target.position_tables import PositionTables
 from mtsd.wire.connection import Connection
+from mtsd.wire.refusal import RefusedError
 
 _LONGEST_LOOK_S = 60.0
 
@@ -78,11 +79,11 @@ async def _look(
 ) -> Facts | Line:
     try:
         where = endpoint(server, settings)
-    except OSError as error:
+    except NeedsPersonError as error:
         return Kind.TLS_FILE.line(server=server, reason=error)
     try:
         connection = await Connection.open(where, program_name="mtsd check")
-    except (ServerError, ConnectionLostError) as error:
+    except (RefusedError, ServerError, ConnectionLostError) as error:
         return unreachable(server, settings, error)
     try:
         version = supported(server, connection.server_version)

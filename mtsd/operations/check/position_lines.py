@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from mtsd.binlog.repeatable import errors_of_a_second_time
 from mtsd.config import Earliest, FilePosition, GtidStart, Settings
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
@@ -67,13 +68,26 @@ def _definitions(facts: PositionFacts, schema: str) -> Iterator[Line]:
 
 def _in_doubt(records: Sequence[InDoubt]) -> Iterator[Line]:
     for kind, of_kind in (
-        (Kind.IN_DOUBT, [record for record in records if record.evidence]),
-        (Kind.IN_DOUBT_WITHOUT_EVIDENCE, [record for record in records if not record.evidence]),
+        (Kind.IN_DOUBT, [record for record in records if _can_be_told(record)]),
+        (
+            Kind.IN_DOUBT_WITHOUT_EVIDENCE,
+            [record for record in records if not _can_be_told(record)],
+        ),
     ):
         if of_kind:
             yield kind.line(
                 groups=listed([f"{record.number} ({record.kind})" for record in of_kind])
             )
+
+
+def _can_be_told(record: InDoubt) -> bool:
+    """Tell whether the next start can settle a group in doubt, as far as its record says."""
+    return bool(
+        record.evidence
+        or record.target_file
+        or record.resolution
+        or errors_of_a_second_time(record.statement) is not None
+    )
 
 
 def _start(settings: Settings, source: SourceFacts) -> Iterator[Line]:

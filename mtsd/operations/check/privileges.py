@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mtsd.config import Settings
-from mtsd.config.unsupported import SUPPORTED
 
 Version = tuple[int, int, int]
 
@@ -60,6 +59,8 @@ TARGET = (
 """Beside those, on the whole server."""
 MIRROR = (Need(("SYSTEM_VARIABLES_ADMIN", "SUPER")),)
 """For SET GLOBAL gtid_purged."""
+EVIDENCE = _needs("REPLICATION SLAVE")
+"""To read the target's own binlog, where it has no GTIDs."""
 ACCOUNTS = (*_needs("CREATE USER"), Need(("ROLE_ADMIN",)), *_needs("GRANT OPTION"))
 """For CREATE USER, GRANT and the like of the source."""
 
@@ -138,23 +139,19 @@ def grant(names: Sequence[str], account: str, database: str = "") -> str:
     return f"GRANT {listed} ON {place} TO {account}{option}"
 
 
-def target_needs(settings: Settings, *, logs: bool) -> tuple[Need, ...]:
+def target_needs(settings: Settings, *, logs: bool, gtids: bool = True) -> tuple[Need, ...]:
     """Return what the target's user needs on the whole server beside `DEFINITIONS`.
 
-    `logs`: the target writes what is applied to a binary log.
+    `logs`: the target writes what is applied to a binary log; `gtids`: it has gtid_mode = ON.
     """
-    return (*TARGET, *MIRROR) if mirrors(settings, logs=logs) else TARGET
+    needs = (*TARGET, *MIRROR) if mirrors(settings, logs=logs) else TARGET
+    return needs if gtids or not logs else (*needs, *EVIDENCE)
 
 
 def mirrors(settings: Settings, *, logs: bool) -> bool:
     """Tell whether [target] gtid makes this version add to the target's gtid_purged."""
     setting = settings.target.gtid
-    return setting == "mirror" or (setting == "auto" and not logs and mirror_is_supported())
-
-
-def mirror_is_supported() -> bool:
-    """Tell whether this version mirrors GTIDs."""
-    return "mirror" in SUPPORTED.get("target.gtid", ("mirror",))
+    return setting == "mirror" or (setting == "auto" and not logs)
 
 
 def statements(settings: Settings) -> Iterator[str]:
@@ -189,7 +186,10 @@ def statements(settings: Settings) -> Iterator[str]:
     yield "-- Only where CREATE USER, GRANT and the like are to be replicated: they need every"
     yield "-- privilege that they hand on."
     yield f"-- GRANT ALL ON *.* TO {target} WITH GRANT OPTION;"
-    if settings.target.gtid == "auto" and MIRROR[0] not in needs and mirror_is_supported():
+    yield "-- Only where the target has gtid_mode other than ON: its binlog tells what became of a"
+    yield "-- statement that was cut off:"
+    yield "-- " + grant([need.anyof[0] for need in EVIDENCE], target) + ";"
+    if settings.target.gtid == "auto" and MIRROR[0] not in needs:
         yield "-- Only where the target has log_bin = OFF, for it learns the source's GTIDs then:"
         yield "-- " + grant([need.anyof[0] for need in MIRROR], target) + ";"
     yield "-- Only where the target is read_only:"

@@ -48,7 +48,8 @@ def _privileges(
 ) -> Iterator[Line]:
     held = Held.of(server.grants)
     logs = server.on("log_bin") and settings.target.binary_log
-    lacking = missing(held, target_needs(settings, logs=logs), server.version)
+    gtids = server.variables.get("gtid_mode") == "ON"
+    lacking = missing(held, target_needs(settings, logs=logs, gtids=gtids), server.version)
     grants = [grant(lacking, server.account)] if lacking else []
     texts = list(lacking)
     everywhere = missing(held, DEFINITIONS, server.version)

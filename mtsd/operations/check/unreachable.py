@@ -9,22 +9,20 @@ from mtsd.config import EndpointSettings
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.line import Line
+from mtsd.wire.refusal import NoTlsError, RefusedError
 
 _ACCESS_DENIED = frozenset({1044, 1045, 1698})
 _HOST_REFUSED = frozenset({1129, 1130})
 _NEEDS_TLS = 3159
-_NO_TLS = frozenset({1043, 2026})
-"""Bad handshake, as a server without TLS answers a client that begins with it; no TLS offered."""
 _OLDEST: dict[str, tuple[int, int, int]] = {"source": (5, 6, 0), "target": (8, 0, 0)}
 
 
 def unreachable(
-    server: str, settings: EndpointSettings, error: ServerError | ConnectionLostError
+    server: str,
+    settings: EndpointSettings,
+    error: RefusedError | ServerError | ConnectionLostError,
 ) -> Line:
     """Return the line for a connection to `server` ("source" or "target") that was not to be."""
-    if isinstance(error, ServerError):
-        return _refused(server, settings, error)
-    reason = error.reason.removeprefix(f"cannot connect to {settings.address}: ")
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -41,6 +39,9 @@ def unreachable(
         return Kind.NO_ANSWER.line(
             server=server, address=settings.address, seconds=f"{settings.connect_timeout:g}"
         )
+    if not isinstance(error, ConnectionLostError):
+        return _refused(server, settings, error)
+    reason = error.reason.removeprefix(f"cannot connect to {settings.address}: ")
     return Kind.UNREACHABLE.line(server=server, address=settings.address, reason=reason)
 
 
@@ -63,17 +64,20 @@ def interrupted(server: str, error: ServerError | ConnectionLostError) -> Line:
     return Kind.CONNECTION_LOST.line(server=server, reason=error.reason)
 
 
-def _refused(server: str, settings: EndpointSettings, error: ServerError) -> Line:
-    if error.number in _ACCESS_DENIED:
-        return Kind.ACCESS_DENIED.line(server=server, user=settings.user, reason=error.text)
-    if error.number in _HOST_REFUSED:
-        return Kind.HOST_REFUSED.line(server=server, user=settings.user, reason=error.text)
-    if error.number == _NEEDS_TLS:
-        return Kind.TLS_REQUIRED.line(server=server)
-    if error.number in _NO_TLS:
+def _refused(server: str, settings: EndpointSettings, error: RefusedError | ServerError) -> Line:
+    if isinstance(error, NoTlsError):
         return Kind.TLS_NOT_OFFERED.line(server=server, wanted=f'"{settings.tls}"')
+    said = error if isinstance(error, ServerError) else error.said
+    if said is None:
+        return Kind.SERVER_REFUSES.line(server=server, user=settings.user, reason=error)
+    if said.number in _ACCESS_DENIED:
+        return Kind.ACCESS_DENIED.line(server=server, user=settings.user, reason=said.text)
+    if said.number in _HOST_REFUSED:
+        return Kind.HOST_REFUSED.line(server=server, user=settings.user, reason=said.text)
+    if said.number == _NEEDS_TLS:
+        return Kind.TLS_REQUIRED.line(server=server)
     return Kind.SERVER_REFUSES.line(
-        server=server, user=settings.user, reason=f"{error.text} ({error.number})"
+        server=server, user=settings.user, reason=f"{said.text} ({said.number})"
     )
 
 
