@@ -65,3 +65,28 @@ def test_killed_at_random(kills: int, tmp_path: Path) -> None:
             assert daemon.stop() == 0
         assert audit(pair.target, load.ledger) == []
         assert differences(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize(
+    "restarts",
+    [pytest.param(2), pytest.param(30, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
+)
+def test_servers_shut_down_in_good_order(restarts: int, tmp_path: Path) -> None:
+    chance = random.Random(restarts)
+    with Pair(GTID, GTID) as pair:
+        for server in (pair.source, pair.target):
+            server.sql(
+                "SET sql_log_bin = 0; CREATE USER mtsd_here@'%'; GRANT ALL ON *.* TO mtsd_here@'%'"
+            )
+        load = MixedLoad(pair.source, seed=restarts, tolerant=True)
+        load.prepare()
+        with DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS) as daemon:
+            with load.running(rate=200):
+                for number in range(restarts):
+                    time.sleep(chance.random() * 1.5)
+                    (pair.source if number % 3 == 1 else pair.target).restart()
+                    assert daemon.running, daemon.last_words()
+            daemon.wait_until_caught_up(120)
+            assert daemon.stop() == 0
+        assert audit(pair.target, load.ledger) == []
+        assert differences(pair.source, pair.target) == []
