@@ -119,6 +119,7 @@ async def test_who_holds_the_channel(server: Server, *, alive: bool) -> None:
         second.close()
 
 
+@pytest.mark.long
 def test_network_of_the_former_run_has_failed(tmp_path: Path) -> None:
     former, later = tmp_path / "former", tmp_path / "later"
     former.mkdir()
