@@ -54,6 +54,8 @@ def parse_payload_header(event: bytes) -> PayloadHeader:
         name = _FIELDS.get(field)
         if name is None:
             raise BinlogError(f"{_WHAT}: field {field} is not known")
+        if field in values:
+            raise BinlogError(f"{_WHAT}: the {name} comes twice")
         size = cursor.net_int(f"size of the {name}")
         end = cursor.at + size
         values[field] = cursor.net_int(name)
