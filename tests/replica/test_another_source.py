@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.load.compare import differences
-from tests.replica.daemon_process import DaemonProcess
+from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import Options, Server
 from tests.servers.pair import Pair
 
@@ -39,7 +39,7 @@ def chained(folder: Path) -> Iterator[tuple[Pair, DaemonProcess, Server, DaemonP
     first, second = folder / "first", folder / "second"
     first.mkdir()
     second.mkdir()
-    settings = {"target.gtid": "preserve"}
+    settings: dict[str, Value] = {"target.gtid": "preserve", "source.server_id": 4202}
     with (
         replicated(GTIDS, first) as (pair, daemon),
         Server(GTIDS) as middle,

@@ -147,7 +147,10 @@ def test_target_that_becomes_read_only(pair: Pair, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("hold", [1 << 20, 32 << 20], ids=["streamed", "held"])
 def test_row_larger_than_the_target_takes(pair: Pair, hold: int, tmp_path: Path) -> None:
-    settings: dict[str, Value] = {"replica.pending_jobs_size_max": hold}
+    settings: dict[str, Value] = {
+        "replica.pending_jobs_size_max": hold,
+        "replica.batch_bytes": min(hold, 1 << 20),
+    }
     ((before,),) = pair.target.sql("SELECT @@global.max_allowed_packet")
     pair.target.sql("SET GLOBAL max_allowed_packet = 1048576")
     try:
