@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory, mkdtemp
@@ -18,6 +19,8 @@ from tests.servers.mysqld import Server
 from tests.servers.reaper import register
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
+_SERVER_IDS: Final = count(4201)
+"""One each: for a while a source holds on to a replica that has gone, and another has another."""
 _POLL_S: Final = 0.2
 """Seldom enough to cost nothing: what is measured is in the target's binlog."""
 
@@ -34,7 +37,8 @@ class External:
         self._target = target
         self._folder = Path(mkdtemp(prefix="mtsd-benchmark-"))
         register(self._folder, 0)
-        self._daemon = DaemonProcess(source, target, self._folder, settings)
+        identity = {"source.server_id": next(_SERVER_IDS)}
+        self._daemon = DaemonProcess(source, target, self._folder, {**identity, **settings})
         own = self._daemon.settings
         for key in ("source.heartbeat_period", "target.port"):
             del own[key]
