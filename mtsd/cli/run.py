@@ -24,7 +24,7 @@ exit status: 0 stopped gracefully, 1 unexpected failure, 2 bad usage or configur
 """
 
 
-_GC_THRESHOLD = 50_000
+_GC_THRESHOLD = 200_000
 
 
 def register(subparsers: Subparsers) -> None:
