@@ -26,7 +26,7 @@ from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.binlog_applier import BinlogApplier, Bundle, together
 from mtsd.target.bundle import RowTooLargeError
 from mtsd.target.position_tables import PositionTables
-from mtsd.target.retry import pause_before, worth_a_retry
+from mtsd.target.retry import INTERRUPTED, pause_before, worth_a_retry
 from mtsd.wire.refusal import remedy_of
 
 _PACKETS = 2
@@ -222,7 +222,7 @@ class Worker:
     async def _retry(self, group: Group, error: ServerError) -> None:
         attempt = 0
         while True:
-            if worth_a_retry(error.number) and attempt < self.settings.transaction_retries:
+            if _may_pass(error, group) and attempt < self.settings.transaction_retries:
                 attempt += 1
                 self.retries += 1
                 log.info(
@@ -342,6 +342,12 @@ class Worker:
 
 def _longest_event(group: Group) -> int:
     return max(map(len, group.events))
+
+
+def _may_pass(error: ServerError, group: Group) -> bool:
+    """Tell whether a group may go through at the next attempt; half of it may not stay behind."""
+    whole = error.number != INTERRUPTED or group.kind is not GroupKind.NON_TRANSACTIONAL
+    return worth_a_retry(error.number) and whole
 
 
 def _may_share_packet(first: Sequence[Group], batch: Sequence[Group]) -> bool:

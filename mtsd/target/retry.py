@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from mtsd.model.errors import ServerError
 from mtsd.wire.connection import Connection
 
-_TRANSIENT = frozenset({1205, 1213})
-"""Lock wait timeout, deadlock: the only ones that the servers retry too."""
+INTERRUPTED = 1317
+"""By KILL QUERY: what can be rolled back has been."""
+_TRANSIENT = frozenset({1205, 1213, INTERRUPTED})
+"""Beside it lock wait timeout and deadlock, which the servers retry too."""
 _LONGEST_PAUSE = 5.0
 _ATTEMPTS = 10
 

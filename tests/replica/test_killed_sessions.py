@@ -2,7 +2,7 @@
 
 import random
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pymysql
@@ -12,6 +12,7 @@ from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.locks import wait_for_lock_wait
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 
@@ -64,6 +65,33 @@ def test_killed_at_random(kills: int, tmp_path: Path) -> None:
             daemon.wait_until_caught_up(120)
             assert daemon.stop() == 0
         assert audit(pair.target, load.ledger) == []
+        assert differences(pair.source, pair.target) == []
+
+
+def test_a_statement_that_is_interrupted_is_tried_again(tmp_path: Path) -> None:
+    with Pair(GTID, GTID) as pair:
+        pair.source.sql(
+            "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v INT);"
+            "INSERT INTO a.t VALUES (1, 0)"
+        )
+        with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+            daemon.wait_until_caught_up()
+            with closing(pair.target.client()) as other, other.cursor() as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute("SELECT * FROM a.t FOR UPDATE")
+                pair.source.sql("UPDATE a.t SET v = 1; ALTER TABLE a.t ADD INDEX (v)")
+                wait_for_lock_wait(pair.target)
+                ((waiting,),) = pair.target.sql(
+                    "SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX"
+                    " WHERE trx_state = 'LOCK WAIT'"
+                )
+                pair.target.sql(f"KILL QUERY {waiting}")
+                time.sleep(0.3)
+                cursor.execute("COMMIT")
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        retried = [r for r in daemon.records() if r["event"] == "retrying"]
+        assert any(record["error"] == 1317 for record in retried)
         assert differences(pair.source, pair.target) == []
 
 
