@@ -75,5 +75,6 @@ def test_every_end_in_pieces_of_any_size(binlogs: list[Binlog]) -> None:
     rng = random.Random(3)
     for binlog in binlogs:
         wanted = whole(binlog)
-        for size in range(len(binlog.data)):
+        # In one piece each of them is read by the test above; this reads a file anew for each.
+        for size in rng.sample(range(len(binlog.data)), 2000):
             check(binlog, wanted, size, rng)
