@@ -2,10 +2,10 @@
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Callable, Coroutine
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.cli.complaint import complain
 from mtsd.config import Settings
 from mtsd.config.start import Start, parse_start
 from mtsd.control.status import Status
@@ -97,8 +97,8 @@ def _reset(args: argparse.Namespace) -> int:
 def _change(change: Coroutine[None, None, Moved]) -> int:
     try:
         moved = asyncio.run(change)
-    except (MtsdError, OSError) as error:
-        return _complain(error)
+    except MtsdError as error:
+        return complain(error, REFUSED)
     print(f"was  {_text(moved.before)}")
     print(f"now  {_text(moved.after)}")
     return DONE
@@ -108,8 +108,8 @@ def _show(args: argparse.Namespace) -> int:
     settings: Settings = load_configuration(args).settings
     try:
         status = asyncio.run(read_stored(settings))
-    except (MtsdError, OSError) as error:
-        return _complain(error)
+    except MtsdError as error:
+        return complain(error, REFUSED)
     for line in _lines(status):
         print(line)
     return DONE
@@ -136,8 +136,3 @@ def _text(mark: LowWaterMark | None) -> str:
         return "none: the next start begins at [source] start"
     by = f", GTIDs {mark.gtids}" if mark.gtids else ""
     return f"{mark.position if mark.position.file else 'by GTID set'}{by}"
-
-
-def _complain(error: Exception) -> int:
-    print(f"mtsd: error: {' '.join(str(error).split())}", file=sys.stderr)
-    return REFUSED

@@ -5,6 +5,7 @@ import asyncio
 import sys
 
 from mtsd.cli.arguments import BAD_USAGE, Subparsers, add_configuration, load_configuration
+from mtsd.cli.complaint import complain
 from mtsd.model.errors import MtsdError
 from mtsd.operations.resolve import list_in_doubt, resolve
 from mtsd.target.position_tables import InDoubt
@@ -60,9 +61,8 @@ def _resolve(args: argparse.Namespace) -> int:
                 print("nothing is in doubt")
             return DONE
         doubt = asyncio.run(resolve(settings, args.group, applied=args.applied))
-    except (MtsdError, OSError) as error:
-        print(f"mtsd: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return REFUSED
+    except MtsdError as error:
+        return complain(error, REFUSED)
     how = "applied" if args.applied else "not applied, and to be applied again"
     print(f"group {doubt.number} counts as {how} from the next start on")
     return DONE

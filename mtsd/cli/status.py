@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.cli.complaint import complain
 from mtsd.config import Settings
 from mtsd.control.client import StatusUnavailableError, fetch_status
 from mtsd.control.status import Place, Status
@@ -47,7 +48,7 @@ def _status(args: argparse.Namespace) -> int:
     try:
         status = fetch_status(socket) if socket is not None else None
     except StatusUnavailableError as error:
-        return _complain(error, UNEXPECTED)
+        return complain(error, UNEXPECTED)
     if status is not None:
         _show(status, as_json=args.json)
         return RUNNING
@@ -59,15 +60,10 @@ def _status(args: argparse.Namespace) -> int:
 def _show_stored(settings: Settings, *, as_json: bool) -> int:
     try:
         status = asyncio.run(read_stored(settings))
-    except (MtsdError, OSError) as error:
-        return _complain(error, NOT_RUNNING)
+    except MtsdError as error:
+        return complain(error, NOT_RUNNING)
     _show(status, as_json=as_json)
     return NOT_RUNNING
-
-
-def _complain(error: Exception, exit_status: int) -> int:
-    print(f"mtsd: error: {' '.join(str(error).split())}", file=sys.stderr)
-    return exit_status
 
 
 def _show(status: Status, *, as_json: bool) -> None:

@@ -269,7 +269,7 @@ def _check_tls_files(settings: Settings) -> None:
     for role, section in (("source", settings.source), ("target", settings.target)):
         try:
             endpoint(role, section)
-        except (OSError, NeedsPersonError) as error:
+        except NeedsPersonError as error:
             allowed = "allowed are PEM files that can be read and fit together"
             found = f"found files that cannot be used: {error}"
             keys = f"{role}.tls_ca, tls_cert, tls_key"

@@ -7,9 +7,9 @@ from mtsd.config import Settings
 from mtsd.config.start import Start
 from mtsd.model.errors import NeedsPersonError
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
-from mtsd.replica.endpoints import endpoint
+from mtsd.replica.endpoints import endpoint, identity
 from mtsd.schedule.group_assigned_queue import LowWaterMark
-from mtsd.source.handshake import ReplicaIdentity, open_source
+from mtsd.source.handshake import open_source
 from mtsd.source.start import resolve_start
 from mtsd.target.position_tables import ChannelRow
 from mtsd.target.retry import write
@@ -29,16 +29,15 @@ async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = F
     What the workers have committed past the low-water mark is forgotten: the new place is the
     whole position. Numbers of groups go on, so that none is used twice. Raises NeedsPersonError
     where a group is in doubt and not `drop_doubt`, where the place does not fit the source, or a
-    daemon runs; ServerError, ConnectionLostError, OSError (a TLS file).
+    daemon runs; ServerError, ConnectionLostError.
     """
     async with stopped_channel(settings) as channel:
         if not drop_doubt:
             _refuse_doubt(channel)
         row = channel.row
-        identity = ReplicaIdentity(
-            settings.source.server_id, str(uuid.uuid4()), settings.source.heartbeat_period
-        )
-        source = await open_source(endpoint("source", settings.source), identity)
+        daemon_uuid = row.daemon_uuid if row is not None else str(uuid.uuid4())
+        replica = identity(settings.source, daemon_uuid)
+        source = await open_source(endpoint("source", settings.source), replica)
         try:
             mark = await resolve_start(
                 source, start, allow_partial_history=settings.source.allow_partial_history
@@ -46,15 +45,8 @@ async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = F
         finally:
             source.connection.close()
         mark = LowWaterMark(channel.highest_number, mark.position, mark.gtids)
-        daemon_uuid = row.daemon_uuid if row is not None else str(uuid.uuid4())
-        tables = channel.tables
-        await write(
-            channel.connection,
-            [
-                *tables.forget(),
-                tables.insert_channel(ChannelRow(mark, 0, source.traits.uuid, daemon_uuid)),
-            ],
-        )
+        begun = ChannelRow(mark, 0, source.traits.uuid, daemon_uuid)
+        await write(channel.connection, channel.tables.begin_anew(begun))
         return Moved(row.mark if row is not None else None, mark)
 
 
@@ -66,7 +58,7 @@ async def reset_position(settings: Settings, *, drop_doubt: bool = False) -> Mov
     async with stopped_channel(settings) as channel:
         if not drop_doubt:
             _refuse_doubt(channel)
-        await write(channel.connection, list(channel.tables.forget()))
+        await write(channel.connection, channel.tables.forget())
         return Moved(channel.row.mark if channel.row is not None else None, None)
 
 

@@ -39,8 +39,7 @@ class StoppedChannel:
 async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
     """Take the channel as a daemon does, and read it when nothing writes to it any more.
 
-    Raises NeedsPersonError where a daemon runs on it, ConnectionLostError, ServerError, and
-    OSError (a TLS file).
+    Raises NeedsPersonError where a daemon runs on it, ConnectionLostError, ServerError.
     """
     tables = PositionTables(settings.target.schema, settings.replica.channel)
     connection = await Connection.open(endpoint("target", settings.target))

@@ -18,7 +18,7 @@ async def read_stored(settings: Settings) -> Status:
     State is "stopped"; what only a running daemon knows is empty. `executed` is empty where the
     target holds no position of the channel. A worker's `groups` are those that it committed past
     the low-water mark; worker 0 is what the last recovery found. Raises ConnectionLostError,
-    ServerError, NeedsPersonError (tables of another version), and OSError (a TLS file).
+    ServerError, NeedsPersonError (tables of another version, a TLS file).
     """
     connection = await Connection.open(endpoint("target", settings.target))
     try:

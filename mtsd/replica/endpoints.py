@@ -1,10 +1,12 @@
-"""Where the servers are, out of the settings."""
+"""Where the servers are, and as which replica to come to them, out of the settings."""
 
 import ssl
 from pathlib import Path
 
 from mtsd.config import EndpointSettings
+from mtsd.config.settings import SourceSettings
 from mtsd.model.errors import NeedsPersonError
+from mtsd.source.handshake import ReplicaIdentity
 from mtsd.wire.endpoint import Endpoint
 
 
@@ -21,6 +23,11 @@ def endpoint(role: str, settings: EndpointSettings) -> Endpoint:
         tls=_context(role, settings),
         require_tls=settings.tls in {"required", "verify_ca", "verify_identity"},
     )
+
+
+def identity(settings: SourceSettings, daemon_uuid: str) -> ReplicaIdentity:
+    """Return as which replica a daemon registers at the source."""
+    return ReplicaIdentity(settings.server_id, daemon_uuid, settings.heartbeat_period)
 
 
 def _context(role: str, settings: EndpointSettings) -> ssl.SSLContext | None:

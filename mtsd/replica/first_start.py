@@ -8,16 +8,16 @@ from mtsd.config import Settings
 from mtsd.config.start import Earliest
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
-from mtsd.replica.endpoints import endpoint
+from mtsd.replica.endpoints import endpoint, identity
 from mtsd.replica.gtid_mode import Gtids, gtids_of
 from mtsd.replica.recovery import read_channel
 from mtsd.schedule.group_assigned_queue import LowWaterMark
-from mtsd.source.handshake import ReplicaIdentity, open_source
+from mtsd.source.handshake import open_source
 from mtsd.source.start import resolve_start
-from mtsd.target.executed_gtids import executed_gtids
 from mtsd.target.position_tables import ChannelRow, PositionTables
 from mtsd.target.retry import write
 from mtsd.target.session import TargetSession
+from mtsd.wire.binlog_status import executed_gtids
 
 log = structlog.get_logger(__name__)
 
@@ -32,10 +32,8 @@ async def first_start(settings: Settings, session: TargetSession, tables: Positi
         return
     start = settings.source.start
     daemon_uuid = str(uuid.uuid4())
-    identity = ReplicaIdentity(
-        settings.source.server_id, daemon_uuid, settings.source.heartbeat_period
-    )
-    source = await open_source(endpoint("source", settings.source), identity)
+    replica = identity(settings.source, daemon_uuid)
+    source = await open_source(endpoint("source", settings.source), replica)
     try:
         mark = await resolve_start(
             source, start, allow_partial_history=settings.source.allow_partial_history

@@ -5,7 +5,7 @@ import enum
 from mtsd.config.settings import GtidMode
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.gtid import GtidSet
-from mtsd.target.executed_gtids import GtidMirror, execute_empty
+from mtsd.target.executed_gtids import add_to_executed, execute_empty
 from mtsd.target.session import TargetSession
 from mtsd.wire.connection import Connection
 
@@ -40,27 +40,30 @@ def gtids_of(mode: GtidMode, session: TargetSession) -> Gtids:
 class ToldGtids:
     """Tells the target of the source's GTIDs up to a low-water mark."""
 
-    def __init__(self, gtids: Gtids, connection: Connection, before: GtidSet) -> None:
-        """`before` is what the low-water mark held when the run began."""
+    def __init__(self, gtids: Gtids, connection: Connection, told: GtidSet) -> None:
+        """`told` is what need not be told any more."""
         self._gtids = gtids
         self._connection = connection
-        self._mirror = GtidMirror(connection)
-        self._before = before
+        self._told = told
 
     async def tell(self, gtids: GtidSet) -> None:
         """Make the target's executed GTIDs hold what the mode wants of a set.
 
         Raises ServerError, ConnectionLostError, NeedsPersonError.
         """
+        if self._gtids is Gtids.OFF:
+            return
+        new = gtids.minus(self._told)
+        if not new:
+            return
         if self._gtids is Gtids.MIRROR:
             try:
-                await self._mirror.add(gtids)
+                await add_to_executed(self._connection, new)
             except ServerError as error:
                 raise NeedsPersonError(
                     f"the target does not take the source's GTIDs ([target] gtid): {error}"
                 ) from error
-        elif self._gtids is Gtids.PRESERVE:
+        else:
             # Groups that had nothing to apply, or were skipped.
-            new = gtids.minus(self._before)
             await execute_empty(self._connection, new)
-            self._before = gtids.copy()
+        self._told = gtids.copy()

@@ -20,6 +20,7 @@ from mtsd.target import literals
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.position_tables import InDoubt, PositionTables
 from mtsd.target.session import TargetSession
+from mtsd.wire.binlog_status import binlog_status
 
 _STATEMENT_EXCERPT = 65_536
 _NOT_ALLOWED = 1227
@@ -123,11 +124,8 @@ async def _own_log(session: TargetSession) -> tuple[str, int]:
     """
     if not session.is_logged:
         return "", 0
-    newer = session.traits.version >= (8, 2, 0)
     try:
-        rows = await session.connection.query(
-            b"SHOW BINARY LOG STATUS" if newer else b"SHOW MASTER STATUS"
-        )
+        rows = await session.connection.query(binlog_status(session.traits.version))
     except ServerError as error:
         if error.number != _NOT_ALLOWED:
             raise

@@ -159,7 +159,7 @@ async def adopt_source(
         )
     mark = LowWaterMark(recovered.executed.highest, Position("", 0), recovered.gtids)
     row = ChannelRow(mark, 0, source_uuid, recovered.daemon_uuid)
-    await write(connection, [*tables.forget(), tables.insert_channel(row)])
+    await write(connection, tables.begin_anew(row))
     log.warning("another source", former=recovered.source_uuid, now=source_uuid)
 
 

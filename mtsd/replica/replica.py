@@ -14,7 +14,7 @@ from mtsd.model.pulse import Pulse
 from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.dispatch import Dispatcher
-from mtsd.replica.endpoints import endpoint
+from mtsd.replica.endpoints import endpoint, identity
 from mtsd.replica.first_start import first_start
 from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
 from mtsd.replica.recovery import (
@@ -29,13 +29,12 @@ from mtsd.schedule.assignment import Policy
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
-from mtsd.source.handshake import ReplicaIdentity
 from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_applier import BinlogApplier
-from mtsd.target.executed_gtids import executed_gtids
 from mtsd.target.fencing import COORDINATOR, lock_name, take_channel, take_lock
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
+from mtsd.wire.binlog_status import executed_gtids
 
 _COORDINATOR_WAIT_TIMEOUT_S = 60
 _RECEIPT_S = 30.0
@@ -102,14 +101,15 @@ class Replica:
                 await adopt_source(session.connection, tables, recovered, new_source)
                 recovered = await recover(session.connection, tables, count, reached)
             gtids = gtids_of(settings.target.gtid, session)
-            told = ToldGtids(gtids, session.connection, recovered.mark.gtids or GtidSet())
             preserved = None
+            known = GtidSet()
             if gtids is Gtids.PRESERVE:
                 preserved = await executed_gtids(session.connection)
-            elif recovered.gtids is not None:
+                known = recovered.mark.gtids or known
+            told = ToldGtids(gtids, session.connection, known)
+            if preserved is None and recovered.gtids is not None:
                 await told.tell(recovered.gtids)
-            batch_groups = 1 if preserved is not None else settings.replica.batch_groups
-            coordinator = Coordinator(_scheduler(settings, recovered, batch_groups))
+            coordinator = Coordinator(_scheduler(settings, recovered))
             for index in range(count):
                 worker = await _worker(
                     index, settings, tables, coordinator, recovered, reached,
@@ -195,14 +195,7 @@ class Replica:
             hold_bytes=read.pending_jobs_size_max,
             chunk_bytes=read.batch_bytes,
         )
-        self._coordinator.set_limits(
-            Limits(
-                checkpoint_group=read.checkpoint_group,
-                pending_jobs_size_max=read.pending_jobs_size_max,
-                batch_groups=1 if settings.target.gtid == "preserve" else read.batch_groups,
-                batch_bytes=read.batch_bytes,
-            )
-        )
+        self._coordinator.set_limits(_limits(settings))
         for worker in self._workers:
             worker.settings = replace(
                 worker.settings,
@@ -307,12 +300,17 @@ class Replica:
         self._session.connection.close()
 
 
-def _identity(settings: Settings, daemon_uuid: str) -> ReplicaIdentity:
-    source = settings.source
-    return ReplicaIdentity(source.server_id, daemon_uuid, source.heartbeat_period)
+def _limits(settings: Settings) -> Limits:
+    replica = settings.replica
+    return Limits(
+        checkpoint_group=replica.checkpoint_group,
+        pending_jobs_size_max=replica.pending_jobs_size_max,
+        batch_groups=1 if settings.target.gtid == "preserve" else replica.batch_groups,
+        batch_bytes=replica.batch_bytes,
+    )
 
 
-def _scheduler(settings: Settings, recovered: Recovered, batch_groups: int) -> Scheduler:
+def _scheduler(settings: Settings, recovered: Recovered) -> Scheduler:
     replica = settings.replica
     workers = max(replica.parallel_workers, 1)
     policy: Policy
@@ -320,13 +318,7 @@ def _scheduler(settings: Settings, recovered: Recovered, batch_groups: int) -> S
         policy = SequentialPolicy()
     else:
         policy = DatabasePolicy(workers, replica.bind)
-    limits = Limits(
-        checkpoint_group=replica.checkpoint_group,
-        pending_jobs_size_max=replica.pending_jobs_size_max,
-        batch_groups=batch_groups,
-        batch_bytes=replica.batch_bytes,
-    )
-    return Scheduler(policy, workers, limits, recovered.mark, recovered.executed)
+    return Scheduler(policy, workers, _limits(settings), recovered.mark, recovered.executed)
 
 
 async def _worker(
@@ -371,7 +363,7 @@ def _stream(
 ) -> SourceStream:
     return SourceStream(
         endpoint("source", settings.source),
-        _identity(settings, recovered.daemon_uuid),
+        identity(settings.source, recovered.daemon_uuid),
         StreamSettings(
             hold_bytes=settings.replica.pending_jobs_size_max,
             chunk_bytes=settings.replica.batch_bytes,

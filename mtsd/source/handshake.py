@@ -8,6 +8,7 @@ from mtsd.model.errors import MtsdError, NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
+from mtsd.wire.binlog_status import executed_gtids
 from mtsd.wire.connection import Connection
 from mtsd.wire.dump_packets import (
     COM_BINLOG_DUMP,
@@ -77,13 +78,12 @@ async def open_source(endpoint: Endpoint, identity: ReplicaIdentity) -> SourceSe
 
 async def refuse_behind(connection: Connection, gtids: GtidSet) -> None:
     """Raise NeedsPersonError where the source has not executed everything that was received."""
-    rows = await connection.query(f"SELECT GTID_SUBTRACT('{gtids}', @@global.gtid_executed)")
-    lacking = str(rows[0][0])
+    lacking = gtids.minus(await executed_gtids(connection))
     if lacking:
         raise NeedsPersonError(
-            f"the target is ahead of its source, which lacks {lacking[:400]}: it was reset, or has"
-            " lost its last transactions, or is another server. Compare the two; mtsd position set"
-            " says where to go on"
+            f"the target is ahead of its source, which lacks {str(lacking)[:400]}: it was reset, or"
+            " has lost its last transactions, or is another server. Compare the two; mtsd position"
+            " set says where to go on"
         )
 
 

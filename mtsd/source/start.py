@@ -6,6 +6,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.source.handshake import SourceSession
+from mtsd.wire.binlog_status import binlog_status
 
 _FIRST_EVENT = 4
 
@@ -38,10 +39,7 @@ async def resolve_start(
 
 
 async def _latest(session: SourceSession) -> LowWaterMark:
-    newer = session.traits.version >= (8, 2, 0)
-    rows = await session.connection.query(
-        b"SHOW BINARY LOG STATUS" if newer else b"SHOW MASTER STATUS"
-    )
+    rows = await session.connection.query(binlog_status(session.traits.version))
     file, offset, *_, gtids = rows[0]
     known = GtidSet.parse(str(gtids)) if session.traits.gtid_mode else None
     return LowWaterMark(0, Position(str(file), int(str(offset))), known)

@@ -207,7 +207,7 @@ class BinlogApplier:
         """
         try:
             await self.describe_format(group.format_description)
-            await self._set_gtid(group.gtid)
+            await self._set_gtid(str(group.gtid))
             await self.session.connection.run(
                 b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;BEGIN", 2
             )
@@ -220,25 +220,23 @@ class BinlogApplier:
     async def begin(self, format_description: bytes, gtid: Gtid | None) -> None:
         """Begin a transaction whose events come chunk by chunk."""
         await self.describe_format(format_description)
-        await self._set_gtid(gtid)
+        await self._set_gtid(str(gtid))
         self._stream = RowStream(self._chunk_bytes)
         await self.session.connection.run(b"BEGIN", 1)
 
     async def commit(self, record: Sequence[bytes]) -> None:
         """Commit the open transaction with the statements of `record`."""
         await self.session.commit(record)
-        if self.preserves:
-            await self.session.set_gtid("")
+        await self._set_gtid("")
 
     async def rollback(self) -> None:
         """Undo the open transaction."""
         await self.session.rollback()
-        if self.preserves:
-            await self.session.set_gtid("")
+        await self._set_gtid("")
 
-    async def _set_gtid(self, gtid: Gtid | None) -> None:
+    async def _set_gtid(self, gtid: str) -> None:
         if self.preserves:
-            await self.session.set_gtid(str(gtid))
+            await self.session.set_gtid(gtid)
 
     async def apply_events(self, events: Sequence[bytes]) -> None:
         """Apply events in their order inside the open transaction.
@@ -310,9 +308,8 @@ class BinlogApplier:
             return
         # The description leaves the session with an anonymous GTID: error 1782 after it where there
         # are GTIDs, and where not even a binlog is, 1837 after the next implicit commit.
-        automatic = b"SET @@session.gtid_next='AUTOMATIC'"
         await self.session.connection.run(
-            b";".join((binlog_statement(format_description), automatic)), 2
+            b";".join((binlog_statement(format_description), next_gtid(""))), 2
         )
         self._format = format_description
 
@@ -330,8 +327,7 @@ class BinlogApplier:
             await self.session.undo(error)
         else:
             await self.session.rollback()
-        if self.preserves:
-            await self.session.set_gtid("")
+        await self._set_gtid("")
 
 
 def _of_thread(query: QueryEvent, thread: int) -> QueryEvent:

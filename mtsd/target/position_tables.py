@@ -252,6 +252,10 @@ class PositionTables:
             for table in (self.workers.name, self._in_doubt, self._relay_log_info)
         ]
 
+    def begin_anew(self, row: ChannelRow) -> list[bytes]:
+        """Return the statements after which `row` is all that is known of the channel."""
+        return [*self.forget(), self.insert_channel(row)]
+
     def delete_in_doubt(self, number: int) -> bytes:
         """Return the statement that removes a settled group's record."""
         return b"DELETE FROM %b%b AND `Group_number`=%d" % (

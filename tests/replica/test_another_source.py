@@ -8,13 +8,11 @@ import pytest
 
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.servers.mysqld import Options, Server
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-GTIDS: Options = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
-NO_GTIDS: Options = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
 BEGUN = "CREATE DATABASE a; CREATE TABLE a.t (i INT); INSERT INTO a.t VALUES (1)"
 
 

@@ -9,12 +9,11 @@ from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.mysqld import GTIDS, NO_GTIDS
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-GTID = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
-NO_GTID = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
 
 SETTINGS: dict[str, dict[str, Value]] = {
     "default": {},
@@ -31,8 +30,8 @@ SETTINGS: dict[str, dict[str, Value]] = {
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_backlog(name: str, tmp_path: Path) -> None:
-    source_options = GTID if name != "one by one" else NO_GTID
-    with Pair(source_options, GTID) as pair:
+    source_options = GTIDS if name != "one by one" else NO_GTIDS
+    with Pair(source_options, GTIDS) as pair:
         load = MixedLoad(pair.source, seed=1)
         load.prepare()
         load.run(transactions=1500)
@@ -43,9 +42,9 @@ def test_backlog(name: str, tmp_path: Path) -> None:
         assert audit(pair.target, load.ledger) == []
 
 
-@pytest.mark.parametrize("source_options", [GTID, NO_GTID], ids=["gtid", "no gtid"])
+@pytest.mark.parametrize("source_options", [GTIDS, NO_GTIDS], ids=["gtid", "no gtid"])
 def test_live(source_options: dict[str, str], tmp_path: Path) -> None:
-    with Pair(source_options, GTID) as pair:
+    with Pair(source_options, GTIDS) as pair:
         load = MixedLoad(pair.source, seed=2, mix=Mix(statement_format=True))
         load.prepare()
         stopping = Event()

@@ -14,14 +14,12 @@ import pytest
 from mtsd.model.fault_points import FaultPoint
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess
-from tests.servers.mysqld import Options
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Options
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
 SIGKILLED = -9
-GTIDS: Options = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
-NO_GTIDS: Options = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
 TARGETS: dict[str, Options] = {
     "GTIDs": GTIDS,
     "GTIDs, no binlog": {**GTIDS, "skip_log_bin": None},

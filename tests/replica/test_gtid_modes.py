@@ -12,13 +12,11 @@ from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.servers.mysqld import Options, Server
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-GTIDS: Options = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
-NO_GTIDS: Options = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
 SETTINGS: dict[str, Value] = {
     "replica.pending_jobs_size_max": 262_144,
     "replica.batch_bytes": 65_536,

@@ -13,12 +13,11 @@ from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.locks import wait_for_lock_wait
-from tests.servers.mysqld import Server
+from tests.servers.mysqld import GTIDS, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-GTID = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
 SETTINGS: dict[str, Value] = {
     "replica.pending_jobs_size_max": 262_144,
     "replica.batch_bytes": 65_536,
@@ -40,7 +39,7 @@ def sessions(server: Server) -> list[int]:
 )
 def test_killed_at_random(kills: int, tmp_path: Path) -> None:
     chance = random.Random(kills)
-    with Pair(GTID, GTID) as pair:
+    with Pair(GTIDS, GTIDS) as pair:
         for server in (pair.source, pair.target):
             server.sql(
                 "SET sql_log_bin = 0; CREATE USER mtsd_here@'%'; GRANT ALL ON *.* TO mtsd_here@'%'"
@@ -69,7 +68,7 @@ def test_killed_at_random(kills: int, tmp_path: Path) -> None:
 
 
 def test_a_statement_that_is_interrupted_is_tried_again(tmp_path: Path) -> None:
-    with Pair(GTID, GTID) as pair:
+    with Pair(GTIDS, GTIDS) as pair:
         pair.source.sql(
             "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v INT);"
             "INSERT INTO a.t VALUES (1, 0)"
@@ -100,7 +99,7 @@ def test_a_statement_that_is_interrupted_is_tried_again(tmp_path: Path) -> None:
 def test_servers_shut_down_in_good_order(tmp_path: Path) -> None:
     restarts = 30
     chance = random.Random(restarts)
-    with Pair(GTID, GTID) as pair:
+    with Pair(GTIDS, GTIDS) as pair:
         for server in (pair.source, pair.target):
             server.sql(
                 "SET sql_log_bin = 0; CREATE USER mtsd_here@'%'; GRANT ALL ON *.* TO mtsd_here@'%'"

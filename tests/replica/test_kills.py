@@ -14,11 +14,11 @@ from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-GTID = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
 SETTINGS: dict[str, Value] = {
     # Small limits, so that large groups are streamed and the queues fill up.
     "replica.pending_jobs_size_max": 262_144,
@@ -67,7 +67,7 @@ def test_killed_at_every_fault_point(tmp_path: Path) -> None:
     chance = random.Random(5)
     points = [point for point in FaultPoint if point not in ON_ERROR | ON_STOP]
     chance.shuffle(points)
-    with Pair(GTID, GTID) as pair:
+    with Pair(GTIDS, GTIDS) as pair:
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS)
         with live_load(pair, seed=5, rate=200) as load:
             for point in points:
@@ -81,7 +81,7 @@ def test_killed_at_every_fault_point(tmp_path: Path) -> None:
 
 
 def test_killed_in_a_replay(tmp_path: Path) -> None:
-    with Pair(GTID, GTID) as pair:
+    with Pair(GTIDS, GTIDS) as pair:
         pair.source.sql(
             "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v INT);"
             "CREATE TABLE a.journal (n INT)"
@@ -111,7 +111,7 @@ def test_killed_in_a_replay(tmp_path: Path) -> None:
 )
 def test_killed_at_random(kills: int, tmp_path: Path) -> None:
     chance = random.Random(kills)
-    with Pair(GTID, GTID) as pair:
+    with Pair(GTIDS, GTIDS) as pair:
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS)
         with live_load(pair, seed=kills, rate=200) as load:
             for _ in range(kills):

@@ -11,13 +11,13 @@ from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 from tests.servers.proxy import BOTH, Direction, Proxy
 
 pytestmark = pytest.mark.servers
 
 LONG = [pytest.mark.long, pytest.mark.timeout(900)]
-GTID = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
 HEARTBEAT_S = 0.4
 SETTINGS: dict[str, Value] = {
     "replica.pending_jobs_size_max": 262_144,
@@ -63,7 +63,7 @@ def worsen(proxy: Proxy, chance: random.Random) -> None:
 def test_a_bad_network(seed: int, faults: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     with ExitStack() as stack:
-        pair = stack.enter_context(Pair(GTID, GTID))
+        pair = stack.enter_context(Pair(GTIDS, GTIDS))
         proxies = [stack.enter_context(Proxy(server)) for server in (pair.source, pair.target)]
         # Each seed has TLS on one of the two ways.
         secured = chance.randrange(2)
@@ -103,7 +103,7 @@ def test_servers_killed_in_the_middle_of_a_group(
     hold: int, rounds: list[str], tmp_path: Path
 ) -> None:
     chance = random.Random(hold)
-    with Pair(GTID, GTID) as pair, Proxy(pair.source) as proxy:
+    with Pair(GTIDS, GTIDS) as pair, Proxy(pair.source) as proxy:
         settings: dict[str, Value] = {
             **SETTINGS,
             "source.port": proxy.port,

@@ -8,16 +8,15 @@ import pytest
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess
 from tests.replica.test_evidence import command
+from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-GTID = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
-
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
-    with Pair(GTID, GTID) as pair:
+    with Pair(GTIDS, GTIDS) as pair:
         yield pair
 
 

@@ -29,6 +29,9 @@ from tests.servers.reaper import register
 Options = Mapping[str, str | int | None]
 """Options of mysqld by name, without dashes; None for one that takes no value (skip_log_bin)."""
 
+GTIDS: Final[Options] = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+NO_GTIDS: Final[Options] = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
+
 DEFAULTS: Final[Options] = {
     "bind_address": "127.0.0.1",
     "innodb_buffer_pool_dump_at_shutdown": "OFF",

@@ -15,6 +15,7 @@ from mtsd.operations.check.facts import (
 from mtsd.target import literals
 from mtsd.target.fencing import COORDINATOR, lock_name
 from mtsd.target.position_tables import SCHEMA_VERSION, PositionTables
+from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection, Row
 
 Version = tuple[int, int, int]
@@ -41,8 +42,7 @@ async def read_source(
         files = tuple((str(row[0]), literals.number(row[1])) for row in rows)
     except ServerError as error:
         files_refused = error.text
-    newer = version >= (8, 2, 0)
-    status = await _allowed(connection, "SHOW BINARY LOG STATUS" if newer else "SHOW MASTER STATUS")
+    status = await _allowed(connection, binlog_status(version))
     filters = tuple(
         f"{name} = {value!s}"
         for row in status

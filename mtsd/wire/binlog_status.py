@@ -1,0 +1,15 @@
+"""How far a server has come: the end of its own binlog, and its executed GTIDs."""
+
+from mtsd.model.gtid import GtidSet
+from mtsd.wire.connection import Connection
+
+
+def binlog_status(version: tuple[int, int, int]) -> str:
+    """Return the statement whose one row is file, offset, and more, of a server's own binlog."""
+    return "SHOW BINARY LOG STATUS" if version >= (8, 2, 0) else "SHOW MASTER STATUS"
+
+
+async def executed_gtids(connection: Connection) -> GtidSet:
+    """Return everything that a server has executed. Raises ServerError, ConnectionLostError."""
+    rows = await connection.query(b"SELECT @@global.gtid_executed")
+    return GtidSet.parse(str(rows[0][0]))
