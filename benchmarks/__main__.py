@@ -8,7 +8,7 @@ from typing import Final
 
 from benchmarks import backlog, figures, lag, large, report
 from benchmarks.backlog import Applied
-from benchmarks.external import compiled
+from benchmarks.external import installed
 from benchmarks.figures import Figure
 from benchmarks.lag import Lag
 
@@ -40,7 +40,7 @@ def main() -> int:
     results = Results()
     about = {**report.machine(), **{name: str(value) for name, value in vars(args).items()}}
     print(report.settings_list("This run", about))
-    with compiled():
+    with installed(pure=args.pure):
         if "backlog" in args.part:
             _backlog(args, results)
         if "large" in args.part:
@@ -125,6 +125,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--size", type=float, default=1.0, help="GB of the large transaction")
     parser.add_argument("--rate", type=float, default=500.0, help="transactions/s of the lag part")
     parser.add_argument("--seconds", type=float, default=20.0, help="of the lag part")
+    parser.add_argument("--pure", action="store_true", help="mtsd without compiled modules")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run there")
     return parser.parse_args()
 

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from datetime import datetime
 from itertools import count
 from pathlib import Path
-from shutil import rmtree
+from shutil import rmtree, unpack_archive
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Final, Self
 
 from benchmarks.process import cpu_seconds, peak_memory
+from tests.packaging.compiled import build_wheel
 from tests.replica.daemon_process import DaemonError, DaemonProcess, Value
 from tests.servers.mysqld import Server
 from tests.servers.reaper import register
@@ -102,21 +103,29 @@ class External:
 
 
 @contextmanager
-def compiled() -> Iterator[None]:
-    """Let the daemon start as an installed one does: with its bytecode compiled, in a folder apart.
+def installed(*, pure: bool) -> Iterator[None]:
+    """Let the daemon be what the image installs, the compiled wheel; or the checkout's, if `pure`.
 
-    Without it, a checkout whose bytecode may not be written is compiled at every start.
+    Either has its bytecode compiled, in a folder apart: without it, a checkout whose bytecode may
+    not be written is compiled at every start.
     """
     before = dict(os.environ)
-    with TemporaryDirectory(prefix="mtsd-bytecode-") as folder:
-        register(Path(folder), 0)
-        os.environ["PYTHONPYCACHEPREFIX"] = folder
+    with TemporaryDirectory(prefix="mtsd-installed-") as name:
+        folder = Path(name)
+        register(folder, 0)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        warm_up = [sys.executable, "-m", "mtsd", "run", "--help"]
-        subprocess.run(warm_up, cwd=_ROOT, stdout=subprocess.DEVNULL, check=True)
+        if not pure:
+            (folder / "wheel").mkdir()
+            unpack_archive(build_wheel(folder / "wheel"), folder / "packages", "zip")
+            os.environ["PYTHONPATH"] = str(folder / "packages")
+            # Else the checkout, where the daemon is started, would come first.
+            os.environ["PYTHONSAFEPATH"] = "1"
         try:
+            warm_up = [sys.executable, "-m", "mtsd", "run", "--help"]
+            subprocess.run(warm_up, cwd=_ROOT, stdout=subprocess.DEVNULL, check=True)
             yield
         finally:
             os.environ.clear()
             os.environ.update(before)
-            register(Path(folder), None)
+            register(folder, None)

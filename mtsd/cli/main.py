@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from mtsd import __version__
 from mtsd.cli import binlog, check, config, position, resolve, run, status
+from mtsd.model.build import COMPILED
 
 _EXAMPLE = """\
 example:
@@ -20,7 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"mtsd {__version__}")
+    version = f"mtsd {__version__}{' (compiled)' if COMPILED else ''}"
+    parser.add_argument("--version", action="version", version=version)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in (run, check, status, position, resolve, binlog, config):
         command.register(subparsers)

@@ -16,6 +16,7 @@ from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
 from mtsd.daemon.status import stated
 from mtsd.daemon.watchdog import Watchdog
+from mtsd.model.build import COMPILED
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import Reached, nothing
 from mtsd.replica.dispatch import StreamedGroupError
@@ -151,7 +152,7 @@ class Daemon:
     async def _live(self) -> int:
         settings = self._settings
         log.info(
-            "starting", version=__version__, source=settings.source.address,
+            "starting", version=__version__, compiled=COMPILED, source=settings.source.address,
             target=settings.target.address,
         )  # fmt: skip
         backoff = Backoff()

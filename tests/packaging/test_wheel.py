@@ -1,43 +1,25 @@
 """The wheel and the sdist: built, looked into, installed by pip, and run."""
 
-import os
 import shutil
 import subprocess
-import sys
-import sysconfig
 import tarfile
 import tomllib
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from mtsd import __version__
+from tests.packaging.building import build
 from tests.packaging.dockerfile import stages
+from tests.packaging.installing import Environment
 from tests.packaging.locations import PROJECT
-
-
-def ran(*command: object, cwd: Path, environ: dict[str, str] | None = None) -> str:
-    done = subprocess.run(
-        [str(word) for word in command], cwd=cwd, env=environ, capture_output=True, text=True,
-        check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def built(kind: str, project: Path, into: Path) -> Path:
-    """Build the wheel or sdist of a folder with the locked backend, and so without the network."""
-    ran(sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", into,
-        cwd=project)  # fmt: skip
-    (made,) = into.iterdir()
-    return made
+from tests.packaging.toolchain import toolchain
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build it of what the Dockerfile's first stage has, which so proves to be enough."""
+def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return what the Dockerfile's first stage has, which so proves to be enough."""
     context = tmp_path_factory.mktemp("context")
     for name in stages()[0].copied:
         if (PROJECT / name).is_dir():
@@ -45,7 +27,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(PROJECT / name, context / name, ignore=unwanted)
         else:
             shutil.copy2(PROJECT / name, context / name)
-    return built("wheel", context, tmp_path_factory.mktemp("wheel"))
+    return context
+
+
+@pytest.fixture(scope="module")
+def wheel(context: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build("wheel", context, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -84,64 +71,44 @@ def test_its_metadata_are_the_projects(wheel: Path) -> None:
 
 
 def test_pip_installs_a_command_that_runs(wheel: Path, tmp_path: Path) -> None:
-    environment = tmp_path / "venv"
-    venv.create(environment)
-    python = environment / "bin" / "python"
-    pip = (sys.executable, "-m", "pip", "--python", python)
-    ran(*pip, "install", "--quiet", "--no-index", "--no-deps", wheel, cwd=tmp_path)
-    # What it needs is there already, in the versions of the lock.
-    (packages,) = environment.glob("lib/python3.*/site-packages")
-    (packages / "locked.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    check_that_it_runs(environment, tmp_path)
-    ran(*pip, "uninstall", "--quiet", "--yes", "mtsd", cwd=tmp_path)
-    assert not (environment / "bin" / "mtsd").exists()
-    assert not (packages / "mtsd").exists()
-
-
-def check_that_it_runs(environment: Path, folder: Path) -> None:
-    environ = {name: value for name, value in os.environ.items() if "PYTHON" not in name}
-    command = environment / "bin" / "mtsd"
-    assert ran(command, "--version", cwd=folder, environ=environ) == f"mtsd {__version__}\n"
-    assert "example:" in ran(command, "run", "--help", cwd=folder, environ=environ)
-    python = environment / "bin" / "python"
-    where = ran(python, "-c", "import mtsd; print(mtsd.__file__)", cwd=folder, environ=environ)
-    assert where.startswith(str(environment))
-    (folder / "config.toml").write_text("[source]\nserver_id = 7\n")
-    shown = ran(command, "config", "show", "--config", "config.toml", cwd=folder, environ=environ)
-    assert "source.server_id" in shown
+    environment = Environment(tmp_path / "venv")
+    environment.install(wheel)
+    environment.check_that_it_runs(f"mtsd {__version__}")
+    environment.uninstall()
 
 
 def test_the_sdist_builds_the_same_wheel(contents: list[str], tmp_path: Path) -> None:
     for name in ("sdist", "source", "wheel"):
         (tmp_path / name).mkdir()
-    sdist = built("sdist", PROJECT, tmp_path / "sdist")
+    sdist = build("sdist", PROJECT, tmp_path / "sdist")
     with tarfile.open(sdist) as archive:
         top = {name.split("/")[1] for name in archive.getnames()}
     assert top == {
         "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "config.example.toml", "mtsd",
-        "pyproject.toml", "systemd", ".gitignore",
+        "hatch_build.py", "pyproject.toml", "systemd", ".gitignore",
     }  # fmt: skip
-    ran("tar", "-xf", sdist, "-C", tmp_path / "source", cwd=tmp_path)
+    subprocess.run(["tar", "-xf", sdist, "-C", tmp_path / "source"], check=True)
     (project,) = (tmp_path / "source").iterdir()
     assert {path.name for path in (project / "systemd").iterdir()} == {
         "mtsd.service", "mtsd@.service",
     }  # fmt: skip
-    wheel = built("wheel", project, tmp_path / "wheel")
+    wheel = build("wheel", project, tmp_path / "wheel")
     with zipfile.ZipFile(wheel) as archive:
         assert sorted(archive.namelist()) == contents
 
 
 @pytest.mark.long
-def test_the_images_steps_by_hand(wheel: Path, tmp_path: Path) -> None:
+def test_the_images_steps_by_hand(context: Path, tmp_path: Path) -> None:
     # The only test that needs a package index, as it takes nothing from the tests' environment.
-    environment = tmp_path / "venv"
-    venv.create(environment)
-    pip = (sys.executable, "-m", "pip", "--python", environment / "bin" / "python")
-    lock = PROJECT / "requirements.lock"
-    ran(*pip, "install", "--quiet", "--require-hashes", "-r", lock, cwd=tmp_path)
-    ran(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=tmp_path)
-    ran(*pip, "check", cwd=tmp_path)
-    check_that_it_runs(environment, tmp_path)
+    builder = Environment(tmp_path / "builder", locked=False)
+    builder.pip("wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path / "wheels", context,
+                environ={**toolchain(), "MTSD_COMPILE": "1"})  # fmt: skip
+    (wheel,) = (tmp_path / "wheels").iterdir()
+    image = Environment(tmp_path / "image", locked=False)
+    image.pip("install", "--quiet", "--require-hashes", "-r", PROJECT / "requirements.lock")
+    image.install(wheel)
+    image.pip("check")
+    image.check_that_it_runs(f"mtsd {__version__} (compiled)")
 
 
 def test_the_changelog_has_room_for_what_comes() -> None:

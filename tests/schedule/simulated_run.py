@@ -6,7 +6,6 @@ must be true in each state: so a driver only has to choose steps, at random or a
 
 import enum
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from random import Random
 
@@ -68,6 +67,8 @@ class SimulatedRun:
         self.stream = stream
         self.target = target
         self.settings = settings
+        self._began_at = target.fork()
+        self._performed: list[Choice] = []
         self.executed = target.recovered()
         target.write_recovery_row(self.executed, drop_others=settings.drop_others)
         target.recovered()
@@ -229,17 +230,13 @@ class SimulatedRun:
         self.check()
 
     def fork(self) -> "SimulatedRun":
-        """Return an independent copy; it shares the stream and other values that never change."""
-        stream = self.stream
-        target = self.target
-        shared: list[object] = [stream, self.settings, self.executed, *self.rows]
-        shared += stream.items
-        shared += (item.end for item in stream.items)
-        shared += target.rows.values()
-        for mark in (target.mark, self.scheduler.stored, self.computed):
-            shared += (mark, mark and mark.position)
-        shared.append(self.scheduler.limits)
-        return deepcopy(self, {id(value): value for value in shared})
+        """Return an independent copy: another run that has performed the same steps."""
+        assert not self.stopping, "it has done more than to perform steps"
+        assert not self.halted, "it has done more than to perform steps"
+        copy = SimulatedRun(self.stream, self._began_at.fork(), self.settings)
+        for choice in self._performed:
+            copy.perform(choice)
+        return copy
 
     # Choosing
 
@@ -265,6 +262,7 @@ class SimulatedRun:
 
     def perform(self, choice: Choice) -> None:
         """Take one step."""
+        self._performed.append(choice)
         step, worker = choice
         match step:
             case Step.READ:

@@ -60,10 +60,6 @@ class SimulatedTarget:
         """Return an independent copy."""
         return SimulatedTarget(dict(self.applied), dict(self.rows), self.mark)
 
-    def __deepcopy__(self, memo: dict[int, object]) -> "SimulatedTarget":
-        """Fork: groups, rows and marks never change."""
-        return self.fork()
-
     def key(self) -> tuple[object, ...]:
         """Return what tells two states apart for every restart that may follow."""
         mark = self.mark

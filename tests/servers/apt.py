@@ -32,13 +32,14 @@ class PrivateApt:
     """A context manager: apt in folders of its own under `parent`, which go when it ends.
 
     On Debian the packages are those of the suite `sid` (no other has MySQL), from the machine's
-    own mirror; on Ubuntu, which has no sid, those of the machine's own sources. Index files are
-    fetched on the first use.
+    own mirror; on Ubuntu, which has no sid, and with `own_release`, those of the machine's own
+    sources. Index files are fetched on the first use.
     """
 
-    def __init__(self, parent: Path) -> None:
+    def __init__(self, parent: Path, *, own_release: bool = False) -> None:
         parent.mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix=".apt-", dir=parent))
+        self._own_release = own_release
         self._options: list[str] = []
 
     def __enter__(self) -> Self:
@@ -91,7 +92,7 @@ class PrivateApt:
             "APT::Sandbox::User=",
             "Debug::NoLocking=1",
         ]
-        source = sid_source()
+        source = None if self._own_release else sid_source()
         if source is not None:
             sources = self._folder / "sources.list"
             sources.write_text(source + "\n")

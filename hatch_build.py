@@ -1,0 +1,91 @@
+"""The wheel's build hook: with MTSD_COMPILE=1 in the environment, mypyc compiles its hot modules.
+
+`compiled` in pyproject.toml, [tool.hatch.build.targets.wheel.hooks.custom], lists them. The wheel
+holds their source as well; Python imports the compiled module where it finds both. It needs a C
+compiler and Python's headers, and ends the build without them: nobody gets the slower one unawares.
+"""
+
+import os
+import shutil
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+# What it compiles with is what the tests have compiled with.
+MYPY = "mypy>=2.4,<2.5"
+# The project's own run of mypy is the strict one; here the packages that mtsd needs may be missing.
+_MYPY_OPTIONS = ["--config-file=", "--ignore-missing-imports"]
+SHARED_LIBRARY = "mtsd"
+"""The compiled modules are entries to one library beside the package, `mtsd__mypyc`."""
+
+
+class CompileHook(BuildHookInterface):  # type: ignore[type-arg]  # its argument is hatchling's own
+    """Compiles where it is asked to; an editable install stays as it is, which can be edited."""
+
+    _folder: Path | None = None
+
+    def dependencies(self) -> list[str]:
+        """Return what the build needs beside the backend."""
+        return [MYPY, "setuptools>=77"] if _is_asked_for() else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Add the compiled modules to the wheel; raises SystemExit where one cannot be had."""
+        if version == "editable" or not _is_asked_for():
+            return
+        modules: list[str] = self.config["compiled"]
+        self._folder = folder = Path(mkdtemp(prefix="mtsd-build-"))
+        try:
+            made = _compiled(Path(self.root), modules, folder)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+        for path in made:
+            build_data["force_include"][str(path)] = str(path.relative_to(folder / "lib"))
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Leave nothing behind."""
+        del version, build_data, artifact_path
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
+
+
+def _is_asked_for() -> bool:
+    return os.environ.get("MTSD_COMPILE", "") not in {"", "0"}
+
+
+def _compiled(root: Path, modules: list[str], folder: Path) -> list[Path]:
+    """Compile `modules`, paths under `root`, into `folder`/lib; returns the files made there."""
+    from mypyc.build import mypycify  # noqa: PLC0415  # only this build needs them
+    from setuptools import Distribution  # noqa: PLC0415
+    from setuptools.errors import CompileError, LinkError, PlatformError  # noqa: PLC0415
+
+    if absent := [module for module in modules if not (root / module).is_file()]:
+        raise SystemExit(
+            f"pyproject.toml has modules compiled that are not there: {', '.join(absent)}"
+        )
+    before = Path.cwd()
+    os.chdir(root)
+    try:
+        extensions = mypycify(
+            [*_MYPY_OPTIONS, f"--cache-dir={folder / 'cache'}", *modules],
+            opt_level="3",
+            group_name=SHARED_LIBRARY,
+            target_dir=str(folder / "c"),
+        )
+        distribution = Distribution({"name": SHARED_LIBRARY, "ext_modules": extensions})
+        command = distribution.get_command_obj("build_ext")
+        command.build_lib = str(folder / "lib")
+        command.build_temp = str(folder / "temporary")
+        command.ensure_finalized()
+        command.run()
+    except (CompileError, LinkError, PlatformError) as error:
+        raise SystemExit(
+            f"MTSD_COMPILE=1 needs a C compiler and Python's headers (gcc, python3-dev): {error}"
+        ) from error
+    finally:
+        os.chdir(before)
+    return sorted((folder / "lib").rglob("*.so"))

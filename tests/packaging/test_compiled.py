@@ -1,0 +1,124 @@
+"""The wheel with compiled modules: what is in it, and that it does what the pure one does."""
+
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from mtsd import __version__
+from tests.packaging.building import BuildError, build
+from tests.packaging.compiled import build_wheel, make_project
+from tests.packaging.installing import Environment
+from tests.packaging.locations import PROJECT
+from tests.packaging.toolchain import toolchain
+
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
+    folder = tmp_path_factory.mktemp("compiled") / "project"
+    make_project(folder, wheel)
+    return folder
+
+
+def compiled_modules() -> list[str]:
+    document = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    hook = document["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]
+    modules: list[str] = hook["compiled"]
+    return modules
+
+
+def test_it_holds_the_pure_modules_and_those_that_are_compiled(wheel: Path) -> None:
+    assert f"-cp3{sys.version_info.minor}-cp3{sys.version_info.minor}-" in wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if not name.startswith(f"mtsd-{__version__}")}
+    pure = {
+        str(path.relative_to(PROJECT))
+        for path in (PROJECT / "mtsd").rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    compiled = {name.removesuffix(".py") + SUFFIX for name in compiled_modules()}
+    assert names == pure | compiled | {f"mtsd__mypyc{SUFFIX}"}
+
+
+def test_building_it_leaves_nothing_in_the_tree(wheel: Path) -> None:
+    del wheel
+    assert not list((PROJECT / "mtsd").rglob(f"*{SUFFIX}"))
+
+
+def test_pip_installs_a_command_that_runs(wheel: Path, tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "venv")
+    environment.install(wheel)
+    environment.check_that_it_runs(f"mtsd {__version__} (compiled)")
+    for name in compiled_modules():
+        module = name.removesuffix(".py").replace("/", ".")
+        where = environment.ran(
+            environment.python, "-c", f"import {module} as m; print(m.__file__)"
+        )
+        assert where.endswith(f"{SUFFIX}\n")
+    environment.uninstall()
+    assert not list(tmp_path.rglob("mtsd__mypyc*"))
+
+
+def test_its_modules_decide_what_the_pure_ones_decide(project: Path) -> None:
+    folders = ["binlog", "model", "schedule", "target", "wire"]
+    assert_passes(project, *(f"tests/{folder}" for folder in folders))
+
+
+def test_it_replicates(project: Path) -> None:
+    assert_passes(project, "tests/replica/test_equality.py", "tests/replica/test_kills.py")
+
+
+def assert_passes(project: Path, *paths: str) -> None:
+    options = ["-q", "-m", "not long", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *paths],
+        cwd=project, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_without_a_compiler_there_is_one_clear_line(tmp_path: Path) -> None:
+    environ = {"MTSD_COMPILE": "1", "CC": "/nowhere/cc"}
+    with pytest.raises(BuildError) as failed:
+        build("wheel", PROJECT, tmp_path, environ)
+    *_, last = str(failed.value).splitlines()
+    assert last.startswith("MTSD_COMPILE=1 needs a C compiler and Python's headers (gcc, python3")
+    assert "/nowhere/cc" in last
+    assert "Traceback" not in str(failed.value)
+
+
+def test_a_module_that_has_moved_ends_the_build(tmp_path: Path) -> None:
+    context = tmp_path / "context"
+    context.mkdir()
+    for name in ("hatch_build.py", "README.md", "LICENSE"):
+        shutil.copy2(PROJECT / name, context)
+    shutil.copytree(PROJECT / "mtsd", context / "mtsd")
+    document = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
+    (first, *_) = compiled_modules()
+    (context / "pyproject.toml").write_text(document.replace(first, "mtsd/gone.py"))
+    with pytest.raises(BuildError, match=r"^pyproject.toml has .* not there: mtsd/gone.py\n$"):
+        build("wheel", context, tmp_path / "wheel", {"MTSD_COMPILE": "1"})
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="it takes Debian's headers")
+def test_a_machine_without_compiler_and_headers_gets_both(tmp_path: Path) -> None:
+    variables = toolchain(home=tmp_path / "toolchain", own_only=True)
+    assert str(tmp_path) in variables["CC"]
+    (tmp_path / "wheel").mkdir()
+    wheel = build("wheel", PROJECT, tmp_path / "wheel", {**variables, "MTSD_COMPILE": "1"})
+    environment = Environment(tmp_path / "venv")
+    environment.install(wheel)
+    environment.check_that_it_runs(f"mtsd {__version__} (compiled)")
