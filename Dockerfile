@@ -8,7 +8,7 @@ FROM python:3.11 AS build
 WORKDIR /build
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY mtsd mtsd
-RUN MTSD_COMPILE=1 pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+RUN COMPILE_MTSD=1 pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.11-slim
 ENV PYTHONUNBUFFERED=1 \

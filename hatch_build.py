@@ -1,8 +1,9 @@
-"""The wheel's build hook: with MTSD_COMPILE=1 in the environment, mypyc compiles its hot modules.
+"""The wheel's build hook: with COMPILE_MTSD=1 in the environment, mypyc compiles its hot modules.
 
 `compiled` in pyproject.toml, [tool.hatch.build.targets.wheel.hooks.custom], lists them. The wheel
 holds their source as well; Python imports the compiled module where it finds both. It needs a C
 compiler and Python's headers, and ends the build without them: nobody gets the slower one unawares.
+(A variable of the form MTSD_... would be a setting to mtsd, and an unknown one.)
 """
 
 import os
@@ -14,10 +15,10 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 # What it compiles with is what the tests have compiled with.
-MYPY = "mypy>=2.4,<2.5"
+_MYPY = "mypy>=2.4,<2.5"
 # The project's own run of mypy is the strict one; here the packages that mtsd needs may be missing.
 _MYPY_OPTIONS = ["--config-file=", "--ignore-missing-imports"]
-SHARED_LIBRARY = "mtsd"
+_LIBRARY = "mtsd"
 """The compiled modules are entries to one library beside the package, `mtsd__mypyc`."""
 
 
@@ -28,7 +29,7 @@ class CompileHook(BuildHookInterface):  # type: ignore[type-arg]  # its argument
 
     def dependencies(self) -> list[str]:
         """Return what the build needs beside the backend."""
-        return [MYPY, "setuptools>=77"] if _is_asked_for() else []
+        return [_MYPY, "setuptools>=77"] if _is_asked_for() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the compiled modules to the wheel; raises SystemExit where one cannot be had."""
@@ -54,7 +55,7 @@ class CompileHook(BuildHookInterface):  # type: ignore[type-arg]  # its argument
 
 
 def _is_asked_for() -> bool:
-    return os.environ.get("MTSD_COMPILE", "") not in {"", "0"}
+    return os.environ.get("COMPILE_MTSD", "") not in {"", "0"}
 
 
 def _compiled(root: Path, modules: list[str], folder: Path) -> list[Path]:
@@ -73,10 +74,10 @@ def _compiled(root: Path, modules: list[str], folder: Path) -> list[Path]:
         extensions = mypycify(
             [*_MYPY_OPTIONS, f"--cache-dir={folder / 'cache'}", *modules],
             opt_level="3",
-            group_name=SHARED_LIBRARY,
+            group_name=_LIBRARY,
             target_dir=str(folder / "c"),
         )
-        distribution = Distribution({"name": SHARED_LIBRARY, "ext_modules": extensions})
+        distribution = Distribution({"name": _LIBRARY, "ext_modules": extensions})
         command = distribution.get_command_obj("build_ext")
         command.build_lib = str(folder / "lib")
         command.build_temp = str(folder / "temporary")
@@ -84,7 +85,7 @@ def _compiled(root: Path, modules: list[str], folder: Path) -> list[Path]:
         command.run()
     except (CompileError, LinkError, PlatformError) as error:
         raise SystemExit(
-            f"MTSD_COMPILE=1 needs a C compiler and Python's headers (gcc, python3-dev): {error}"
+            f"COMPILE_MTSD=1 needs a C compiler and Python's headers (gcc, python3-dev): {error}"
         ) from error
     finally:
         os.chdir(before)

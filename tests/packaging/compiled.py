@@ -16,7 +16,7 @@ from tests.servers.provision import CACHE
 
 def build_wheel(into: Path) -> Path:
     """Build it with the locked backend; raises BuildError, CalledProcessError and AptError."""
-    return build("wheel", PROJECT, into, {**toolchain(), "MTSD_COMPILE": "1"})
+    return build("wheel", PROJECT, into, {**toolchain(), "COMPILE_MTSD": "1"})
 
 
 def make_project(into: Path, wheel: Path) -> None:

@@ -90,11 +90,11 @@ def assert_passes(project: Path, *paths: str) -> None:
 
 
 def test_without_a_compiler_there_is_one_clear_line(tmp_path: Path) -> None:
-    environ = {"MTSD_COMPILE": "1", "CC": "/nowhere/cc"}
+    environ = {"COMPILE_MTSD": "1", "CC": "/nowhere/cc"}
     with pytest.raises(BuildError) as failed:
         build("wheel", PROJECT, tmp_path, environ)
     *_, last = str(failed.value).splitlines()
-    assert last.startswith("MTSD_COMPILE=1 needs a C compiler and Python's headers (gcc, python3")
+    assert last.startswith("COMPILE_MTSD=1 needs a C compiler and Python's headers (gcc, python3")
     assert "/nowhere/cc" in last
     assert "Traceback" not in str(failed.value)
 
@@ -109,7 +109,7 @@ def test_a_module_that_has_moved_ends_the_build(tmp_path: Path) -> None:
     (first, *_) = compiled_modules()
     (context / "pyproject.toml").write_text(document.replace(first, "mtsd/gone.py"))
     with pytest.raises(BuildError, match=r"^pyproject.toml has .* not there: mtsd/gone.py\n$"):
-        build("wheel", context, tmp_path / "wheel", {"MTSD_COMPILE": "1"})
+        build("wheel", context, tmp_path / "wheel", {"COMPILE_MTSD": "1"})
 
 
 @pytest.mark.long
@@ -118,7 +118,7 @@ def test_a_machine_without_compiler_and_headers_gets_both(tmp_path: Path) -> Non
     variables = toolchain(home=tmp_path / "toolchain", own_only=True)
     assert str(tmp_path) in variables["CC"]
     (tmp_path / "wheel").mkdir()
-    wheel = build("wheel", PROJECT, tmp_path / "wheel", {**variables, "MTSD_COMPILE": "1"})
+    wheel = build("wheel", PROJECT, tmp_path / "wheel", {**variables, "COMPILE_MTSD": "1"})
     environment = Environment(tmp_path / "venv")
     environment.install(wheel)
     environment.check_that_it_runs(f"mtsd {__version__} (compiled)")

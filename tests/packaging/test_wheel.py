@@ -102,7 +102,7 @@ def test_the_images_steps_by_hand(context: Path, tmp_path: Path) -> None:
     # The only test that needs a package index, as it takes nothing from the tests' environment.
     builder = Environment(tmp_path / "builder", locked=False)
     builder.pip("wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path / "wheels", context,
-                environ={**toolchain(), "MTSD_COMPILE": "1"})  # fmt: skip
+                environ={**toolchain(), "COMPILE_MTSD": "1"})  # fmt: skip
     (wheel,) = (tmp_path / "wheels").iterdir()
     image = Environment(tmp_path / "image", locked=False)
     image.pip("install", "--quiet", "--require-hashes", "-r", PROJECT / "requirements.lock")
