@@ -20,7 +20,7 @@ from mtsd.model.group import (
     GroupOpened,
     StreamItem,
 )
-from mtsd.model.gtid import GtidSet
+from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.pulse import Wait
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.worker import Worker, contents, tables_of
@@ -97,17 +97,15 @@ class Dispatcher:
 
     def _kept(self, item: StreamItem) -> StreamItem:
         """Return an item with the groups emptied that the target has executed by their GTID."""
-        if isinstance(item, GroupClosed):
+        if isinstance(item, GroupOpened):
+            _require_gtid(item.gtid, f"{item.number}, streamed for its size,")
+        elif isinstance(item, GroupClosed):
             return GroupClosed(self._emptied(item.group))
         return self._emptied(item) if isinstance(item, Group) else item
 
     def _emptied(self, group: Group) -> Group:
-        if group.gtid is None:
-            raise NeedsPersonError(
-                f"group {group.number}, ending at {group.end}, has no GTID to be applied under:"
-                ' set gtid_mode = ON on the source, or [target] gtid = "off"'
-            )
-        if self._preserved is None or group.gtid not in self._preserved:
+        gtid = _require_gtid(group.gtid, f"{group.number}, ending at {group.end},")
+        if self._preserved is None or gtid not in self._preserved:
             return group
         return group._replace(kind=GroupKind.EMPTY, events=(), size=0, unsupported="")
 
@@ -216,3 +214,12 @@ class Dispatcher:
 
     def _stopped(self) -> bool:
         return not self._coordinator.reads_on
+
+
+def _require_gtid(gtid: Gtid | None, group: str) -> Gtid:
+    if gtid is None:
+        raise NeedsPersonError(
+            f"group {group} has no GTID to be applied under: set gtid_mode = ON on the source,"
+            ' or [target] gtid = "off"'
+        )
+    return gtid

@@ -149,3 +149,17 @@ def test_a_group_without_a_gtid_cannot_keep_it(tmp_path: Path) -> None:
             assert daemon.wait() == 3
         assert "group 1, ending at binlog.000001" in str(daemon.records()[-1]["error"])
         assert "has no GTID to be applied under" in str(daemon.records()[-1]["error"])
+
+
+def test_a_streamed_group_without_a_gtid_cannot_keep_it_either(tmp_path: Path) -> None:
+    with Pair(NO_GTIDS, GTIDS) as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (c LONGBLOB)")
+        file, offset = pair.source.sql("SHOW BINARY LOG STATUS")[0][:2]
+        pair.source.sql("INSERT INTO a.t VALUES (REPEAT('x', 1000000))")
+        pair.target.sql("CREATE DATABASE a; CREATE TABLE a.t (c LONGBLOB)")
+        settings = {**SETTINGS, "target.gtid": "preserve", "source.start": f"{file}:{offset}"}
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            assert daemon.wait() == 3
+        said = str(daemon.records()[-1]["error"])
+        assert said.startswith("group 1, streamed for its size, has no GTID to be applied under")
+        assert pair.target.sql("SELECT COUNT(*) FROM a.t") == [(0,)]
