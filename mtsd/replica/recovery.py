@@ -101,7 +101,7 @@ async def recover(
         elif found is Verdict.SHOWS_ITSELF:
             show_themselves.add(doubt.number)
     for row in rows:
-        gtids.update(row.gtids)
+        gtids.update(row.executed_gtids)
     if mark.gtids is not None:
         gtids = gtids.minus(mark.gtids)
     union = WorkerRow(RECOVERY_ID, None, mark.position, executed, gtids, _new_token())

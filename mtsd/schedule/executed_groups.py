@@ -5,7 +5,7 @@ stands for group `Checkpoint_seqno` + i. Numbers count from the channel's beginn
 moves to another base by a shift.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -51,6 +51,13 @@ class ExecutedGroups:
 
     def __contains__(self, number: int) -> bool:
         return number >= self.base and bool(self.bits >> (number - self.base) & 1)
+
+    def __iter__(self) -> Iterator[int]:
+        bits = self.bits
+        while bits:
+            lowest = bits & -bits
+            yield self.base + lowest.bit_length() - 1
+            bits ^= lowest
 
     def __len__(self) -> int:
         return self.bits.bit_count()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mtsd.model.group import Group
-from mtsd.model.gtid import GtidSet
+from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.group_assigned_queue import LowWaterMark
@@ -21,6 +21,10 @@ class WorkerRow:
     `last` is the end of the last group that it committed, None before the first; `checkpoint` the
     position of the stored low-water mark; bit 0 of `executed` stands for the group after it.
     `token` differs from that of every other row, and moves with the commits.
+
+    The GTIDs of a server run along with the numbers of its groups, so most need not be listed:
+    where `aligned` is there, group n of `executed` has its UUID and tag, and the number
+    `aligned.number` + n. `gtids` has the others.
     """
 
     id: int
@@ -29,6 +33,12 @@ class WorkerRow:
     executed: ExecutedGroups
     gtids: GtidSet
     token: int = 0
+    aligned: Gtid | None = None
+
+    @property
+    def executed_gtids(self) -> GtidSet:
+        """The GTIDs of all its groups, which is a set of its own."""
+        return _every_gtid(self.executed, self.gtids, self.aligned)
 
     def advanced(
         self, groups: Sequence[Group], stored: LowWaterMark, *, same_token: bool = False
@@ -44,12 +54,14 @@ class WorkerRow:
             executed = executed.rebased(stored.number + 1)
             if stored.gtids is not None:
                 gtids = gtids.minus(stored.gtids)
-        if gtids is self.gtids:
+        aligned = self.aligned if executed.bits else _alignment(groups)
+        if aligned is None or not _are_aligned(groups, aligned):
             # If the commit fails, this row stays what it is.
-            gtids = gtids.copy()
-        for group in groups:
-            if group.gtid is not None:
-                gtids.add(group.gtid)
+            gtids = _every_gtid(executed, gtids, aligned)
+            aligned = None
+            for group in groups:
+                if group.gtid is not None:
+                    gtids.add(group.gtid)
         before = len(executed)
         executed = executed.with_numbers(group.number for group in groups)
         if len(executed) != before + len(groups):
@@ -61,7 +73,34 @@ class WorkerRow:
             executed,
             gtids,
             self.token + (not same_token),
+            aligned,
         )
+
+
+def _every_gtid(executed: ExecutedGroups, listed: GtidSet, aligned: Gtid | None) -> GtidSet:
+    gtids = listed.copy()
+    if aligned is not None:
+        uuid, offset, tag = aligned
+        for number in executed:
+            gtids.add(Gtid(uuid, offset + number, tag))
+    return gtids
+
+
+def _alignment(groups: Sequence[Group]) -> Gtid | None:
+    """Return what the first of the groups is aligned to."""
+    gtid = groups[0].gtid if groups else None
+    return gtid and Gtid(gtid.uuid, gtid.number - groups[0].number, gtid.tag)
+
+
+def _are_aligned(groups: Sequence[Group], aligned: Gtid) -> bool:
+    uuid, offset, tag = aligned
+    for group in groups:
+        gtid = group.gtid
+        if gtid is None or gtid.number - group.number != offset:
+            return False
+        if gtid.uuid != uuid or gtid.tag != tag:
+            return False
+    return True
 
 
 def blank_row(worker_id: int, mark: LowWaterMark, token: int = 0) -> WorkerRow:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.rows import STMT_END
-from mtsd.model.gtid import GtidSet
+from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.worker_row import WorkerRow
@@ -70,6 +70,7 @@ COLUMNS = (
     _varchar("Checkpoint_master_log_name", 512),
     _bigint("Checkpoint_master_log_pos"),
     _bigint("Checkpoint_seqno", "number of the group of bit 0"),
+    _varchar("Checkpoint_gtid", 128),
     _int("Checkpoint_group_size"),
     _blob("Checkpoint_group_bitmap", "LONGBLOB", b"\x04"),
     _blob("Executed_gtids", "LONGTEXT", b"\x04"),
@@ -136,22 +137,25 @@ class WorkerInfo:
         """Return the query of all workers' rows, for `row`."""
         return (
             b"SELECT `Id`,`Master_log_name`,`Master_log_pos`,`Checkpoint_master_log_name`,"
-            b"`Checkpoint_master_log_pos`,`Checkpoint_seqno`,`Checkpoint_group_bitmap`,"
-            b"`Executed_gtids`,`Token` FROM " + self.name + self._of_channel
+            b"`Checkpoint_master_log_pos`,`Checkpoint_seqno`,`Checkpoint_gtid`,"
+            b"`Checkpoint_group_bitmap`,`Executed_gtids`,`Token`"
+            b" FROM " + self.name + self._of_channel
         )
 
     def row(self, found: Row) -> WorkerRow:
         """Read a row of `select`."""
-        id_, file, offset, checkpoint_file, checkpoint_offset, base, bitmap, gtids, token = found
+        id_, file, offset, *checkpoint, base_number, first_gtid, bitmap, gtids, token = found
+        base = literals.number(base_number)
         return WorkerRow(
             literals.number(id_),
             Position(str(file), literals.number(offset)) if file else None,
-            Position(str(checkpoint_file), literals.number(checkpoint_offset)),
+            Position(str(checkpoint[0]), literals.number(checkpoint[1])),
             ExecutedGroups.from_bitmap(
-                literals.number(base), bitmap if isinstance(bitmap, bytes) else str(bitmap).encode()
+                base, bitmap if isinstance(bitmap, bytes) else str(bitmap).encode()
             ),
             GtidSet.parse(str(gtids)),
             literals.number(token),
+            _aligned(str(first_gtid), base),
         )
 
     def replace(self, row: WorkerRow) -> bytes:
@@ -193,13 +197,13 @@ class WorkerInfo:
             columns = _ALL
             last_group = _text(row.last.file if row.last else ""), offset
             checkpoint = _text(row.checkpoint.file), _U64.pack(row.checkpoint.offset)
-            base = _U64.pack(row.executed.base)
-            image = [*last_group, *last_group, *checkpoint, *checkpoint, base]
+            base = _U64.pack(row.executed.base), _text(_first_gtid(row))
+            image = [*last_group, *last_group, *checkpoint, *checkpoint, *base]
         body = b"".join((
             _TABLE_ID, (flags | STMT_END).to_bytes(2, "little"), b"\x02\x00",
             _WIDTH, _BEFORE, columns,
             b"\0", _U64.pack(after.token),
-            bytes((columns[0].bit_count() + columns[1].bit_count() + 7) // 8), *image,
+            _no_nulls(columns), *image,
             size, size, bitmap, _U32.pack(len(gtids)), gtids, _U64.pack(row.token),
         ))  # fmt: skip
         return (
@@ -213,6 +217,11 @@ class WorkerInfo:
         return b"DELETE FROM %b%b AND `Id` IN (%b)" % (self.name, self._of_channel, listed)
 
 
+def _no_nulls(columns: bytes) -> bytes:
+    """Return the null bits of an image with the columns of a bitmap."""
+    return bytes((int.from_bytes(columns, "little").bit_count() + 7) // 8)
+
+
 def _differs_little(row: WorkerRow, after: WorkerRow) -> bool:
     """Tell whether file and checkpoint are the same, as they mostly are."""
     return (
@@ -221,7 +230,24 @@ def _differs_little(row: WorkerRow, after: WorkerRow) -> bool:
         and row.last.file == after.last.file
         and row.checkpoint == after.checkpoint
         and row.executed.base == after.executed.base
+        and row.aligned == after.aligned
     )
+
+
+def _first_gtid(row: WorkerRow) -> str:
+    """Return the column Checkpoint_gtid: what `aligned` gives bit 0, which may be under 1."""
+    if row.aligned is None:
+        return ""
+    return str(row.aligned._replace(number=row.aligned.number + row.executed.base))
+
+
+def _aligned(first_gtid: str, base: int) -> Gtid | None:
+    """Return `aligned` of a row, from the column Checkpoint_gtid."""
+    if not first_gtid:
+        return None
+    server, _, number = first_gtid.rpartition(":")
+    uuid, _, tag = server.partition(":")
+    return Gtid(uuid, int(number) - base, tag)
 
 
 def _event(kind: EventType, time: int, server: int, body: bytes) -> bytes:
@@ -249,6 +275,7 @@ def _values(row: WorkerRow) -> list[tuple[bytes, bytes]]:
         (b"`Checkpoint_master_log_name`", checkpoint_file),
         (b"`Checkpoint_master_log_pos`", checkpoint_offset),
         (b"`Checkpoint_seqno`", b"%d" % row.executed.base),
+        (b"`Checkpoint_gtid`", literals.text(_first_gtid(row))),
         (b"`Checkpoint_group_size`", b"%d" % len(bitmap)),
         (b"`Checkpoint_group_bitmap`", literals.blob(bitmap)),
         (b"`Executed_gtids`", literals.text(str(row.gtids))),

@@ -10,7 +10,7 @@ from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.rewrite import plain_format_description
 from mtsd.binlog.rows import STMT_END
 from mtsd.model.errors import ServerError
-from mtsd.model.gtid import GtidSet
+from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.worker_row import WorkerRow
@@ -248,3 +248,38 @@ async def test_what_cannot_follow(applier: BinlogApplier) -> None:
     assert not applier.can_follow(Bundle(b"another", whole.packets))
     assert not applier.can_follow(Bundle(applier._format, (*whole.packets, *whole.packets)))
     assert not applier.can_follow(Bundle(applier._format, iter(whole.packets)))
+
+
+@pytest.mark.parametrize(
+    "aligned",
+    [None, Gtid(UUID, 700), Gtid(UUID, -3), Gtid(UUID, 0, "tag")],
+    ids=["listed", "aligned", "under 1", "tag"],
+)
+async def test_a_row_reads_as_it_was_written(
+    server: Server, applier: BinlogApplier, aligned: Gtid | None
+) -> None:
+    first = replace(row(0), aligned=aligned)
+    put(server, first)
+    assert await stored(applier) == first
+    # With another checkpoint all columns are written, with the same one the few that change.
+    for base in (2, 2):
+        second = replace(
+            first,
+            last=Position("binlog.000001", first.token),
+            executed=ExecutedGroups(base, 5),
+            gtids=GtidSet.parse(f"{UUID}:{first.token}"),
+            token=first.token + 1,
+        )
+        events = TABLES.workers.events(second, first, event(EventType.XID_EVENT, b""), 0)
+        record = Packet(binlog_statement(b"".join(events)), 1)
+        await applier.apply_bundle(Bundle(applier._format, (record,)))
+        assert await stored(applier) == second
+        first = second
+    third = replace(first, executed=ExecutedGroups(3, 1), token=first.token + 1)
+    server.sql(TABLES.workers.update(third).decode())
+    assert await stored(applier) == third
+
+
+async def stored(applier: BinlogApplier) -> WorkerRow:
+    (found,) = await applier.session.connection.query(TABLES.workers.select())
+    return TABLES.workers.row(found)
