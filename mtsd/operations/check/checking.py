@@ -33,19 +33,24 @@ async def check(settings: Settings) -> list[Line]:
     """
     schema = settings.target.schema
     tables = PositionTables(schema, settings.replica.channel)
-    source, target = await asyncio.gather(
-        _look(
-            "source",
-            settings.source,
-            lambda connection, version: read_source(connection, version, schema),
-        ),
-        _look(
-            "target",
-            settings.target,
-            lambda connection, version: read_target(connection, version, tables),
-        ),
-    )
-    return list(lines(settings, source, target))
+    async with asyncio.TaskGroup() as looks:
+        target = looks.create_task(
+            _look(
+                "target",
+                settings.target,
+                lambda connection, version: read_target(connection, version, tables),
+            )
+        )
+        # A running daemon moves on: a position that is read later would be past the source's end.
+        source = looks.create_task(
+            _look(
+                "source",
+                settings.source,
+                lambda connection, version: read_source(connection, version, schema),
+                after=target,
+            )
+        )
+    return list(lines(settings, source.result(), target.result()))
 
 
 def lines(
@@ -76,7 +81,10 @@ async def _look(
     server: str,
     settings: EndpointSettings,
     read: Callable[[Connection, Version], Awaitable[Facts]],
+    *,
+    after: asyncio.Task[TargetFacts | Line] | None = None,
 ) -> Facts | Line:
+    """Connect and read; read only when another look has ended."""
     try:
         where = endpoint(server, settings)
     except NeedsPersonError as error:
@@ -89,6 +97,8 @@ async def _look(
         version = supported(server, connection.server_version)
         if isinstance(version, Line):
             return version
+        if after is not None:
+            await after
         async with asyncio.timeout(_LONGEST_LOOK_S):
             return await read(connection, version)
     except (ServerError, ConnectionLostError) as error:
