@@ -113,15 +113,15 @@ def installed(*, pure: bool) -> Iterator[None]:
     with TemporaryDirectory(prefix="mtsd-installed-") as name:
         folder = Path(name)
         register(folder, 0)
-        os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        if not pure:
-            (folder / "wheel").mkdir()
-            unpack_archive(build_wheel(folder / "wheel"), folder / "packages", "zip")
-            os.environ["PYTHONPATH"] = str(folder / "packages")
-            # Else the checkout, where the daemon is started, would come first.
-            os.environ["PYTHONSAFEPATH"] = "1"
         try:
+            os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+            os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+            if not pure:
+                (folder / "wheel").mkdir()
+                unpack_archive(build_wheel(folder / "wheel"), folder / "packages", "zip")
+                os.environ["PYTHONPATH"] = str(folder / "packages")
+                # Else the checkout, where the daemon is started, would come first.
+                os.environ["PYTHONSAFEPATH"] = "1"
             warm_up = [sys.executable, "-m", "mtsd", "run", "--help"]
             subprocess.run(warm_up, cwd=_ROOT, stdout=subprocess.DEVNULL, check=True)
             yield

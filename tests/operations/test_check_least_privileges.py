@@ -10,17 +10,15 @@ from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
 from tests.operations.checked import configuration, told
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.servers.mysqld import Options
+from tests.servers.mysqld import GTIDS, Options
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-GTID: Options = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
-
 
 def test_the_printed_grants_are_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source_options: Options = {**GTID, "sync_binlog": 1}
-    target_options: Options = {**GTID, "log_bin_trust_function_creators": 1}
+    source_options: Options = {**GTIDS, "sync_binlog": 1}
+    target_options: Options = {**GTIDS, "log_bin_trust_function_creators": 1}
     with Pair(source_options, target_options) as pair:
         users: dict[str, Value] = {
             "source.user": "reader",

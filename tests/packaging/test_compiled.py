@@ -14,7 +14,7 @@ from mtsd import __version__
 from tests.packaging.building import BuildError, build
 from tests.packaging.compiled import build_wheel, make_project
 from tests.packaging.installing import Environment
-from tests.packaging.locations import PROJECT
+from tests.packaging.locations import PROJECT, package_files
 from tests.packaging.toolchain import toolchain
 
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
@@ -43,13 +43,8 @@ def test_it_holds_the_pure_modules_and_those_that_are_compiled(wheel: Path) -> N
     assert f"-cp3{sys.version_info.minor}-cp3{sys.version_info.minor}-" in wheel.name
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if not name.startswith(f"mtsd-{__version__}")}
-    pure = {
-        str(path.relative_to(PROJECT))
-        for path in (PROJECT / "mtsd").rglob("*")
-        if path.is_file() and path.suffix != ".pyc"
-    }
     compiled = {name.removesuffix(".py") + SUFFIX for name in compiled_modules()}
-    assert names == pure | compiled | {f"mtsd__mypyc{SUFFIX}"}
+    assert names == package_files() | compiled | {f"mtsd__mypyc{SUFFIX}"}
 
 
 def test_building_it_leaves_nothing_in_the_tree(wheel: Path) -> None:

@@ -13,7 +13,7 @@ from mtsd import __version__
 from tests.packaging.building import build
 from tests.packaging.dockerfile import stages
 from tests.packaging.installing import Environment
-from tests.packaging.locations import PROJECT
+from tests.packaging.locations import PROJECT, package_files
 from tests.packaging.toolchain import toolchain
 
 
@@ -42,11 +42,7 @@ def contents(wheel: Path) -> list[str]:
 
 
 def test_it_holds_the_package_alone(contents: list[str]) -> None:
-    files = {
-        str(path.relative_to(PROJECT))
-        for path in (PROJECT / "mtsd").rglob("*")
-        if path.is_file() and path.suffix != ".pyc"
-    }
+    files = package_files()
     assert "mtsd/py.typed" in files
     information = f"mtsd-{__version__}.dist-info"
     assert {name for name in contents if not name.startswith(information)} == files
