@@ -12,23 +12,17 @@ from mtsd.binlog.incident import Incident, parse_incident
 from mtsd.binlog.load_data import LOAD_DATA_EVENTS, LoadData, parse_load_data
 from mtsd.binlog.payload import PayloadHeader, parse_payload_header
 from mtsd.binlog.previous_gtids import parse_previous_gtids
-from mtsd.binlog.query import QueryEvent, parse_query
+from mtsd.binlog.query import parse_query
 from mtsd.binlog.rotate import Rotate, parse_rotate
 from mtsd.binlog.rows import ROW_EVENTS, RowsHeader, parse_rows_header
 from mtsd.binlog.rows_query import RowsQuery, parse_rows_query
-from mtsd.binlog.satellites import (
-    Intvar,
-    Rand,
-    UserVar,
-    parse_intvar,
-    parse_rand,
-    parse_user_var,
-)
+from mtsd.binlog.satellites import parse_intvar, parse_rand, parse_user_var
 from mtsd.binlog.table_map import TableMap, parse_table_map
 from mtsd.binlog.xa_prepare import XaPrepare, parse_xa_prepare
 from mtsd.binlog.xid import Xid, parse_xid
 from mtsd.model.errors import BinlogError
 from mtsd.model.gtid import GtidSet
+from mtsd.model.step import Intvar, QueryEvent, Rand, UserVar
 
 
 @dataclass(frozen=True, slots=True)

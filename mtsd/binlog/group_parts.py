@@ -1,15 +1,20 @@
 """Which events and statements have which part in a group, beside its rows."""
 
+from collections.abc import Callable
+
 from mtsd.binlog.event_type import EventType
-from mtsd.binlog.statement import StatementKind
+from mtsd.binlog.satellites import parse_intvar, parse_rand, parse_user_var
+from mtsd.model.step import Satellite, StatementKind
 
 ROWS = frozenset({20, 21, 22, 23, 24, 25, 30, 31, 32, 39})
 """Row events: of 5.1, version 1, version 2, partial."""
 GTIDS = frozenset({33, 34, 42})
 """What a group begins with: GTID, anonymous, tagged."""
 
-SATELLITES = {5: "Intvar", 13: "Rand", 14: "User_var"}
-"""They prepare the statement that follows."""
+SATELLITES: dict[int, tuple[str, Callable[[bytes], Satellite]]] = {
+    5: ("Intvar", parse_intvar), 13: ("Rand", parse_rand), 14: ("User_var", parse_user_var),
+}  # fmt: skip
+"""They prepare the statement that follows: the name and the decoder of each."""
 LOAD_DATA = {
     6: "Load", 8: "Create_file", 9: "Append_block", 10: "Exec_load", 11: "Delete_file",
     12: "New_load", 17: "Begin_load_query", 18: "Execute_load_query",

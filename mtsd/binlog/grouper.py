@@ -30,13 +30,14 @@ from mtsd.binlog.previous_gtids import parse_previous_gtids
 from mtsd.binlog.query import parse_query
 from mtsd.binlog.rewrite import plain_format_description
 from mtsd.binlog.rotate import parse_rotate
-from mtsd.binlog.statement import StatementKind, classify
+from mtsd.binlog.statement import classify
 from mtsd.binlog.table_map import TableMap, parse_table_map
 from mtsd.binlog.xa_prepare import parse_xa_prepare
 from mtsd.binlog.xid import parse_xid
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import GroupDropped, GroupKind, PositionReached, StreamItem
 from mtsd.model.position import Position
+from mtsd.model.step import StatementKind
 
 _TABLE_MAP = EventType.TABLE_MAP_EVENT.value
 _XID = EventType.XID_EVENT.value
@@ -262,9 +263,14 @@ class Grouper:
             self._opened(event)
             yield from self._end(GroupKind.INCIDENT, event)
         elif code in SATELLITES:
-            self._opened(event).refuse(f"{SATELLITES[code]} events", event)
+            name, parse = SATELLITES[code]
+            group = self._opened(event)
+            group.refuse(f"{name} events")
+            group.satellite(parse(event), event)
         elif code in LOAD_DATA:
-            self._opened(event).refuse(f"{LOAD_DATA[code]} events (LOAD DATA)", event)
+            group = self._opened(event)
+            group.refuse(f"{LOAD_DATA[code]} events (LOAD DATA)")
+            group.load_file(event)
         elif not int.from_bytes(event[17:19], "little") & IGNORABLE:
             raise BinlogError(f"an event of unknown type {code}")
 
@@ -330,11 +336,11 @@ class Grouper:
             else:
                 yield from self._end(GroupKind.DDL, event)
         elif kind in {StatementKind.COMMIT, StatementKind.ROLLBACK}:
-            if kind is StatementKind.ROLLBACK and (group.events or group.streaming):
+            if kind is StatementKind.ROLLBACK and not group.holds_nothing:
                 group.refuse("a transaction that was rolled back")
             yield from self._end(GroupKind.NON_TRANSACTIONAL, event)
         elif kind in SAVEPOINTS:
-            group.savepoint(event, kind)
+            group.savepoint(event, query, kind)
         else:
             group.statement(event, query, kind)
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC, EventType
+from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC
 from mtsd.binlog.gtid_event import GtidEvent, parse_gtid
 from mtsd.binlog.qualifiers import qualifiers
-from mtsd.binlog.query import MOST_DATABASES, QueryEvent
+from mtsd.binlog.query import MOST_DATABASES
 from mtsd.binlog.rows import STMT_END
-from mtsd.binlog.statement import StatementKind
 from mtsd.binlog.table_map import TableMap
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import (
@@ -19,8 +18,17 @@ from mtsd.model.group import (
     StreamItem,
 )
 from mtsd.model.position import Position
+from mtsd.model.step import (
+    LoadFile,
+    QueryEvent,
+    Rows,
+    Satellite,
+    Statement,
+    StatementKind,
+    Step,
+    row_events,
+)
 
-_QUERY = EventType.QUERY_EVENT.value
 _DROP_TABLE = b"DROP TABLE "
 """So servers begin the text of a DROP of base tables; it bears the flag of temporary ones."""
 
@@ -39,8 +47,8 @@ class OpenGroup:
     __slots__ = (
         "_alone", "_chunk_bytes", "_databases", "_description", "_flags_differ", "_head",
         "_hold_bytes", "_kind", "_left_out", "_limit", "_number", "_position_schema",
-        "_row_flags", "_savepoints", "_size", "_timestamp", "_total", "_unsupported", "begun",
-        "events", "streaming",
+        "_row_flags", "_rows", "_satellites", "_savepoint_bytes", "_size", "_steps", "_timestamp",
+        "_total", "_unsupported", "begun", "streaming",
     )  # fmt: skip
 
     def __init__(
@@ -56,7 +64,6 @@ class OpenGroup:
         self.begun = False
         """Inside a transaction: BEGIN or XA START has been seen."""
         self.streaming = False
-        self.events: list[bytes] = []
         self._number = number
         self._hold_bytes = hold_bytes
         self._chunk_bytes = chunk_bytes
@@ -68,12 +75,18 @@ class OpenGroup:
         self._total = 0
         self._limit = hold_bytes
         self._databases: dict[str, None] = {}
+        self._steps: list[Step] = []
+        self._rows: list[bytes] = []
+        """Events of the step that comes after `_steps`, if there are any."""
+        self._satellites: list[Satellite] = []
+        """Of the statement that comes next."""
         self._alone = False
         self._unsupported = ""
         self._row_flags: int | None = None
         self._flags_differ = False
         self._left_out: set[bytes] = set()
-        self._savepoints = False
+        self._savepoint_bytes = 0
+        """Of those that are held."""
         self._timestamp = int.from_bytes(first[:4], "little")
 
     def head(self, event: bytes) -> None:
@@ -93,7 +106,7 @@ class OpenGroup:
             self._row_flags = flags
         elif self._row_flags != flags:
             self._flags_differ = True
-        self._keep(event)
+        self._keep_row(event)
 
     def table_map(self, event: bytes, table: TableMap) -> bool:
         """Take in a Table_map event; tell whether the table is replicated."""
@@ -108,21 +121,29 @@ class OpenGroup:
             self._alone = True
         if table.referred_by_foreign_key_of_other_database:
             self._alone = True
-        self._keep(event)
+        self._keep_row(event)
         return True
 
-    def refuse(self, what: str, event: bytes | None = None) -> None:
-        """Note that the group holds what is not applied, and keep the event, if given."""
+    def refuse(self, what: str) -> None:
+        """Note that the group holds what is not applied."""
         self._unsupported = self._unsupported or what
-        if event is not None:
-            self._keep(event)
 
-    def savepoint(self, event: bytes, kind: StatementKind) -> None:
+    def satellite(self, satellite: Satellite, event: bytes) -> None:
+        """Take in what the next statement takes from its session."""
+        self._satellites.append(satellite)
+        self._size += len(event)
+
+    def load_file(self, event: bytes) -> None:
+        """Take in an event of LOAD DATA."""
+        self._kind = self._kind or GroupKind.STATEMENTS
+        self._keep(LoadFile(event, self._taken_satellites()), event)
+
+    def savepoint(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
         """Take in what names no database, and does nothing unless the transaction goes back."""
-        self._savepoints = True
+        self._savepoint_bytes += len(event)
         if kind is StatementKind.ROLLBACK_TO and self._kind is None:
             self._kind = GroupKind.STATEMENTS
-        self._keep(event)
+        self._keep_statement(event, query, kind)
 
     def statement(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
         """Take in a statement that changes something."""
@@ -136,6 +157,7 @@ class OpenGroup:
             self.refuse("temporary tables")
         names = query.updated_databases
         if names == (self._position_schema,) and self._position_schema:
+            self._satellites.clear()
             return
         if not names or query.over_max or names == ("",):
             self._alone = True
@@ -152,7 +174,12 @@ class OpenGroup:
                 self._alone = True
             elif name != self._position_schema:
                 self._databases[name] = None
-        self._keep(event)
+        self._keep_statement(event, query, kind)
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether it has had no step so far."""
+        return not (self._rows or self._steps or self.streaming)
 
     @property
     def is_full(self) -> bool:
@@ -176,20 +203,20 @@ class OpenGroup:
                 format_description=self._description,
                 unsupported=self._unsupported,
             )
-        yield self._chunk()
+        if self._rows or self._steps:
+            yield self._chunk()
 
     def end(self, kind: GroupKind, event: bytes, end: Position) -> Iterator[StreamItem]:
         """Yield the group, whose last event is `event`."""
         if kind is GroupKind.ROWS and self._kind is not None:
             kind = self._kind
-        if self._savepoints and self._kind is None:
-            self.events = [kept for kept in self.events if kept[4] != _QUERY]
-            self._size = sum(map(len, self.events))
+        if self._savepoint_bytes and self._kind is None:
+            self._leave_out_savepoints()
         if int.from_bytes(event[17:19], "little") & MTS_ISOLATE:
             self._alone = True
-        if self.streaming and self.events:
+        if self.streaming and (self._rows or self._steps):
             yield self._chunk()
-        if not (self.events or self.streaming or self._unsupported or kind is GroupKind.INCIDENT):
+        if self.holds_nothing and not self._unsupported and kind is not GroupKind.INCIDENT:
             kind = GroupKind.EMPTY
         head = self._head
         group = Group(
@@ -198,7 +225,7 @@ class OpenGroup:
             end=end,
             databases=tuple(self._databases),
             alone=self._alone,
-            events=tuple(self.events),
+            steps=self._taken_steps(),
             size=self._total + self._size,
             row_flags=None if self._flags_differ else self._row_flags,
             format_description=self._description,
@@ -210,15 +237,46 @@ class OpenGroup:
         )
         yield GroupClosed(group) if self.streaming else group
 
-    def _keep(self, event: bytes) -> None:
-        self.events.append(event)
+    def _keep_row(self, event: bytes) -> None:
+        self._rows.append(event)
         self._size += len(event)
 
+    def _keep_statement(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
+        flags = event[17] | event[18] << 8
+        self._keep(Statement(query, kind, flags, self._taken_satellites()), event)
+
+    def _keep(self, step: Step, event: bytes) -> None:
+        self._end_rows()
+        self._steps.append(step)
+        self._size += len(event)
+
+    def _end_rows(self) -> None:
+        if self._rows:
+            self._steps.append(Rows(tuple(self._rows)))
+            self._rows = []
+
+    def _taken_satellites(self) -> tuple[Satellite, ...]:
+        if not self._satellites:
+            return ()
+        satellites = tuple(self._satellites)
+        self._satellites.clear()
+        return satellites
+
+    def _taken_steps(self) -> tuple[Step, ...]:
+        self._end_rows()
+        steps = tuple(self._steps)
+        self._steps = []
+        return steps
+
+    def _leave_out_savepoints(self) -> None:
+        """Leave the one step of rows that a transaction without statements is."""
+        self._rows = list(row_events(self._taken_steps()))
+        self._size -= self._savepoint_bytes
+
     def _chunk(self) -> GroupChunk:
-        chunk = GroupChunk(tuple(self.events), self._size)
-        self.events = []
+        chunk = GroupChunk(self._taken_steps(), self._size)
         self._total += self._size
-        self._size = 0
+        self._size = self._savepoint_bytes = 0
         return chunk
 
     def _commit_time(self) -> int:

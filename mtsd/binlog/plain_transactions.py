@@ -19,6 +19,7 @@ from mtsd.binlog.table_map import TableMap
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.position import Position
+from mtsd.model.step import Rows
 
 _QUERY = EventType.QUERY_EVENT.value
 _TABLE_MAP = EventType.TABLE_MAP_EVENT.value
@@ -147,7 +148,7 @@ class PlainTransactions:
             Position(file, offset),
             databases,
             False,
-            tuple(kept),
+            (Rows(tuple(kept)),),
             size,
             row_flags,
             description,

@@ -12,6 +12,7 @@ from struct import Struct
 from mtsd.binlog.cursor import Cursor
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
+from mtsd.model.step import QueryEvent
 
 OPTION_AUTO_IS_NULL = 0x4000
 OPTION_NOT_AUTOCOMMIT = 0x80000
@@ -28,31 +29,6 @@ _WHAT = "Query event"
 # Status variables repeat from event to event, so what they mean is remembered.
 _MOST_REMEMBERED = 2048
 _MOST_REMEMBERED_SIZE = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class QueryEvent:
-    """A statement as the source ran it.
-
-    `exec_time` is in seconds, `timestamp` in seconds since 1970 with `microseconds` beside it
-    (None: the statement did not depend on them). `updated_databases` is None where the source
-    does not say; with `over_max` it says only that they are too many to be named. `invoker` is
-    the (user, host) that the source ran a definition as. `ddl_xid` is the storage engines'
-    transaction number of an atomic DDL.
-    """
-
-    thread_id: int
-    exec_time: int
-    error_code: int
-    context: SessionContext
-    microseconds: int | None
-    database: str
-    statement: bytes
-    updated_databases: tuple[str, ...] | None
-    over_max: bool
-    invoker: tuple[bytes, bytes] | None
-    ddl_xid: int | None
-    timestamp: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,76 +6,12 @@ and perhaps flags u8 (1: unsigned) (MySQL documentation, `mysql::binlog::event::
 `Rand_event`, `User_var_event`).
 """
 
-import enum
-import struct
-from dataclasses import dataclass
-
 from mtsd.binlog.cursor import Cursor
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
+from mtsd.model.step import Intvar, IntvarKind, Rand, UserVar, UserVarType
 
-_DOUBLE = struct.Struct("<d")
 _UNSIGNED = 0x1
-
-
-class IntvarKind(enum.IntEnum):
-    """Which session value an Intvar event sets."""
-
-    LAST_INSERT_ID = 1
-    """What LAST_INSERT_ID() returns."""
-    INSERT_ID = 2
-    """The first value that AUTO_INCREMENT gives."""
-
-
-@dataclass(frozen=True, slots=True)
-class Intvar:
-    """A session value for the next statement."""
-
-    kind: IntvarKind
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class Rand:
-    """The seeds of RAND() for the next statement."""
-
-    seed1: int
-    seed2: int
-
-
-class UserVarType(enum.IntEnum):
-    """The type of a user variable's value."""
-
-    STRING = 0
-    REAL = 1
-    INT = 2
-    DECIMAL = 4
-
-
-@dataclass(frozen=True, slots=True)
-class UserVar:
-    """A user variable that the next statement reads.
-
-    `raw` holds the value as it was written, None for NULL: bytes of the collation's character
-    set, a double, an integer of 8 bytes, or precision u8, scale u8 and a packed decimal.
-    """
-
-    name: bytes
-    type: UserVarType
-    collation: int
-    raw: bytes | None
-    unsigned: bool
-
-    def number(self) -> int | float | None:
-        """Return the value of a REAL or INT variable, None for NULL and the other types."""
-        if self.raw is None:
-            return None
-        if self.type is UserVarType.REAL:
-            value: float = _DOUBLE.unpack(self.raw)[0]
-            return value
-        if self.type is UserVarType.INT:
-            return int.from_bytes(self.raw, "little", signed=not self.unsigned)
-        return None
 
 
 def parse_intvar(event: bytes) -> Intvar:

@@ -1,37 +1,9 @@
 """What a logged statement is, by its first words."""
 
-import enum
-
 from mtsd.binlog.tokenizer import ANY_CONTEXT, Token, TokenKind, tokenize
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
-
-
-class StatementKind(enum.Enum):
-    """What kind of statement a Query event holds, as far as replication has to know."""
-
-    BEGIN = "begin"
-    COMMIT = "commit"
-    ROLLBACK = "rollback"
-    ROLLBACK_TO = "rollback_to"
-    SAVEPOINT = "savepoint"
-    RELEASE_SAVEPOINT = "release_savepoint"
-    XA_START = "xa_start"
-    XA_END = "xa_end"
-    XA_PREPARE = "xa_prepare"
-    XA_COMMIT = "xa_commit"
-    XA_COMMIT_ONE_PHASE = "xa_commit_one_phase"
-    XA_ROLLBACK = "xa_rollback"
-    CREATE_SELECT = "create_select"
-    """`CREATE TABLE … START TRANSACTION`: the rows of its SELECT follow, then Xid."""
-    EVENT_DDL = "event_ddl"
-    """CREATE EVENT or ALTER EVENT: see `mtsd.binlog.event_statement`."""
-    TEMPORARY = "temporary"
-    """CREATE or DROP TEMPORARY TABLE: commits nothing, and binds its source session."""
-    DDL = "ddl"
-    """Anything else that commits by itself."""
-    DML = "dml"
-    OTHER = "other"
+from mtsd.model.step import StatementKind
 
 
 class _Tokens:

@@ -15,11 +15,9 @@ from mtsd.binlog.heartbeat import Heartbeat
 from mtsd.binlog.incident import Incident
 from mtsd.binlog.load_data import LoadData
 from mtsd.binlog.payload import PayloadHeader, payload_events
-from mtsd.binlog.query import QueryEvent
 from mtsd.binlog.rotate import Rotate
 from mtsd.binlog.rows import STMT_END, RowsHeader
 from mtsd.binlog.rows_query import RowsQuery
-from mtsd.binlog.satellites import Intvar, Rand, UserVar
 from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.xa_prepare import XaPrepare
 from mtsd.binlog.xid import Xid
@@ -27,6 +25,7 @@ from mtsd.cli.printable import printable
 from mtsd.model.errors import BinlogError
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
+from mtsd.model.step import Intvar, QueryEvent, Rand, UserVar
 
 _LONGEST = 100
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
+from mtsd.model.step import Step, row_events
 
 
 class GroupKind(enum.Enum):
@@ -34,8 +35,8 @@ class GroupKind(enum.Enum):
 class Group(NamedTuple):
     """One group of events of the source. A tuple, as one is made for every transaction.
 
-    `events` are raw events without their checksum, header lengths not yet mended, Rows_query and
-    the events that only open or close the group (GTID, BEGIN, Xid, COMMIT) left out.
+    `steps` are what there is to apply, in order. Rows_query and the events that only open or close
+    the group (GTID, BEGIN, Xid, COMMIT) are none.
     """
 
     number: int
@@ -47,9 +48,9 @@ class Group(NamedTuple):
     """The partitions under the database policy: every database that the group updates."""
     alone: bool
     """OVER_MAX, or databases unknown: runs with nothing beside it."""
-    events: tuple[bytes, ...]
+    steps: tuple[Step, ...]
     size: int
-    """Bytes of the events, as they came uncompressed."""
+    """Bytes of the events of its steps, as they came uncompressed."""
     row_flags: int | None
     """The flags, less STMT_END, that all row events share; None where they differ."""
     format_description: bytes
@@ -61,6 +62,11 @@ class Group(NamedTuple):
     """Commit on the source in µs since 1970, from the GTID event, else from header seconds."""
     unsupported: str = ""
     """What the group holds that this version does not apply; empty where it can be applied."""
+
+    @property
+    def rows(self) -> tuple[bytes, ...]:
+        """All its row events and table maps, raw, in order."""
+        return row_events(self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +84,15 @@ class GroupOpened:
 
 @dataclass(frozen=True, slots=True)
 class GroupChunk:
-    """The next events of the streamed group, in order."""
+    """The next steps of the streamed group, in order; rows may be cut anywhere between events."""
 
-    events: tuple[bytes, ...]
+    steps: tuple[Step, ...]
     size: int
 
 
 @dataclass(frozen=True, slots=True)
 class GroupClosed:
-    """The end of the streamed group; `group.events` is empty, its other fields are complete."""
+    """The end of the streamed group; `group.steps` is empty, its other fields are complete."""
 
     group: Group
 

@@ -22,6 +22,7 @@ from mtsd.model.group import (
 )
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.pulse import Wait
+from mtsd.model.step import row_events
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.worker import Worker, contents, tables_of
 from mtsd.source.stream import SourceStream, StreamClosedError
@@ -107,7 +108,7 @@ class Dispatcher:
         gtid = _require_gtid(group.gtid, f"{group.number}, ending at {group.end},")
         if self._preserved is None or gtid not in self._preserved:
             return group
-        return group._replace(kind=GroupKind.EMPTY, events=(), size=0, unsupported="")
+        return group._replace(kind=GroupKind.EMPTY, steps=(), size=0, unsupported="")
 
     async def _group(self, group: Group) -> None:
         if group.kind is GroupKind.INCIDENT or group.unsupported:
@@ -161,16 +162,16 @@ class Dispatcher:
             return
         try:
             with self._coordinator.pulse.waiting(Wait.TARGET):
-                await self._worker.applier.apply_events(chunk.events)
+                await self._worker.applier.apply_steps(chunk.steps)
         except ServerError as error:
             await self._failed(opened.number, error)
         except RowTooLargeError as error:
             await self._drop()
+            tables = ", ".join(tables_of(row_events(chunk.steps)))
             raise ApplyError(
                 f"group {opened.number}, which is streamed for its size, cannot be applied:"
                 f" {error}. Tables of the part that it is in:"
-                f" {', '.join(tables_of(chunk.events)) or 'not known'}. No later group has been"
-                " applied. Start again then"
+                f" {tables or 'not known'}. No later group has been applied. Start again then"
             ) from error
 
     async def _close(self, group: Group) -> None:

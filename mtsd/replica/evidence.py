@@ -12,9 +12,10 @@ from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.payload import payload_events
 from mtsd.binlog.query import parse_query
 from mtsd.binlog.repeatable import errors_of_a_second_time
-from mtsd.binlog.statement import StatementKind, classify
+from mtsd.binlog.statement import classify
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.group import GroupKind
+from mtsd.model.step import StatementKind
 from mtsd.source.binlog_files import BinlogFile, BinlogFileReader, list_files
 from mtsd.target.position_tables import InDoubt
 from mtsd.wire.connection import Connection

@@ -9,13 +9,12 @@ evidence (`mtsd.replica.evidence`): the statement is not repeated to find out.
 import secrets
 from collections.abc import Sequence
 
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.query import parse_query
 from mtsd.binlog.repeatable import errors_of_a_second_time
 from mtsd.binlog.statement import without_secrets
 from mtsd.model.errors import ApplyError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
+from mtsd.model.step import Statement
 from mtsd.target import literals
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.position_tables import InDoubt, PositionTables
@@ -84,12 +83,12 @@ async def apply_in_doubt(
         if apart:
             await applier.create_table(group)
         elif group.kind is GroupKind.DDL:
-            await applier.run_query(group.events[0], thread=thread)
+            await applier.run_step(group.steps[0], thread=thread)
         elif group.kind is GroupKind.CREATE_SELECT:
             await applier.create_select(group, thread=thread)
         else:
             await session.connection.run(b"BEGIN", 1)
-            await applier.apply_events(group.events)
+            await applier.apply_steps(group.steps)
         # Also ends the GTID of a statement that wrote nothing.
         await session.connection.run(b"COMMIT", 1)
     except ServerError as error:
@@ -135,8 +134,8 @@ async def _own_log(session: TargetSession) -> tuple[str, int]:
 
 
 def _excerpt(group: Group) -> bytes:
-    for event in group.events:
-        if event[4] == EventType.QUERY_EVENT:
-            query = parse_query(event)
+    for step in group.steps:
+        if isinstance(step, Statement):
+            query = step.query
             return without_secrets(query.statement, query.context)[:_STATEMENT_EXCERPT]
     return b""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import structlog
 
 from mtsd.binlog.event_type import EventType
-from mtsd.binlog.query import parse_query
 from mtsd.binlog.statement import without_secrets
 from mtsd.binlog.table_map import parse_table_map
 from mtsd.model.errors import (
@@ -20,6 +19,7 @@ from mtsd.model.errors import (
 )
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind, GroupOpened
+from mtsd.model.step import QueryEvent, Statement
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import apply_in_doubt
 from mtsd.schedule.worker_row import WorkerRow
@@ -35,7 +35,6 @@ _PACKET_BYTES = 1 << 16
 _PACKET_BATCHES = 16
 """What shares a packet: more saves nothing, and is applied for nothing if one before it fails."""
 _TABLE_MAP = EventType.TABLE_MAP_EVENT
-_QUERY = EventType.QUERY_EVENT
 
 log = structlog.get_logger(__name__)
 
@@ -341,7 +340,7 @@ class Worker:
 
 
 def _longest_event(group: Group) -> int:
-    return max(map(len, group.events))
+    return max(map(len, group.rows))
 
 
 def _may_pass(error: ServerError, group: Group) -> bool:
@@ -362,10 +361,10 @@ def _may_share_packet(first: Sequence[Group], batch: Sequence[Group]) -> bool:
 
 def contents(group: Group) -> str:
     """Return the tables of a group's rows, or its statement, for a message."""
-    for event in group.events:
-        if event[4] == _QUERY:
-            return f"statement {statement_of(event)!r}"
-    return f"tables {', '.join(tables_of(group.events))}"
+    for step in group.steps:
+        if isinstance(step, Statement):
+            return f"statement {shown(step.query)!r}"
+    return f"tables {', '.join(tables_of(group.rows))}"
 
 
 def tables_of(events: Sequence[bytes]) -> Sequence[str]:
@@ -378,9 +377,8 @@ def tables_of(events: Sequence[bytes]) -> Sequence[str]:
     return tuple(tables)
 
 
-def statement_of(event: bytes) -> str:
-    """Return the beginning of a Query event's statement, without passwords."""
-    query = parse_query(event)
+def shown(query: QueryEvent) -> str:
+    """Return the beginning of a statement, without passwords."""
     return without_secrets(query.statement, query.context)[:500].decode("utf-8", "replace")
 
 

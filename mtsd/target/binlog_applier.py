@@ -2,22 +2,16 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.query import QueryEvent, parse_query
-from mtsd.binlog.statement import (
-    StatementKind,
-    classify,
-    disable_on_replica,
-    without_start_transaction,
-)
+from mtsd.binlog.statement import disable_on_replica, without_start_transaction
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
+from mtsd.model.step import Rows, Statement, StatementKind, Step
 from mtsd.target.bundle import (
     BASE64_SHARE,
     ENOUGH,
@@ -31,8 +25,6 @@ from mtsd.target.pace import Pace
 from mtsd.target.session import TargetSession, next_gtid
 from mtsd.target.streaming import RowStream
 
-_QUERY = EventType.QUERY_EVENT.value
-_ROW_EVENTS = frozenset({19, 20, 21, 22, 23, 24, 25, 30, 31, 32, 39})
 _LARGEST_PACKET_SHARE = 0.96
 
 
@@ -211,7 +203,7 @@ class BinlogApplier:
             await self.session.connection.run(
                 b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;BEGIN", 2
             )
-            await self.apply_events(group.events)
+            await self.apply_steps(group.steps)
             await self.commit(record)
         except MtsdError as error:
             await self._undo(error)
@@ -238,69 +230,67 @@ class BinlogApplier:
         if self.preserves:
             await self.session.set_gtid(gtid)
 
-    async def apply_events(self, events: Sequence[bytes]) -> None:
-        """Apply events in their order inside the open transaction.
+    async def apply_steps(self, steps: Sequence[Step]) -> None:
+        """Apply steps in their order inside the open transaction.
 
         Before that transaction began, the session was given the format's description: inside it
         the server refuses what goes with one (error 1766).
         """
-        for run in _runs(events):
-            if run[0][4] in _ROW_EVENTS:
-                await self._reached(FaultPoint.BEFORE_CHUNK)
-                rows = self._stream.statements(run)
-                for packet in packets([], rows, [], self._packet_limit):
-                    await self.session.connection.run(packet.sql, packet.statements)
-            else:
-                await self.run_query(run[0])
+        for step in steps:
+            await self.run_step(step)
 
     async def create_select(self, group: Group, *, thread: int = 0) -> None:
-        """Apply CREATE TABLE … SELECT of the row format, and commit it; `thread` as `run_query`.
+        """Apply CREATE TABLE … SELECT of the row format, and commit it; `thread` as `run_step`.
 
         Between its `CREATE TABLE … START TRANSACTION` and COMMIT the server takes nothing but
         BINLOG statements, so the session state is taken away after that.
         """
-        first, *rows = group.events
+        first, *rows = group.steps
 
         async def fill() -> None:
-            if rows:
-                await self.apply_events(rows)
+            await self.apply_steps(rows)
             await self.session.connection.run(b"COMMIT", 1)
 
         await self.session.connection.run(b"BEGIN", 1)
-        query = _of_thread(parse_query(first), thread)
-        await self.session.run_statement(first, query, query.statement, then=fill)
+        created = _of_thread(_statement(first), thread)
+        await self.session.run_statement(created, created.query.statement, then=fill)
 
     async def create_table(self, group: Group) -> None:
         """Make the table of a CREATE TABLE … SELECT, and commit that."""
-        query = parse_query(group.events[0])
-        table = without_start_transaction(query.statement, query.context)
-        await self.session.run_statement(group.events[0], query, table)
+        created = _statement(group.steps[0])
+        table = without_start_transaction(created.query.statement, created.query.context)
+        await self.session.run_statement(created, table)
 
     async def fill_table(self, group: Group, record: Sequence[bytes]) -> None:
         """Apply the rows of a CREATE TABLE … SELECT, and commit them with the record."""
         try:
             await self.describe_format(group.format_description)
             await self.session.connection.run(b"BEGIN", 1)
-            await self.apply_events(group.events[1:])
+            await self.apply_steps(group.steps[1:])
             await self.session.commit(record)
         except MtsdError as error:
             await self._undo(error)
             raise
 
-    async def run_query(self, event: bytes, *, thread: int = 0) -> None:
-        """Run the statement of a Query event in its own session state.
+    async def run_step(self, step: Step, *, thread: int = 0) -> None:
+        """Apply rows, or run a statement in its own session state.
 
-        In the target's own binlog it bears the id of that `thread`, or where that is 0, that of
+        In the target's own binlog it has the id of that `thread`, or where that is 0, that of
         the source's. An event of the event scheduler is made disabled: on the source it runs, and
         its changes come by themselves.
         """
-        if event[4] != _QUERY:
-            raise NotSupportedError(f"an event of type {event[4]} inside a group")
-        query = _of_thread(parse_query(event), thread)
-        statement = query.statement
-        if classify(statement, context=query.context) is StatementKind.EVENT_DDL:
-            statement = disable_on_replica(statement, context=query.context)
-        await self.session.run_statement(event, query, statement)
+        if isinstance(step, Rows):
+            await self._reached(FaultPoint.BEFORE_CHUNK)
+            rows = self._stream.statements(step.events)
+            for packet in packets([], rows, [], self._packet_limit):
+                await self.session.connection.run(packet.sql, packet.statements)
+            return
+        statement = _of_thread(_statement(step), thread)
+        query = statement.query
+        text = query.statement
+        if statement.kind is StatementKind.EVENT_DDL:
+            text = disable_on_replica(text, context=query.context)
+        await self.session.run_statement(statement, text)
 
     async def describe_format(self, format_description: bytes) -> None:
         """Give the session the source's format description, unless it has it."""
@@ -330,20 +320,13 @@ class BinlogApplier:
         await self._set_gtid("")
 
 
-def _of_thread(query: QueryEvent, thread: int) -> QueryEvent:
-    return replace(query, thread_id=thread) if thread else query
+def _of_thread(statement: Statement, thread: int) -> Statement:
+    if not thread:
+        return statement
+    return replace(statement, query=replace(statement.query, thread_id=thread))
 
 
-def _runs(events: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
-    """Yield row events that stand together, and every other event by itself."""
-    rows: list[bytes] = []
-    for event in events:
-        if event[4] in _ROW_EVENTS:
-            rows.append(event)
-            continue
-        if rows:
-            yield tuple(rows)
-            rows = []
-        yield (event,)
-    if rows:
-        yield tuple(rows)
+def _statement(step: Step) -> Statement:
+    if not isinstance(step, Statement):
+        raise NotSupportedError(f"a step of type {type(step).__name__} where a statement is due")
+    return step

@@ -63,11 +63,11 @@ def row_statements(
             run = []
             flags = group.row_flags
         if flags is None:
-            yield from statements_of(group.events, chunk_bytes, merge=False)
+            yield from statements_of(group.rows, chunk_bytes, merge=False)
         else:
-            run.extend(group.events)
+            run.extend(group.rows)
     if record is not None:
-        run.extend(record(groups[-1].events[-1], flags or 0))
+        run.extend(record(groups[-1].rows[-1], flags or 0))
     yield from statements_of(run, chunk_bytes, merge=True)
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from mtsd.binlog.query import QueryEvent
+from mtsd.binlog.event_type import SUPPRESS_USE
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.model.step import Statement
 from mtsd.target.literals import name
 from mtsd.target.retry import patiently
 from mtsd.target.session_state import changes, pinned, statement_state
@@ -15,7 +16,6 @@ from mtsd.wire.traits import ServerTraits, read_traits
 
 _INIT_DB = 0x02
 _OLDEST = (8, 0, 0)
-_SUPPRESS_USE = 0x08
 _UNKNOWN_DATABASE = 1049
 _PINNED_FOR_LIFE = (
     b"SET @@session.wait_timeout=31536000, @@session.net_write_timeout=3600,"
@@ -116,19 +116,19 @@ class TargetSession:
 
     async def run_statement(
         self,
-        event: bytes,
-        query: QueryEvent,
+        statement: Statement,
         text: bytes,
         *,
         then: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """Run the statement `text` in the session state and database of its Query event.
+        """Run `text`, which stands for a statement's own, in its session state and database.
 
         The state is taken away again, after an error too; before that `then` is awaited. A
         statement that failed on the source has to fail with the same error number here; other
         errors are raised.
         """
-        await self._use(query.database if not event[17] & _SUPPRESS_USE else "")
+        query = statement.query
+        await self._use(query.database if not statement.flags & SUPPRESS_USE else "")
         wanted = statement_state(query, self.traits.version)
         setting = changes(self._state, wanted)
         back = changes(wanted, self._state)

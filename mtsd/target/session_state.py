@@ -6,7 +6,7 @@ event's state is laid over it for the one statement.
 
 from collections.abc import Iterator
 
-from mtsd.binlog.query import QueryEvent
+from mtsd.model.step import QueryEvent
 from mtsd.target.literals import blob
 
 PINNED: dict[bytes, bytes] = {

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
 
-from mtsd.binlog.event_type import EventType
 from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.grouper import Grouper
-from mtsd.binlog.query import parse_query
 from mtsd.binlog.rewrite import statements_of
-from mtsd.binlog.statement import StatementKind, classify, disable_on_replica
+from mtsd.binlog.statement import disable_on_replica
 from mtsd.cli.binlog import _group_cells, _json_group
 from mtsd.cli.event_listing import event_lines
 from mtsd.model.errors import BinlogError, ServerError
 from mtsd.model.group import Group, GroupChunk, GroupClosed, PositionReached, StreamItem
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
+from mtsd.model.step import Statement, StatementKind, row_events
 from mtsd.replica.worker import contents
 from mtsd.target import literals
 from mtsd.target.streaming import RowStream
@@ -210,8 +209,7 @@ def use(item: StreamItem) -> None:
     """Do with an item whatever becomes of one: SQL, messages, listings. Raises BinlogError."""
     group = item.group if isinstance(item, GroupClosed) else item
     if isinstance(group, GroupChunk):
-        rows = tuple(event for event in group.events if event[4] in range(19, 40))
-        list(RowStream(1000).statements(rows))
+        list(RowStream(1000).statements(row_events(group.steps)))
     elif isinstance(group, PositionReached):
         literals.place(group.end)
         if group.gtids is not None:
@@ -224,15 +222,13 @@ def use(item: StreamItem) -> None:
             assert group.gtid in GtidSet.parse(str(group.gtid))
         assert all(cell.isprintable() for cell in _group_cells(group))
         _json_group(group).encode()
-        for event in group.events:
-            if event[4] == EventType.QUERY_EVENT:
-                query = parse_query(event)
-                if classify(query.statement, query.context) is StatementKind.EVENT_DDL:
-                    disable_on_replica(query.statement, query.context)
+        for step in group.steps:
+            if isinstance(step, Statement) and step.kind is StatementKind.EVENT_DDL:
+                disable_on_replica(step.query.statement, step.query.context)
         contents(group)
         if group.kind.value == "rows" and not group.unsupported:
             merge = group.row_flags is not None
-            assert sum(map(len, statements_of(group.events, 1000, merge=merge))) < 1 << 20
+            assert sum(map(len, statements_of(group.rows, 1000, merge=merge))) < 1 << 20
 
 
 def list_events(binlog: Binlog, events: Sequence[bytes]) -> None:

@@ -329,7 +329,7 @@ CASES = [
         (*_STATEMENT, "LOAD DATA INFILE 'load.txt' INTO TABLE d2.t (a)"),
         (
             Wanted(
-                "rows",
+                "statements",
                 (),
                 (17, 18),
                 unsupported="Begin_load_query events (LOAD DATA)",

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from mtsd.binlog.decode import decode
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.payload import payload_events
-from mtsd.binlog.query import QueryEvent
 from mtsd.binlog.statement import classify, disable_on_replica
 from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.table_metadata import parse_optional_metadata
 from mtsd.model.errors import BinlogError
+from mtsd.model.step import QueryEvent
 from tests.binlog.recording import Recording
 
 

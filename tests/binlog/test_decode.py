@@ -11,16 +11,15 @@ from mtsd.binlog.column_type import ColumnType
 from mtsd.binlog.decode import Stop, Undecoded, decode
 from mtsd.binlog.event_type import IGNORABLE, EventType
 from mtsd.binlog.gtid_event import GtidEvent
-from mtsd.binlog.query import QueryEvent
 from mtsd.binlog.rotate import Rotate
 from mtsd.binlog.rows_query import RowsQuery
-from mtsd.binlog.satellites import Intvar, IntvarKind, Rand, UserVar, UserVarType
 from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.table_metadata import parse_optional_metadata
 from mtsd.binlog.xa_prepare import XaPrepare
 from mtsd.binlog.xid import Xid
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
+from mtsd.model.step import Intvar, IntvarKind, QueryEvent, Rand, UserVar, UserVarType
 from tests.binlog.building import event
 from tests.binlog.recording import Recording
 

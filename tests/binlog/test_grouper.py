@@ -32,6 +32,7 @@ from tests.binlog.transactions import (
     placed,
     rows,
     table_map,
+    types_of,
     xid,
 )
 
@@ -89,19 +90,19 @@ def test_row_flags(flags: tuple[int, ...], shared: int | None) -> None:
 def test_row_flags_of_what_is_left_out_do_not_count() -> None:
     group = group_of([table_map(1, "mtsd"), rows(1, flags=3), table_map(2), rows(2, flags=0x11)])
     assert (group.row_flags, group.databases) == (0x10, ("d",))
-    assert [found[4] for found in group.events] == [19, 30]
+    assert types_of(group.steps) == [19, 30]
 
 
 def test_an_id_that_stood_for_a_position_table_before() -> None:
     group = group_of([table_map(1, "mtsd"), rows(1), table_map(1), rows(1, b"kept")])
-    assert [found[-4:] for found in group.events[1:]] == [b"kept"]
+    assert [found[-4:] for found in group.rows[1:]] == [b"kept"]
 
 
 @pytest.mark.parametrize("end", [xid(), query(b"COMMIT"), query(b"ROLLBACK")])
 def test_nothing_to_apply(end: bytes) -> None:
     for between in ((), (table_map(1, "mtsd"), rows(1))):
         group = single(begin(), *between, end)
-        assert (group.kind, group.events, group.unsupported) == (GroupKind.EMPTY, (), "")
+        assert (group.kind, group.steps, group.unsupported) == (GroupKind.EMPTY, (), "")
 
 
 def test_without_a_position_schema_everything_counts() -> None:
@@ -167,11 +168,11 @@ def test_savepoints_count_only_where_the_transaction_goes_back() -> None:
     savepoint, back = query(b"SAVEPOINT `a`"), query(b"ROLLBACK TO `a`")
     group = single(begin(), savepoint, *INSERT, savepoint, xid())
     assert (group.kind, group.alone) == (GroupKind.ROWS, False)
-    assert [found[4] for found in group.events] == [19, 30]
+    assert types_of(group.steps) == [19, 30]
     assert group.size == sum(map(len, INSERT))
     group = single(begin(), savepoint, *INSERT, back, xid())
     assert (group.kind, group.alone) == (GroupKind.STATEMENTS, False)
-    assert [found[4] for found in group.events] == [2, 19, 30, 2]
+    assert types_of(group.steps) == [2, 19, 30, 2]
     assert single(begin(), savepoint, xid()).kind is GroupKind.EMPTY
 
 
@@ -216,7 +217,7 @@ def test_errors_name_the_last_sound_place(events: tuple[bytes, ...]) -> None:
 
 def test_an_unknown_event_that_may_be_ignored() -> None:
     group = single(begin(), event(99, b"", flags=IGNORABLE), *INSERT, xid())
-    assert [found[4] for found in group.events] == [19, 30]
+    assert types_of(group.steps) == [19, 30]
 
 
 @pytest.mark.parametrize("end", [ROTATE, STOP])
@@ -308,7 +309,7 @@ def test_checksums() -> None:
     (group,) = grouper(checksums=True).groups(events)
     assert isinstance(group, Group)
     # The header's length is mended where the events are used.
-    assert group.events == (events[2][:-4], events[3][:-4])
+    assert group.rows == (events[2][:-4], events[3][:-4])
     for index in range(len(events)):
         damaged = events.copy()
         damaged[index] = damaged[index][:-1] + bytes((damaged[index][-1] ^ 1,))

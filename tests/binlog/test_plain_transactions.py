@@ -64,7 +64,7 @@ def test_a_plain_transaction_takes_the_short_way() -> None:
     second = short.read(events, following, FILE, group.end.offset, 8, b"format")
     assert second is not None
     assert second[1] == len(events)
-    assert [found[4] for found in second[0].events] == [19, 30, 30]
+    assert [found[4] for found in second[0].rows] == [19, 30, 30]
 
 
 def test_what_is_not_whole_or_not_where_it_should_be_takes_the_long_way() -> None:

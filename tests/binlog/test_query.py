@@ -3,9 +3,10 @@ import struct
 import pytest
 
 from mtsd.binlog.event_type import EventType
-from mtsd.binlog.query import QueryEvent, parse_query, parse_status_variables
+from mtsd.binlog.query import parse_query, parse_status_variables
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
+from mtsd.model.step import QueryEvent
 from tests.binlog.building import event, query
 from tests.binlog.recording import Recording
 

@@ -3,17 +3,9 @@ import struct
 import pytest
 
 from mtsd.binlog.event_type import EventType
-from mtsd.binlog.satellites import (
-    Intvar,
-    IntvarKind,
-    Rand,
-    UserVar,
-    UserVarType,
-    parse_intvar,
-    parse_rand,
-    parse_user_var,
-)
+from mtsd.binlog.satellites import parse_intvar, parse_rand, parse_user_var
 from mtsd.model.errors import BinlogError
+from mtsd.model.step import Intvar, IntvarKind, Rand, UserVar, UserVarType
 from tests.binlog.building import event
 from tests.binlog.recording import Recording
 

@@ -3,11 +3,11 @@ import time
 import pymysql
 import pytest
 
-from mtsd.binlog.query import QueryEvent
-from mtsd.binlog.statement import StatementKind, classify, disable_on_replica, without_secrets
+from mtsd.binlog.statement import classify, disable_on_replica, without_secrets
 from mtsd.binlog.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES, TokenKind, tokenize
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
+from mtsd.model.step import QueryEvent, StatementKind
 from tests.binlog.recording import Recording
 
 PLAIN = SessionContext(sql_mode=SQL_MODE_NO_BACKSLASH_ESCAPES)

@@ -7,9 +7,15 @@ from mtsd.binlog.event_type import EventType
 from mtsd.binlog.grouper import Grouper
 from mtsd.model.group import Group, StreamItem
 from mtsd.model.position import Position
+from mtsd.model.step import Intvar, LoadFile, Rand, Rows, Satellite, Step, UserVar
 from tests.binlog.building import event, query
 
 STMT_END = 0x01
+SATELLITE_TYPES: dict[type[Satellite], EventType] = {
+    Intvar: EventType.INTVAR_EVENT,
+    Rand: EventType.RAND_EVENT,
+    UserVar: EventType.USER_VAR_EVENT,
+}
 UNBOUNDED = 1 << 40
 
 
@@ -95,6 +101,18 @@ def grouper(
         chunk_bytes=chunk_bytes,
         position_schema=position_schema,
     )
+
+
+def types_of(steps: Iterable[Step]) -> list[int]:
+    """Return the event types that the steps come from."""
+    types: list[int] = []
+    for step in steps:
+        if isinstance(step, Rows):
+            types += (event[4] for event in step.events)
+            continue
+        types += (SATELLITE_TYPES[type(found)].value for found in step.satellites)
+        types.append(step.event[4] if isinstance(step, LoadFile) else EventType.QUERY_EVENT.value)
+    return types
 
 
 def grouped(*events: bytes, reader: Grouper | None = None) -> list[StreamItem]:

@@ -44,7 +44,7 @@ def group_of(shape: Shape, number: int, end: Position) -> Group:
         end=end,
         databases=shape.databases,
         alone=shape.alone,
-        events=(),
+        steps=(),
         size=shape.size,
         row_flags=1,
         format_description=shape.format_description,

@@ -183,11 +183,11 @@ def test_the_load_has_what_is_hard(replayed: Replayed) -> None:
     assert None in {group.row_flags for group in groups}
     tables: dict[bytes, set[bytes]] = {}
     for group in groups:
-        for event in group.events:
+        for event in group.rows:
             if event[4] == 19:
                 tables.setdefault(event[25:], set()).add(event[19:25])
     assert max(map(len, tables.values())) > 3
-    assert {event[4] for group in groups for event in group.events} == {19, 30, 31, 32, 39}
+    assert {event[4] for group in groups for event in group.rows} == {19, 30, 31, 32, 39}
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ async def test_streamed(
         if isinstance(item, GroupOpened):
             await applier.begin(item.format_description, None)
         elif isinstance(item, GroupChunk):
-            await applier.apply_events(item.events)
+            await applier.apply_steps(item.steps)
         elif isinstance(item, GroupClosed):
             await session.commit([])
             streamed += 1

@@ -31,7 +31,7 @@ def flags_of(statement: bytes) -> set[int]:
 def test_groups_merged(transactions: list[list[list[bytes]]], limit: int) -> None:
     groups = [group_of(list(chain(*statements))) for statements in transactions]
     statements = list(row_statements(groups, limit))
-    source = [event for group in groups for event in group.events]
+    source = [event for group in groups for event in group.rows]
     parts = check(statements, source, limit)
     for statement, part in zip(statements, parts, strict=True):
         # The server reads the flags once a statement, so they may differ only where they did.
@@ -51,7 +51,7 @@ def test_groups_of_equal_flags_become_one_statement(
     groups = [group_of(found) for found in statements]
     assert {group.row_flags for group in groups} == {0}
     limit = 1 << 30
-    source = [event for group in groups for event in group.events]
+    source = [event for group in groups for event in group.rows]
     assert_as_few_as_can_be(check(list(row_statements(groups, limit)), source, limit), limit)
 
 

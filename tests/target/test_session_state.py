@@ -6,9 +6,10 @@ from dataclasses import fields
 
 import pytest
 
-from mtsd.binlog.query import QueryEvent, parse_query
+from mtsd.binlog.query import parse_query
 from mtsd.model.errors import ServerError
 from mtsd.model.session import SessionContext
+from mtsd.model.step import QueryEvent, Statement, StatementKind
 from mtsd.target.session import TargetSession
 from mtsd.target.session_state import PINNED, changes, pinned, statement_state
 from tests.binlog.building import query
@@ -71,14 +72,13 @@ async def variables(session: TargetSession) -> dict[str, str]:
 
 def said(
     status: bytes, statement: bytes, *, database: bytes = b"d", timestamp: int = 0
-) -> tuple[bytes, QueryEvent]:
-    event = query(statement, status=status, database=database, timestamp=timestamp)
-    return event, parse_query(event)
+) -> QueryEvent:
+    return parse_query(query(statement, status=status, database=database, timestamp=timestamp))
 
 
 async def run(session: TargetSession, status: bytes, statement: bytes, **more: int) -> None:
-    event, found = said(status, statement, **more)  # type: ignore[arg-type] # ints only
-    await session.run_statement(event, found, found.statement)
+    found = said(status, statement, **more)  # type: ignore[arg-type] # ints only
+    await session.run_statement(Statement(found, StatementKind.OTHER, 0), statement)
 
 
 async def shown(session: TargetSession, status: bytes, variable: str, **more: int) -> object:
@@ -240,7 +240,7 @@ async def test_every_sql_mode_that_a_source_may_log(session: TargetSession, bit:
 
 
 def test_sql_modes_that_are_gone_are_left_out() -> None:
-    _, found = said(struct.pack("<BQ", 1, ALL_MODES), b"")
+    found = said(struct.pack("<BQ", 1, ALL_MODES), b"")
     assert statement_state(found, (5, 7, 44))[b"sql_mode"] == b"%d" % ALL_MODES
     gone = ALL_MODES & ~int(statement_state(found, LATEST)[b"sql_mode"])
     assert gone == 0x1003FF00
@@ -257,7 +257,7 @@ def test_every_part_of_the_context_has_its_variable() -> None:
 
 
 def test_an_old_server_is_not_asked_for_new_variables() -> None:
-    _, found = said(b"".join(status for status, *_ in SEEN[-8:]), b"")
+    found = said(b"".join(status for status, *_ in SEEN[-8:]), b"")
     assert statement_state(found, (5, 7, 44)).keys() == PINNED.keys() == pinned((5, 7, 44)).keys()
     assert b"enable_cascade_triggers" not in pinned((8, 4, 0))
     assert b"sql_require_primary_key" in pinned((8, 4, 0))
