@@ -39,15 +39,18 @@ def mended(event: bytes) -> bytes:
     return event[:9] + len(event).to_bytes(4, "little") + event[13:]
 
 
-def statements_of(events: Iterable[bytes], limit: int, *, merge: bool) -> Iterator[bytes]:
+def statements_of(
+    events: Iterable[bytes], limit: int, *, merge: bool, table_maps: set[bytes] | None = None
+) -> Iterator[bytes]:
     """Yield row events with their table maps as statements of `limit` bytes at most.
 
     Only a single row event that is larger, with its table map, makes a larger one. In each
     statement the maps of its tables go first, then the row events, of which only the last ends it.
     With `merge`, a statement takes in as many statements of the source as fit: all row events must
     bear equal flags. Without it, the source's statements are cut only where they are larger than
-    `limit`. A new one begins where a table id comes to stand for another definition. Raises
-    BinlogError where a row event has no table map before it.
+    `limit`. A new one begins where a table id comes to stand for another definition. The distinct
+    table maps that are met are added to `table_maps`. Raises BinlogError where a row event has no
+    table map before it.
     """
     put_length = _LENGTH.pack_into
     known: dict[bytes, bytes] = {}
@@ -64,6 +67,8 @@ def statements_of(events: Iterable[bytes], limit: int, *, merge: bool) -> Iterat
             if before is event or (before is not None and before[25:] == event[25:]):
                 continue
             described[table_id] = event
+            if table_maps is not None:
+                table_maps.add(event)
             known[table_id] = mended(event)
             redefined = redefined or table_id in maps
             continue

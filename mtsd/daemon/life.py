@@ -19,9 +19,9 @@ from mtsd.daemon.watchdog import Watchdog
 from mtsd.model.build import COMPILED
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import Reached, nothing
-from mtsd.replica.dispatch import StreamedGroupError
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.replica import Replica, StopTimeoutError
+from mtsd.replica.streamed_groups import StreamedGroupError
 from mtsd.source.stream import SourceChangedError
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.connection import BUSY
@@ -160,6 +160,8 @@ class Daemon:
             try:
                 await self._run_once(backoff)
             except ConnectionLostError as error:
+                await self._pause(error, backoff)
+            except StreamedGroupError as error:
                 if not self._may_try_again(error):
                     return self._needs_person(error)
                 await self._pause(error, backoff)
@@ -213,9 +215,7 @@ class Daemon:
         finally:
             self._replica = None
 
-    def _may_try_again(self, error: ConnectionLostError) -> bool:
-        if not isinstance(error, StreamedGroupError):
-            return True
+    def _may_try_again(self, error: StreamedGroupError) -> bool:
         attempts = self._streamed_attempts.get(error.number, 0) + 1
         self._streamed_attempts = {error.number: attempts}
         return attempts <= self._settings.replica.transaction_retries

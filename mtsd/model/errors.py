@@ -51,6 +51,8 @@ class ServerError(MtsdError):
         """Where it came from, such as "target 127.0.0.1:3307"."""
         self.warnings = ""
         """What SHOW WARNINGS said after it, where that was asked."""
+        self.leaves_changes = False
+        """Whether a ROLLBACK after it could not undo all: tables without transactions changed."""
 
 
 class ApplyError(NeedsPersonError):

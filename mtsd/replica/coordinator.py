@@ -62,6 +62,8 @@ class Coordinator:
     def add_committed(self, group: Group) -> None:
         """Enter a streamed group that has been applied."""
         self.scheduler.add_committed(group)
+        self._room.set()
+        self._end_if_stopped()
 
     def reach(self, position: Position, gtids: GtidSet | None) -> None:
         """Pass a place between groups."""

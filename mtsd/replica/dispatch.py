@@ -1,16 +1,9 @@
 """Takes groups from the source and hands them to the scheduler, one after another."""
 
 import asyncio
+from typing import NoReturn
 
-import structlog
-
-from mtsd.model.errors import (
-    ApplyError,
-    ConnectionLostError,
-    NeedsPersonError,
-    NotSupportedError,
-    ServerError,
-)
+from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError
 from mtsd.model.group import (
     Group,
     GroupChunk,
@@ -22,39 +15,22 @@ from mtsd.model.group import (
 )
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.pulse import Wait
-from mtsd.model.step import row_events
 from mtsd.replica.coordinator import Coordinator
-from mtsd.replica.worker import Worker, contents, tables_of
+from mtsd.replica.report import contents
+from mtsd.replica.streamed_groups import StreamedGroups
 from mtsd.source.stream import SourceStream, StreamClosedError
-from mtsd.target.bundle import RowTooLargeError
-from mtsd.target.retry import worth_a_retry
 
 _ROWS = GroupKind.ROWS
 
-log = structlog.get_logger(__name__)
-
-
-class StreamedGroupError(ConnectionLostError):
-    """A streamed group has to be read again from the source: its transaction was rolled back."""
-
-    def __init__(self, number: int, error: ServerError) -> None:
-        super().__init__("target", f"streamed group {number} is tried again: {error}")
-        self.number = number
-        self.error = error
-
 
 class Dispatcher:
-    """The way of a group from the source to its worker's queue.
-
-    A streamed group has no place in the queues: it waits until everything before it has committed
-    and is applied by the first worker while it is being read.
-    """
+    """The way of a group from the source to its worker's queue."""
 
     def __init__(
         self,
         stream: SourceStream,
         coordinator: Coordinator,
-        streaming_worker: Worker,
+        streamed: StreamedGroups,
         preserved: GtidSet | None = None,
     ) -> None:
         """`preserved`: where each group keeps its GTID, those that the target has executed.
@@ -64,10 +40,7 @@ class Dispatcher:
         self._preserved = preserved
         self._stream = stream
         self._coordinator = coordinator
-        self._worker = streaming_worker
-        self._opened: GroupOpened | None = None
-        self._passing = False
-        """The streamed group was committed by a former run: its chunks are passed over."""
+        self._streamed = streamed
 
     async def run(self) -> None:
         """Dispatch until the stream is closed or the coordinator has ended."""
@@ -93,8 +66,7 @@ class Dispatcher:
             pass
         finally:
             pulse.waits_for = Wait.END
-            if self._opened is not None and not self._worker.applier.session.connection.closed:
-                await self._drop()
+            await self._streamed.drop()
 
     def _kept(self, item: StreamItem) -> StreamItem:
         """Return an item with the groups emptied that the target has executed by their GTID."""
@@ -117,18 +89,31 @@ class Dispatcher:
 
     async def _other(self, item: StreamItem) -> None:
         if isinstance(item, GroupOpened):
-            await self._open(item)
+            if item.unsupported:
+                await self._refuse(item.number, item.unsupported, "(streamed)", "a large group")
+            await self._streamed.open(item)
         elif isinstance(item, GroupChunk):
-            await self._chunk(item)
+            await self._streamed.chunk(item)
         elif isinstance(item, GroupClosed):
             await self._close(item.group)
         elif isinstance(item, GroupDropped):
-            if self._opened is not None:
-                await self._drop()
+            await self._streamed.drop()
         elif not isinstance(item, Group):
             self._coordinator.reach(item.end, item.gtids)
 
-    async def _refuse(self, number: int, what: str, position: str, contained: str) -> None:
+    async def _close(self, group: Group) -> None:
+        if self._streamed.can_apply(group):
+            await self._streamed.close(group)
+            return
+        await self._streamed.drop()
+        await self._refuse(
+            group.number,
+            group.unsupported or f"a large group of kind {group.kind.value}",
+            str(group.end),
+            f"databases {', '.join(group.databases)}",
+        )
+
+    async def _refuse(self, number: int, what: str, position: str, contained: str) -> NoReturn:
         await self._coordinator.drained()
         if not what:
             raise ApplyError(
@@ -139,79 +124,6 @@ class Dispatcher:
             f"group {number}, ending at {position}, holds {what}, which this version of mtsd does"
             f" not apply ({contained}). Everything before it has been applied"
         )
-
-    async def _open(self, opened: GroupOpened) -> None:
-        if opened.unsupported:
-            await self._refuse(opened.number, opened.unsupported, "(streamed)", "a large group")
-        self._passing = self._coordinator.scheduler.executed_before(opened.number) or (
-            self._preserved is not None
-            and opened.gtid is not None
-            and opened.gtid in self._preserved
-        )
-        await self._coordinator.drained()
-        self._opened = opened
-        if self._passing or self._stopped():
-            return
-        log.info("streaming a large group", group=opened.number, bytes=opened.length)
-        with self._coordinator.pulse.waiting(Wait.TARGET):
-            await self._worker.apply_stream_begin(opened)
-
-    async def _chunk(self, chunk: GroupChunk) -> None:
-        opened = self._opened
-        if opened is None or self._passing or self._stopped():
-            return
-        try:
-            with self._coordinator.pulse.waiting(Wait.TARGET):
-                await self._worker.applier.apply_steps(chunk.steps)
-        except ServerError as error:
-            await self._failed(opened.number, error)
-        except RowTooLargeError as error:
-            await self._drop()
-            tables = ", ".join(tables_of(row_events(chunk.steps)))
-            raise ApplyError(
-                f"group {opened.number}, which is streamed for its size, cannot be applied:"
-                f" {error}. Tables of the part that it is in:"
-                f" {tables or 'not known'}. No later group has been applied. Start again then"
-            ) from error
-
-    async def _close(self, group: Group) -> None:
-        if self._opened is None or self._stopped():
-            return
-        if self._passing:
-            self._opened = None
-            await self._coordinator.add(group)
-            return
-        if group.unsupported or group.kind not in {GroupKind.ROWS, GroupKind.STATEMENTS}:
-            await self._drop()
-            await self._refuse(
-                group.number,
-                group.unsupported or f"a large group of kind {group.kind.value}",
-                str(group.end),
-                f"databases {', '.join(group.databases)}",
-            )
-        try:
-            with self._coordinator.pulse.waiting(Wait.TARGET):
-                await self._worker.commit_stream(group)
-        except ServerError as error:
-            await self._failed(group.number, error)
-        self._opened = None
-
-    async def _failed(self, number: int, error: ServerError) -> None:
-        self._opened = None
-        with self._coordinator.pulse.waiting(Wait.TARGET):
-            await self._worker.applier.session.undo(error)
-        if worth_a_retry(error.number):
-            raise StreamedGroupError(number, error) from error
-        raise ApplyError(
-            f"group {number}, which is streamed for its size, cannot be applied: {error}."
-            f" {error.warnings} No later group has been applied. Mend the target and start again"
-        ) from error
-
-    async def _drop(self) -> None:
-        self._opened = None
-        if not self._passing:
-            with self._coordinator.pulse.waiting(Wait.TARGET):
-                await self._worker.applier.rollback()
 
     def _stopped(self) -> bool:
         return not self._coordinator.reads_on

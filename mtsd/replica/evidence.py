@@ -1,8 +1,12 @@
 """Whether a group in doubt was applied: by what the target shows, never by trying it again.
 
 In this order: what a person has said (`mtsd resolve`); the GTID that it ran under; the target's
-own binlog, from where it stood before, in which its statements bear a thread id that nothing else
+own binlog, from where it stood before, in which its statements have a thread id that nothing else
 has; and where there is neither, the error by which a definition tells that it has run before.
+
+A group on tables without transactions is settled by the packet that applies it, so one that is in
+doubt has failed, was cut off, or was never begun. Only that last can be told: where what it does is
+logged, its first change uses up its GTID; unless the server itself was killed before it logged.
 """
 
 import enum
@@ -16,6 +20,7 @@ from mtsd.binlog.statement import classify
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.group import GroupKind
 from mtsd.model.step import StatementKind
+from mtsd.replica.report import half_applied
 from mtsd.source.binlog_files import BinlogFile, BinlogFileReader, list_files
 from mtsd.target.position_tables import InDoubt
 from mtsd.wire.connection import Connection
@@ -44,19 +49,26 @@ async def verdict(connection: Connection, doubt: InDoubt) -> Verdict:
     """
     if doubt.resolution:
         return Verdict(doubt.resolution)
+    executed = False
     if doubt.evidence:
         rows = await connection.query(
             b"SELECT GTID_SUBSET('%b', @@global.gtid_executed)" % doubt.evidence.encode("ascii")
         )
-        if rows[0][0] == 1:
-            return Verdict.APPLIED
+        executed = rows[0][0] == 1
     if doubt.kind == GroupKind.NON_TRANSACTIONAL.value:
+        if (
+            doubt.evidence
+            and doubt.target_file
+            and not executed
+            and await _has_run_on(connection.endpoint, doubt)
+        ):
+            return Verdict.NOT_APPLIED
         raise NeedsPersonError(
-            f"{_where(doubt)} changes a table without transactions and was cut off: part of it may"
-            f" have been applied. Compare its rows with the source's, and {_say(doubt)}"
+            f"{_where(doubt)} changes tables without transactions and has failed or was cut off:"
+            f" a part of it may have been applied. {half_applied(doubt.number)}, then start again"
         )
     if doubt.evidence:
-        return Verdict.NOT_APPLIED
+        return Verdict.APPLIED if executed else Verdict.NOT_APPLIED
     if doubt.target_file:
         logged = await _is_logged(connection.endpoint, doubt)
         return Verdict.APPLIED if logged else Verdict.NOT_APPLIED
@@ -67,6 +79,39 @@ async def verdict(connection: Connection, doubt: InDoubt) -> Verdict:
         f" neither GTIDs nor a binlog to tell whether it happened: {_excerpt(doubt)}. Look,"
         f" and {_say(doubt)}. With gtid_mode = ON on the target mtsd can tell by itself"
     )
+
+
+async def _has_run_on(endpoint: Endpoint, doubt: InDoubt) -> bool:
+    """Tell whether the target has not been started anew since the record was written.
+
+    A server begins a binlog file when it starts, and only that one's description has a time of
+    creation. False too where the user may not read the binlog, or it is purged.
+    """
+    try:
+        files = await list_files(endpoint)
+        names = [file.name for file in files]
+        if doubt.target_file not in names:
+            return False
+        for file in files[names.index(doubt.target_file) + 1 :]:
+            if await _begins_with_a_start(endpoint, file):
+                return False
+    except ServerError as error:
+        if error.number not in _REFUSED:
+            raise
+        return False
+    return True
+
+
+async def _begins_with_a_start(endpoint: Endpoint, file: BinlogFile) -> bool:
+    reader = await BinlogFileReader.open(endpoint, file)
+    try:
+        while events := await reader.read():
+            for raw in events:
+                if raw[4] == EventType.FORMAT_DESCRIPTION_EVENT:
+                    return parse_format_description(raw).created != 0
+    finally:
+        reader.close()
+    return True
 
 
 async def _is_logged(endpoint: Endpoint, doubt: InDoubt) -> bool:

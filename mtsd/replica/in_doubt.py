@@ -4,25 +4,47 @@ DDL commits by itself. So its group is written to slave_in_doubt first; it runs 
 daemon's own, or where the target has none, under a thread id of its own; and then one transaction
 moves the worker's row and removes the record. A restart that finds the record looks for that
 evidence (`mtsd.replica.evidence`): the statement is not repeated to find out.
+
+What changes tables without transactions can fail after its first effect, and that cannot be undone
+(`mtsd.target.unprotected`). Then the record stays: every start stops and asks, until a person has
+said what is there.
 """
 
 import secrets
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from mtsd.binlog.repeatable import errors_of_a_second_time
 from mtsd.binlog.statement import without_secrets
-from mtsd.model.errors import ApplyError, ServerError
+from mtsd.model.errors import ApplyError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Statement
-from mtsd.target import literals
-from mtsd.target.binlog_applier import BinlogApplier
-from mtsd.target.position_tables import InDoubt, PositionTables
-from mtsd.target.session import TargetSession
-from mtsd.wire.binlog_status import binlog_status
+from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.applier import Applier
+from mtsd.target.position_tables import InDoubt
+from mtsd.target.unprotected import NotSettledError
 
 _STATEMENT_EXCERPT = 65_536
-_NOT_ALLOWED = 1227
+
+
+class HalfAppliedError(NeedsPersonError):
+    """A part of a group stayed on the target when it failed; its record of doubt is kept."""
+
+    def __init__(self, number: int, error: ServerError) -> None:
+        super().__init__(
+            f"a part of group {number} has been applied and cannot be rolled back, as it is in"
+            f" tables without transactions: {error}"
+        )
+        self.number = number
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class InDoubtWorker:
+    """As whom groups are applied: the worker's Id, and the UUID of the daemon's own GTIDs."""
+
+    id: int
+    daemon_uuid: str
 
 
 def evidence_gtid(daemon_uuid: str, number: int) -> str:
@@ -30,83 +52,50 @@ def evidence_gtid(daemon_uuid: str, number: int) -> str:
     return f"{daemon_uuid}:{number}"
 
 
-async def apply_in_doubt(
-    applier: BinlogApplier,
-    tables: PositionTables,
+async def apply_definition(
+    applier: Applier,
     group: Group,
+    row: WorkerRow,
+    worker: InDoubtWorker,
     *,
-    worker_id: int,
-    daemon_uuid: str,
-    record: Sequence[bytes],
     shows_itself: bool = False,
     reached: Reached,
 ) -> None:
-    """Apply a group that commits by itself; `record` holds the statements of the worker's row.
+    """Apply a group that commits by itself; `row` is what its worker's becomes.
 
     With `shows_itself`, it may have been applied before, and an error that says so is none.
-    Raises ServerError with nothing left behind, ConnectionLostError with the record left.
+    Raises ServerError with nothing left behind, HalfAppliedError and ConnectionLostError with the
+    record left.
     """
-    session = applier.session
     # Only where it is logged does the server keep CREATE TABLE … START TRANSACTION open for the
     # rows. Elsewhere the rows commit with their record, and the table shows whether it was made.
-    apart = group.kind is GroupKind.CREATE_SELECT and not session.is_logged
+    apart = group.kind is GroupKind.CREATE_SELECT and not applier.is_logged
     shows_itself = shows_itself or apart
-    by_gtid = session.traits.gtid_mode and not apart
-    gtid = ""
-    if by_gtid:
-        own = str(group.gtid) if applier.preserves else ""
-        gtid = own or evidence_gtid(daemon_uuid, group.number)
-    file, offset = ("", 0) if gtid else await _own_log(session)
+    gtid = "" if apart else await _gtid(applier, group, worker)
+    file, offset = ("", 0) if gtid else await applier.log_position()
     thread = 1 + secrets.randbelow(0xFFFF_FFFF) if file else 0
-    statement = _excerpt(group)
-    doubt = InDoubt(
-        number=group.number,
-        worker_id=worker_id,
-        end=group.end,
-        kind=group.kind.value,
-        evidence=gtid,
-        source_gtid=str(group.gtid or ""),
-        databases=",".join(group.databases),
-        statement=statement,
-        target_file=file,
-        target_offset=offset,
-        thread=thread,
-    )
+    doubt = doubt_of(group, worker.id, gtid, (file, offset), thread)
     await reached(FaultPoint.BEFORE_IN_DOUBT)
-    former = [tables.delete_in_doubt(group.number)] if shows_itself else []
-    await session.record([*former, tables.insert_in_doubt(doubt)])
+    await applier.note(doubt, anew=shows_itself)
     await reached(FaultPoint.AFTER_IN_DOUBT)
-    # The description of the format would reset the GTID below, so it comes first.
-    await applier.describe_format(group.format_description)
     try:
-        await session.set_gtid(gtid)
         if apart:
-            await applier.create_table(group)
-        elif group.kind is GroupKind.DDL:
-            await applier.run_step(group.steps[0], thread=thread)
-        elif group.kind is GroupKind.CREATE_SELECT:
-            await applier.create_select(group, thread=thread)
+            await applier.make_table(group)
         else:
-            await session.connection.run(b"BEGIN", 1)
-            await applier.apply_steps(group.steps)
-        # Also ends the GTID of a statement that wrote nothing.
-        await session.connection.run(b"COMMIT", 1)
+            await applier.run_definition(group, gtid, thread)
     except ServerError as error:
-        await session.undo(error)
-        if not shows_itself or error.number not in (errors_of_a_second_time(statement) or ()):
-            await session.set_gtid("")
-            await session.record([tables.delete_in_doubt(group.number)])
+        if error.leaves_changes or (gtid and await applier.has_executed(gtid)):
+            await keep_in_doubt(applier, doubt, error)
+        if not shows_itself or error.number not in (errors_of_a_second_time(doubt.statement) or ()):
+            await applier.forget(group.number)
             raise
-    await reached(FaultPoint.AFTER_STATEMENT)
-    await session.set_gtid("")
     await reached(FaultPoint.BEFORE_SETTLED)
-    settled = [*record, tables.delete_in_doubt(group.number)]
     if apart:
-        await applier.fill_table(group, settled)
+        await applier.fill_table(group, row)
         await reached(FaultPoint.AFTER_SETTLED)
         return
     try:
-        await session.record(settled)
+        await applier.settle(row, group.number)
     except ServerError as error:
         # The group is applied: whoever would try it again must not see this as its failure.
         raise ApplyError(
@@ -116,21 +105,107 @@ async def apply_in_doubt(
     await reached(FaultPoint.AFTER_SETTLED)
 
 
-async def _own_log(session: TargetSession) -> tuple[str, int]:
-    """Return the end of the target's own binlog, where that holds all that the session does.
+async def apply_unprotected(
+    applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: Reached
+) -> None:
+    """Apply a group on tables without transactions; `row` is what its worker's becomes.
 
-    ("", 0) where it does not, or where the user may not ask.
+    Raises ServerError with nothing left behind, HalfAppliedError and ConnectionLostError with the
+    record left, NeedsPersonError where it cannot be applied whole.
     """
-    if not session.is_logged:
-        return "", 0
+    gtid = ""
+    if applier.statement_count(group) == 1:
+        gtid = await _gtid(applier, group, worker)
+    elif applier.preserves:
+        raise ApplyError(
+            f"group {group.number}, ending at {group.end}, GTID {group.gtid}, changes tables"
+            " without transactions and is too large for one statement, which is all that its GTID"
+            " can hold: raise max_allowed_packet on the target, or set [target] gtid to another"
+            ' value than "preserve", then start again'
+        )
+    log = await applier.log_position() if gtid and applier.is_logged else ("", 0)
+    doubt = doubt_of(group, worker.id, gtid, log, kind=GroupKind.NON_TRANSACTIONAL)
+    await reached(FaultPoint.BEFORE_IN_DOUBT)
+    await applier.note(doubt)
+    await reached(FaultPoint.AFTER_IN_DOUBT)
     try:
-        rows = await session.connection.query(binlog_status(session.traits.version))
+        await applier.apply_unprotected(group, gtid, row)
+    except NotSettledError as error:
+        raise ApplyError(
+            f"{error}. Position {group.end}. Once the target takes it, say that it is applied:"
+            f" mtsd resolve --group {group.number} --applied, then start again"
+        ) from error
     except ServerError as error:
-        if error.number != _NOT_ALLOWED:
-            raise
-        return "", 0
-    file, offset, only, ignored, *_ = rows[0]
-    return ("", 0) if only or ignored else (str(file), literals.number(offset))
+        if error.leaves_changes:
+            raise HalfAppliedError(group.number, error) from error
+        await applier.forget(group.number)
+        raise
+
+
+async def keep_in_doubt(applier: Applier, doubt: InDoubt, error: ServerError) -> None:
+    """Record that a part of a group stayed, over what is recorded of it; raise HalfAppliedError."""
+    kind = GroupKind.NON_TRANSACTIONAL.value
+    half = InDoubt(
+        number=doubt.number,
+        worker_id=doubt.worker_id,
+        end=doubt.end,
+        kind=kind,
+        evidence="",
+        source_gtid=doubt.source_gtid,
+        databases=doubt.databases,
+        statement=doubt.statement,
+    )
+    await applier.note(half, anew=True)
+    raise HalfAppliedError(doubt.number, error) from error
+
+
+def doubt_of(
+    group: Group,
+    worker_id: int,
+    gtid: str = "",
+    log: tuple[str, int] = ("", 0),
+    thread: int = 0,
+    *,
+    kind: GroupKind | None = None,
+) -> InDoubt:
+    """Return the record of a group, which runs under a GTID or a thread id of its own, or neither.
+
+    `log` is the end of the target's own binlog before it.
+    """
+    return InDoubt(
+        number=group.number,
+        worker_id=worker_id,
+        end=group.end,
+        kind=(kind or group.kind).value,
+        evidence=gtid,
+        source_gtid=str(group.gtid or ""),
+        databases=",".join(group.databases),
+        statement=_excerpt(group),
+        target_file=log[0],
+        target_offset=log[1],
+        thread=thread,
+    )
+
+
+async def _gtid(applier: Applier, group: Group, worker: InDoubtWorker) -> str:
+    """Return the GTID that a group is to run under; "" where that can be none of its own.
+
+    Under one that is used up the server passes over the group, and says nothing.
+    """
+    if not applier.has_gtids:
+        return ""
+    if not applier.preserves:
+        gtid = evidence_gtid(worker.daemon_uuid, group.number)
+        return "" if await applier.has_executed(gtid) else gtid
+    own = str(group.gtid)
+    if await applier.has_executed(own):
+        raise ApplyError(
+            f"group {group.number}, ending at {group.end}, has GTID {own}, which the target has"
+            " executed already, so that it would pass over the group: if the group's changes are"
+            " all there, say so with mtsd resolve or mtsd skip; else apply what is missing by hand"
+            " first, then start again"
+        )
+    return own
 
 
 def _excerpt(group: Group) -> bytes:

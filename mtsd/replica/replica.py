@@ -24,6 +24,7 @@ from mtsd.replica.recovery import (
     recover,
 )
 from mtsd.replica.statistics import PartitionStatistics, ReplicaStatistics, WorkerStatistics
+from mtsd.replica.streamed_groups import StreamedGroupError, StreamedGroups
 from mtsd.replica.worker import Worker, WorkerSettings
 from mtsd.schedule.assignment import Policy
 from mtsd.schedule.database_policy import DatabasePolicy
@@ -128,10 +129,11 @@ class Replica:
             )
         except BaseException:
             for worker in workers:
-                worker.applier.session.connection.close()
+                worker.applier.close()
             session.connection.close()
             raise
-        dispatcher = Dispatcher(stream, coordinator, workers[0], preserved)
+        streamed = StreamedGroups(coordinator, workers[0], preserved)
+        dispatcher = Dispatcher(stream, coordinator, streamed, preserved)
         return cls(
             settings, session, coordinator, workers, stream, dispatcher, checkpointer, reached
         )
@@ -150,7 +152,7 @@ class Replica:
         try:
             await coordinator.ended.wait()
             self._stream.close()
-            lost = isinstance(coordinator.failure, ConnectionLostError)
+            lost = isinstance(coordinator.failure, ConnectionLostError | StreamedGroupError)
             patience = _LAST_CHANCE_S if lost else self._settings.replica.stop_timeout
             tasks = [*worker_tasks, dispatcher, checkpointer]
             _, running = await asyncio.wait(tasks, timeout=patience)
@@ -283,7 +285,7 @@ class Replica:
                 )
             )
             for worker in self._workers:
-                worker.applier.session.connection.close()
+                worker.applier.close()
 
     async def _guard(self, coroutine: Coroutine[None, None, None]) -> None:
         try:
@@ -296,7 +298,7 @@ class Replica:
     async def _close(self) -> None:
         self._stream.close()
         for worker in self._workers:
-            worker.applier.session.connection.close()
+            worker.applier.close()
         self._session.connection.close()
 
 
@@ -344,8 +346,9 @@ async def _worker(
         )
     return Worker(
         index,
-        BinlogApplier(session, settings.replica.batch_bytes, preserves=preserves, reached=reached),
-        tables,
+        BinlogApplier(
+            session, tables, settings.replica.batch_bytes, preserves=preserves, reached=reached
+        ),
         coordinator,
         recovered.rows[index],
         WorkerSettings(

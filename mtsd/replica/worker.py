@@ -1,15 +1,11 @@
-"""A worker: takes what the scheduler gives it, and applies it with its record in one commit."""
+"""A worker: applies the batches of its queue to the target, retries, and reports."""
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
 
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.statement import without_secrets
-from mtsd.binlog.table_map import parse_table_map
 from mtsd.model.errors import (
     ApplyError,
     MtsdError,
@@ -18,23 +14,24 @@ from mtsd.model.errors import (
     ServerError,
 )
 from mtsd.model.fault_points import FaultPoint, Reached
-from mtsd.model.group import Group, GroupKind, GroupOpened
-from mtsd.model.step import QueryEvent, Statement
+from mtsd.model.group import Group, GroupKind
+from mtsd.model.step import Rows
 from mtsd.replica.coordinator import Coordinator
-from mtsd.replica.in_doubt import apply_in_doubt
+from mtsd.replica.in_doubt import (
+    HalfAppliedError,
+    InDoubtWorker,
+    apply_definition,
+    apply_unprotected,
+    doubt_of,
+    keep_in_doubt,
+)
+from mtsd.replica.report import failed, half_applied
+from mtsd.schedule.in_flight import Batch, InFlight, Packet
 from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.binlog_applier import BinlogApplier, Bundle, together
-from mtsd.target.bundle import RowTooLargeError
-from mtsd.target.position_tables import PositionTables
-from mtsd.target.retry import INTERRUPTED, pause_before, worth_a_retry
+from mtsd.target.applier import Applier
+from mtsd.target.bundle import Bundle, RowTooLargeError, table_maps
+from mtsd.target.retry import pause_before, worth_a_retry
 from mtsd.wire.refusal import remedy_of
-
-_PACKETS = 2
-"""The one that the server works on, and one that it finds when it is done with that."""
-_PACKET_BYTES = 1 << 16
-_PACKET_BATCHES = 16
-"""What shares a packet: more saves nothing, and is applied for nothing if one before it fails."""
-_TABLE_MAP = EventType.TABLE_MAP_EVENT
 
 log = structlog.get_logger(__name__)
 
@@ -50,22 +47,13 @@ class WorkerSettings:
     """See `mtsd.replica.recovery.Recovered`."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """A batch on its way, and the row that it commits."""
-
-    batch: tuple[Group, ...]
-    row: WorkerRow
-
-
 class Worker:
-    """Worker `index` (its Id in the tables is one more), on a session of its own."""
+    """Worker `index` (its Id in the tables is one more), with an applier of its own."""
 
     def __init__(
         self,
         index: int,
-        applier: BinlogApplier,
-        tables: PositionTables,
+        applier: Applier,
         coordinator: Coordinator,
         row: WorkerRow,
         settings: WorkerSettings,
@@ -73,14 +61,12 @@ class Worker:
     ) -> None:
         self.index = index
         self.applier = applier
-        self.row = row
-        self._tables = tables
         self._coordinator = coordinator
+        self._flight = InFlight(row)
+        self._doubts = InDoubtWorker(index + 1, settings.daemon_uuid)
         self.settings = settings
         """May be changed at any time: the next attempt goes by it."""
         self._reached = reached
-        self._begun: deque[tuple[Group, ...]] = deque()
-        """Batches that the coordinator has given, and that were not sent yet."""
         self.transactions = 0
         """Target transactions committed."""
         self.groups = 0
@@ -93,135 +79,130 @@ class Worker:
     async def run(self) -> None:
         """Apply batch after batch until the coordinator has no more."""
         clock = asyncio.get_running_loop().time
+        flight = self._flight
         while batch := await self._coordinator.work(self.index):
             began = clock()
-            self._begun.append(batch)
+            flight.begin(batch)
             try:
-                while self._begun and self._coordinator.failure is None:
-                    await self._apply_next()
+                while flight.has_begun and self._coordinator.failure is None:
+                    if flight.next_begun()[0].kind is GroupKind.ROWS:
+                        await self._apply_rows()
+                    else:
+                        await self._apply_alone(flight.take_begun()[0])
             except RowTooLargeError as error:
-                raise self._too_large(error) from error
+                raise self._failed(self._largest_running(), error, "Do that") from error
+            except HalfAppliedError as error:
+                remedy = half_applied(error.number)
+                raise self._failed(self._running(error.number), error, remedy) from error
             finally:
                 self.busy_seconds += clock() - began
 
-    async def apply_stream_begin(self, opened: GroupOpened) -> None:
-        """Begin a streamed group."""
-        await self.applier.begin(opened.format_description, opened.gtid)
+    def row_after(self, group: Group) -> WorkerRow:
+        """Return what this worker's row becomes with a group, while nothing is on its way."""
+        return self._flight.row.advanced((group,), self._coordinator.scheduler.stored)
 
-    async def commit_stream(self, group: Group) -> None:
-        """Commit a streamed group with its record."""
-        row, record = self._record((group,), self.row)
-        await self.applier.commit(record)
-        self._count(row, (group,))
+    def applied(self, group: Group, row: WorkerRow) -> None:
+        """Learn that a group which had no place in the queue has committed with that row."""
+        self._flight.applied(row)
+        self._count((group,))
         self._coordinator.add_committed(group)
-
-    async def _apply_next(self) -> None:
-        """Apply the first batch that is begun, and others that follow it."""
-        batch = self._begun[0]
-        if batch[0].kind is GroupKind.ROWS:
-            await self._apply_rows()
-            return
-        self._begun.popleft()
-        try:
-            row = await self._apply_once(batch)
-        except ServerError as error:
-            await self._retry(batch[0], error)
-        else:
-            self._committed(row, batch)
 
     async def _apply_rows(self) -> None:
         """Apply batches of rows, one packet ahead, until one has to wait or none is there."""
-        batches = self._next_batches()
-        sent, bundle = self._packet(batches, self.row)
+        flight = self._flight
+        packet, bundle = self._packet(self._gather())
+        if not self.applier.are_safe(bundle.table_maps) and (
+            await self.applier.without_transactions(bundle.table_maps)
+        ):
+            for transaction in packet.transactions:
+                for group in transaction.batch:
+                    await self._apply_alone(group)
+            return
         try:
-            await self.applier.begin_bundle(bundle)
-            while sent:
-                # What is begun by now cannot follow: it waits until nothing is on its way.
-                if not self._begun and self.applier.packets_on_their_way < _PACKETS:
-                    await self._send_ahead(sent)
-                await self.applier.finish_transaction()
-                first = sent.popleft()
-                self._committed(first.row, first.batch)
-        except ServerError as error:
-            if len(sent) == len(sent[0].batch) == 1:
-                await self._retry(sent[0].batch[0], error)
-            else:
-                for each in sent:
-                    await self._replay(each.batch)
+            flight.sent(packet, await self.applier.send(bundle, follows=False))
+            while not flight.is_empty:
+                if flight.wants_more:
+                    await self._send_ahead()
+                await self.applier.answer(flight.due)
+                self._committed(flight.committed().batch)
+        except MtsdError as error:
+            await self.applier.undo(error, max(flight.packets - 1, 0))
+            if not isinstance(error, ServerError):
+                raise
+            left = flight.failed() or [each.batch for each in packet.transactions]
+            await self._replay(left, error)
 
-    async def _send_ahead(self, sent: deque[_Sent]) -> None:
+    async def _send_ahead(self) -> None:
         """Send the next packet behind the one that the server works on, if there is a full one.
 
         The server does not wait for us between them then.
         """
         if self._coordinator.failure is not None:
             return
-        batches = self._next_batches()
+        flight = self._flight
+        batches = self._gather()
         if not batches:
             return
         try:
-            more, bundle = self._packet(batches, sent[-1].row)
+            packet, bundle = self._packet(batches)
         except NeedsPersonError:
             # Raised again at its turn: now an answer is still to come on the connection.
-            self._begun.extendleft(reversed(batches))
+            flight.give_back(batches)
             return
-        if not self.applier.can_follow(bundle):
-            self._begun.extendleft(each.batch for each in reversed(more))
+        if not (
+            flight.may_send(packet, single_statements=bundle.is_single_statements)
+            and self.applier.are_safe(bundle.table_maps)
+        ):
+            flight.give_back([each.batch for each in packet.transactions])
             return
-        sent.extend(more)
-        await self.applier.follow(bundle)
+        flight.sent(packet, await self.applier.send(bundle, follows=True))
 
-    def _next_batches(self) -> list[tuple[Group, ...]]:
-        """Return the first batch that is begun or can be, and what may share its packet."""
-        batches: list[tuple[Group, ...]] = []
-        room = _PACKET_BYTES
-        while room > 0 and len(batches) < _PACKET_BATCHES:
-            batch = self._begun.popleft() if self._begun else ()
-            batch = batch or self._coordinator.work_ahead(self.index)
-            if not batch:
-                break
-            if batches and (self.applier.preserves or not _may_share_packet(batches[0], batch)):
-                self._begun.append(batch)
-                break
-            batches.append(batch)
-            room -= sum(group.size for group in batch)
-        return batches
+    def _gather(self) -> list[Batch]:
+        return self._flight.gather(
+            lambda: self._coordinator.work_ahead(self.index), shared=not self.applier.preserves
+        )
 
-    def _packet(
-        self, batches: Sequence[tuple[Group, ...]], after: WorkerRow
-    ) -> tuple[deque[_Sent], Bundle]:
-        """Return what to send of batches, at least the first, each a transaction of its own.
+    def _packet(self, batches: Sequence[Batch]) -> tuple[Packet, Bundle]:
+        """Return what to send of batches: all of them, or the first where they do not fit.
 
-        The first follows on the row `after`. Only the last one moves the row's token, by which
-        what is sent next finds it: that fails, then, where any of these has failed. What does not
-        fit in is begun, and waits.
+        The others are begun, and wait.
         """
-        sent: deque[_Sent] = deque()
-        bundles: list[Bundle] = []
-        row = after
-        for batch in batches:
-            row, bundle = self._bundle(batch, row, same_token=batch is not batches[-1])
-            sent.append(_Sent(batch, row))
-            bundles.append(bundle)
-        if len(bundles) > 1 and not all(bundle.is_one_statement for bundle in bundles):
-            self._begun.extendleft(reversed(batches[1:]))
-            return self._packet(batches[:1], after)
-        return sent, together(bundles)
+        stored = self._coordinator.scheduler.stored
+        packet = self._flight.packet(batches, stored)
+        bundle = self.applier.bundle(packet)
+        if bundle is None:
+            self._flight.give_back(batches[1:])
+            packet = self._flight.packet(batches[:1], stored)
+            bundle = self.applier.bundle(packet)
+        if bundle is None:
+            raise TypeError("an applier has to make a bundle of one transaction")
+        return packet, bundle
 
-    async def _replay(self, batch: tuple[Group, ...]) -> None:
+    async def _replay(self, batches: Sequence[Batch], error: ServerError) -> None:
+        """Apply batches group by group, of which the first has failed and left nothing."""
+        first = batches[0]
+        if error.leaves_changes:
+            await self._half_applied(first, error)
+        if len(batches) == len(first) == 1:
+            await self._retry(first[0], error)
+            return
         await self._reached(FaultPoint.BEFORE_REPLAY)
-        for group in batch:
-            try:
-                row = await self._apply_once((group,))
-            except ServerError as error:
-                await self._retry(group, error)
-                continue
-            self._committed(row, (group,))
+        for batch in batches:
+            for group in batch:
+                await self._apply_alone(group)
+
+    async def _apply_alone(self, group: Group) -> None:
+        try:
+            await self._apply_once(group)
+        except ServerError as error:
+            await self._retry(group, error)
+        else:
+            self._committed((group,))
 
     async def _retry(self, group: Group, error: ServerError) -> None:
         attempt = 0
         while True:
-            if _may_pass(error, group) and attempt < self.settings.transaction_retries:
+            if worth_a_retry(error.number) and attempt < self.settings.transaction_retries:
                 attempt += 1
                 self.retries += 1
                 log.info(
@@ -232,22 +213,18 @@ class Worker:
             elif not await self._at_its_turn(group):
                 break
             try:
-                row = await self._apply_once((group,))
+                await self._apply_once(group)
             except ServerError as again:
                 error = again
                 continue
-            self._committed(row, (group,))
+            self._committed((group,))
             return
         if error.number not in self.settings.skip_errors:
-            raise self._report(group, error, remedy_of(error) or "Mend the target") from error
-        log.warning(
-            "group skipped by skip_errors", worker=self.index + 1, group=group.number,
-            position=str(group.end), gtid=str(group.gtid or ""), error=str(error),
-        )  # fmt: skip
-        self.skipped += 1
-        row, record = self._record((group,), self.row)
-        await self.applier.session.record(record)
-        self._committed(row, (group,))
+            raise self._failed(group, error, remedy_of(error) or "Fix the target") from error
+        row = self.row_after(group)
+        await self.applier.settle(row, group.number)
+        self._flight.applied(row)
+        self._skipped(group, error)
 
     async def _at_its_turn(self, group: Group) -> bool:
         """Wait until all earlier groups have committed; tell whether that was any wait.
@@ -261,127 +238,98 @@ class Worker:
         await coordinator.turn(group.number)
         return coordinator.scheduler.queue.number >= group.number - 1
 
-    async def _apply_once(self, batch: tuple[Group, ...]) -> WorkerRow:
-        first = batch[0]
-        kind = first.kind
-        if kind is GroupKind.ROWS:
-            row, bundle = self._bundle(batch, self.row)
-            await self.applier.apply_bundle(bundle)
-            return row
-        row, record = self._record(batch, self.row)
-        if kind is GroupKind.STATEMENTS:
-            await self.applier.apply_in_order(first, record)
-        elif kind in _COMMIT_BY_THEMSELVES:
-            await apply_in_doubt(
+    async def _apply_once(self, group: Group) -> None:
+        """Apply one group while nothing is on its way.
+
+        Raises ServerError with nothing left behind, HalfAppliedError.
+        """
+        kind = group.kind
+        if kind in _IN_ROWS and await self._can_be_rolled_back(group):
+            await self._apply_bundle(group)
+            return
+        row = self.row_after(group)
+        if kind in _DEFINITIONS:
+            await apply_definition(
                 self.applier,
-                self._tables,
-                first,
-                worker_id=self.index + 1,
-                daemon_uuid=self.settings.daemon_uuid,
-                record=record,
-                shows_itself=first.number in self.settings.show_themselves,
+                group,
+                row,
+                self._doubts,
+                shows_itself=group.number in self.settings.show_themselves,
                 reached=self._reached,
             )
+        elif kind is GroupKind.STATEMENTS:
+            try:
+                await self.applier.apply_in_order(group, row)
+            except ServerError as error:
+                if error.leaves_changes:
+                    await self._half_applied((group,), error)
+                raise
+        elif kind in _IN_ROWS:
+            await apply_unprotected(self.applier, group, row, self._doubts, reached=self._reached)
         else:
             raise NotSupportedError(f"a group of kind {kind.value} cannot be applied")
-        return row
+        self._flight.applied(row)
 
-    def _record(self, batch: Sequence[Group], after: WorkerRow) -> tuple[WorkerRow, list[bytes]]:
-        """Return the row that follows on `after` with the batch, and the statement that sets it."""
-        row = after.advanced(batch, self._coordinator.scheduler.stored)
-        return row, [self._tables.workers.update(row)]
+    async def _can_be_rolled_back(self, group: Group) -> bool:
+        """Tell whether all that a group changes can be rolled back on the target.
 
-    def _bundle(
-        self, batch: Sequence[Group], after: WorkerRow, *, same_token: bool = False
-    ) -> tuple[WorkerRow, Bundle]:
-        """Return the row that follows on `after` with a batch of rows, and the bundle of both.
-
-        The bundle fails where the table holds no row with the token of `after`.
+        What tables a statement changes is not known: the source's word for it is taken.
         """
-        stored = self._coordinator.scheduler.stored
-        row = after.advanced(batch, stored, same_token=same_token)
+        if not all(isinstance(step, Rows) for step in group.steps):
+            return group.kind is not GroupKind.NON_TRANSACTIONAL
+        maps = frozenset(table_maps(group.rows))
+        return self.applier.are_safe(maps) or not await self.applier.without_transactions(maps)
 
-        def record(last: bytes, flags: int) -> tuple[bytes, bytes]:
-            return self._tables.workers.events(row, after, last, flags)
+    async def _apply_bundle(self, group: Group) -> None:
+        flight = self._flight
+        packet, bundle = self._packet([(group,)])
+        try:
+            flight.sent(packet, await self.applier.send(bundle, follows=False))
+            await self.applier.answer(flight.due)
+        except MtsdError as error:
+            flight.failed()
+            await self.applier.undo(error, 0)
+            if isinstance(error, ServerError) and error.leaves_changes:
+                await self._half_applied((group,), error)
+            raise
+        flight.committed()
 
-        return row, self.applier.bundle(batch, record)
+    async def _half_applied(self, batch: Sequence[Group], error: ServerError) -> None:
+        """Keep the groups in doubt that a transaction left a part of; raises HalfAppliedError."""
+        for group in batch[1:]:
+            kind = GroupKind.NON_TRANSACTIONAL
+            await self.applier.note(doubt_of(group, self.index + 1, kind=kind), anew=True)
+        await keep_in_doubt(self.applier, doubt_of(batch[0], self.index + 1), error)
 
-    def _committed(self, row: WorkerRow, batch: Sequence[Group]) -> None:
-        self._count(row, batch)
+    def _skipped(self, group: Group, error: ServerError) -> None:
+        log.warning(
+            "group skipped by skip_errors", worker=self.index + 1, group=group.number,
+            position=str(group.end), gtid=str(group.gtid or ""), error=str(error),
+        )  # fmt: skip
+        self.skipped += 1
+        self._committed((group,))
+
+    def _committed(self, batch: Sequence[Group]) -> None:
+        self._count(batch)
         self._coordinator.committed(self.index, batch)
 
-    def _count(self, row: WorkerRow, batch: Sequence[Group]) -> None:
-        self.row = row
+    def _count(self, batch: Sequence[Group]) -> None:
         self.transactions += 1
         self.groups += len(batch)
         self.last = batch[-1]
 
-    def _too_large(self, error: RowTooLargeError) -> ApplyError:
+    def _running(self, number: int) -> Group:
         running = self._coordinator.scheduler.workers[self.index].running
-        return self._report(max(running, key=_longest_event), error, "Do that")
+        return next(group for group in running if group.number == number)
 
-    def _report(self, group: Group, error: MtsdError, remedy: str) -> ApplyError:
-        queue = self._coordinator.scheduler.queue
-        later = queue.highest_done > group.number
-        aftermath = (
-            f"Later groups up to {queue.highest_done} have been applied already: the next start"
-            " fills the gap by itself, nothing has to be set."
-            if later
-            else "No later group has been applied."
-        )
-        warnings = error.warnings if isinstance(error, ServerError) else ""
-        said = f" Warnings: {warnings}." if warnings else ""
-        return ApplyError(
-            f"group {group.number} cannot be applied: {error}.{said}"
-            f" Position {group.end}, GTID {group.gtid or 'none'}, databases"
-            f" {', '.join(group.databases) or 'none'}, worker {self.index + 1},"
-            f" {contents(group)}. {aftermath} {remedy}, then start again"
-        )
+    def _largest_running(self) -> Group:
+        running = self._coordinator.scheduler.workers[self.index].running
+        return max(running, key=lambda group: max(map(len, group.rows), default=0))
+
+    def _failed(self, group: Group, error: MtsdError, remedy: str) -> ApplyError:
+        highest_done = self._coordinator.scheduler.queue.highest_done
+        return failed(group, self.index + 1, highest_done, error, remedy)
 
 
-def _longest_event(group: Group) -> int:
-    return max(map(len, group.rows))
-
-
-def _may_pass(error: ServerError, group: Group) -> bool:
-    """Tell whether a group may go through at the next attempt; half of it may not stay behind."""
-    whole = error.number != INTERRUPTED or group.kind is not GroupKind.NON_TRANSACTIONAL
-    return worth_a_retry(error.number) and whole
-
-
-def _may_share_packet(first: Sequence[Group], batch: Sequence[Group]) -> bool:
-    """Tell whether a batch may go with others in a packet: each is to be one statement."""
-    return (
-        batch[0].kind is GroupKind.ROWS
-        and batch[0].format_description == first[0].format_description
-        and batch[0].row_flags is not None
-        and len({group.row_flags for group in batch}) == 1
-    )
-
-
-def contents(group: Group) -> str:
-    """Return the tables of a group's rows, or its statement, for a message."""
-    for step in group.steps:
-        if isinstance(step, Statement):
-            return f"statement {shown(step.query)!r}"
-    return f"tables {', '.join(tables_of(group.rows))}"
-
-
-def tables_of(events: Sequence[bytes]) -> Sequence[str]:
-    """Return the names of the tables whose definitions are among the events."""
-    tables: dict[str, None] = {}
-    for event in events:
-        if event[4] == _TABLE_MAP:
-            table = parse_table_map(event)
-            tables[f"{table.database}.{table.table}"] = None
-    return tuple(tables)
-
-
-def shown(query: QueryEvent) -> str:
-    """Return the beginning of a statement, without passwords."""
-    return without_secrets(query.statement, query.context)[:500].decode("utf-8", "replace")
-
-
-_COMMIT_BY_THEMSELVES = frozenset({
-    GroupKind.DDL, GroupKind.CREATE_SELECT, GroupKind.NON_TRANSACTIONAL,
-})  # fmt: skip
+_DEFINITIONS = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
+_IN_ROWS = frozenset({GroupKind.ROWS, GroupKind.NON_TRANSACTIONAL})

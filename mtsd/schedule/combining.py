@@ -7,8 +7,9 @@ def may_share_commit(first: Group, later: Group) -> bool:
     """Tell whether `later` may join the transaction that `first` begins.
 
     Only groups of row events that end with Xid: DDL commits by itself, a table without
-    transactions cannot be rolled back, statements need a session state of their own. Groups of
-    different row event flags may meet in a transaction; they never meet in a BINLOG statement.
+    transactions cannot be rolled back, statements need a session state of their own, and a server
+    locks its system tables apart from all others. Groups of different row event flags may meet in
+    a transaction; they never meet in a BINLOG statement.
     """
     return (
         first.kind is GroupKind.ROWS
@@ -16,4 +17,13 @@ def may_share_commit(first: Group, later: Group) -> bool:
         and not (first.alone or later.alone)
         and not (first.unsupported or later.unsupported)
         and first.format_description == later.format_description
+        and not (writes_system_tables(first) or writes_system_tables(later))
     )
+
+
+def writes_system_tables(group: Group) -> bool:
+    """Tell whether a group changes tables of the server's own schema."""
+    return _SYSTEM_SCHEMA in group.databases
+
+
+_SYSTEM_SCHEMA = "mysql"

@@ -117,6 +117,10 @@ class Scheduler:
         self.pending_groups += 1
         return worker if was_empty and queue.can_begin else None
 
+    def begin_streamed(self, number: int) -> None:
+        """Learn that a streamed group has begun that cannot be undone: a stop takes it in."""
+        self._highest_begun = number
+
     def add_committed(self, group: Group) -> None:
         """Take in a streamed group that a worker has applied and committed already.
 

@@ -1,9 +1,8 @@
 """The applier that passes row events on undecoded, by the BINLOG statement."""
 
 import asyncio
-from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 
 from mtsd.binlog.statement import disable_on_replica, without_start_transaction
@@ -12,63 +11,32 @@ from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
 from mtsd.model.step import Rows, Statement, StatementKind, Step
+from mtsd.schedule.in_flight import Due, Packet, Transaction
+from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.bundle import (
     BASE64_SHARE,
     ENOUGH,
-    Packet,
-    Record,
+    Bundle,
+    Command,
     binlog_statement,
-    packets,
+    commands,
     row_statements,
+    table_maps,
+    together,
 )
 from mtsd.target.pace import Pace
+from mtsd.target.position_tables import InDoubt, PositionTables
 from mtsd.target.session import TargetSession, next_gtid
 from mtsd.target.streaming import RowStream
+from mtsd.target.table_engines import TableEngines
+from mtsd.target.unprotected import apply_unprotected, statement_count
+from mtsd.target.worker_info import TABLE_ID, RowChange
 
-_LARGEST_PACKET_SHARE = 0.96
-
-
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """One target transaction, ready to be sent; packets of a large one are made as they go.
-
-    Or several `transactions`, each of one statement, in one packet: where one of them fails, the
-    server runs none of those behind it.
-    """
-
-    format_description: bytes
-    packets: Iterable[Packet]
-    transactions: int = 1
-
-    @property
-    def is_one_statement(self) -> bool:
-        """Whether it is one transaction of one statement, which commits by itself."""
-        packets = self.packets
-        return isinstance(packets, tuple) and len(packets) == 1 and packets[0].statements == 1
-
-
-def together(bundles: Sequence[Bundle]) -> Bundle:
-    """Return bundles that are all one statement, and of one format, as one."""
-    if len(bundles) == 1:
-        return bundles[0]
-    sql = b";".join(packet.sql for bundle in bundles for packet in bundle.packets)
-    packet = Packet(sql, len(bundles))
-    return Bundle(bundles[0].format_description, (packet,), len(bundles))
-
-
-@dataclass(slots=True)
-class _OnItsWay:
-    """A packet that was sent: its transactions, statements of each, transactions not answered."""
-
-    transactions: int
-    statements: int
-    left: int
-    began: float = 0.0
-    """When the server can have begun with it, on the event loop's clock."""
+_LARGEST_COMMAND_SHARE = 0.96
 
 
 class BinlogApplier:
-    """Applies groups on one session, its own. After a ServerError all is rolled back.
+    """Applies groups on one session, its own (`mtsd.target.applier.Applier`).
 
     `batch_bytes`: the row bytes of one BINLOG statement at most. With `preserves`, each group
     commits under its own GTID, which it must have.
@@ -77,122 +45,137 @@ class BinlogApplier:
     def __init__(
         self,
         session: TargetSession,
+        tables: PositionTables,
         batch_bytes: int,
         *,
         preserves: bool = False,
         reached: Reached = nothing,
     ) -> None:
-        self.session = session
-        self.preserves = preserves
+        self._session = session
+        self._connection = session.connection
+        self._tables = tables
+        self._preserves = preserves
         self._reached = reached
         packet = session.traits.max_allowed_packet
-        self._chunk_bytes = min(batch_bytes, int(packet * BASE64_SHARE))
-        self._packet_limit = int(packet * _LARGEST_PACKET_SHARE)
+        self._largest_statement = int(packet * BASE64_SHARE)
+        self._chunk_bytes = min(batch_bytes, self._largest_statement)
+        self._command_limit = int(packet * _LARGEST_COMMAND_SHARE)
         self._format = b""
         self._stream = RowStream(self._chunk_bytes)
-        self._on_their_way: deque[_OnItsWay] = deque()
+        self._engines = TableEngines(session.connection)
         self._pace = Pace()
+        self._began = 0.0
+        """When the server can have begun with the packet that is due, on the loop's clock."""
 
     @property
-    def packets_on_their_way(self) -> int:
-        """How many packets the server has not answered whole yet."""
-        return len(self._on_their_way)
+    def preserves(self) -> bool:
+        """See `Applier`."""
+        return self._preserves
 
-    def bundle(self, groups: Sequence[Group], record: Record | None = None) -> Bundle:
-        """Return groups of rows, and the events of `record` behind them, as a target transaction.
+    @property
+    def has_gtids(self) -> bool:
+        """See `Applier`."""
+        return self._session.traits.gtid_mode
 
-        One packet, where its size allows: the server does not wait for us between its parts. A
+    @property
+    def is_logged(self) -> bool:
+        """See `Applier`."""
+        return self._session.is_logged
+
+    @property
+    def closed(self) -> bool:
+        """See `Applier`."""
+        return self._connection.closed
+
+    def close(self) -> None:
+        """See `Applier`."""
+        self._connection.close()
+
+    def bundle(self, packet: Packet) -> Bundle | None:
+        """See `Applier`.
+
+        One command, where its size allows: the server does not wait for us between its parts. A
         BINLOG statement that is alone commits by itself: it is applied whole or not at all.
         """
-        rows = row_statements(groups, self._chunk_bytes, record)
+        bundles = [self._bundle(each) for each in packet.transactions]
+        if len(bundles) > 1 and not all(bundle.is_single_statements for bundle in bundles):
+            return None
+        return together(bundles)
+
+    def _bundle(self, transaction: Transaction) -> Bundle:
+        groups = transaction.batch
+        change = RowChange(self._tables.workers, transaction.row, transaction.before)
+        maps: set[bytes] = set()
+        rows = row_statements(groups, self._chunk_bytes, change, maps)
         first = list(islice(rows, 2))
-        whole: Iterable[Packet]
-        if self.preserves:
+        whole: Iterable[Command]
+        if self._preserves:
             before = [next_gtid(str(groups[0].gtid)), b"BEGIN"]
             after = [b"COMMIT", next_gtid("")]
-            whole = packets(before, chain(first, rows), after, self._packet_limit)
+            whole = commands(before, chain(first, rows), after, self._command_limit)
         elif len(first) == 1:
-            whole = packets([], first, [], self._packet_limit)
+            whole = commands([], first, [], self._command_limit)
         else:
-            whole = packets([b"BEGIN"], chain(first, rows), [b"COMMIT"], self._packet_limit)
+            whole = commands([b"BEGIN"], chain(first, rows), [b"COMMIT"], self._command_limit)
         if sum(group.size for group in groups) <= ENOUGH:
             whole = tuple(whole)
-        return Bundle(groups[0].format_description, whole)
+        else:
+            maps.update(event for group in groups for event in table_maps(group.rows))
+        others = frozenset(event for event in maps if event[19:25] != TABLE_ID)
+        return Bundle(groups[0].format_description, whole, others)
 
-    async def apply_bundle(self, bundle: Bundle) -> None:
-        """Apply a bundle and await its commit."""
-        await self.begin_bundle(bundle)
-        for _ in range(bundle.transactions):
-            await self.finish_transaction()
+    def are_safe(self, table_maps: Collection[bytes]) -> bool:
+        """See `Applier`."""
+        return self._engines.are_safe(table_maps)
 
-    async def begin_bundle(self, bundle: Bundle) -> None:
-        """Send a bundle while none is on its way.
+    async def without_transactions(self, table_maps: Collection[bytes]) -> tuple[str, ...]:
+        """See `Applier`."""
+        return await self._engines.without_transactions(table_maps)
 
-        A `finish_transaction` must follow for each of its transactions.
-        """
-        connection = self.session.connection
-        try:
+    async def without_transactions_in(self, databases: Collection[str]) -> tuple[str, ...]:
+        """See `Applier`."""
+        return await self._engines.without_transactions_in(databases)
+
+    async def send(self, bundle: Bundle, *, follows: bool) -> int:
+        """See `Applier`."""
+        if not follows:
             await self.describe_format(bundle.format_description)
-            await self._reached(FaultPoint.BEFORE_BUNDLE)
-            for packet in bundle.packets:
-                if self._on_their_way:
-                    await connection.receive(self._on_their_way.pop().statements)
-                await self._send(packet, bundle.transactions)
-        except MtsdError as error:
-            await self._undo(error)
-            raise
-
-    def can_follow(self, bundle: Bundle) -> bool:
-        """Tell whether a bundle may be sent behind one that is on its way.
-
-        Only single statements: where the bundle before it fails and leaves its transaction open, a
-        BEGIN would commit that half.
-        """
-        if bundle.format_description != self._format:
-            return False
-        return bundle.transactions > 1 or bundle.is_one_statement
-
-    async def follow(self, bundle: Bundle) -> None:
-        """Send a bundle that can follow: the server begins it at once when the last one ends.
-
-        It must fail by itself where the one before it does, or any part of that. Another
-        `finish_transaction` is due for each of its transactions.
-        """
-        (packet,) = bundle.packets
         await self._reached(FaultPoint.BEFORE_BUNDLE)
-        await self._send(packet, bundle.transactions)
+        statements = 0
+        for command in bundle.commands:
+            if statements:
+                await self._connection.receive(statements)
+            self._connection.send(command.sql)
+            statements = command.statements
+            await self._reached(FaultPoint.BUNDLE_SENT)
+        return statements // bundle.transactions
 
-    async def finish_transaction(self) -> None:
-        """Await the commit of the first transaction on its way. After an error none is any more."""
-        connection = self.session.connection
+    async def answer(self, due: Due) -> None:
+        """See `Applier`."""
+        shared = due.transactions > 1
         clock = asyncio.get_running_loop().time
-        packet = self._on_their_way[0]
-        shared = packet.transactions > 1
-        if shared and packet.left == packet.transactions:
-            packet.began = clock()
-            connection.rest(self._pace.rest(packet.transactions))
-        packet.left -= 1
-        if not packet.left:
-            self._on_their_way.popleft()
-        try:
-            await connection.receive(packet.statements, more=packet.left > 0)
-        except MtsdError as error:
-            if packet.left:
-                self._on_their_way.popleft()
-            await self._undo(error)
-            raise
-        if shared and not packet.left:
-            self._pace.learn(packet.transactions, clock() - packet.began)
+        if shared and due.first:
+            self._began = clock()
+            self._connection.rest(self._pace.rest(due.transactions))
+        await self._connection.receive(due.statements, more=not due.last)
+        if shared and due.last:
+            self._pace.learn(due.transactions, clock() - self._began)
         await self._reached(FaultPoint.AFTER_BUNDLE)
 
-    async def _send(self, packet: Packet, transactions: int) -> None:
-        self.session.connection.send(packet.sql)
-        each = packet.statements // transactions
-        self._on_their_way.append(_OnItsWay(transactions, each, transactions))
-        await self._reached(FaultPoint.BUNDLE_SENT)
+    async def undo(self, error: MtsdError, behind: int) -> None:
+        """See `Applier`."""
+        for _ in range(behind):
+            if self.closed:
+                return
+            try:
+                await self._connection.receive(1)
+            except ServerError:
+                continue
+            raise RuntimeError(f"a bundle was committed behind one that failed: {error}")
+        await self._undo(error)
 
-    async def apply_in_order(self, group: Group, record: Sequence[bytes]) -> None:
-        """Apply a transaction's statements and row events in their order, then `record`.
+    async def apply_in_order(self, group: Group, row: WorkerRow) -> None:
+        """See `Applier`.
 
         Under REPEATABLE READ: under READ COMMITTED a statement could read other rows than it did
         on the source.
@@ -200,97 +183,145 @@ class BinlogApplier:
         try:
             await self.describe_format(group.format_description)
             await self._set_gtid(str(group.gtid))
-            await self.session.connection.run(
-                b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;BEGIN", 2
-            )
+            await self._connection.run(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;BEGIN", 2)
             await self.apply_steps(group.steps)
-            await self.commit(record)
+            await self.commit(row)
         except MtsdError as error:
             await self._undo(error)
             raise
 
     async def begin(self, format_description: bytes, gtid: Gtid | None) -> None:
-        """Begin a transaction whose events come chunk by chunk."""
+        """See `Applier`."""
         await self.describe_format(format_description)
         await self._set_gtid(str(gtid))
         self._stream = RowStream(self._chunk_bytes)
-        await self.session.connection.run(b"BEGIN", 1)
+        await self._connection.run(b"BEGIN", 1)
 
-    async def commit(self, record: Sequence[bytes]) -> None:
-        """Commit the open transaction with the statements of `record`."""
-        await self.session.commit(record)
+    async def commit(self, row: WorkerRow, *, settled: int | None = None) -> None:
+        """See `Applier`."""
+        record = [self._tables.workers.update(row)]
+        if settled is not None:
+            record.append(self._tables.delete_in_doubt(settled))
+        await self._session.commit(record)
         await self._set_gtid("")
+
+    async def commit_in_doubt(self, doubt: InDoubt) -> None:
+        """See `Applier`."""
+        await self._session.commit([self._tables.insert_in_doubt(doubt)])
 
     async def rollback(self) -> None:
-        """Undo the open transaction."""
-        await self.session.rollback()
+        """See `Applier`."""
+        await self._session.rollback()
         await self._set_gtid("")
 
-    async def _set_gtid(self, gtid: str) -> None:
-        if self.preserves:
-            await self.session.set_gtid(gtid)
-
     async def apply_steps(self, steps: Sequence[Step]) -> None:
-        """Apply steps in their order inside the open transaction.
+        """See `Applier`.
 
-        Before that transaction began, the session was given the format's description: inside it
+        Before the transaction began, the session was given the format's description: inside it
         the server refuses what goes with one (error 1766).
         """
         for step in steps:
-            await self.run_step(step)
+            if isinstance(step, Rows):
+                await self._reached(FaultPoint.BEFORE_CHUNK)
+                rows = self._stream.statements(step.events)
+                for command in commands([], rows, [], self._command_limit):
+                    await self._connection.run(command.sql, command.statements)
+            else:
+                await self._run(_statement(step))
 
-    async def create_select(self, group: Group, *, thread: int = 0) -> None:
-        """Apply CREATE TABLE … SELECT of the row format, and commit it; `thread` as `run_step`.
+    async def has_executed(self, gtid: str) -> bool:
+        """See `Applier`."""
+        return await self._session.has_executed(gtid)
 
-        Between its `CREATE TABLE … START TRANSACTION` and COMMIT the server takes nothing but
-        BINLOG statements, so the session state is taken away after that.
+    async def log_position(self) -> tuple[str, int]:
+        """See `Applier`."""
+        return await self._session.log_position()
+
+    async def note(self, doubt: InDoubt, *, anew: bool = False) -> None:
+        """See `Applier`."""
+        former = [self._tables.delete_in_doubt(doubt.number)] if anew else []
+        await self._session.record([*former, self._tables.insert_in_doubt(doubt)])
+
+    async def forget(self, number: int) -> None:
+        """See `Applier`."""
+        await self._session.record([self._tables.delete_in_doubt(number)])
+
+    async def settle(self, row: WorkerRow, number: int) -> None:
+        """See `Applier`."""
+        await self._session.record(self._settled(row, number))
+
+    def _settled(self, row: WorkerRow, number: int) -> list[bytes]:
+        return [self._tables.workers.update(row), self._tables.delete_in_doubt(number)]
+
+    async def run_definition(self, group: Group, gtid: str, thread: int) -> None:
+        """See `Applier`.
+
+        Between `CREATE TABLE … START TRANSACTION` and COMMIT the server takes nothing but BINLOG
+        statements, so the session state is taken away after that.
         """
         first, *rows = group.steps
+        definition = _of_thread(_statement(first), thread)
+        # The description of the format would reset the GTID, so it comes first.
+        await self.describe_format(group.format_description)
+        try:
+            await self._session.set_gtid(gtid)
+            if definition.kind is StatementKind.CREATE_SELECT:
 
-        async def fill() -> None:
-            await self.apply_steps(rows)
-            await self.session.connection.run(b"COMMIT", 1)
+                async def fill() -> None:
+                    await self.apply_steps(rows)
+                    await self._connection.run(b"COMMIT", 1)
 
-        await self.session.connection.run(b"BEGIN", 1)
-        created = _of_thread(_statement(first), thread)
-        await self.session.run_statement(created, created.query.statement, then=fill)
+                await self._connection.run(b"BEGIN", 1)
+                await self._session.run_statement(definition, definition.query.statement, then=fill)
+            else:
+                await self._run(definition)
+            # Also ends the GTID of a statement that wrote nothing.
+            await self._connection.run(b"COMMIT", 1)
+            await self._reached(FaultPoint.AFTER_STATEMENT)
+            await self._session.set_gtid("")
+        except ServerError as error:
+            await self._session.undo(error)
+            await self._session.set_gtid("")
+            raise
 
-    async def create_table(self, group: Group) -> None:
-        """Make the table of a CREATE TABLE … SELECT, and commit that."""
+    async def make_table(self, group: Group) -> None:
+        """See `Applier`."""
         created = _statement(group.steps[0])
         table = without_start_transaction(created.query.statement, created.query.context)
-        await self.session.run_statement(created, table)
+        try:
+            await self._session.run_statement(created, table)
+        except ServerError as error:
+            await self._session.undo(error)
+            raise
 
-    async def fill_table(self, group: Group, record: Sequence[bytes]) -> None:
-        """Apply the rows of a CREATE TABLE … SELECT, and commit them with the record."""
+    async def fill_table(self, group: Group, row: WorkerRow) -> None:
+        """See `Applier`."""
         try:
             await self.describe_format(group.format_description)
-            await self.session.connection.run(b"BEGIN", 1)
+            await self._connection.run(b"BEGIN", 1)
             await self.apply_steps(group.steps[1:])
-            await self.session.commit(record)
+            await self.commit(row, settled=group.number)
         except MtsdError as error:
             await self._undo(error)
             raise
 
-    async def run_step(self, step: Step, *, thread: int = 0) -> None:
-        """Apply rows, or run a statement in its own session state.
+    def statement_count(self, group: Group) -> int:
+        """See `Applier`."""
+        return statement_count(group, self._largest_statement, self._command_limit)
 
-        In the target's own binlog it has the id of that `thread`, or where that is 0, that of
-        the source's. An event of the event scheduler is made disabled: on the source it runs, and
-        its changes come by themselves.
-        """
-        if isinstance(step, Rows):
-            await self._reached(FaultPoint.BEFORE_CHUNK)
-            rows = self._stream.statements(step.events)
-            for packet in packets([], rows, [], self._packet_limit):
-                await self.session.connection.run(packet.sql, packet.statements)
-            return
-        statement = _of_thread(_statement(step), thread)
-        query = statement.query
-        text = query.statement
-        if statement.kind is StatementKind.EVENT_DDL:
-            text = disable_on_replica(text, context=query.context)
-        await self.session.run_statement(statement, text)
+    async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
+        """See `Applier`."""
+        await self.describe_format(group.format_description)
+        await apply_unprotected(
+            self._session,
+            group,
+            gtid,
+            self._settled(row, group.number),
+            self.apply_steps,
+            statement_bytes=self._largest_statement,
+            command_bytes=self._command_limit,
+            reached=self._reached,
+        )
 
     async def describe_format(self, format_description: bytes) -> None:
         """Give the session the source's format description, unless it has it."""
@@ -298,35 +329,45 @@ class BinlogApplier:
             return
         # The description leaves the session with an anonymous GTID: error 1782 after it where there
         # are GTIDs, and where not even a binlog is, 1837 after the next implicit commit.
-        await self.session.connection.run(
+        await self._connection.run(
             b";".join((binlog_statement(format_description), next_gtid(""))), 2
         )
         self._format = format_description
 
+    async def _run(self, statement: Statement) -> None:
+        """Run a statement in its own session state.
+
+        An event of the event scheduler is made disabled: on the source it runs, and its changes
+        come by themselves.
+        """
+        query = statement.query
+        text = query.statement
+        if statement.kind is StatementKind.EVENT_DDL:
+            text = disable_on_replica(text, context=query.context)
+        await self._session.run_statement(statement, text)
+
+    async def _set_gtid(self, gtid: str) -> None:
+        if self._preserves:
+            await self._session.set_gtid(gtid)
+
     async def _undo(self, error: MtsdError) -> None:
-        while self._on_their_way and not self.session.connection.closed:
-            packet = self._on_their_way.popleft()
-            try:
-                await self.session.connection.receive(packet.statements, more=packet.left > 1)
-            except ServerError:
-                continue
-            raise RuntimeError(f"a bundle was committed behind one that failed: {error}")
-        if self.session.connection.closed:
+        if self.closed:
             return
         if isinstance(error, ServerError):
-            await self.session.undo(error)
+            await self._session.undo(error)
         else:
-            await self.session.rollback()
+            await self._session.rollback()
         await self._set_gtid("")
-
-
-def _of_thread(statement: Statement, thread: int) -> Statement:
-    if not thread:
-        return statement
-    return replace(statement, query=replace(statement.query, thread_id=thread))
 
 
 def _statement(step: Step) -> Statement:
     if not isinstance(step, Statement):
-        raise NotSupportedError(f"a step of type {type(step).__name__} where a statement is due")
+        raise NotSupportedError(f"a step of kind {type(step).__name__} where a statement is due")
     return step
+
+
+def _of_thread(statement: Statement, thread: int) -> Statement:
+    """Return a statement that has the id of that thread in the target's own binlog."""
+    if not thread:
+        return statement
+    return replace(statement, query=replace(statement.query, thread_id=thread))

@@ -1,18 +1,21 @@
 """Groups of row events as statements for the target: what one target transaction consists of."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pybase64 import b64encode
 
+from mtsd.binlog.event_type import EventType
 from mtsd.binlog.rewrite import statements_of
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.group import Group
+from mtsd.schedule.combining import writes_system_tables
+from mtsd.target.worker_info import RowChange
 
 BASE64_SHARE = 0.70
 """Row bytes that one BINLOG statement may hold, of max_allowed_packet (measured: about 0.74)."""
 ENOUGH = 8 << 20
-"""Bytes of a packet to which nothing is added: sending more at once only costs memory."""
+"""Bytes of a command to which nothing is added: sending more at once only costs memory."""
 
 
 class RowTooLargeError(NeedsPersonError):
@@ -26,13 +29,46 @@ class RowTooLargeError(NeedsPersonError):
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
-    """Statements that go to the server in one piece: it stops at the first error."""
+class Command:
+    """Statements that go to the server in one COM_QUERY: it stops at the first error."""
 
     sql: bytes
     statements: int
 
 
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """One target transaction, ready to be sent; the commands of a large one are made as they go.
+
+    Or several `transactions`, each of one statement, in one command: where one of them fails, the
+    server runs none of those behind it. `table_maps` are the distinct ones of its rows.
+    """
+
+    format_description: bytes
+    commands: Iterable[Command]
+    table_maps: frozenset[bytes]
+    transactions: int = 1
+
+    @property
+    def is_single_statements(self) -> bool:
+        """Whether each of its transactions is one statement, which commits by itself."""
+        commands = self.commands
+        if not isinstance(commands, tuple) or len(commands) != 1:
+            return False
+        return bool(commands[0].statements == self.transactions)
+
+
+def together(bundles: Sequence[Bundle]) -> Bundle:
+    """Return bundles that are each a single statement, and of one format, as one."""
+    if len(bundles) == 1:
+        return bundles[0]
+    sql = b";".join(command.sql for bundle in bundles for command in bundle.commands)
+    tables = bundles[0].table_maps.union(*(bundle.table_maps for bundle in bundles))
+    command = Command(sql, len(bundles))
+    return Bundle(bundles[0].format_description, (command,), tables, len(bundles))
+
+
+_TABLE_MAP = EventType.TABLE_MAP_EVENT.value
 _BINLOG = b"BINLOG '"
 _END = b"'"
 _NEXT = b";"
@@ -43,43 +79,58 @@ def binlog_statement(events: bytes) -> bytes:
     return b"".join((_BINLOG, b64encode(events), _END))
 
 
-Record = Callable[[bytes, int], tuple[bytes, bytes]]
-"""Makes the events that record a transaction, of the last event before them and its flags."""
+def encoded_length(length: int) -> int:
+    """Return how long the BINLOG statement of so many bytes of events is."""
+    return (length + 2) // 3 * 4 + len(_BINLOG) + len(_END)
 
 
 def row_statements(
-    groups: Sequence[Group], chunk_bytes: int, record: Record | None = None
+    groups: Sequence[Group],
+    chunk_bytes: int,
+    change: RowChange | None = None,
+    table_maps: set[bytes] | None = None,
 ) -> Iterator[bytes]:
     """Yield the events of groups of rows, as few statements as can be, each of `chunk_bytes`.
 
-    Consecutive groups whose row events all bear the same flags are merged; a group whose own
-    events differ in flags stays as it is. `record` goes into the last statement.
+    Consecutive groups whose row events all have the same flags are merged; a group whose own
+    events differ in flags stays as it is. `change`, the worker's row, goes into the last
+    statement; behind changes of system tables, which share a statement with no other table (error
+    1428), it is one of its own. The table maps that are met are added to `table_maps`.
     """
     run: list[bytes] = []
     flags: int | None = None
+    apart = False
     for group in groups:
-        if group.row_flags is None or group.row_flags != flags:
-            yield from statements_of(run, chunk_bytes, merge=True)
+        apart = writes_system_tables(group)
+        if apart or group.row_flags is None or group.row_flags != flags:
+            yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps)
             run = []
             flags = group.row_flags
-        if flags is None:
-            yield from statements_of(group.rows, chunk_bytes, merge=False)
+        if flags is None or apart:
+            yield from statements_of(group.rows, chunk_bytes, merge=False, table_maps=table_maps)
         else:
             run.extend(group.rows)
-    if record is not None:
-        run.extend(record(groups[-1].rows[-1], flags or 0))
-    yield from statements_of(run, chunk_bytes, merge=True)
+    if change is not None and not apart:
+        run.extend(change.events(groups[-1].rows[-1], flags or 0))
+    yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps)
+    if change is not None and apart:
+        yield b"".join(change.events(groups[-1].rows[-1], 0))
 
 
-def packets(
+def table_maps(events: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the Table_map events among events."""
+    return (event for event in events if event[4] == _TABLE_MAP)
+
+
+def commands(
     before: Sequence[bytes], rows: Iterable[bytes], after: Sequence[bytes], limit: int
-) -> Iterator[Packet]:
-    """Yield packets of SQL and BINLOG statements in order, each of `limit` bytes at most.
+) -> Iterator[Command]:
+    """Yield commands of SQL and BINLOG statements in order, each of `limit` bytes at most.
 
-    Nothing where there is no statement: a server answers an empty one with an error.
-    Raises RowTooLargeError where one statement is larger than `limit`.
+    All of `after` is in the last one. Nothing where there is no statement: a server answers an
+    empty one with an error. Raises RowTooLargeError where one statement is larger than `limit`.
     """
-    # Large statements are copied once only: when all pieces of a packet are put together.
+    # Large statements are copied once only: when all pieces of a command are put together.
     pieces: list[bytes] = []
     size = count = 0
     for statement in before:
@@ -88,9 +139,9 @@ def packets(
         count += 1
     for events in rows:
         encoded = b64encode(events)
-        length = len(encoded) + len(_BINLOG) + len(_END)
+        length = encoded_length(len(events))
         if count and (size + length > limit or size >= ENOUGH):
-            yield Packet(b"".join(pieces[:-1]), count)
+            yield Command(b"".join(pieces[:-1]), count)
             pieces = []
             size = count = 0
         if length > limit:
@@ -99,11 +150,11 @@ def packets(
         size += length + 1
         count += 1
     if count and size + sum(map(len, after)) + len(after) > limit:
-        yield Packet(b"".join(pieces[:-1]), count)
+        yield Command(b"".join(pieces[:-1]), count)
         pieces = []
         count = 0
     for statement in after:
         pieces += (statement, _NEXT)
         count += 1
     if count:
-        yield Packet(b"".join(pieces[:-1]), count)
+        yield Command(b"".join(pieces[:-1]), count)

@@ -4,12 +4,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from mtsd.binlog.event_type import SUPPRESS_USE
-from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
+from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.step import Statement
+from mtsd.target import literals
 from mtsd.target.literals import name
 from mtsd.target.retry import patiently
 from mtsd.target.session_state import changes, pinned, statement_state
+from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.traits import ServerTraits, read_traits
@@ -17,6 +19,8 @@ from mtsd.wire.traits import ServerTraits, read_traits
 _INIT_DB = 0x02
 _OLDEST = (8, 0, 0)
 _UNKNOWN_DATABASE = 1049
+_NOT_ALLOWED = 1227
+_NOT_ROLLED_BACK = 1196
 _PINNED_FOR_LIFE = (
     b"SET @@session.wait_timeout=31536000, @@session.net_write_timeout=3600,"
     b" @@session.net_read_timeout=3600, @@session.innodb_lock_wait_timeout=50,"
@@ -105,10 +109,24 @@ class TargetSession:
 
         await patiently(self.connection, transaction)
 
-    async def undo(self, error: ServerError) -> None:
-        """Roll back after an error, whose warnings are noted in it."""
-        error.warnings = error.warnings or await self._warnings()
-        await self.rollback()
+    async def undo(self, error: ServerError, *, unsure: bool = False) -> None:
+        """Roll back after an error; its warnings, and whether something stays, are noted in it.
+
+        Where tables without transactions have changed, the server warns of it: after the error
+        where the statement was a transaction by itself, else after the ROLLBACK. `unsure` is what
+        to believe where these warnings cannot be read, as somebody interrupts that too.
+        """
+        found: list[tuple[int, str]] = []
+        certain = await self._read_warnings(found)
+        try:
+            await self.rollback()
+        except ServerError:
+            certain = False
+            await self.rollback()
+        certain = await self._read_warnings(found) and certain
+        if any(number == _NOT_ROLLED_BACK for number, _ in found) or (unsure and not certain):
+            error.leaves_changes = True
+        error.warnings = error.warnings or "; ".join(text for _, text in found)
 
     async def rollback(self) -> None:
         """Undo the open transaction; the session's lock and state stay."""
@@ -162,12 +180,40 @@ class TargetSession:
         if self.traits.gtid_mode:
             await self.connection.run(next_gtid(gtid), 1)
 
-    async def _warnings(self) -> str:
+    async def has_executed(self, gtid: str) -> bool:
+        """Tell whether the target has executed a GTID."""
+        rows = await self.connection.query(
+            b"SELECT GTID_SUBSET('%b', @@global.gtid_executed)" % gtid.encode("ascii")
+        )
+        return rows[0][0] == 1
+
+    async def log_position(self) -> tuple[str, int]:
+        """Return the end of the target's own binlog, where that holds all that the session does.
+
+        ("", 0) where it does not, or where the user may not ask.
+        """
+        if not self.is_logged:
+            return "", 0
+        try:
+            rows = await self.connection.query(binlog_status(self.traits.version))
+        except ServerError as error:
+            if error.number != _NOT_ALLOWED:
+                raise
+            return "", 0
+        file, offset, only, ignored, *_ = rows[0]
+        return ("", 0) if only or ignored else (str(file), literals.number(offset))
+
+    async def _read_warnings(self, found: list[tuple[int, str]]) -> bool:
+        """Add number and text of each warning of the last statement; tell whether that went."""
         try:
             rows = await self.connection.query(b"SHOW WARNINGS")
-        except (ServerError, ConnectionLostError):
-            return ""
-        return "; ".join(f"{level!s} {number!s}: {text!s}" for level, number, text in rows)
+        except ServerError:
+            return False
+        for level, number, text in rows:
+            each = literals.number(number), f"{level!s} {number!s}: {text!s}"
+            if each not in found:
+                found.append(each)
+        return True
 
     async def _use(self, database: str) -> None:
         # A database that is gone cannot be unset as the default one: the position schema stands

@@ -13,6 +13,7 @@ after, then for each image the null bits of its columns and their values (MySQL 
 
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from mtsd.binlog.event_type import EventType
@@ -28,7 +29,7 @@ from mtsd.wire.connection import Row
 NAME_COLUMN = "VARCHAR(512) NOT NULL"
 TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _TABLE = "slave_worker_info"
-_TABLE_ID = (0xFFFF_FFFF_0001).to_bytes(6, "little")
+TABLE_ID = (0xFFFF_FFFF_0001).to_bytes(6, "little")
 """Servers count theirs from a small number."""
 _TABLE_FLAGS = b"\x01\x00"
 
@@ -98,6 +99,19 @@ _U64 = struct.Struct("<Q")
 _TIME_AND_SERVER = struct.Struct("<I1xI")
 
 
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """The change of a worker's row that commits together with rows: `before` becomes `row`."""
+
+    table: "WorkerInfo"
+    row: WorkerRow
+    before: WorkerRow
+
+    def events(self, last: bytes, flags: int) -> tuple[bytes, bytes]:
+        """Return its Table_map and row event; see `WorkerInfo.events`."""
+        return self.table.events(self.row, self.before, last, flags)
+
+
 class WorkerInfo:
     """Statements and events on slave_worker_info of one channel in one schema."""
 
@@ -107,7 +121,7 @@ class WorkerInfo:
         self._of_channel = b" WHERE `Channel_name`=" + self._channel
         self._schema = schema
         self._map = b"".join((
-            _TABLE_ID, _TABLE_FLAGS,
+            TABLE_ID, _TABLE_FLAGS,
             bytes((len(schema),)), schema.encode(), b"\0",
             bytes((len(_TABLE),)), _TABLE.encode(), b"\0",
             _WIDTH, *(column.type for column in COLUMNS),
@@ -200,7 +214,7 @@ class WorkerInfo:
             base = _U64.pack(row.executed.base), _text(_first_gtid(row))
             image = [*last_group, *last_group, *checkpoint, *checkpoint, *base]
         body = b"".join((
-            _TABLE_ID, (flags | STMT_END).to_bytes(2, "little"), b"\x02\x00",
+            TABLE_ID, (flags | STMT_END).to_bytes(2, "little"), b"\x02\x00",
             _WIDTH, _BEFORE, columns,
             b"\0", _U64.pack(after.token),
             _no_nulls(columns), *image,

@@ -18,7 +18,7 @@ from mtsd.model.group import Group, GroupChunk, GroupClosed, PositionReached, St
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.model.step import Statement, StatementKind, row_events
-from mtsd.replica.worker import contents
+from mtsd.replica.report import contents
 from mtsd.target import literals
 from mtsd.target.streaming import RowStream
 from mtsd.wire.dump_packets import COM_BINLOG_DUMP, COM_REGISTER_SLAVE, dump, event_of, register

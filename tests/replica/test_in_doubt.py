@@ -9,7 +9,7 @@ from mtsd.model.fault_points import FaultPoint
 from mtsd.model.group import Group
 from mtsd.model.position import Position
 from mtsd.replica.evidence import Verdict, verdict
-from mtsd.replica.in_doubt import apply_in_doubt, evidence_gtid
+from mtsd.replica.in_doubt import InDoubtWorker, apply_definition, evidence_gtid
 from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.worker_row import blank_row
 from mtsd.target.binlog_applier import BinlogApplier
@@ -39,7 +39,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 async def applier(server: Server) -> AsyncIterator[BinlogApplier]:
     session = await open_session(server)
-    yield BinlogApplier(session, 1 << 20)
+    yield BinlogApplier(session, TABLES, 1 << 20)
     session.connection.close()
 
 
@@ -58,15 +58,7 @@ async def apply(
         if point is broken_at:
             server.sql("RENAME TABLE mtsd.slave_in_doubt TO mtsd.away")
 
-    await apply_in_doubt(
-        applier,
-        TABLES,
-        group,
-        worker_id=1,
-        daemon_uuid=DAEMON,
-        record=[TABLES.workers.update(ROW)],
-        reached=reached,
-    )
+    await apply_definition(applier, group, ROW, InDoubtWorker(1, DAEMON), reached=reached)
 
 
 async def test_an_applied_group_is_not_taken_for_one_that_failed(
@@ -77,7 +69,7 @@ async def test_an_applied_group_is_not_taken_for_one_that_failed(
         await apply(applier, server, index, broken_at=FaultPoint.BEFORE_SETTLED)
     assert "group 1" in str(raised.value)
     server.sql("RENAME TABLE mtsd.away TO mtsd.slave_in_doubt")
-    connection = applier.session.connection
+    connection = applier._connection
     (row,) = await connection.query(TABLES.select_in_doubt())
     doubt = TABLES.in_doubt(row)
     assert doubt.evidence == evidence_gtid(DAEMON, 1)

@@ -10,11 +10,11 @@ from pymysql.cursors import Cursor
 from mtsd.binlog.framing import FileFramer
 from mtsd.model.group import Group, GroupChunk, GroupClosed, GroupKind, GroupOpened, StreamItem
 from mtsd.model.position import Position
-from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.session import TargetSession
 from tests.binlog.transactions import UNBOUNDED, grouper
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
+from tests.target.sending import Applying
 from tests.target.sessions import open_session
 
 pytestmark = pytest.mark.servers
@@ -124,7 +124,6 @@ class Replayed:
         for server in (pair.source, pair.target):
             for definition in DEFINITIONS:
                 server.sql(definition)
-        pair.target.sql("CREATE DATABASE mtsd")
         (name, offset, *_), *_ = pair.source.sql("SHOW BINARY LOG STATUS")
         self._start = Position(str(name), int(offset))
         load(pair.source, 400)
@@ -197,9 +196,9 @@ def test_the_load_has_what_is_hard(replayed: Replayed) -> None:
 async def test_batches(
     replayed: Replayed, session: TargetSession, batch: int, statement_bytes: int
 ) -> None:
-    applier = BinlogApplier(session, statement_bytes)
+    applying = Applying(replayed.target, session, statement_bytes)
     for groups in batches(replayed.groups(), batch):
-        await applier.apply_bundle(applier.bundle(groups))
+        await applying.rows(groups)
     assert contents(replayed.target) == replayed.wanted
 
 
@@ -209,7 +208,8 @@ async def test_batches(
 async def test_streamed(
     replayed: Replayed, session: TargetSession, hold: int, chunk: int, statement_bytes: int
 ) -> None:
-    applier = BinlogApplier(session, statement_bytes)
+    applying = Applying(replayed.target, session, statement_bytes)
+    applier = applying.applier
     streamed = 0
     for item in replayed.items(hold, chunk):
         if isinstance(item, GroupOpened):
@@ -217,17 +217,21 @@ async def test_streamed(
         elif isinstance(item, GroupChunk):
             await applier.apply_steps(item.steps)
         elif isinstance(item, GroupClosed):
-            await session.commit([])
+            row = applying.row_after(item.group)
+            await applier.commit(row)
+            applying.applied(row)
             streamed += 1
         elif isinstance(item, Group) and item.kind is GroupKind.ROWS:
-            await applier.apply_bundle(applier.bundle([item]))
+            await applying.rows([item])
     assert streamed > 20
     assert contents(replayed.target) == replayed.wanted
 
 
 async def test_in_order(replayed: Replayed, session: TargetSession) -> None:
     """The way of groups that hold statements too."""
-    applier = BinlogApplier(session, 1 << 22)
+    applying = Applying(replayed.target, session, 1 << 22)
     for group in replayed.groups():
-        await applier.apply_in_order(group, [])
+        row = applying.row_after(group)
+        await applying.applier.apply_in_order(group, row)
+        applying.applied(row)
     assert contents(replayed.target) == replayed.wanted

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mtsd.binlog.event_type import EventType
 from mtsd.model.errors import NeedsPersonError
 from mtsd.target import bundle
-from mtsd.target.bundle import Packet, binlog_statement, packets, row_statements
+from mtsd.target.bundle import Command, binlog_statement, commands, row_statements
 from tests.binlog.row_statements import assert_as_few_as_can_be, check, source_statement, split
 from tests.binlog.transactions import group_of, rows, table_map
 
@@ -82,38 +82,38 @@ ROWS = [bytes((number,)) * size for number, size in enumerate((30, 3, 700, 0, 90
     st.sampled_from([0, 500, 1 << 23]),
 )
 @settings(deadline=None)
-def test_packets_hold_every_statement_once(
+def test_commands_hold_every_statement_once(
     parts: list[bytes], before: list[bytes], after: list[bytes], limit: int, enough: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bundle, "ENOUGH", enough)
-        found = list(packets(before, parts, after, limit))
+        found = list(commands(before, parts, after, limit))
     wanted = [*before, *map(binlog_statement, parts), *after]
-    assert b";".join(packet.sql for packet in found) == b";".join(wanted)
-    for packet in found:
-        assert len(packet.sql) <= limit
-        assert packet.statements == packet.sql.count(b";") + 1
-        assert packet.statements
-    assert sum(packet.statements for packet in found) == len(wanted)
+    assert b";".join(command.sql for command in found) == b";".join(wanted)
+    for command in found:
+        assert len(command.sql) <= limit
+        assert command.statements == command.sql.count(b";") + 1
+        assert command.statements
+    assert sum(command.statements for command in found) == len(wanted)
 
 
-def test_one_packet_where_it_fits() -> None:
-    assert list(packets([b"BEGIN"], [b"a", b"b"], [b"COMMIT"], 1000)) == [
-        Packet(b"BEGIN;BINLOG 'YQ==';BINLOG 'Yg==';COMMIT", 4)
+def test_one_command_where_it_fits() -> None:
+    assert list(commands([b"BEGIN"], [b"a", b"b"], [b"COMMIT"], 1000)) == [
+        Command(b"BEGIN;BINLOG 'YQ==';BINLOG 'Yg==';COMMIT", 4)
     ]
 
 
 def test_an_empty_statement_is_never_sent() -> None:
     # The server would answer it with error 1065, which nobody awaits.
-    assert list(packets([], [], [], 1000)) == []
+    assert list(commands([], [], [], 1000)) == []
 
 
 def test_a_row_that_the_target_cannot_take() -> None:
     events = bytes(1000)
     size = len(binlog_statement(events))
-    assert len(list(packets([b"BEGIN"], [events], [b"COMMIT"], size))) == 3
+    assert len(list(commands([b"BEGIN"], [events], [b"COMMIT"], size))) == 3
     with pytest.raises(NeedsPersonError, match="raise max_allowed_packet on the target"):
-        list(packets([b"BEGIN"], [events], [b"COMMIT"], size - 1))
+        list(commands([b"BEGIN"], [events], [b"COMMIT"], size - 1))
 
 
 @given(st.binary(max_size=200))

@@ -14,16 +14,18 @@ from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.binlog_applier import BinlogApplier, Bundle, together
-from mtsd.target.bundle import Packet, binlog_statement
+from mtsd.target.binlog_applier import BinlogApplier
+from mtsd.target.bundle import Bundle, Command, binlog_statement, together
 from mtsd.target.position_tables import PositionTables
 from tests.binlog.building import event
 from tests.servers.mysqld import Server
+from tests.target.sending import Sending
 from tests.target.sessions import open_session
 
 pytestmark = pytest.mark.servers
 
 TABLES = PositionTables("mtsd", "")
+NO_TABLES: frozenset[bytes] = frozenset()
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 FAILS = b"INSERT INTO a.t VALUES (1)"
 FINE = b"INSERT INTO a.t VALUES (%d)"
@@ -43,7 +45,7 @@ async def applier(server: Server) -> AsyncIterator[BinlogApplier]:
     server.sql("DELETE FROM a.t; INSERT INTO a.t VALUES (1)")
     put(server, row(0))
     session = await open_session(server)
-    applier = BinlogApplier(session, 1 << 20)
+    applier = BinlogApplier(session, TABLES, 1 << 20)
     with (server.datadir / "binlog.000001").open("rb") as file:
         description = next(FileFramer().feed(file.read(4096)))
     await applier.describe_format(plain_format_description(description))
@@ -71,7 +73,7 @@ def bundle(
     events = TABLES.workers.events(row(number), before, event(EventType.XID_EVENT, b""), 0)
     record = binlog_statement(b"".join(events))
     whole = [b"BEGIN", *statements, record, b"COMMIT"] if statements else [record]
-    return Bundle(applier._format, (Packet(b";".join(whole), len(whole)),))
+    return Bundle(applier._format, (Command(b";".join(whole), len(whole)),), NO_TABLES)
 
 
 def committed(server: Server) -> tuple[list[int], int]:
@@ -85,37 +87,40 @@ def committed(server: Server) -> tuple[list[int], int]:
 
 
 async def test_both_commit(server: Server, applier: BinlogApplier) -> None:
+    sending = Sending(applier)
     for first in range(1, 20, 2):
-        await applier.begin_bundle(bundle(applier, first, FINE % (first + 1)))
+        await sending.send(bundle(applier, first, FINE % (first + 1)))
         following = bundle(applier, first + 1)
-        assert applier.can_follow(following)
-        await applier.follow(following)
-        await applier.finish_transaction()
-        await applier.finish_transaction()
+        assert following.is_single_statements
+        await sending.send(following)
+        await sending.answer()
+        await sending.answer()
     assert committed(server) == ([1, *range(2, 21, 2)], 20)
-    assert await applier.session.connection.query("SELECT 1") == [(1,)]
+    assert await applier._connection.query("SELECT 1") == [(1,)]
 
 
 @pytest.mark.parametrize("statements", [(FAILS, FINE % 2), (FINE % 2, FAILS)])
 async def test_the_first_fails(
     server: Server, applier: BinlogApplier, statements: tuple[bytes, ...]
 ) -> None:
-    await applier.begin_bundle(bundle(applier, 1, *statements))
-    await applier.follow(bundle(applier, 2))
+    sending = Sending(applier)
+    await sending.send(bundle(applier, 1, *statements))
+    await sending.send(bundle(applier, 2))
     with pytest.raises(ServerError) as raised:
-        await applier.finish_transaction()
+        await sending.answer()
     assert raised.value.number == 1062
     assert committed(server) == ([1], 0)
-    await applier.apply_bundle(bundle(applier, 1, FINE % 2))
+    await sending.apply(bundle(applier, 1, FINE % 2))
     assert committed(server) == ([1, 2], 1)
 
 
 async def test_the_second_fails(server: Server, applier: BinlogApplier) -> None:
-    await applier.begin_bundle(bundle(applier, 1, FINE % 2))
-    await applier.follow(bundle(applier, 3, after=2))
-    await applier.finish_transaction()
+    sending = Sending(applier)
+    await sending.send(bundle(applier, 1, FINE % 2))
+    await sending.send(bundle(applier, 3, after=2))
+    await sending.answer()
     with pytest.raises(ServerError) as raised:
-        await applier.finish_transaction()
+        await sending.answer()
     assert raised.value.number == 1032
     assert committed(server) == ([1, 2], 1)
 
@@ -123,14 +128,15 @@ async def test_the_second_fails(server: Server, applier: BinlogApplier) -> None:
 async def test_a_statement_alone_is_applied_whole_or_not_at_all(
     server: Server, applier: BinlogApplier
 ) -> None:
+    sending = Sending(applier)
     definition, change = TABLES.workers.events(row(1), row(0), event(EventType.XID_EVENT, b""), 0)
     first = bytearray(change)
     first[25] &= ~STMT_END
 
     async def both(before: int) -> None:
         _, second = TABLES.workers.events(row(9), row(before), event(EventType.XID_EVENT, b""), 0)
-        packet = Packet(binlog_statement(definition + bytes(first) + second), 1)
-        await applier.apply_bundle(Bundle(applier._format, (packet,)))
+        packet = Command(binlog_statement(definition + bytes(first) + second), 1)
+        await sending.apply(Bundle(applier._format, (packet,), NO_TABLES))
 
     for before in (2, 0):
         with pytest.raises(ServerError) as raised:
@@ -154,57 +160,60 @@ def triples(applier: BinlogApplier, server: Server, *, missing: int = 0) -> list
         change = replace(row(number), token=before.token + (number % 3 == 0))
         found = replace(before, token=77) if number == missing else before
         events = TABLES.workers.events(change, found, event(EventType.XID_EVENT, b""), 0)
-        statement = Packet(binlog_statement(b"".join(events)), 1)
-        bundles.append(Bundle(applier._format, (statement,)))
+        statement = Command(binlog_statement(b"".join(events)), 1)
+        bundles.append(Bundle(applier._format, (statement,), NO_TABLES))
         before = change
     return [together(bundles[at : at + 3]) for at in (0, 3, 6)]
 
 
 async def test_several_transactions_in_a_packet(server: Server, applier: BinlogApplier) -> None:
+    sending = Sending(applier)
     first, *others = triples(applier, server)
-    await applier.begin_bundle(first)
+    await sending.send(first)
     for following in others:
-        assert applier.can_follow(following)
-        await applier.follow(following)
-    assert applier.packets_on_their_way == 3
+        assert following.is_single_statements
+        await sending.send(following)
+    assert len(sending) == 3
     for number in range(1, 10):
-        await applier.finish_transaction()
+        await sending.answer()
         assert committed(server)[1] >= number
-    assert applier.packets_on_their_way == 0
-    assert await applier.session.connection.query("SELECT 1") == [(1,)]
+    assert len(sending) == 0
+    assert await applier._connection.query("SELECT 1") == [(1,)]
 
 
 @pytest.mark.parametrize("missing", range(1, 7))
 async def test_one_of_several_in_a_packet_fails(
     server: Server, applier: BinlogApplier, missing: int
 ) -> None:
+    sending = Sending(applier)
     first, *others = triples(applier, server, missing=missing)
-    await applier.begin_bundle(first)
+    await sending.send(first)
     for following in others:
-        await applier.follow(following)
+        await sending.send(following)
     for _ in range(missing - 1):
-        await applier.finish_transaction()
+        await sending.answer()
     with pytest.raises(ServerError) as raised:
-        await applier.finish_transaction()
+        await sending.answer()
     assert raised.value.number == 1032
-    assert applier.packets_on_their_way == 0
+    assert len(sending) == 0
     assert committed(server) == ([1], missing - 1)
-    assert await applier.session.connection.query("SELECT 1") == [(1,)]
+    assert await applier._connection.query("SELECT 1") == [(1,)]
 
 
 async def test_a_bundle_counts_on_the_row_before(server: Server, applier: BinlogApplier) -> None:
-    await applier.apply_bundle(bundle(applier, 1, FINE % 2))
+    sending = Sending(applier)
+    await sending.apply(bundle(applier, 1, FINE % 2))
     for after in (0, 2):
         with pytest.raises(ServerError) as raised:
-            await applier.apply_bundle(bundle(applier, 2, FINE % 3, after=after))
+            await sending.apply(bundle(applier, 2, FINE % 3, after=after))
         assert raised.value.number == 1032
         assert "slave_worker_info" in raised.value.text
     server.sql("DELETE FROM mtsd.slave_worker_info")
     with pytest.raises(ServerError) as raised:
-        await applier.apply_bundle(bundle(applier, 2, FINE % 3))
+        await sending.apply(bundle(applier, 2, FINE % 3))
     assert raised.value.number == 1032
     put(server, row(1))
-    await applier.apply_bundle(bundle(applier, 2, FINE % 3))
+    await sending.apply(bundle(applier, 2, FINE % 3))
     assert committed(server) == ([1, 2, 3], 2)
 
 
@@ -231,23 +240,24 @@ async def test_a_row_event_writes_what_a_statement_writes(
     for written in ROWS:
         events = TABLES.workers.events(written, before, event(EventType.XID_EVENT, b""), 0)
         whole = binlog_statement(b"".join(events)) + b";COMMIT"
-        await applier.session.connection.run(whole, 2)
+        await applier._connection.run(whole, 2)
         found.append(server.sql("SELECT * FROM mtsd.slave_worker_info"))
         before = written
     for written, by_event in zip(ROWS, found, strict=True):
         server.sql(TABLES.workers.update(written).decode())
         assert server.sql("SELECT * FROM mtsd.slave_worker_info") == by_event
-        (columns,) = await applier.session.connection.query(TABLES.workers.select())
+        (columns,) = await applier._connection.query(TABLES.workers.select())
         assert TABLES.workers.row(columns) == written
 
 
-async def test_what_cannot_follow(applier: BinlogApplier) -> None:
+async def test_what_is_single_statements(applier: BinlogApplier) -> None:
     whole = bundle(applier, 1)
-    assert applier.can_follow(whole)
-    assert not applier.can_follow(bundle(applier, 1, FINE % 2))
-    assert not applier.can_follow(Bundle(b"another", whole.packets))
-    assert not applier.can_follow(Bundle(applier._format, (*whole.packets, *whole.packets)))
-    assert not applier.can_follow(Bundle(applier._format, iter(whole.packets)))
+    assert whole.is_single_statements
+    assert not bundle(applier, 1, FINE % 2).is_single_statements
+    commands = tuple(whole.commands)
+    assert not Bundle(applier._format, (*commands, *commands), NO_TABLES).is_single_statements
+    assert not Bundle(applier._format, iter(commands), NO_TABLES).is_single_statements
+    assert together([whole, whole]).is_single_statements
 
 
 @pytest.mark.parametrize(
@@ -258,6 +268,7 @@ async def test_what_cannot_follow(applier: BinlogApplier) -> None:
 async def test_a_row_reads_as_it_was_written(
     server: Server, applier: BinlogApplier, aligned: Gtid | None
 ) -> None:
+    sending = Sending(applier)
     first = replace(row(0), aligned=aligned)
     put(server, first)
     assert await stored(applier) == first
@@ -271,8 +282,8 @@ async def test_a_row_reads_as_it_was_written(
             token=first.token + 1,
         )
         events = TABLES.workers.events(second, first, event(EventType.XID_EVENT, b""), 0)
-        record = Packet(binlog_statement(b"".join(events)), 1)
-        await applier.apply_bundle(Bundle(applier._format, (record,)))
+        record = Command(binlog_statement(b"".join(events)), 1)
+        await sending.apply(Bundle(applier._format, (record,), NO_TABLES))
         assert await stored(applier) == second
         first = second
     third = replace(first, executed=ExecutedGroups(3, 1), token=first.token + 1)
@@ -281,5 +292,5 @@ async def test_a_row_reads_as_it_was_written(
 
 
 async def stored(applier: BinlogApplier) -> WorkerRow:
-    (found,) = await applier.session.connection.query(TABLES.workers.select())
+    (found,) = await applier._connection.query(TABLES.workers.select())
     return TABLES.workers.row(found)

@@ -1,0 +1,70 @@
+"""What a group holds, and why it failed, in words for a tired person."""
+
+from collections.abc import Sequence
+
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.statement import without_secrets
+from mtsd.binlog.table_map import parse_table_map
+from mtsd.model.errors import ApplyError, MtsdError, ServerError
+from mtsd.model.group import Group
+from mtsd.model.step import QueryEvent, Statement
+
+_TABLE_MAP = EventType.TABLE_MAP_EVENT
+_EXCERPT = 500
+
+
+def contents(group: Group) -> str:
+    """Return the tables of a group's rows, or its statement, for a message."""
+    for step in group.steps:
+        if isinstance(step, Statement):
+            return f"statement {excerpt(step.query)!r}"
+    return f"tables {', '.join(tables_of(group.rows))}"
+
+
+def tables_of(events: Sequence[bytes]) -> Sequence[str]:
+    """Return the names of the tables whose definitions are among the events."""
+    tables: dict[str, None] = {}
+    for event in events:
+        if event[4] == _TABLE_MAP:
+            table = parse_table_map(event)
+            tables[f"{table.database}.{table.table}"] = None
+    return tuple(tables)
+
+
+def excerpt(query: QueryEvent) -> str:
+    """Return the beginning of a statement, without passwords."""
+    text = without_secrets(query.statement, query.context)[:_EXCERPT]
+    return text.decode("utf-8", "replace")
+
+
+def failed(
+    group: Group, worker: int, highest_done: int, error: MtsdError, remedy: str
+) -> ApplyError:
+    """Return the error that stops the replica at a group.
+
+    `worker` is the Id of the one that applied it, `highest_done` the highest number of a group
+    that has committed.
+    """
+    aftermath = (
+        f"Later groups up to {highest_done} have been applied already: the next start fills the"
+        " gap by itself, nothing has to be set."
+        if highest_done > group.number
+        else "No later group has been applied."
+    )
+    warnings = error.warnings if isinstance(error, ServerError) else ""
+    said = f" Warnings: {warnings}." if warnings else ""
+    return ApplyError(
+        f"group {group.number} cannot be applied: {error}.{said}"
+        f" Position {group.end}, GTID {group.gtid or 'none'}, databases"
+        f" {', '.join(group.databases) or 'none'}, worker {worker},"
+        f" {contents(group)}. {aftermath} {remedy}, then start again"
+    )
+
+
+def half_applied(number: int) -> str:
+    """Return what to do about a group of which a part has stayed."""
+    return (
+        "Compare its rows with the source's, and either complete the group by hand and say so:"
+        f" mtsd resolve --group {number} --applied; or undo what is there, and have it applied"
+        f" anew: mtsd resolve --group {number} --not-applied"
+    )

@@ -1,0 +1,213 @@
+"""Groups that are larger than what may be held: applied while they are read.
+
+A streamed group has no place in the queues: it waits until everything before it has committed and
+is applied by the first worker, chunk by chunk, in one transaction. Its size is known before it is
+read; what it changes is known only as it comes. Where it comes to a table of the target that has
+no transactions, what is open is committed together with a record that the group is in doubt: from
+there on it is applied piece by piece, cannot be undone any more, and is finished even by a stop.
+"""
+
+import structlog
+
+from mtsd.model.errors import ApplyError, MtsdError, ServerError
+from mtsd.model.group import Group, GroupChunk, GroupKind, GroupOpened
+from mtsd.model.gtid import GtidSet
+from mtsd.model.position import Position
+from mtsd.model.pulse import Wait
+from mtsd.model.step import Statement, StatementKind, Step, row_events
+from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.report import half_applied, tables_of
+from mtsd.replica.worker import Worker
+from mtsd.target.bundle import RowTooLargeError, table_maps
+from mtsd.target.position_tables import InDoubt
+from mtsd.target.retry import worth_a_retry
+
+log = structlog.get_logger(__name__)
+
+_APPLIED = frozenset({GroupKind.ROWS, GroupKind.STATEMENTS, GroupKind.NON_TRANSACTIONAL})
+
+
+class StreamedGroupError(MtsdError):
+    """A streamed group has to be read again from the source: its transaction was rolled back."""
+
+    def __init__(self, number: int, error: ServerError) -> None:
+        super().__init__(f"group {number}, which is streamed for its size, is tried again: {error}")
+        self.number = number
+        self.error = error
+
+
+class StreamedGroups:
+    """Applies the streamed groups of a stream, one after another, with the first worker.
+
+    `preserved`: where each group keeps its GTID, those that the target has executed.
+    """
+
+    def __init__(
+        self, coordinator: Coordinator, worker: Worker, preserved: GtidSet | None = None
+    ) -> None:
+        self._coordinator = coordinator
+        self._worker = worker
+        self._applier = worker.applier
+        self._preserved = preserved
+        self._opened: GroupOpened | None = None
+        self._passing = False
+        """The group was committed by a former run: its chunks are passed over."""
+        self._doubt: InDoubt | None = None
+        """The record of the group, once it is applied piece by piece."""
+
+    @property
+    def is_piecewise(self) -> bool:
+        """Whether a group is open that has to be finished, as it cannot be undone."""
+        return self._doubt is not None
+
+    async def open(self, opened: GroupOpened) -> None:
+        """Begin a group that can be applied. Raises what an applier does."""
+        self._passing = self._coordinator.scheduler.executed_before(opened.number) or (
+            self._preserved is not None
+            and opened.gtid is not None
+            and opened.gtid in self._preserved
+        )
+        await self._coordinator.drained()
+        self._opened = opened
+        if self._passing or not self._coordinator.reads_on:
+            return
+        log.info("streaming a large group", group=opened.number, bytes=opened.length)
+        with self._coordinator.pulse.waiting(Wait.TARGET):
+            await self._applier.begin(opened.format_description, opened.gtid)
+
+    async def chunk(self, chunk: GroupChunk) -> None:
+        """Apply the next part of the group.
+
+        Raises StreamedGroupError where the group is to be read again, ApplyError.
+        """
+        opened = self._opened
+        if opened is None or self._passing or not self._coordinator.reads_on:
+            return
+        try:
+            with self._coordinator.pulse.waiting(Wait.TARGET):
+                if self._doubt is None:
+                    await self._look_at(opened, chunk.steps)
+                await self._applier.apply_steps(chunk.steps)
+        except ServerError as error:
+            await self._failed(opened.number, error)
+        except RowTooLargeError as error:
+            named = ", ".join(tables_of(row_events(chunk.steps))) or "not known"
+            await self._fail(opened.number, f"{error}. Tables of the part that it is in: {named}")
+
+    async def close(self, group: Group) -> None:
+        """Commit the group with its record. Raises as `chunk` does."""
+        if self._opened is None:
+            return
+        if self._passing:
+            self._opened = None
+            await self._coordinator.add(group)
+            return
+        if not self._coordinator.reads_on:
+            return
+        doubt = self._doubt
+        row = self._worker.row_after(group)
+        try:
+            with self._coordinator.pulse.waiting(Wait.TARGET):
+                await self._applier.commit(row, settled=doubt.number if doubt else None)
+        except ServerError as error:
+            await self._failed(group.number, error)
+        self._opened = self._doubt = None
+        self._worker.applied(group, row)
+
+    async def drop(self) -> None:
+        """Leave no trace of a group that does not end. Raises ApplyError where that cannot be."""
+        opened, self._opened = self._opened, None
+        if opened is None or self._passing or self._applier.closed:
+            return
+        if self._doubt is not None:
+            raise self._stopped_half(opened.number, "its end has not come")
+        with self._coordinator.pulse.waiting(Wait.TARGET):
+            await self._applier.rollback()
+
+    def can_apply(self, group: Group) -> bool:
+        """Tell whether a group of that kind can be streamed, now that its end has come."""
+        return self._passing or (not group.unsupported and group.kind in _APPLIED)
+
+    async def _look_at(self, opened: GroupOpened, steps: tuple[Step, ...]) -> None:
+        """Go on piece by piece if the steps change tables of the target without transactions."""
+        maps = frozenset(table_maps(row_events(steps)))
+        named: tuple[str, ...] = ()
+        if not self._applier.are_safe(maps):
+            named = await self._applier.without_transactions(maps)
+        databases = _databases_of_statements(steps)
+        if databases and not named:
+            named = await self._applier.without_transactions_in(databases)
+        if not named:
+            return
+        if self._applier.preserves:
+            await self._fail(
+                opened.number,
+                f"it changes {', '.join(named)}, which has no transactions on the target, and is"
+                " too large for one statement, which is all that its GTID can hold. Raise"
+                " replica.pending_jobs_size_max here and max_allowed_packet on the target over"
+                ' its size, or set [target] gtid to another value than "preserve"',
+            )
+        doubt = _doubt(opened, self._worker.index + 1, named)
+        await self._applier.commit_in_doubt(doubt)
+        self._doubt = doubt
+        # A stop takes in all that has begun.
+        self._coordinator.scheduler.begin_streamed(opened.number)
+
+    async def _failed(self, number: int, error: ServerError) -> None:
+        with self._coordinator.pulse.waiting(Wait.TARGET):
+            await self._applier.undo(error, 0)
+        doubt, opened = self._doubt, self._opened
+        self._opened = None
+        if doubt is None and opened is not None and error.leaves_changes:
+            doubt = _doubt(opened, self._worker.index + 1, ())
+            await self._applier.note(doubt)
+        if doubt is not None:
+            self._doubt = doubt
+            raise self._stopped_half(number, str(error)) from error
+        if worth_a_retry(error.number):
+            raise StreamedGroupError(number, error) from error
+        raise ApplyError(
+            f"group {number}, which is streamed for its size, cannot be applied: {error}."
+            f" {error.warnings} No later group has been applied. Fix the target and start again"
+        ) from error
+
+    async def _fail(self, number: int, reason: str) -> None:
+        """Undo what is open, and raise the error that needs a person."""
+        if self._doubt is not None:
+            raise self._stopped_half(number, reason)
+        await self.drop()
+        raise ApplyError(
+            f"group {number}, which is streamed for its size, cannot be applied: {reason}. No"
+            " later group has been applied. Start again then"
+        )
+
+    def _stopped_half(self, number: int, reason: str) -> ApplyError:
+        self._opened = None
+        return ApplyError(
+            f"a part of group {number}, which is streamed for its size, has been applied and"
+            f" cannot be rolled back, as it is in tables without transactions: {reason}."
+            f" {half_applied(number)}, then start again"
+        )
+
+
+def _databases_of_statements(steps: tuple[Step, ...]) -> tuple[str, ...]:
+    """Return the databases whose tables statements may change; which tables is not known."""
+    found: dict[str, None] = {}
+    for step in steps:
+        if isinstance(step, Statement) and step.kind is StatementKind.DML:
+            query = step.query
+            found |= dict.fromkeys(query.updated_databases or (query.database,))
+    return tuple(found)
+
+
+def _doubt(opened: GroupOpened, worker_id: int, named: tuple[str, ...]) -> InDoubt:
+    return InDoubt(
+        number=opened.number,
+        worker_id=worker_id,
+        end=Position("", 0),
+        kind=GroupKind.NON_TRANSACTIONAL.value,
+        evidence="",
+        source_gtid=str(opened.gtid or ""),
+        databases=",".join(dict.fromkeys(name.partition(".")[0] for name in named)),
+        statement=b"",
+    )

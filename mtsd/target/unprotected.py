@@ -1,0 +1,122 @@
+"""Groups on tables without transactions: applied once and whole, or known to be a part.
+
+What such a table has taken stays, whatever fails behind it. So the order is: the record that the
+group is in doubt; the group; and, sent together with its end, the settlement, which moves the
+worker's row and removes the record. The server goes on to the settlement by itself when the daemon
+dies meanwhile, and never comes to it when anything of the group has failed.
+
+The rows stand inside BEGIN … COMMIT, although that undoes nothing for these tables: the ROLLBACK
+after an error then tells by a warning whether something stayed (1196; outside of a transaction a
+session that is not logged does not warn). One GTID serves one statement only, as the server uses
+it up with the first change, so a group of several statements runs under automatic ones.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+from mtsd.binlog.rewrite import statements_of
+from mtsd.model.errors import NeedsPersonError, ServerError
+from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.group import Group
+from mtsd.model.step import Rows, Step
+from mtsd.target.bundle import Command, RowTooLargeError, commands, encoded_length
+from mtsd.target.session import TargetSession, next_gtid
+
+
+class NotSettledError(NeedsPersonError):
+    """A group is applied, and its record could not be written."""
+
+    def __init__(self, number: int, error: ServerError) -> None:
+        super().__init__(f"group {number} is applied, and its record cannot be written: {error}")
+
+
+def statement_count(group: Group, statement_bytes: int, command_bytes: int) -> int:
+    """Return how many statements a group becomes, each of so many bytes at most.
+
+    Raises RowTooLargeError where one of them is larger than a command may be.
+    """
+    if not _is_rows(group):
+        return len(group.steps)
+    count = 0
+    for part in _row_statements(group, statement_bytes):
+        length = encoded_length(len(part))
+        if length > command_bytes:
+            raise RowTooLargeError(length, command_bytes)
+        count += 1
+    return count
+
+
+def _is_rows(group: Group) -> bool:
+    return all(isinstance(step, Rows) for step in group.steps)
+
+
+def _row_statements(group: Group, statement_bytes: int) -> Iterator[bytes]:
+    return statements_of(group.rows, statement_bytes, merge=group.row_flags is not None)
+
+
+async def apply_unprotected(
+    session: TargetSession,
+    group: Group,
+    gtid: str,
+    settled: Sequence[bytes],
+    apply_steps: Callable[[Sequence[Step]], Awaitable[None]],
+    *,
+    statement_bytes: int,
+    command_bytes: int,
+    reached: Reached,
+) -> None:
+    """Apply a group, then commit the statements of `settled`; the session knows its format.
+
+    `gtid` is that of a group of one statement, or "" for automatic ones. Raises ServerError, of
+    which `leaves_changes` tells whether a part of the group stayed, NotSettledError,
+    ConnectionLostError.
+    """
+    connection = session.connection
+    opening = [*_gtid(session, gtid), b"BEGIN"]
+    # A COMMIT also ends the GTID of a statement that has changed nothing.
+    closing = [b"COMMIT", *_gtid(session, "")]
+    settlement = [b"BEGIN", *settled, b"COMMIT"]
+    try:
+        if _is_rows(group):
+            rows = _row_statements(group, statement_bytes)
+            last = Command(b"", 0)
+            for command in commands(opening, rows, [*closing, *settlement], command_bytes):
+                if last.statements:
+                    await connection.run(last.sql, last.statements)
+                    await reached(FaultPoint.BEFORE_CHUNK)
+                last = command
+        else:
+            await connection.run(b";".join(opening), len(opening))
+            await apply_steps(group.steps)
+            after = [*closing, *settlement]
+            last = Command(b";".join(after), len(after))
+        await reached(FaultPoint.BEFORE_COMMIT)
+        connection.send(last.sql)
+        await reached(FaultPoint.COMMIT_SENT)
+        changes = last.statements - len(closing) - len(settlement)
+        if changes:
+            await connection.receive(changes, more=True)
+    except ServerError as error:
+        await session.undo(error, unsure=True)
+        await session.set_gtid("")
+        raise
+    try:
+        await connection.receive(len(closing), more=True)
+    except ServerError as error:
+        await session.undo(error, unsure=True)
+        await session.set_gtid("")
+        error.leaves_changes = True
+        raise
+    await reached(FaultPoint.AFTER_STATEMENT)
+    try:
+        await connection.receive(len(settlement))
+    except ServerError:
+        await session.rollback()
+        try:
+            await session.record(settled)
+        except ServerError as error:
+            raise NotSettledError(group.number, error) from error
+    await reached(FaultPoint.AFTER_SETTLED)
+
+
+def _gtid(session: TargetSession, gtid: str) -> list[bytes]:
+    return [next_gtid(gtid)] if session.traits.gtid_mode else []
