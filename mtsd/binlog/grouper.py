@@ -32,6 +32,7 @@ from mtsd.binlog.rewrite import plain_format_description
 from mtsd.binlog.rotate import parse_rotate
 from mtsd.binlog.statement import classify
 from mtsd.binlog.table_map import TableMap, parse_table_map
+from mtsd.binlog.temporary_tables import TemporaryTables
 from mtsd.binlog.xa_prepare import parse_xa_prepare
 from mtsd.binlog.xid import parse_xid
 from mtsd.model.errors import BinlogError
@@ -69,7 +70,8 @@ class Grouper:
 
     Every event has to begin where the one before it has ended: what a checksum does not tell is
     that whole events are missing, come twice or are out of order. A dump by GTID leaves groups
-    out, and a source bridges these gaps by heartbeats.
+    out, and a source bridges these gaps by heartbeats. `temporary` goes on from a connection to the
+    next.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Grouper:
         hold_bytes: int,
         chunk_bytes: int,
         position_schema: str = "",
+        temporary: TemporaryTables | None = None,
     ) -> None:
         self.next_number = next_number
         """The number of the group that is being read, or of the next one."""
@@ -89,6 +92,7 @@ class Grouper:
         self._hold_bytes = hold_bytes
         self._chunk_bytes = min(chunk_bytes, hold_bytes)
         self._position_schema = position_schema
+        self._temporary = TemporaryTables() if temporary is None else temporary
         self._checksums = checksums
         self._in_payload = False
         self._format = b""
@@ -184,6 +188,8 @@ class Grouper:
                 offset += (1 << 32) * (offset < before)
             if position.file == self._file and offset >= before:
                 if self._group is None or offset == before:
+                    if offset != before:
+                        self._temporary.miss()
                     return offset
                 raise BinlogError(f"a heartbeat at {offset} inside a group: events are missing")
             raise BinlogError(f"a heartbeat at {position}")
@@ -206,6 +212,7 @@ class Grouper:
                 chunk_bytes=self._chunk_bytes,
                 position_schema=self._position_schema,
                 description=self._format,
+                temporary=self._temporary,
             )
         return self._group
 
@@ -244,6 +251,7 @@ class Grouper:
             description = parse_format_description(event)
             self._checksums = description.checksum_algorithm == 1
             self._format = plain_format_description(event)
+            self._temporary.describe(int.from_bytes(event[5:9], "little"), description.created)
             self._maps.clear()
             self._maps_size = 0
             self._plain.forget_tables()

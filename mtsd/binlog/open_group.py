@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC
 from mtsd.binlog.gtid_event import GtidEvent, parse_gtid
+from mtsd.binlog.position_schema import Treatment, treatment
 from mtsd.binlog.qualifiers import qualifiers
 from mtsd.binlog.query import MOST_DATABASES
 from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.table_map import TableMap
+from mtsd.binlog.temporary_tables import TemporaryTables, may_use_temporary_tables
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import (
     Group,
@@ -29,9 +31,6 @@ from mtsd.model.step import (
     row_events,
 )
 
-_DROP_TABLE = b"DROP TABLE "
-"""So servers begin the text of a DROP of base tables; it bears the flag of temporary ones."""
-
 _MOST_NAMED = 1 << 16
 """Databases of a group: one that has more runs alone, and the rest need not be known."""
 
@@ -41,14 +40,14 @@ class OpenGroup:
 
     More than `hold_bytes` of them go on as chunks of about `chunk_bytes`, see `overflow`. Row
     events and statements on `position_schema` are left out, and it is no partition.
-    `description` is the format's.
+    `description` is the format's, `temporary` are the source's threads with temporary tables.
     """
 
     __slots__ = (
         "_alone", "_chunk_bytes", "_databases", "_description", "_flags_differ", "_head",
         "_hold_bytes", "_kind", "_left_out", "_limit", "_number", "_position_schema",
-        "_row_flags", "_rows", "_satellites", "_savepoint_bytes", "_size", "_steps", "_timestamp",
-        "_total", "_unsupported", "begun", "streaming",
+        "_row_flags", "_rows", "_satellites", "_savepoint_bytes", "_size", "_steps", "_temporary",
+        "_timestamp", "_total", "_unsupported", "begun", "streaming",
     )  # fmt: skip
 
     def __init__(
@@ -60,6 +59,7 @@ class OpenGroup:
         chunk_bytes: int,
         position_schema: str,
         description: bytes,
+        temporary: TemporaryTables,
     ) -> None:
         self.begun = False
         """Inside a transaction: BEGIN or XA START has been seen."""
@@ -69,6 +69,7 @@ class OpenGroup:
         self._chunk_bytes = chunk_bytes
         self._position_schema = position_schema
         self._description = description
+        self._temporary = temporary
         self._head: GtidEvent | None = None
         self._kind: GroupKind | None = None
         self._size = 0
@@ -147,18 +148,37 @@ class OpenGroup:
 
     def statement(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
         """Take in a statement that changes something."""
+        if kind is StatementKind.DROP_TEMPORARY:
+            # None is ever made on the target.
+            self._satellites.clear()
+            return
         if kind is StatementKind.CREATE_SELECT:
             self._kind = GroupKind.CREATE_SELECT
         elif self.begun and self._kind is None:
             self._kind = GroupKind.STATEMENTS
-        if kind is StatementKind.TEMPORARY or (
-            event[17] & THREAD_SPECIFIC and not query.statement.startswith(_DROP_TABLE)
-        ):
+        thread = int.from_bytes(event[5:9], "little"), query.thread_id
+        if kind is StatementKind.TEMPORARY:
+            self._temporary.add(thread)
             self.refuse("temporary tables")
+        elif (
+            event[17] & THREAD_SPECIFIC
+            and self._temporary.may_have(thread)
+            and may_use_temporary_tables(query, kind)
+        ):
+            self.refuse(
+                "a statement that may use a temporary table of its session on the source (flag"
+                " THREAD_SPECIFIC)"
+            )
         names = query.updated_databases
-        if names == (self._position_schema,) and self._position_schema:
+        treated = treatment(query, self._position_schema)
+        if treated is Treatment.LEFT_OUT:
             self._satellites.clear()
             return
+        if treated is Treatment.REFUSED:
+            self.refuse(
+                f"a statement on a database with the position schema's name,"
+                f" {self._position_schema!r}, and on others"
+            )
         if not names or query.over_max or names == ("",):
             self._alone = True
             names = (query.database,) if query.database else ()

@@ -6,6 +6,7 @@ runs before those exist fails.
 """
 
 from mtsd.binlog.tokenizer import TokenKind, tokenize
+from mtsd.binlog.words import unquoted
 from mtsd.model.session import SessionContext
 
 MOST = 1024
@@ -22,7 +23,7 @@ def qualifiers(statement: bytes, context: SessionContext) -> set[str]:
     name = b""
     for token in tokenize(statement, context):
         if token.kind is TokenKind.SYMBOL and token.text == b"." and name:
-            found.add(_unquoted(name).decode("utf-8", "surrogateescape"))
+            found.add(unquoted(name).decode("utf-8", "surrogateescape"))
             if len(found) == MOST:
                 break
         named = token.kind is TokenKind.WORD or (
@@ -33,8 +34,10 @@ def qualifiers(statement: bytes, context: SessionContext) -> set[str]:
     return found
 
 
-def _unquoted(name: bytes) -> bytes:
-    quote = name[:1]
-    if quote not in (b"`", b'"'):
-        return name
-    return name[1:-1].replace(quote * 2, quote)
+def names(statement: bytes, context: SessionContext) -> set[str]:
+    """Return, in upper case, every word and quoted name: whatever may name a table or a view."""
+    found: set[str] = set()
+    for token in tokenize(statement, context):
+        if token.kind is TokenKind.WORD or token.text[:1] in (b"`", b'"'):
+            found.add(unquoted(token.text).decode("utf-8", "surrogateescape").upper())
+    return found

@@ -4,7 +4,7 @@ Run a second time, CREATE TABLE says that the table exists. ADD INDEX says nothi
 another one, so nothing may be concluded of what is not listed here.
 """
 
-from mtsd.binlog.tokenizer import TokenKind, tokenize
+from mtsd.binlog.words import Words
 from mtsd.model.session import SessionContext
 
 _CREATED: dict[bytes, frozenset[int]] = {
@@ -35,8 +35,8 @@ _DROPPED: dict[bytes, frozenset[int]] = {
     b"ROLE": frozenset({1396}),
 }
 _BETWEEN = frozenset({
-    b"OR", b"REPLACE", b"UNIQUE", b"FULLTEXT", b"SPATIAL", b"DEFINER", b"SQL", b"SECURITY",
-    b"INVOKER", b"ALGORITHM", b"UNDEFINED", b"MERGE", b"TEMPTABLE", b"AGGREGATE", b"CURRENT_USER",
+    b"OR", b"REPLACE", b"UNIQUE", b"FULLTEXT", b"SPATIAL", b"SQL", b"SECURITY",
+    b"INVOKER", b"ALGORITHM", b"UNDEFINED", b"MERGE", b"TEMPTABLE", b"AGGREGATE",
 })  # fmt: skip
 """Words that may stand between CREATE and the kind of what it makes."""
 
@@ -49,19 +49,19 @@ def errors_of_a_second_time(
     Without an error, it has left the same as the first time. None where running it a second time
     could change something again. `context` is as for `tokenize`.
     """
-    tokens = tokenize(statement, context or SessionContext())
-    first = next(tokens, None)
-    if first is None or first.kind is not TokenKind.WORD:
-        return None
-    if first.text == b"TRUNCATE":
+    words = Words(statement, context or SessionContext())
+    first = words.word()
+    if first == b"TRUNCATE":
         return frozenset()
-    kinds = {b"CREATE": _CREATED, b"DROP": _DROPPED}.get(first.text)
-    if kinds is None:
-        return None
-    for token in tokens:
-        if token.kind is TokenKind.WORD:
-            if token.text in kinds:
-                return kinds[token.text]
-            if first.text == b"DROP" or token.text not in _BETWEEN:
-                return None
+    kinds = {b"CREATE": _CREATED, b"DROP": _DROPPED}.get(first)
+    while kinds is not None:
+        words.take_definer()
+        if words.at_symbol(b"="):
+            # ALGORITHM = MERGE
+            words.take()
+        word = words.word()
+        if word in kinds:
+            return kinds[word]
+        if first == b"DROP" or word not in _BETWEEN:
+            break
     return None

@@ -1,76 +1,10 @@
 """What a logged statement is, by its first words."""
 
-from mtsd.binlog.tokenizer import ANY_CONTEXT, Token, TokenKind, tokenize
+from mtsd.binlog.tokenizer import ANY_CONTEXT, TokenKind, tokenize
+from mtsd.binlog.words import Words
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
 from mtsd.model.step import StatementKind
-
-
-class _Tokens:
-    """Tokens with one token of foresight."""
-
-    __slots__ = ("_rest", "last", "next")
-
-    def __init__(self, statement: bytes, context: SessionContext) -> None:
-        self._rest = tokenize(statement, context)
-        self.last: Token | None = None
-        self.next = next(self._rest, None)
-
-    def take(self) -> Token | None:
-        """Go one token on and return it; None at the end."""
-        if self.next is not None:
-            self.last = self.next
-            self.next = next(self._rest, None)
-            return self.last
-        return None
-
-    def word(self) -> bytes:
-        """Return the next token's text if it is a word, else nothing; take it then."""
-        if self.next is not None and self.next.kind is TokenKind.WORD:
-            text = self.next.text
-            self.take()
-            return text
-        return b""
-
-    def take_words(self, *words: bytes) -> None:
-        """Pass over these words as far as they come next."""
-        for word in words:
-            if self.at_word(word):
-                self.take()
-
-    def at_word(self, word: bytes) -> bool:
-        """Tell whether that word comes next."""
-        return self.next is not None and self.next.kind is TokenKind.WORD and self.next.text == word
-
-    def at_symbol(self, symbols: bytes) -> bool:
-        """Tell whether one of these symbols comes next."""
-        return (
-            self.next is not None
-            and self.next.kind is TokenKind.SYMBOL
-            and self.next.text in symbols
-        )
-
-    def take_name(self) -> None:
-        """Pass over an identifier, qualified or not."""
-        self.take()
-        while self.at_symbol(b"."):
-            self.take()
-            self.take()
-
-    def take_definer(self) -> None:
-        """Pass over `DEFINER = user`, if it comes next."""
-        if not self.at_word(b"DEFINER"):
-            return
-        self.take()
-        self.take()
-        self.take()
-        if self.at_symbol(b"@"):
-            self.take()
-            self.take_name()
-        elif self.at_symbol(b"("):
-            self.take()
-            self.take()
-
 
 _EXACT = {b"BEGIN": StatementKind.BEGIN, b"COMMIT": StatementKind.COMMIT}
 
@@ -129,7 +63,7 @@ def classify(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Stateme
     exact = _EXACT.get(statement)
     if exact is not None:
         return exact
-    tokens = _Tokens(statement, context)
+    tokens = Words(statement, context)
     while tokens.at_symbol(b"("):
         tokens.take()
     first = tokens.word()
@@ -141,7 +75,7 @@ def classify(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Stateme
             return _definition(statement, tokens)
         case b"DROP":
             if tokens.at_word(b"TEMPORARY"):
-                return StatementKind.TEMPORARY
+                return StatementKind.DROP_TEMPORARY
             return StatementKind.OTHER if tokens.at_word(b"PREPARE") else StatementKind.DDL
         case b"BEGIN":
             tokens.take_words(b"WORK")
@@ -156,7 +90,7 @@ def classify(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Stateme
         case b"XA":
             second = tokens.word()
             if second == b"COMMIT":
-                one_phase = _ends_with(tokens, b"ONE", b"PHASE")
+                one_phase = tokens.find(b"ONE", b"PHASE") is not None
                 return StatementKind.XA_COMMIT_ONE_PHASE if one_phase else StatementKind.XA_COMMIT
             return _XA.get(second, StatementKind.OTHER)
         case b"SET":
@@ -166,7 +100,7 @@ def classify(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Stateme
             return StatementKind.OTHER
 
 
-def _definition(statement: bytes, tokens: _Tokens) -> StatementKind:
+def _definition(statement: bytes, tokens: Words) -> StatementKind:
     tokens.take_words(b"OR", b"REPLACE")
     tokens.take_definer()
     match tokens.word():
@@ -174,48 +108,57 @@ def _definition(statement: bytes, tokens: _Tokens) -> StatementKind:
             return StatementKind.EVENT_DDL
         case b"TEMPORARY":
             return StatementKind.TEMPORARY
-        case b"TABLE" if statement[-40:].rstrip().upper().endswith(b"TRANSACTION"):
-            if _ends_with(tokens, b"START", b"TRANSACTION"):
+        case b"TABLE" if b"TRANSACTION" in statement.upper():
+            if _start_transaction(tokens) is not None:
                 return StatementKind.CREATE_SELECT
     return StatementKind.DDL
 
 
-def _ends_with(tokens: _Tokens, last_but_one: bytes, last: bytes) -> bool:
-    before: Token | None = None
-    while token := tokens.take():
-        if token.text == last and tokens.next is None and before is not None:
-            return (
-                token.kind is TokenKind.WORD
-                and before.kind is TokenKind.WORD
-                and before.text == last_but_one
-            )
-        before = token
-    return False
+def _start_transaction(tokens: Words) -> tuple[int, int] | None:
+    """Return where START TRANSACTION stands among the options of a table, from its name on."""
+    tokens.take_words(b"IF", b"NOT", b"EXISTS")
+    tokens.take_name()
+    return tokens.find(b"START", b"TRANSACTION", before=_QUERY_BEGINS)
+
+
+_QUERY_BEGINS = frozenset({b"AS", b"SELECT", b"TABLE", b"VALUES", b"WITH"})
+"""What comes after the options of a table, and may have any word for a name."""
 
 
 def without_start_transaction(statement: bytes, context: SessionContext = ANY_CONTEXT) -> bytes:
-    """Return a statement that ends with START TRANSACTION without these words."""
-    words = [token.start for token in tokenize(statement, context)]
-    return statement[: words[-2]].rstrip()
+    """Return a CREATE TABLE … START TRANSACTION without these two words.
+
+    BinlogError on any other statement.
+    """
+    tokens = Words(statement, context)
+    tokens.take_words(b"CREATE", b"OR", b"REPLACE", b"TABLE")
+    found = _start_transaction(tokens)
+    if found is None:
+        raise BinlogError(f"not CREATE TABLE … START TRANSACTION: {statement[:80]!r}")
+    start, end = found
+    return statement[:start] + statement[end:]
 
 
 def without_secrets(statement: bytes, context: SessionContext = ANY_CONTEXT) -> bytes:
-    """Return a statement to be shown: one on accounts ends before its first password or hash."""
+    """Return a statement to be shown: a definition ends before its first password or hash."""
     words = 0
     for token in tokenize(statement, context):
         if token.kind is not TokenKind.WORD:
             continue
         words += 1
-        if words == 1 and token.text not in _ON_ACCOUNTS:
+        if words == 1 and token.text not in _WITH_SECRETS:
             break
-        if token.text in _SECRET_FOLLOWS:
+        if token.text in _SECRET_FOLLOWS or token.text.endswith(b"PASSWORD"):
             return statement[: token.end] + b" ..."
     return statement
 
 
-_ON_ACCOUNTS = frozenset({b"ALTER", b"CHANGE", b"CREATE", b"GRANT", b"SET"})
-_SECRET_FOLLOWS = frozenset({b"IDENTIFIED", b"PASSWORD"})
-"""CREATE SERVER and the replication statements have a PASSWORD, too."""
+_WITH_SECRETS = frozenset({b"ALTER", b"CHANGE", b"CREATE", b"GRANT", b"SET"})
+_SECRET_FOLLOWS = frozenset({b"CONNECTION", b"IDENTIFIED"})
+"""Or a word that ends with PASSWORD: CREATE SERVER and the replication statements have one.
+
+The CONNECTION of a table of the FEDERATED engine is a URL with its password.
+"""
 
 
 def disable_on_replica(
@@ -230,7 +173,7 @@ def disable_on_replica(
     `context` is as for tokenize. Servers before 8.2 know only the clause `DISABLE ON SLAVE`.
     BinlogError on any other statement, and where a quote is not closed.
     """
-    tokens = _Tokens(statement, context)
+    tokens = Words(statement, context)
     tokens.take_words(b"CREATE", b"ALTER", b"OR", b"REPLACE")
     tokens.take_definer()
     if tokens.word() != b"EVENT":

@@ -83,7 +83,7 @@ class Replica:
         Raises NeedsPersonError, ServerError, ConnectionLostError; nothing is left open then.
         """
         target = endpoint("target", settings.target)
-        session_settings = SessionSettings(settings.target.schema, settings.target.binary_log)
+        session_settings = SessionSettings(settings.target.binary_log)
         tables = PositionTables(settings.target.schema, settings.replica.channel)
         session = await TargetSession.open(target, session_settings, reached=reached)
         workers: list[Worker] = []
@@ -335,7 +335,7 @@ async def _worker(
 ) -> Worker:
     session = await TargetSession.open(
         endpoint("target", settings.target),
-        SessionSettings(settings.target.schema, settings.target.binary_log),
+        SessionSettings(settings.target.binary_log),
         reached=reached,
     )
     worker_id = COORDINATOR + 1 + index

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import structlog
 
 from mtsd.binlog.grouper import Grouper
+from mtsd.binlog.temporary_tables import TemporaryTables
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group, GroupClosed, GroupDropped, PositionReached, StreamItem
@@ -96,6 +97,7 @@ class SourceStream:
         self._group_seen = False
         self._session: SourceSession | None = None
         self._grouper: Grouper | None = None
+        self._temporary = TemporaryTables()
         self._framer: PacketFramer | None = None
         self._backoff = Backoff()
         self._met: list[float] = []
@@ -183,6 +185,7 @@ class SourceStream:
             hold_bytes=self.settings.hold_bytes,
             chunk_bytes=self.settings.chunk_bytes,
             position_schema=self.settings.position_schema,
+            temporary=self._temporary,
         )
         self._group_seen = False
         self.connected = True

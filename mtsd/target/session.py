@@ -3,12 +3,14 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from pymysql.constants import ER
+
 from mtsd.binlog.event_type import SUPPRESS_USE
+from mtsd.binlog.qualifiers import names
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.step import Statement
 from mtsd.target import literals
-from mtsd.target.literals import name
 from mtsd.target.retry import patiently
 from mtsd.target.session_state import changes, pinned, statement_state
 from mtsd.wire.binlog_status import binlog_status
@@ -18,9 +20,12 @@ from mtsd.wire.traits import ServerTraits, read_traits
 
 _INIT_DB = 0x02
 _OLDEST = (8, 0, 0)
-_UNKNOWN_DATABASE = 1049
 _NOT_ALLOWED = 1227
 _NOT_ROLLED_BACK = 1196
+_NEUTRAL = b"information_schema"
+_NEUTRAL_NAMES = (
+    b"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='information_schema'"
+)
 _PINNED_FOR_LIFE = (
     b"SET @@session.wait_timeout=31536000, @@session.net_write_timeout=3600,"
     b" @@session.net_read_timeout=3600, @@session.innodb_lock_wait_timeout=50,"
@@ -34,8 +39,6 @@ _READ_COMMITTED = b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 class SessionSettings:
     """What a session is opened with."""
 
-    schema: str
-    """The position schema; also the default database where a statement's own is gone."""
     binary_log: bool
     """Whether what the session applies enters the target's own binlog."""
 
@@ -146,7 +149,7 @@ class TargetSession:
         errors are raised.
         """
         query = statement.query
-        await self._use(query.database if not statement.flags & SUPPRESS_USE else "")
+        lacking = await self._use(statement)
         wanted = statement_state(query, self.traits.version)
         setting = changes(self._state, wanted)
         back = changes(wanted, self._state)
@@ -162,6 +165,8 @@ class TargetSession:
         except ServerError as error:
             if not query.error_code or error.number != query.error_code:
                 await self.undo(error)
+                if lacking and _NEUTRAL.decode() in error.text:
+                    raise _unknown_database(query.database) from error
                 raise
         else:
             if query.error_code and query.error_code not in _INTERRUPTED:
@@ -215,17 +220,38 @@ class TargetSession:
                 found.append(each)
         return True
 
-    async def _use(self, database: str) -> None:
-        # A database that is gone cannot be unset as the default one: the position schema stands
-        # in, so that a name without a database cannot hit the database of an earlier statement.
-        neutral = name(self._settings.schema).strip(b"`")
-        try:
-            wanted = database.encode("utf-8", "surrogateescape") or neutral
-            await self.connection.command(_INIT_DB, wanted, answer=True)
-        except ServerError as error:
-            if error.number != _UNKNOWN_DATABASE:
-                raise
-            await self.connection.command(_INIT_DB, neutral, answer=True)
+    async def _use(self, statement: Statement) -> bool:
+        """Make the statement's database the default one; tell whether the target lacks it.
+
+        A server has no way to take a default database away again. So a statement that has none
+        runs in information_schema, where nothing can be made, changed or dropped: a name without
+        a database cannot hit the database of an earlier statement. So does a statement whose
+        database is not there, as long as its names do not find anything in information_schema.
+        Raises ServerError 1049 where they might.
+        """
+        query = statement.query
+        if query.database:
+            try:
+                wanted = query.database.encode("utf-8", "surrogateescape")
+                await self.connection.command(_INIT_DB, wanted, answer=True)
+            except ServerError as error:
+                if error.number != ER.BAD_DB_ERROR:
+                    raise
+            else:
+                return False
+            # With SUPPRESS_USE the database is what the statement makes or drops, or all of its
+            # names have theirs.
+            if not statement.flags & SUPPRESS_USE:
+                rows = await self.connection.query(_NEUTRAL_NAMES)
+                neutral = {str(name).upper() for (name,) in rows}
+                if not neutral.isdisjoint(names(query.statement, query.context)):
+                    raise _unknown_database(query.database)
+        await self.connection.command(_INIT_DB, _NEUTRAL, answer=True)
+        return bool(query.database)
+
+
+def _unknown_database(database: str) -> ServerError:
+    return ServerError(ER.BAD_DB_ERROR, "42000", f"Unknown database '{database}'")
 
 
 def next_gtid(gtid: str) -> bytes:

@@ -4,6 +4,9 @@ from dataclasses import dataclass, field
 
 SATELLITES = ("Intvar events", "Rand events", "User_var events")
 TEMPORARY = "temporary tables"
+THREAD_SPECIFIC = (
+    "a statement that may use a temporary table of its session on the source (flag THREAD_SPECIFIC)"
+)
 XA = "XA transactions"
 MANY = tuple(f"m{number:02}" for number in range(17))
 FOREIGN = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
@@ -41,6 +44,14 @@ def _ddl(*databases: str, alone: bool = False, unsupported: str = "") -> Wanted:
     return Wanted("ddl", databases, (2,), alone, unsupported)
 
 
+TABLE_OPTIONS = (
+    "ENGINE=InnoDB",
+    "CHARSET=latin1 COLLATE=latin1_bin",
+    "COMMENT='START TRANSACTION'",
+    "ROW_FORMAT=DYNAMIC KEY_BLOCK_SIZE=0",
+    "(KEY (a)) ENGINE=InnoDB COMMENT 'x' PARTITION BY HASH (a) PARTITIONS 2",
+    "(a INT) PARTITION BY RANGE (a) (PARTITION p VALUES LESS THAN MAXVALUE)",
+)
 _STATEMENT = ("SET binlog_format = STATEMENT",)
 
 CASES = [
@@ -124,10 +135,18 @@ CASES = [
     ),
     Case(
         "create select",
-        ("CREATE TABLE cs AS SELECT 1 AS a", "CREATE TABLE none AS SELECT 1 AS a FROM m WHERE 0"),
+        (
+            "CREATE TABLE cs AS SELECT 1 AS a",
+            "CREATE TABLE none AS SELECT 1 AS a FROM m WHERE 0",
+            *(
+                f"CREATE TABLE cs{number} {options} SELECT 1 AS a"
+                for number, options in enumerate(TABLE_OPTIONS)
+            ),
+        ),
         (
             Wanted("create_select", ("d1",), (2, 19, 30), alone=True),
             Wanted("create_select", ("d1",), (2,), alone=True),
+            *(Wanted("create_select", ("d1",), (2, 19, 30), alone=True) for _ in TABLE_OPTIONS),
         ),
     ),
     Case(
@@ -305,14 +324,40 @@ CASES = [
             "CREATE TEMPORARY TABLE passing (a INT)",
             "INSERT INTO passing VALUES (1)",
             "INSERT INTO m SELECT a FROM passing",
+            "TRUNCATE passing",
+            "ALTER TABLE passing ADD b INT",
+            "CREATE TABLE like_passing LIKE passing",
+            "DROP TABLE like_passing",
             "DROP TABLE passing",
         ),
         (
             _ddl("d1", unsupported=TEMPORARY),
-            Wanted("non_transactional", ("d1",), (2,), unsupported=TEMPORARY),
-            Wanted("non_transactional", ("d1",), (2,), unsupported=TEMPORARY),
-            _ddl("d1", unsupported=TEMPORARY),
+            Wanted("non_transactional", ("d1",), (2,), unsupported=THREAD_SPECIFIC),
+            Wanted("non_transactional", ("d1",), (2,), unsupported=THREAD_SPECIFIC),
+            _ddl("d1", unsupported=THREAD_SPECIFIC),
+            _ddl("d1", unsupported=THREAD_SPECIFIC),
+            _ddl("d1", alone=True, unsupported=THREAD_SPECIFIC),
+            _ddl("d1"),
+            Wanted("empty"),
         ),
+    ),
+    Case(
+        "statements of a thread without temporary tables that look like those of one with",
+        (
+            "DELETE a FROM m a JOIN t b ON a.a = b.a",
+            "DELETE FROM m WHERE a IN (SELECT a FROM t)",
+            "INSERT INTO m VALUES (CONNECTION_ID())",
+            "CREATE TABLE numbered SELECT CONNECTION_ID() c",
+            "DROP TABLE numbered",
+        ),
+        (
+            Wanted("non_transactional", ("d1",), (2,)),
+            Wanted("non_transactional", ("d1",), (2,)),
+            Wanted("non_transactional", ("d1",), (2,)),
+            _ddl("d1"),
+            _ddl("d1"),
+        ),
+        setup=_STATEMENT,
     ),
     Case(
         "temporary tables leave no trace among rows",

@@ -11,5 +11,5 @@ def endpoint(server: Server) -> Endpoint:
 
 
 async def open_session(server: Server, *, binary_log: bool = True) -> TargetSession:
-    """Open a session whose position schema is mtsd."""
-    return await TargetSession.open(endpoint(server), SessionSettings("mtsd", binary_log))
+    """Open a session."""
+    return await TargetSession.open(endpoint(server), SessionSettings(binary_log))

@@ -1,0 +1,65 @@
+"""What becomes of a statement that changes a database with the position schema's name.
+
+The position schema never replicates: on the target it is mtsd's own.
+"""
+
+import enum
+
+from mtsd.binlog.qualifiers import MOST, qualifiers
+from mtsd.binlog.words import Words
+from mtsd.model.step import QueryEvent
+
+_ACCOUNTS = "mysql"
+"""The database that a statement on accounts changes: others that it names, it only refers to."""
+_HARMLESS = frozenset({
+    b"ANALYZE", b"CHECK", b"FLUSH", b"GRANT", b"OPTIMIZE", b"REPAIR", b"REVOKE", b"SET",
+})  # fmt: skip
+"""First words of statements that leave the contents of a database as they are."""
+
+
+class Treatment(enum.Enum):
+    """What becomes of a statement."""
+
+    APPLIED = "applied"
+    LEFT_OUT = "left out"
+    """All that it changes is in the position schema."""
+    REFUSED = "refused"
+    """It changes something else too, or it cannot be told that it does not."""
+
+
+def treatment(query: QueryEvent, schema: str) -> Treatment:
+    """Tell what becomes of a statement where the position schema is `schema`; "" is none."""
+    names = query.updated_databases
+    if not schema or (names and schema not in names and names != ("",)):
+        return Treatment.APPLIED
+    if names and names != ("",):
+        if _ACCOUNTS in names:
+            return Treatment.APPLIED
+        return Treatment.LEFT_OUT if set(names) == {schema} else Treatment.REFUSED
+    return _of_what_it_mentions(query, schema)
+
+
+def _of_what_it_mentions(query: QueryEvent, schema: str) -> Treatment:
+    # The source does not tell of each statement what it changes: not of TRUNCATE, for one.
+    mentioned = qualifiers(query.statement, query.context)
+    if query.database:
+        mentioned.add(query.database)
+    if schema.lower() not in {name.lower() for name in mentioned} and len(mentioned) < MOST:
+        return Treatment.APPLIED
+    words = Words(query.statement, query.context)
+    first = words.word()
+    if first in {b"ALTER", b"CREATE", b"DROP"} and (
+        words.at_word(b"USER") or words.at_word(b"ROLE")
+    ):
+        return Treatment.APPLIED
+    if first == b"TRUNCATE" or (first == b"CREATE" and words.at_word(b"TABLE")):
+        # The one table that these change is the first that they name.
+        words.take_words(b"TABLE", b"IF", b"NOT", b"EXISTS")
+        mentioned = {words.take_name()[0] or query.database}
+    if mentioned == {schema}:
+        return Treatment.LEFT_OUT
+    # Names that differ in case only are two databases on some servers, and one on others.
+    elsewhere = schema.lower() not in {name.lower() for name in mentioned}
+    if first in _HARMLESS or (elsewhere and len(mentioned) < MOST):
+        return Treatment.APPLIED
+    return Treatment.REFUSED

@@ -1,0 +1,116 @@
+"""A statement's words, names and symbols, one after another."""
+
+from collections.abc import Set as AbstractSet
+
+from mtsd.binlog.tokenizer import Token, TokenKind, tokenize
+from mtsd.model.session import SessionContext
+
+
+class Words:
+    """Reads a statement token by token, with one token of foresight."""
+
+    __slots__ = ("_rest", "_statement", "last", "next")
+
+    def __init__(self, statement: bytes, context: SessionContext) -> None:
+        """`context` is as for `tokenize`."""
+        self._statement = statement
+        self._rest = tokenize(statement, context)
+        self.last: Token | None = None
+        self.next = next(self._rest, None)
+
+    def take(self) -> Token | None:
+        """Go one token on and return it; None at the end."""
+        if self.next is not None:
+            self.last = self.next
+            self.next = next(self._rest, None)
+            return self.last
+        return None
+
+    def word(self) -> bytes:
+        """Return the next token's text if it is a word, else nothing; take it then."""
+        if self.next is not None and self.next.kind is TokenKind.WORD:
+            text = self.next.text
+            self.take()
+            return text
+        return b""
+
+    def take_words(self, *words: bytes) -> None:
+        """Pass over these words as far as they come next."""
+        for word in words:
+            if self.at_word(word):
+                self.take()
+
+    def at_word(self, word: bytes) -> bool:
+        """Tell whether that word comes next."""
+        return self.next is not None and self.next.kind is TokenKind.WORD and self.next.text == word
+
+    def at_symbol(self, symbols: bytes) -> bool:
+        """Tell whether one of these symbols comes next."""
+        return (
+            self.next is not None
+            and self.next.kind is TokenKind.SYMBOL
+            and self.next.text in symbols
+        )
+
+    def take_name(self) -> tuple[str, str]:
+        """Take an identifier; return what qualifies it, "" where nothing does, and itself."""
+        qualifier, name = "", self._identifier()
+        while self.at_symbol(b"."):
+            self.take()
+            qualifier, name = name, self._identifier()
+        return qualifier, name
+
+    def _identifier(self) -> str:
+        token = self.take()
+        if token is None:
+            return ""
+        return unquoted(self._statement[token.start : token.end]).decode("utf-8", "surrogateescape")
+
+    def find(
+        self, first: bytes, second: bytes, *, before: AbstractSet[bytes] = frozenset()
+    ) -> tuple[int, int] | None:
+        """Go on to two words that stand side by side; return where they begin and end.
+
+        What is in parentheses does not count. None where they do not come before the end, or
+        before one of the words `before`.
+        """
+        depth = 0
+        while token := self.take():
+            if token.kind is TokenKind.SYMBOL:
+                depth += (token.text == b"(") - (token.text == b")")
+            elif token.kind is TokenKind.WORD and not depth:
+                if token.text == first and self.at_word(second) and self.next is not None:
+                    return token.start, self.next.end
+                if token.text in before:
+                    break
+        return None
+
+    def passes(self, words: AbstractSet[bytes], *, within: int | None = None) -> bool:
+        """Go on to one of these words; tell whether there is one, `within` so many tokens."""
+        while (within is None or within > 0) and (token := self.take()):
+            if token.kind is TokenKind.WORD and token.text in words:
+                return True
+            within = None if within is None else within - 1
+        return False
+
+    def take_definer(self) -> None:
+        """Pass over `DEFINER = user`, if it comes next."""
+        if not self.at_word(b"DEFINER"):
+            return
+        self.take()
+        self.take()
+        self.take()
+        if self.at_symbol(b"@"):
+            self.take()
+            self.take_name()
+        elif self.at_symbol(b"("):
+            self.take()
+            self.take()
+
+
+def unquoted(name: bytes) -> bytes:
+    """Return an identifier without its quotes, if it has any."""
+    quote = name[:1]
+    if quote not in (b"`", b'"'):
+        return name
+    return name[1:-1].replace(quote * 2, quote)

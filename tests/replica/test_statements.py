@@ -1,0 +1,141 @@
+"""Statements as the server's own replica runs them: in their own database, or in none."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.load.compare import differences
+from tests.replica.daemon_process import DaemonProcess
+from tests.servers.mysqld import GTIDS, Server
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+NEEDS_PERSON = 3
+STOPS_S = 60.0
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with Pair(GTIDS, GTIDS) as pair:
+        yield pair
+
+
+def run(server: Server, *statements: str, database: str | None = None) -> None:
+    with closing(server.client(database)) as client, client.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("CREATE TABLE n1 (i INT)",),
+        ("DROP TABLE IF EXISTS slave_in_doubt",),
+        ("ALTER DATABASE CHARACTER SET latin1",),
+        ("SET binlog_format = STATEMENT", "INSERT INTO c.t SELECT COUNT(*) FROM views"),
+    ],
+    ids=lambda statements: statements[-1][:20],
+)
+def test_a_default_database_that_the_target_lacks_is_an_error(
+    pair: Pair, tmp_path: Path, statements: tuple[str, ...]
+) -> None:
+    run(
+        pair.source,
+        "CREATE DATABASE b",
+        "CREATE DATABASE c",
+        "CREATE TABLE c.t (i INT PRIMARY KEY)",
+        "CREATE TABLE b.views (i INT)",
+    )
+    with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+        daemon.wait_until_caught_up()
+        tables = pair.target.sql("SHOW TABLES FROM mtsd")
+        created = pair.target.sql("SHOW CREATE DATABASE mtsd")
+        run(pair.target, "SET sql_log_bin = 0", "DROP DATABASE b")
+        run(pair.source, *statements, database="b")
+        assert daemon.wait(STOPS_S) == NEEDS_PERSON
+        assert "error 1049" in daemon.last_words()
+        assert "Unknown database 'b'" in daemon.last_words()
+    assert pair.target.sql("SHOW TABLES FROM mtsd") == tables
+    assert pair.target.sql("SHOW CREATE DATABASE mtsd") == created
+    assert pair.target.sql("SELECT COUNT(*) FROM c.t") == [(0,)]
+
+
+def test_a_default_database_that_another_session_has_dropped(pair: Pair, tmp_path: Path) -> None:
+    """The source goes on with statements whose names all have their own databases."""
+    run(pair.source, "CREATE DATABASE b", "CREATE DATABASE c", "CREATE TABLE c.v (i INT)")
+    with (
+        DaemonProcess(pair.source, pair.target, tmp_path) as daemon,
+        closing(pair.source.client("b")) as client,
+        client.cursor() as cursor,
+    ):
+        run(pair.source, "DROP DATABASE b")
+        for statement in (
+            "CREATE TABLE c.t (i INT PRIMARY KEY)",
+            "CREATE DATABASE e",
+            "ALTER DATABASE e CHARACTER SET latin1",
+            "CREATE TABLE e.t LIKE c.t",
+            "TRUNCATE c.t",
+            "CREATE VIEW c.w AS SELECT * FROM c.v",
+            "SET binlog_format = STATEMENT",
+            "INSERT INTO c.v VALUES (1)",
+            "DROP DATABASE e",
+        ):
+            cursor.execute(statement)
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    assert differences(pair.source, pair.target) == []
+
+
+def test_statements_that_look_like_others(pair: Pair, tmp_path: Path) -> None:
+    run(
+        pair.source,
+        "CREATE DATABASE d",
+        "USE d",
+        "CREATE TABLE t (a INT PRIMARY KEY, b INT)",
+        "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3), (4, 4)",
+        "CREATE TABLE s0 ENGINE=InnoDB SELECT 1 a",
+        "CREATE TABLE s1 CHARSET=latin1 SELECT 'x' a",
+        "CREATE TABLE s2 COMMENT='START TRANSACTION' ROW_FORMAT=DYNAMIC SELECT 1 a",
+        "CREATE TABLE s3 (KEY (a)) PARTITION BY HASH (a) PARTITIONS 2 SELECT 1 a",
+        "CREATE TEMPORARY TABLE tt (i INT, KEY (i))",
+        "CREATE TABLE copied LIKE tt",
+        "CREATE TABLE filled SELECT * FROM tt",
+        "TRUNCATE tt",
+        "DROP TABLE tt",
+        "SET binlog_format = STATEMENT",
+        "DELETE x FROM t x JOIN t y ON x.a = y.a + 3",
+        "DELETE FROM t WHERE a IN (SELECT i + 3 FROM filled) OR a = 3",
+        "INSERT INTO t VALUES (CONNECTION_ID() + 100, 1)",
+        "CREATE TABLE numbered SELECT CONNECTION_ID() + 1 c",
+        "DROP TABLE s0",
+    )
+    with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    assert differences(pair.source, pair.target) == []
+
+
+def test_a_temporary_table_stops_what_may_use_it(pair: Pair, tmp_path: Path) -> None:
+    """Its TRUNCATE must not empty the base table that it hides."""
+    run(
+        pair.source,
+        "CREATE DATABASE d",
+        "USE d",
+        "CREATE TABLE t (a INT PRIMARY KEY)",
+        "INSERT INTO t VALUES (1)",
+        "SET binlog_format = STATEMENT",
+        "CREATE TEMPORARY TABLE t (a INT)",
+        "FLUSH BINARY LOGS",
+        "TRUNCATE t",
+    )
+    *_, end = pair.source.sql("SHOW BINARY LOGS")
+    pair.target.sql("CREATE DATABASE d; CREATE TABLE d.t (a INT PRIMARY KEY)")
+    pair.target.sql("INSERT INTO d.t VALUES (1)")
+    settings = {"source.start": f"{end[0]}:4"}
+    with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+        assert daemon.wait(STOPS_S) == NEEDS_PERSON
+        assert "may use a temporary table of its session" in daemon.last_words()
+    assert pair.target.sql("SELECT a FROM d.t") == [(1,)]
