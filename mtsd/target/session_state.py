@@ -22,6 +22,7 @@ PINNED: dict[bytes, bytes] = {
     b"collation_server": b"DEFAULT",
     b"lc_time_names": b"0",
     b"explicit_defaults_for_timestamp": b"1",
+    b"sql_big_selects": b"1",
     b"timestamp": b"DEFAULT",
     b"pseudo_thread_id": b"CONNECTION_ID()",
 }
@@ -32,8 +33,12 @@ _NEWER: dict[bytes, tuple[tuple[int, int, int], bytes]] = {
     b"sql_require_primary_key": ((8, 0, 13), b"0"),
     b"default_table_encryption": ((8, 0, 16), b"DEFAULT"),
     b"sql_generate_invisible_primary_key": ((8, 0, 30), b"0"),
-    b"enable_cascade_triggers": ((9, 7, 0), b"DEFAULT"),
+    b"restrict_fk_on_non_standard_key": ((8, 4, 0), b"0"),
+    b"enable_cascade_triggers": ((9, 7, 0), b"0"),
 }
+"""What a server's own replica sets whatever the global value is, it has here in the same way:
+restrict_fk_on_non_standard_key, enable_cascade_triggers, sql_generate_invisible_primary_key, and
+of `PINNED` sql_big_selects (performance_schema.variables_by_thread shows them)."""
 
 
 def pinned(version: tuple[int, int, int]) -> dict[bytes, bytes]:

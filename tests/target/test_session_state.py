@@ -159,6 +159,9 @@ async def test_everything_at_once_and_after_an_error(session: TargetSession) -> 
 async def test_a_servers_defaults_do_not_reach_a_session(server: Server) -> None:
     hostile = {
         "completion_type": "CHAIN",
+        "enable_cascade_triggers": "ON",
+        "restrict_fk_on_non_standard_key": "ON",
+        "sql_big_selects": "OFF",
         "sql_generate_invisible_primary_key": "ON",
         "sql_safe_updates": "ON",
         "sql_select_limit": "1",
@@ -175,6 +178,9 @@ async def test_a_servers_defaults_do_not_reach_a_session(server: Server) -> None
             server.sql(f"SET GLOBAL {name} = DEFAULT")
     assert {name: now[name] for name in hostile} == {
         "completion_type": "NO_CHAIN",
+        "enable_cascade_triggers": "OFF",
+        "restrict_fk_on_non_standard_key": "OFF",
+        "sql_big_selects": "ON",
         "sql_generate_invisible_primary_key": "OFF",
         "sql_safe_updates": "OFF",
         "sql_select_limit": "18446744073709551615",
@@ -226,6 +232,8 @@ async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession)
         "default_table_encryption": "OFF",
         "sql_generate_invisible_primary_key": "OFF",
         "enable_cascade_triggers": "OFF",
+        "restrict_fk_on_non_standard_key": "OFF",
+        "sql_big_selects": "ON",
     }
     ((own,),) = await session.connection.query("SELECT @@pseudo_thread_id = CONNECTION_ID()")
     assert own == 1
