@@ -62,6 +62,10 @@ class Group(NamedTuple):
     """Commit on the source in µs since 1970, from the GTID event, else from header seconds."""
     unsupported: str = ""
     """What the group holds that this version does not apply; empty where it can be applied."""
+    tables: tuple[str, ...] = ()
+    """Every table that it updates, as "database.table"; only where the policy needs them."""
+    keys: frozenset[bytes] = frozenset()
+    """The keys of the rows that it changes; only where the policy needs them."""
 
     @property
     def rows(self) -> tuple[bytes, ...]:

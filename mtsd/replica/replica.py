@@ -23,13 +23,12 @@ from mtsd.replica.recovery import (
     make_tables,
     recover,
 )
-from mtsd.replica.statistics import PartitionStatistics, ReplicaStatistics, WorkerStatistics
+from mtsd.replica.statistics import ReplicaStatistics, WorkerStatistics
 from mtsd.replica.streamed_groups import StreamedGroupError, StreamedGroups
 from mtsd.replica.worker import Worker, WorkerSettings
-from mtsd.schedule.assignment import Policy
-from mtsd.schedule.database_policy import DatabasePolicy
+from mtsd.schedule.alone import AloneRule
+from mtsd.schedule.policies import choose_policy
 from mtsd.schedule.scheduler import Limits, Scheduler
-from mtsd.schedule.sequential_policy import SequentialPolicy
 from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.fencing import COORDINATOR, lock_name, take_channel, take_lock
@@ -232,7 +231,7 @@ class Replica:
             run_seconds=asyncio.get_running_loop().time() - self._began,
             waits=dict(self._coordinator.waits),
             workers=tuple(self._worker_statistics(worker) for worker in self._workers),
-            partitions=self._partition_statistics(),
+            partitions=tuple(scheduler.partitions()),
         )
 
     def _worker_statistics(self, worker: Worker) -> WorkerStatistics:
@@ -242,33 +241,13 @@ class Replica:
             id=worker.index + 1,
             state="applying" if queue.running else waiting,
             queue_groups=len(queue) + len(queue.running),
-            queue_bytes=queue.waiting_bytes,
+            queue_bytes=self._coordinator.scheduler.view.sizes[worker.index],
             groups=worker.groups,
             transactions=worker.transactions,
             retries=worker.retries,
             last_position=worker.last.end if worker.last else None,
             last_gtid=worker.last.gtid if worker.last else None,
             busy_seconds=worker.busy_seconds,
-        )
-
-    def _partition_statistics(self) -> tuple[PartitionStatistics, ...]:
-        scheduler = self._coordinator.scheduler
-        committed = scheduler.committed
-        pending: dict[str, tuple[int, int, int]] = {}
-        for index, queue in enumerate(scheduler.workers):
-            for group in queue.pending():
-                for name in group.databases:
-                    _, count, oldest = pending.get(name, (0, 0, group.commit_time))
-                    pending[name] = (index + 1, count + 1, min(oldest, group.commit_time))
-        return tuple(
-            PartitionStatistics(
-                name=name,
-                worker=pending[name][0] if name in pending else 0,
-                pending_groups=pending[name][1] if name in pending else 0,
-                oldest_commit_time=pending[name][2] if name in pending else None,
-                groups=committed.get(name, 0),
-            )
-            for name in sorted(committed.keys() | pending.keys())
         )
 
     def _stop_timed_out(self) -> None:
@@ -315,12 +294,14 @@ def _limits(settings: Settings) -> Limits:
 def _scheduler(settings: Settings, recovered: Recovered) -> Scheduler:
     replica = settings.replica
     workers = max(replica.parallel_workers, 1)
-    policy: Policy
-    if replica.parallel_workers == 0:
-        policy = SequentialPolicy()
-    else:
-        policy = DatabasePolicy(workers, replica.bind)
-    return Scheduler(policy, workers, _limits(settings), recovered.mark, recovered.executed)
+    return Scheduler(
+        choose_policy(replica.parallel_type, replica.parallel_workers, replica.bind),
+        workers,
+        _limits(settings),
+        recovered.mark,
+        recovered.executed,
+        alone=AloneRule(ddl=replica.ddl == "alone", statements=replica.statements == "alone"),
+    )
 
 
 async def _worker(

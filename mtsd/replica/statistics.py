@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
+from mtsd.schedule.partition_statistics import PartitionStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +22,6 @@ class WorkerStatistics:
     last_position: Position | None
     last_gtid: Gtid | None
     busy_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionStatistics:
-    """One partition. `oldest_commit_time` in µs since 1970, of its pending groups."""
-
-    name: str
-    worker: int
-    pending_groups: int
-    oldest_commit_time: int | None
-    groups: int
-    """Committed in this run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,26 @@ being assigned are its CGAP (current group assigned partitions); those that its 
 are its CGEP (current group executed partitions).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from mtsd.schedule.partition_statistics import PartitionStatistics
+
+_MOST_REMEMBERED = 16_384
+"""Entries, from which on those that are not in use are forgotten."""
 
 
 @dataclass(slots=True)
 class PartitionEntry:
-    """One partition in use: `usage` unfinished groups, of which `last` is the newest."""
+    """One partition: `usage` unfinished groups, of which `last`, the newest, is at `worker`.
+
+    An entry that is not in use only remembers how many groups have `committed`.
+    """
 
     worker: int
     usage: int
     last: int
+    committed: int = 0
 
     def join(self, number: int) -> None:
         """Count one more group in, the newest."""
@@ -24,17 +33,21 @@ class PartitionEntry:
 
 
 class AssignedPartitionHash:
-    """Partition names in use, and how many of them each worker holds."""
+    """Partitions by name, and how many of those in use each worker holds."""
 
-    __slots__ = ("_entries", "_held")
+    __slots__ = ("_entries", "_fewest", "_forget_at", "_held")
 
     def __init__(self, workers: int) -> None:
         self._entries: dict[str, PartitionEntry] = {}
         self._held = [0] * workers
+        self._fewest = 0
+        """What the worker with the fewest partitions in use holds."""
+        self._forget_at = _MOST_REMEMBERED
 
     def owner(self, partition: str) -> PartitionEntry | None:
         """Return the entry of a partition that unfinished groups use, else None."""
-        return self._entries.get(partition)
+        entry = self._entries.get(partition)
+        return entry if entry is not None and entry.usage else None
 
     def held(self, worker: int) -> int:
         """Return how many partitions in use belong to the worker."""
@@ -42,31 +55,79 @@ class AssignedPartitionHash:
 
     def excess(self, worker: int) -> int:
         """Return how many more partitions the worker holds than the one with the fewest."""
-        return self._held[worker] - min(self._held)
+        return self._held[worker] - self._fewest
 
     def assign(self, cgap: Iterable[str], worker: int, number: int) -> None:
         """Count a group in on its partitions and make `worker` their owner."""
         for partition in cgap:
             entry = self._entries.get(partition)
             if entry is None:
-                self._entries[partition] = PartitionEntry(worker, 1, number)
-                self._held[worker] += 1
-            else:
-                if entry.worker != worker:
-                    self._held[entry.worker] -= 1
-                    self._held[worker] += 1
-                    entry.worker = worker
-                entry.join(number)
+                self._forget_unused()
+                entry = self._entries[partition] = PartitionEntry(worker, 0, number)
+            if not entry.usage:
+                self._take_up(worker)
+            elif entry.worker != worker:
+                self._let_go(entry.worker)
+                self._take_up(worker)
+            entry.worker = worker
+            entry.join(number)
 
     def execute(self, cgep: Iterable[str]) -> None:
-        """Count a committed group out of its partitions; an unused one is forgotten."""
+        """Count a committed group out of its partitions."""
         for partition in cgep:
             entry = self._entries[partition]
+            entry.committed += 1
             entry.usage -= 1
             if not entry.usage:
-                del self._entries[partition]
-                self._held[entry.worker] -= 1
+                self._let_go(entry.worker)
 
     def usage(self) -> dict[str, tuple[int, int]]:
-        """Return (worker, unfinished groups) of each partition in use, for the status."""
-        return {name: (entry.worker, entry.usage) for name, entry in self._entries.items()}
+        """Return (worker, unfinished groups) of each partition in use."""
+        return {
+            name: (entry.worker, entry.usage)
+            for name, entry in self._entries.items()
+            if entry.usage
+        }
+
+    def statistics(self, oldest_commit_times: Mapping[str, int]) -> list[PartitionStatistics]:
+        """Describe the partitions in the order of their names.
+
+        `oldest_commit_times`, in µs since 1970, are of the unfinished groups of each.
+        """
+        return [
+            PartitionStatistics(
+                name=name,
+                worker=entry.worker + 1 if entry.usage else 0,
+                pending_groups=entry.usage,
+                oldest_commit_time=oldest_commit_times.get(name),
+                groups=entry.committed,
+            )
+            for name, entry in sorted(self._entries.items())
+        ]
+
+    def _take_up(self, worker: int) -> None:
+        held = self._held
+        held[worker] += 1
+        if held[worker] - 1 == self._fewest:
+            self._fewest = min(held)
+
+    def _let_go(self, worker: int) -> None:
+        held = self._held
+        held[worker] -= 1
+        self._fewest = min(self._fewest, held[worker])
+
+    def _forget_unused(self) -> None:
+        """Keep memory bounded, however many names there are."""
+        if len(self._entries) < self._forget_at:
+            return
+        self._entries = {name: entry for name, entry in self._entries.items() if entry.usage}
+        self._forget_at = max(_MOST_REMEMBERED, 2 * len(self._entries))
+
+
+def oldest_commit_times(unfinished: Iterable[tuple[Iterable[str], int]]) -> dict[str, int]:
+    """Return the least commit time of each partition, of (partitions, commit time) of groups."""
+    oldest: dict[str, int] = {}
+    for partitions, commit_time in unfinished:
+        for name in partitions:
+            oldest[name] = min(commit_time, oldest.get(name, commit_time))
+    return oldest

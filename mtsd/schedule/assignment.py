@@ -1,31 +1,53 @@
-"""What a policy decides about a group."""
+"""What a policy decides about a group, and what it is asked with."""
 
-from collections.abc import Sequence
+import enum
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from mtsd.model.group import Group
+from mtsd.schedule.partition_statistics import PartitionStatistics
+from mtsd.schedule.schedule_view import ScheduleView
 
 
 class Assignment(NamedTuple):
     """Where a group goes and what it waits for.
 
     `worker` is the index of the worker whose queue the group joins, from 0. `after` holds the
-    numbers of unfinished groups, all earlier in the stream, that must have committed before the
-    group may start. Every queue keeps the stream's order, so what stands before the group in its
-    own queue need not be named.
+    numbers of groups, and `mark` is a number: the group may start when all groups in `after` and
+    every group up to and including `mark` have committed. All of them are earlier in the stream
+    than the group; those that have committed by now do no harm. Every queue keeps the stream's
+    order, so what stands before the group in its own queue need not be named.
 
-    There is always a group that can run: of all unfinished groups, the one with the lowest number
-    is the head of its queue, and whatever it waits for would have a lower number.
+    There is always a group that can run. Of all unfinished groups take the one with the lowest
+    number. Its queue keeps the stream's order, so it is the head. Whatever `after` names has a
+    lower number, and so has committed. The low-water mark stands right before it, and `mark` is
+    lower than its own number, so the low-water mark has reached that.
     """
 
     worker: int
     after: frozenset[int] = frozenset()
+    mark: int = 0
+
+
+class Need(enum.Enum):
+    """A field of a group that is filled before a policy is asked, if it asks for it."""
+
+    TABLES = "tables"
+    KEYS = "keys"
 
 
 class Policy(Protocol):
-    """Decides which groups may run side by side. One policy is one file behind this interface."""
+    """Decides which groups may run side by side. One policy is one file behind this interface.
 
-    def assign(self, group: Group) -> Assignment:
+    Which groups run alone is not its business: the scheduler adds that to every assignment.
+    """
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """The fields of a group that it goes by, beside the databases; it stays the same."""
+        ...
+
+    def assign(self, group: Group, view: ScheduleView) -> Assignment:
         """Take the next group of the stream in; its number is higher than any before."""
         ...
 
@@ -33,5 +55,13 @@ class Policy(Protocol):
         """Learn that groups that were assigned have committed."""
         ...
 
+    def partitions(self, unfinished: Iterable[Group]) -> Sequence[PartitionStatistics]:
+        """Describe its partitions for the status; `unfinished` are all groups not committed yet.
+
+        Empty where it has no partitions.
+        """
+        ...
+
 
 NOTHING: frozenset[int] = frozenset()
+NO_NEEDS: frozenset[Need] = frozenset()

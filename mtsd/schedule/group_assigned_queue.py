@@ -5,8 +5,8 @@ need not be applied enter it as done. All groups up to the low-water mark have c
 """
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid, GtidSet
@@ -26,13 +26,8 @@ class LowWaterMark:
     gtids: GtidSet | None
 
 
-class _Entry(NamedTuple):
-    """What is kept of a group: its events are not, which would be held for longer than needed."""
-
-    number: int
-    end: Position
-    gtid: Gtid | None
-    commit_time: int
+_Entry = tuple[Position, Gtid | None, int]
+"""A group's end, GTID and commit time: its events would be held for longer than needed."""
 
 
 class GroupAssignedQueue:
@@ -66,7 +61,7 @@ class GroupAssignedQueue:
     @property
     def oldest_commit_time(self) -> int | None:
         """When the oldest unfinished group committed on the source, in µs; None where none is."""
-        return self._entries[0].commit_time if self._entries else None
+        return self._entries[0][2] if self._entries else None
 
     @property
     def highest_done(self) -> int:
@@ -84,44 +79,56 @@ class GroupAssignedQueue:
         if number != self.newest + 1:
             raise ValueError(f"group {number} entered where {self.newest + 1} was due")
         self.newest = number
-        self._entries.append(_Entry(number, group.end, group.gtid, group.commit_time))
+        self._entries.append((group.end, group.gtid, group.commit_time))
         if done:
-            self.done(number)
+            self._done.add(number)
+            self._advance()
 
-    def done(self, number: int) -> bool:
-        """Mark a group as committed. Returns whether the low-water mark has moved.
-
-        Raises ValueError where it has committed already.
-        """
+    def commit(self, groups: Sequence[Group]) -> None:
+        """Mark groups as committed. Raises ValueError where one has committed already."""
         done = self._done
-        if number <= self._number or number in done:
-            raise ValueError(f"group {number} has committed twice")
-        done.add(number)
-        if number != self._number + 1:
-            return False
-        entries = self._entries
-        gtids = self._gtids
-        # No number is left out among the entries.
-        while number in done:
-            done.discard(number)
-            _, self._position, gtid, _ = entries.popleft()
-            if gtids is not None and gtid is not None:
-                gtids.add(gtid)
-            if number in self._reached:
-                self._position, told = self._reached.pop(number)
-                if gtids is None and told is not None:
-                    gtids = self._gtids = told.copy()
-            number += 1
-        self._number = number - 1
-        return True
+        passed = self._number
+        for group in groups:
+            number = group.number
+            if number <= passed or number in done:
+                raise ValueError(f"group {number} has committed twice")
+            done.add(number)
+        self._advance()
+
+    def is_committed(self, number: int) -> bool:
+        """Tell whether a group that has entered has committed."""
+        return number <= self._number or number in self._done
 
     def reach(self, position: Position, gtids: GtidSet | None) -> None:
         """Move on over what stands between groups: now, or when the groups before it are done."""
         if self._entries:
-            newest = self._entries[-1].number
+            newest = self.newest
             _, told = self._reached.get(newest, (position, None))
             self._reached[newest] = (position, told if gtids is None else gtids)
             return
         self._position = position
         if self._gtids is None and gtids is not None:
             self._gtids = gtids.copy()
+
+    def _advance(self) -> None:
+        """Move the low-water mark over what has committed at the head."""
+        done = self._done
+        number = self._number + 1
+        if number not in done:
+            return
+        entries = self._entries
+        gtids = self._gtids
+        reached = self._reached
+        # No number is left out among the entries.
+        while number in done:
+            done.discard(number)
+            position, gtid, _ = entries.popleft()
+            if gtids is not None and gtid is not None:
+                gtids.add(gtid)
+            if reached and number in reached:
+                position, told = reached.pop(number)
+                if gtids is None and told is not None:
+                    gtids = self._gtids = told.copy()
+            self._position = position
+            number += 1
+        self._number = number - 1

@@ -1,4 +1,4 @@
-"""The coordinator's state as one machine: GAQ, policy, worker queues, checkpoints.
+"""The schedule as one machine: GAQ, policy, worker queues, checkpoints.
 
 Pure: it is told what happens (a group came, a batch committed, a checkpoint was stored) and says
 what may happen next. Invariants, with LWM the low-water mark and E the set of committed groups:
@@ -7,17 +7,25 @@ been stored of LWM and of the workers' bits is in E.
 """
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import chain
+from types import MappingProxyType
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
-from mtsd.schedule.assignment import Policy
+from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
+from mtsd.schedule.assignment import Need, Policy
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.group_assigned_queue import GroupAssignedQueue, LowWaterMark
+from mtsd.schedule.partition_statistics import PartitionStatistics
+from mtsd.schedule.schedule_view import ScheduleView
 from mtsd.schedule.worker_queue import WorkerQueue
 
+_ROWS = GroupKind.ROWS
+_EMPTY = GroupKind.EMPTY
 _MANY_PASSED = 128
 """Groups past the stored low-water mark that make the workers' rows long enough to shorten."""
 
@@ -41,10 +49,18 @@ class Limits:
     batch_bytes: int
 
 
+Filler = Callable[[Group], Group]
+"""Returns a group with one more field filled."""
+NO_FILLERS: Mapping[Need, Filler] = MappingProxyType({})
+
+
 class Scheduler:
     """Assigns groups to workers and keeps the low-water mark.
 
     `executed` are the groups past `mark` that a former run has committed: they are skipped.
+    `alone` says which groups run alone, under every policy. `fillers` fill what a policy needs of
+    a group before it is asked; one that asks for nothing costs nothing. Raises ValueError where it
+    asks for what none of them fills.
     """
 
     def __init__(
@@ -54,24 +70,36 @@ class Scheduler:
         limits: Limits,
         mark: LowWaterMark,
         executed: ExecutedGroups,
+        *,
+        alone: AloneRule = BY_THEMSELVES,
+        fillers: Mapping[Need, Filler] = NO_FILLERS,
     ) -> None:
         self._policy = policy
         self.limits = limits
         """May be changed at any time: what is over a new limit already is let through."""
         self._executed = executed
         self._executed_up_to = executed.highest
+        self._alone = alone
+        if unfilled := policy.needs - fillers.keys():
+            names = ", ".join(sorted(need.value for need in unfilled))
+            raise ValueError(f"the policy needs what nothing fills: {names}")
+        self._fillers = [fill for need, fill in fillers.items() if need in policy.needs]
         self.queue = GroupAssignedQueue(mark)
         self.workers = [WorkerQueue() for _ in range(workers)]
         self.stored = mark
         """The low-water mark that the target holds."""
         self.pending_bytes = 0
-        self.pending_groups = 0
+        self._groups = [0] * workers
+        self._sizes = [0] * workers
+        self.view = ScheduleView(self._groups, self._sizes, self.queue)
         self.skipped = 0
         """Groups passed over because a former run had committed them."""
-        self.committed: dict[str, int] = {}
-        """Groups committed in this run, by database."""
-        self._waiting: dict[int, list[tuple[WorkerQueue, int, int]]] = {}
-        """By a group that is to commit: queue, worker and number of those that wait for it."""
+        self._waiting: dict[int, list[tuple[int, int]]] = {}
+        """By a group that is to commit: worker and number of those that wait for it."""
+        self._waiting_for_mark: list[tuple[int, int, int]] = []
+        """A heap: low-water mark, number and worker of those that wait for it."""
+        self._newest_alone = 0
+        """Everything after this group waits for it."""
         self._limit: int | None = None
         self._halted = False
         # What a former run has committed is begun, too: a stop has to close the gap before it.
@@ -102,24 +130,56 @@ class Scheduler:
             self.skipped += 1
             self.queue.enter(group, done=True)
             return None
-        if group.kind is GroupKind.EMPTY:
+        if group.kind is _EMPTY:
             self.queue.enter(group, done=True)
             return None
+        for fill in self._fillers:
+            group = fill(group)
         self.queue.enter(group)
-        assignment = self._policy.assign(group)
-        worker, after = assignment
+        worker, after, mark = self._policy.assign(group, self.view)
+        if group.alone or (group.kind is not _ROWS and self._alone.applies_to(group)):
+            mark = number - 1
+            self._newest_alone = number
+        elif self._newest_alone > mark:
+            mark = self._newest_alone
         queue = self.workers[worker]
-        for earlier in after:
-            self._waiting.setdefault(earlier, []).append((queue, worker, number))
         was_empty = not len(queue)
-        queue.put(group, len(after))
-        self.pending_bytes += group.size
-        self.pending_groups += 1
+        if after or mark > self.queue.number:
+            self._put_waiting(group, worker, after, mark)
+        else:
+            queue.put(group)
+        size = group.size
+        self.pending_bytes += size
+        self._groups[worker] += 1
+        self._sizes[worker] += size
         return worker if was_empty and queue.can_begin else None
 
     def begin_streamed(self, number: int) -> None:
         """Learn that a streamed group has begun that cannot be undone: a stop takes it in."""
         self._highest_begun = number
+
+    def _put_waiting(self, group: Group, worker: int, after: Iterable[int], mark: int) -> None:
+        """Queue a group that may have to wait.
+
+        What it waits for is counted here exactly once, and only if it is still to come: so
+        `commit` meets each of them exactly once.
+        """
+        gaq = self.queue
+        number = group.number
+        unmet = 0
+        for earlier in after:
+            if earlier >= number:
+                raise ValueError(f"group {number} would wait for group {earlier}")
+            if not gaq.is_committed(earlier):
+                self._waiting.setdefault(earlier, []).append((worker, number))
+                unmet += 1
+        if mark >= number:
+            raise ValueError(f"group {number} would wait for all groups up to {mark}")
+        if mark > gaq.number:
+            heappush(self._waiting_for_mark, (mark, number, worker))
+        else:
+            mark = 0
+        self.workers[worker].put(group, unmet, mark)
 
     def add_committed(self, group: Group) -> None:
         """Take in a streamed group that a worker has applied and committed already.
@@ -142,11 +202,14 @@ class Scheduler:
             return ()
         limits = self.limits
         queue = self.workers[worker]
+        others_up_to = self._others_up_to(worker) if queue.has_marks else 0
         if ahead:
             # What is ready is held twice, as groups and as statements.
-            batch = queue.take_ahead(limits.batch_groups, limits.batch_bytes // 4, self._limit)
+            batch = queue.take_ahead(
+                limits.batch_groups, limits.batch_bytes // 4, self._limit, others_up_to
+            )
         else:
-            batch = queue.take(limits.batch_groups, limits.batch_bytes, self._limit)
+            batch = queue.take(limits.batch_groups, limits.batch_bytes, self._limit, others_up_to)
         if batch and batch[-1].number > self._highest_begun:
             self._highest_begun = batch[-1].number
         return batch
@@ -156,34 +219,52 @@ class Scheduler:
 
         Returns the other workers that can begin something now because of it.
         """
-        woken: set[int] = set()
-        done = self.queue.done
-        waiting = self._waiting
-        committed = self.committed
+        self.queue.commit(groups)
+        touched: set[int] = set()
         size = 0
+        waiting = self._waiting
         for group in groups:
-            number = group.number
-            done(number)
             size += group.size
-            for name in group.databases:
-                committed[name] = committed.get(name, 0) + 1
-            if number in waiting:
-                for queue, other, waiter in waiting.pop(number):
-                    queue.met(waiter)
-                    if queue.can_begin:
-                        woken.add(other)
+            if waiting and group.number in waiting:
+                for other, waiter in waiting.pop(group.number):
+                    self.workers[other].met(waiter)
+                    touched.add(other)
+        marks = self._waiting_for_mark
+        while marks and marks[0][0] <= self.queue.number:
+            _, waiter, other = heappop(marks)
+            self.workers[other].mark_reached(waiter)
+            touched.add(other)
         self._policy.finished(groups)
         self.pending_bytes -= size
-        self.pending_groups -= len(groups)
+        self._groups[worker] -= len(groups)
+        self._sizes[worker] -= size
         running = self.workers[worker]
         running.running = running.running[len(groups) :]
-        woken.discard(worker)
-        return woken
+        touched.discard(worker)
+        return {other for other in touched if self.workers[other].can_begin}
+
+    def _others_up_to(self, worker: int) -> int:
+        """Return up to which number no queue but the worker's has an unfinished group."""
+        up_to = self.queue.newest
+        for other, queue in enumerate(self.workers):
+            oldest = queue.oldest
+            if other != worker and oldest is not None and oldest <= up_to:
+                up_to = oldest - 1
+        return up_to
+
+    @property
+    def pending_groups(self) -> int:
+        """How many groups were taken in and have not committed."""
+        return sum(self._groups)
+
+    def partitions(self) -> Sequence[PartitionStatistics]:
+        """Return what the policy says of its partitions."""
+        return self._policy.partitions(chain.from_iterable(q.pending() for q in self.workers))
 
     @property
     def idle(self) -> bool:
         """Whether every group that was taken in has committed."""
-        return not self.pending_groups
+        return not any(self._groups)
 
     def stop(self, *, reading: bool) -> None:
         """Begin nothing past the highest group that has begun, so that no gap stays.

@@ -1,19 +1,34 @@
 """The sequential mode: parallel_workers = 0, one queue, one group after another."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mtsd.model.group import Group
-from mtsd.schedule.assignment import Assignment
+from mtsd.schedule.assigned_partition_hash import AssignedPartitionHash, oldest_commit_times
+from mtsd.schedule.assignment import NO_NEEDS, Assignment
+from mtsd.schedule.partition_statistics import PartitionStatistics
+from mtsd.schedule.schedule_view import ScheduleView
 
 _FIRST = Assignment(worker=0)
 
 
 class SequentialPolicy:
-    """Sends every group to the only worker."""
+    """Sends every group to the only worker; which databases it updates is for the status."""
 
-    def assign(self, group: Group) -> Assignment:  # noqa: ARG002 - see `Policy`
+    def __init__(self) -> None:
+        self.needs = NO_NEEDS
+        self._aph = AssignedPartitionHash(1)
+
+    def assign(self, group: Group, view: ScheduleView) -> Assignment:  # noqa: ARG002 - see `Policy`
         """Answer the only worker."""
+        self._aph.assign(group.databases, 0, group.number)
         return _FIRST
 
     def finished(self, groups: Sequence[Group]) -> None:
-        """Nothing is kept."""
+        """Count the groups out; see `Policy`."""
+        for group in groups:
+            self._aph.execute(group.databases)
+
+    def partitions(self, unfinished: Iterable[Group]) -> list[PartitionStatistics]:
+        """Describe the databases; see `Policy`."""
+        waiting = ((group.databases, group.commit_time) for group in unfinished)
+        return self._aph.statistics(oldest_commit_times(waiting))

@@ -14,8 +14,9 @@ class WorkerQueue:
         self._waiting: deque[Group] = deque()
         self._unmet: dict[int, int] = {}
         """Of how many groups the commit is still to come, by the number of the one that waits."""
+        self._marks: dict[int, int] = {}
+        """Which low-water mark is still to be reached, by the number of the one that waits."""
         self.running: tuple[Group, ...] = ()
-        self.waiting_bytes = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -29,19 +30,39 @@ class WorkerQueue:
     def can_begin(self) -> bool:
         """Whether nothing runs and the head waits for nobody."""
         waiting = self._waiting
-        return bool(waiting) and not self.running and waiting[0].number not in self._unmet
+        if self.running or not waiting:
+            return False
+        head = waiting[0].number
+        return head not in self._unmet and head not in self._marks
+
+    @property
+    def oldest(self) -> int | None:
+        """The number of the first group that has not committed."""
+        if self.running:
+            return self.running[0].number
+        return self._waiting[0].number if self._waiting else None
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether one of the groups waits for a low-water mark."""
+        return bool(self._marks)
 
     def pending(self) -> Iterator[Group]:
         """Yield the groups that have not committed, in order."""
         yield from self.running
         yield from self._waiting
 
-    def put(self, group: Group, unmet: int) -> None:
-        """Add the newest group, which waits for the commits of `unmet` others."""
+    def put(self, group: Group, unmet: int = 0, mark: int = 0) -> None:
+        """Add the newest group.
+
+        It waits for the commits of `unmet` others, and for the low-water mark to reach `mark`
+        where that is not 0.
+        """
         self._waiting.append(group)
-        self.waiting_bytes += group.size
         if unmet:
             self._unmet[group.number] = unmet
+        if mark:
+            self._marks[group.number] = mark
 
     def met(self, number: int) -> None:
         """Learn that one of the groups that group `number` waits for has committed."""
@@ -51,15 +72,26 @@ class WorkerQueue:
         else:
             del self._unmet[number]
 
-    def take(self, batch_groups: int, batch_bytes: int, limit: int | None) -> tuple[Group, ...]:
+    def mark_reached(self, number: int) -> None:
+        """Learn that the low-water mark is where group `number` needs it; it may have begun."""
+        self._marks.pop(number, None)
+
+    def take(
+        self, batch_groups: int, batch_bytes: int, limit: int | None, others_up_to: int = 0
+    ) -> tuple[Group, ...]:
         """Begin the head, and with it as many behind it as may share its target transaction.
+
+        `others_up_to` is a number up to which the other queues have nothing unfinished: for what
+        stands behind its own predecessors here, it is as good as the low-water mark.
 
         Empty if the head waits for others, or is past `limit`, or the last batch still runs.
         """
-        return () if self.running else self._next_batch(batch_groups, batch_bytes, limit)
+        if self.running:
+            return ()
+        return self._next_batch(batch_groups, batch_bytes, limit, others_up_to)
 
     def take_ahead(
-        self, batch_groups: int, batch_bytes: int, limit: int | None
+        self, batch_groups: int, batch_bytes: int, limit: int | None, others_up_to: int = 0
     ) -> tuple[Group, ...]:
         """Begin the batch after the one that runs, if it is of rows and as large as can be.
 
@@ -68,16 +100,19 @@ class WorkerQueue:
         waiting = self._waiting
         if len(waiting) < batch_groups or waiting[0].kind is not GroupKind.ROWS:
             return ()
-        return self._next_batch(batch_groups, batch_bytes, limit)
+        return self._next_batch(batch_groups, batch_bytes, limit, others_up_to)
 
     def _next_batch(
-        self, batch_groups: int, batch_bytes: int, limit: int | None
+        self, batch_groups: int, batch_bytes: int, limit: int | None, others_up_to: int
     ) -> tuple[Group, ...]:
         waiting = self._waiting
         unmet = self._unmet
+        marks = self._marks
         if not waiting or waiting[0].number in unmet:
             return ()
         if limit is not None and waiting[0].number > limit:
+            return ()
+        if marks and marks.get(waiting[0].number, 0) > others_up_to:
             return ()
         first = waiting.popleft()
         batch = [first]
@@ -88,6 +123,7 @@ class WorkerQueue:
             if (
                 together > batch_bytes
                 or group.number in unmet
+                or (marks and marks.get(group.number, 0) > others_up_to)
                 or (limit is not None and group.number > limit)
                 or not may_share_commit(first, group)
             ):
@@ -95,7 +131,9 @@ class WorkerQueue:
             batch.append(group)
             waiting.popleft()
             size = together
-        self.waiting_bytes -= size
         taken = tuple(batch)
+        if marks:
+            for group in taken:
+                marks.pop(group.number, None)
         self.running += taken
         return taken

@@ -94,7 +94,7 @@ class Target:
 
     async def applier(self) -> tuple[BinlogApplier, Connection]:
         """Open a session that holds its lock, on a target where nothing is applied."""
-        settings = SessionSettings("mtsd", self.logged)
+        settings = SessionSettings(self.logged)
         session = await TargetSession.open(endpoint(self.server), settings)
         assert await take_lock(session.connection, lock_name("", 1), 10)
         applier = BinlogApplier(session, TABLES, 1 << 22, preserves=self.preserves)
@@ -274,7 +274,7 @@ async def test_killed_at_each_point(
 
 async def successor_of(target: Target) -> tuple[BinlogApplier, Connection]:
     """Return an applier from when nothing of the one before it goes on."""
-    settings = SessionSettings("mtsd", target.logged)
+    settings = SessionSettings(target.logged)
     session = await TargetSession.open(endpoint(target.server), settings)
     await fence(session.connection, "", [1])
     return BinlogApplier(session, TABLES, 1 << 22, preserves=target.preserves), session.connection

@@ -11,14 +11,16 @@ from random import Random
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.position import Position
-from mtsd.schedule.assignment import Policy
+from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
+from mtsd.schedule.assignment import Assignment, Policy
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
 from mtsd.schedule.worker_row import blank_row
+from tests.schedule.planned_policy import PlannedPolicy
 from tests.schedule.simulated_target import SimulatedTarget
-from tests.schedule.streams import Stream, must_precede
+from tests.schedule.streams import Stream, partitions
 
 ROOMY = Limits(
     checkpoint_group=1000, pending_jobs_size_max=1 << 20, batch_groups=100, batch_bytes=1 << 20
@@ -30,6 +32,8 @@ class Mode(enum.Enum):
 
     SEQUENTIAL = "sequential"
     DATABASE = "database"
+    PLANNED = "planned"
+    """By the assignments of `RunSettings.plan`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,26 @@ class RunSettings:
     limits: Limits = ROOMY
     drop_others: bool = False
     """Whether recovery drops the other rows when it writes its own."""
+    plan: tuple[Assignment, ...] = ()
+    """The assignments of the groups from number 1 on."""
+    alone: AloneRule = BY_THEMSELVES
+
+    def must_precede(self, earlier: Group, later: Group) -> bool:
+        """Tell whether two groups of a stream have to commit in its order."""
+        if GroupKind.EMPTY in (earlier.kind, later.kind):
+            return False
+        if self.mode is Mode.SEQUENTIAL:
+            return True
+        if self.alone.applies_to(earlier) or self.alone.applies_to(later):
+            return True
+        if self.mode is Mode.PLANNED:
+            worker, after, mark = self.plan[later.number - 1]
+            return (
+                earlier.number <= mark
+                or earlier.number in after
+                or self.plan[earlier.number - 1].worker == worker
+            )
+        return not partitions(earlier, self.bind).isdisjoint(partitions(later, self.bind))
 
 
 class Step(enum.Enum):
@@ -73,12 +97,16 @@ class SimulatedRun:
         target.write_recovery_row(self.executed, drop_others=settings.drop_others)
         target.recovered()
         mark = target.mark
-        workers = settings.workers if settings.mode is Mode.DATABASE else 1
+        workers = 1 if settings.mode is Mode.SEQUENTIAL else settings.workers
         policy: Policy = SequentialPolicy()
         if settings.mode is Mode.DATABASE:
             policy = DatabasePolicy(workers, settings.bind)
+        elif settings.mode is Mode.PLANNED:
+            policy = PlannedPolicy(settings.plan)
         self.policy = policy
-        self.scheduler = Scheduler(policy, workers, settings.limits, mark, self.executed)
+        self.scheduler = Scheduler(
+            policy, workers, settings.limits, mark, self.executed, alone=settings.alone
+        )
         self.rows = [blank_row(worker + 1, mark) for worker in range(workers)]
         self.running: list[tuple[Group, ...]] = [()] * workers
         """What each worker has begun and the target has not committed."""
@@ -150,10 +178,11 @@ class SimulatedRun:
             self._check_batch(batch)
             for group in batch:
                 self._check_turn(group, batch)
-            if any(group.alone for group in batch):
+            alone = self.settings.alone.applies_to
+            if any(map(alone, batch)):
                 assert not any(self.running), "a group that runs alone has begun beside others"
             for others in self.running:
-                assert not any(group.alone for group in others), "begun beside one that is alone"
+                assert not any(map(alone, others)), "begun beside one that is alone"
             self.running[worker] = batch
             if self.stopping:
                 assert batch[-1].number <= self.begun
@@ -338,10 +367,7 @@ class SimulatedRun:
         for earlier in self.stream.groups[: group.number - 1]:
             if earlier.number in self.target.applied or earlier.number in here:
                 continue
-            if earlier.kind is GroupKind.EMPTY:
-                continue
-            assert self.settings.mode is Mode.DATABASE
-            assert not must_precede(earlier, group, self.settings.bind)
+            assert not self.settings.must_precede(earlier, group)
 
     def _check_no_gap(self) -> None:
         queue = self.scheduler.queue
@@ -367,6 +393,12 @@ class SimulatedRun:
         assert scheduler.pending_groups == len(pending)
         assert scheduler.pending_bytes == sum(group.size for group in pending.values())
         assert scheduler.idle == (not pending)
+        for worker, waits in enumerate(scheduler.workers):
+            groups = list(waits.pending())
+            assert waits.oldest == (groups[0].number if groups else None)
+            assert scheduler.view.groups[worker] == len(groups)
+            assert scheduler.view.sizes[worker] == sum(group.size for group in groups)
+        assert scheduler.view.mark == queue.number
         oldest = min(pending, default=0)
         assert queue.oldest_commit_time == (pending[oldest].commit_time if oldest else None)
         past_mark = [number for number in target.applied if number > queue.number]
@@ -394,15 +426,17 @@ class SimulatedRun:
         policy = self.policy
         placed: object = None
         if isinstance(policy, DatabasePolicy):
-            placed = (
-                tuple(sorted(policy.partitions.usage().items())),
-                tuple(sorted(policy._placed.items())),
-                policy._alone,
-                policy._worker_of_alone if policy._alone else None,
+            placed = tuple(
+                (name, entry.worker, entry.usage, entry.last)
+                for name, entry in sorted(policy.aph._entries.items())
+                if entry.usage
             )
         queues = tuple(
             (
-                tuple((group.number, worker._unmet.get(group.number)) for group in worker._waiting),
+                tuple(
+                    (group.number, worker._unmet.get(group.number), group.number in worker._marks)
+                    for group in worker._waiting
+                ),
                 tuple(group.number for group in worker.running),
             )
             for worker in scheduler.workers
@@ -411,6 +445,7 @@ class SimulatedRun:
             self.target.key(),
             self.next_item,
             placed,
+            max(scheduler._newest_alone, scheduler.queue.number),
             queues,
             tuple(len(groups) for groups in self.running),
             tuple(len(groups) for groups in self.unlearned),

@@ -125,12 +125,3 @@ def partitions(group: Group, bind: Sequence[Sequence[str]]) -> frozenset[str]:
     """Return a group's partitions where the databases of each list of `bind` are one."""
     one = {name: together[0] for together in bind for name in together}
     return frozenset(one.get(name, name) for name in group.databases)
-
-
-def must_precede(earlier: Group, later: Group, bind: Sequence[Sequence[str]]) -> bool:
-    """Tell whether semantics 1 and 2 order two groups of a stream under the database policy."""
-    if GroupKind.EMPTY in (earlier.kind, later.kind):
-        return False
-    if earlier.alone or later.alone:
-        return True
-    return not partitions(earlier, bind).isdisjoint(partitions(later, bind))

@@ -33,6 +33,19 @@ def test_usage_counts_and_takes_over() -> None:
     assert [partitions.held(worker) for worker in range(WORKERS)] == [0, 0, 0]
 
 
+def test_unused_partitions_are_forgotten_when_they_are_many() -> None:
+    partitions = AssignedPartitionHash(WORKERS)
+    partitions.assign(["used"], 1, 1)
+    for number in range(2, 50_000):
+        name = f"db{number}"
+        partitions.assign([name], 0, number)
+        partitions.execute([name])
+    names = {each.name for each in partitions.statistics({})}
+    assert len(names) < 20_000
+    assert {"used", "db49999"} <= names
+    assert [partitions.held(worker) for worker in range(WORKERS)] == [0, 1, 0]
+
+
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     st.lists(
@@ -70,7 +83,9 @@ def test_against_a_list_of_unfinished_groups(
             assert owner is not None
             assert owner.last == last
         for worker in range(WORKERS):
-            assert partitions.held(worker) == sum(w == worker for w, _ in expected.values())
+            held = [sum(w == each for w, _ in expected.values()) for each in range(WORKERS)]
+            assert partitions.held(worker) == held[worker]
+            assert partitions.excess(worker) == held[worker] - min(held)
 
 
 def _next_to_finish(unfinished: list[tuple[int, int, list[str]]], choice: int) -> int:

@@ -13,7 +13,7 @@ import pytest
 
 from mtsd.model.group import GroupKind
 from mtsd.schedule.scheduler import Limits
-from tests.schedule.simulated_run import Mode, RunSettings, SimulatedRun
+from tests.schedule.simulated_run import Mode, RunSettings, SimulatedRun, Step
 from tests.schedule.simulated_target import SimulatedTarget
 from tests.schedule.streams import Marker, Shape, Stream
 
@@ -37,11 +37,17 @@ AFTERWARDS = (
 
 
 def explore(
-    stream: Stream, target: SimulatedTarget, settings: RunSettings, *, stops: bool = False
+    stream: Stream,
+    target: SimulatedTarget,
+    settings: RunSettings,
+    *,
+    stops: bool = False,
+    checkpoints: bool = True,
 ) -> dict[tuple[object, ...], SimulatedTarget]:
     """Go through every state of a run; return the states of the target that a crash can leave.
 
-    With `stops`, try a graceful stop in each state too.
+    With `stops`, try a graceful stop in each state too. Without `checkpoints` there are none
+    before the end, so far fewer states.
     """
     first = SimulatedRun(stream, target, settings)
     left = {target.key(): target}
@@ -54,6 +60,8 @@ def explore(
             stopped.stop()
             stopped.finish()
         choices = state.choices()
+        if not checkpoints:
+            choices = [choice for choice in choices if choice[0] is not Step.COMPUTE]
         if not choices:
             state.fork().finish()
         for number, choice in enumerate(choices):

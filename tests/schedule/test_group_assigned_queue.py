@@ -19,7 +19,7 @@ def test_the_mark_is_its_own_value() -> None:
     queue = GroupAssignedQueue(start)
     queue.enter(group(1))
     mark = queue.mark()
-    queue.done(1)
+    queue.commit([group(1)])
     assert start.gtids == gtids("100")
     assert mark.gtids == gtids("100")
     assert queue.mark().gtids == gtids("1:100")
@@ -34,7 +34,7 @@ def test_what_needs_no_applying_enters_as_done() -> None:
     queue.enter(group(3), done=True)
     assert (queue.number, queue.newest, queue.highest_done, len(queue)) == (1, 3, 3, 2)
     assert queue.oldest_commit_time == group(2).commit_time
-    assert queue.done(2)
+    queue.commit([group(2)])
     assert (queue.number, queue.highest_done, len(queue)) == (3, 3, 0)
     assert queue.oldest_commit_time is None
 
@@ -54,10 +54,10 @@ def test_gtids_become_known_behind_unfinished_groups_too() -> None:
     queue.enter(group(2))
     queue.reach(Position(START.file, 250), gtids("1-2:50"))
     queue.enter(group(3))
-    queue.done(3)
-    queue.done(1)
+    queue.commit([group(3)])
+    queue.commit([group(1)])
     assert queue.mark().gtids is None
-    queue.done(2)
+    queue.commit([group(2)])
     assert queue.mark().gtids == gtids("1-3:50")
 
 
@@ -66,7 +66,7 @@ def test_gtids_that_are_known_stay_known_over_a_later_place_without_any() -> Non
     queue.enter(group(1))
     queue.reach(Position(START.file, 150), gtids("1"))
     queue.reach(Position("binlog.000002", 4), None)
-    queue.done(1)
+    queue.commit([group(1)])
     assert queue.mark() == LowWaterMark(1, Position("binlog.000002", 4), gtids("1"))
 
 
@@ -86,7 +86,6 @@ def test_against_a_list(shapes: list[Shape | Marker], choices: list[int]) -> Non
     unfinished: list[int] = []
     done: set[int] = set()
     for choice in choices:
-        before = queue.number
         if choice % 2 == 0 and at < len(stream.items):
             item = stream.items[at]
             at += 1
@@ -101,7 +100,7 @@ def test_against_a_list(shapes: list[Shape | Marker], choices: list[int]) -> Non
         elif unfinished:
             number = unfinished.pop(choice % len(unfinished))
             done.add(number)
-            assert queue.done(number) == (queue.number > before)
+            queue.commit([stream.groups[number - 1]])
 
         head = min(unfinished, default=0)
         passed = stream.items[:at]
@@ -114,3 +113,5 @@ def test_against_a_list(shapes: list[Shape | Marker], choices: list[int]) -> Non
         assert queue.newest == sum(isinstance(item, Group) for item in stream.items[:at])
         assert queue.highest_done == max(done, default=0)
         assert len(queue) == queue.newest - queue.number
+        for each in stream.groups[: queue.newest]:
+            assert queue.is_committed(each.number) == (each.number in done)

@@ -7,10 +7,13 @@ from mtsd.model.position import Position
 from mtsd.schedule.assignment import Assignment
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
+from mtsd.schedule.schedule_view import ScheduleView
 from mtsd.schedule.scheduler import Limits, Scheduler, WaitCause
 from mtsd.schedule.sequential_policy import SequentialPolicy
 from tests.schedule.streams import START_MARK, group
 
+VIEW = ScheduleView([0] * 3, [0] * 3, GroupAssignedQueue(START_MARK))
 ONE_BY_ONE = Limits(
     checkpoint_group=100, pending_jobs_size_max=100_000, batch_groups=1, batch_bytes=100_000
 )
@@ -194,48 +197,52 @@ def test_rotation_of_an_idle_source_counts_at_once() -> None:
 
 def test_a_partition_goes_to_its_owner_and_a_new_one_to_the_least_occupied() -> None:
     policy = DatabasePolicy(2)
-    assert policy.assign(group(1, "a")) == Assignment(0)
-    assert policy.assign(group(2, "b")) == Assignment(1)
-    assert policy.assign(group(3, "a")) == Assignment(0)
+    assert policy.assign(group(1, "a"), VIEW) == Assignment(0)
+    assert policy.assign(group(2, "b"), VIEW) == Assignment(1)
+    assert policy.assign(group(3, "a"), VIEW) == Assignment(0)
     policy.finished([group(2, "b")])
-    assert policy.assign(group(4, "c")) == Assignment(1)
+    assert policy.assign(group(4, "c"), VIEW) == Assignment(1)
 
 
 def test_a_crossing_group_names_what_it_waits_for() -> None:
     policy = DatabasePolicy(3)
     for number, name in enumerate("abc", 1):
-        policy.assign(group(number, name))
-    assert policy.assign(group(4, "a", "b", "c")) == Assignment(2, frozenset({1, 2}))
+        policy.assign(group(number, name), VIEW)
+    assert policy.assign(group(4, "a", "b", "c"), VIEW) == Assignment(2, frozenset({1, 2}))
 
 
-def test_a_group_that_runs_alone_waits_for_the_newest_of_every_queue() -> None:
-    policy = DatabasePolicy(3)
-    for number, name in enumerate("abca", 1):
-        policy.assign(group(number, name))
-    alone = policy.assign(group(5, alone=True))
-    newest = {0: 4, 1: 2, 2: 3}
-    del newest[alone.worker]
-    assert alone.after == frozenset(newest.values())
-    later = policy.assign(group(6, "b"))
-    assert later.worker == alone.worker or 5 in later.after
+def test_a_group_that_runs_alone_waits_for_everything_and_all_later_ones_for_it() -> None:
+    driven = Driven(3)
+    driven.add(*(group(number, name) for number, name in enumerate("abca", 1)))
+    driven.add(group(5, "b", alone=True), group(6, "c"), group(7, "b"))
+    assert driven.begin() == {1, 2, 3}
+    driven.commit(2)
+    driven.commit(3)
+    assert driven.begin() == {1}
+    driven.commit(1)
+    assert driven.begin() == {4}
+    driven.commit(4)
+    assert driven.begin() == {5}
+    driven.commit(5)
+    assert driven.begin() == {6, 7}
 
 
 def test_bound_databases_are_one_partition() -> None:
     policy = DatabasePolicy(3, [["a", "b"], ["c", "d"]])
-    assert policy.assign(group(1, "a")) == Assignment(0)
-    assert policy.assign(group(2, "c")) == Assignment(1)
-    assert policy.assign(group(3, "b")) == Assignment(0)
-    assert policy.assign(group(4, "d", "c")) == Assignment(1)
-    assert policy.partitions.usage() == {"a": (0, 2), "c": (1, 2)}
+    assert policy.assign(group(1, "a"), VIEW) == Assignment(0)
+    assert policy.assign(group(2, "c"), VIEW) == Assignment(1)
+    assert policy.assign(group(3, "b"), VIEW) == Assignment(0)
+    assert policy.assign(group(4, "d", "c"), VIEW) == Assignment(1)
+    assert policy.aph.usage() == {"a+b": (0, 2), "c+d": (1, 2)}
     for each in (group(1, "a"), group(3, "b"), group(2, "c"), group(4, "d", "c")):
         policy.finished([each])
-    assert policy.partitions.usage() == {}
+    assert policy.aph.usage() == {}
 
 
 def test_the_sequential_policy_knows_one_worker() -> None:
     policy = SequentialPolicy()
     for number, name in enumerate("aab", 1):
-        assert policy.assign(group(number, name)) == Assignment(0)
+        assert policy.assign(group(number, name), VIEW) == Assignment(0)
         policy.finished([group(number, name)])
 
 

@@ -12,10 +12,12 @@ from tests.schedule.streams import group
 MANY = 1000
 
 
-def queue_of(*groups: Group, unmet: dict[int, int] | None = None) -> WorkerQueue:
+def queue_of(
+    *groups: Group, unmet: dict[int, int] | None = None, marks: dict[int, int] | None = None
+) -> WorkerQueue:
     queue = WorkerQueue()
     for each in groups:
-        queue.put(each, (unmet or {}).get(each.number, 0))
+        queue.put(each, (unmet or {}).get(each.number, 0), (marks or {}).get(each.number, 0))
     return queue
 
 
@@ -25,9 +27,7 @@ def numbers(batch: tuple[Group, ...]) -> list[int]:
 
 def test_consecutive_row_groups_share_a_transaction() -> None:
     queue = queue_of(group(1), group(4), group(5))
-    assert queue.waiting_bytes == 300
     assert numbers(queue.take(MANY, MANY, None)) == [1, 4, 5]
-    assert queue.waiting_bytes == 0
     assert queue.head is None
     assert len(queue) == 0
 
@@ -50,12 +50,41 @@ def test_a_batch_ends_before_a_group_that_waits() -> None:
     assert numbers(queue.take(MANY, MANY, None)) == [2, 3]
 
 
+def test_a_batch_ends_before_a_group_that_waits_for_a_mark() -> None:
+    queue = queue_of(group(1), group(4), group(5), marks={4: 3, 5: 2})
+    assert queue.has_marks
+    assert numbers(queue.take(MANY, MANY, None, 2)) == [1]
+    queue.running = ()
+    assert queue.take(MANY, MANY, None, 2) == ()
+    able = [queue.can_begin]
+    queue.mark_reached(4)
+    able.append(queue.can_begin)
+    assert able == [False, True]
+    assert numbers(queue.take(MANY, MANY, None, 0)) == [4]
+    queue.running = ()
+    queue.mark_reached(5)
+    assert numbers(queue.take(MANY, MANY, None, 0)) == [5]
+
+
+def test_what_only_waits_for_its_own_queue_shares_a_transaction() -> None:
+    queue = queue_of(group(1), group(4), group(5), group(7), marks={4: 3, 5: 4, 7: 6})
+    # The other queues have nothing up to 5.
+    assert numbers(queue.take(MANY, MANY, None, 5)) == [1, 4, 5]
+    queue.mark_reached(4)
+    assert queue.oldest == 1
+    queue.running = ()
+    assert queue.oldest == 7
+    assert queue.take(MANY, MANY, None, 5) == ()
+    assert numbers(queue.take(MANY, MANY, None, 6)) == [7]
+    queue.running = ()
+    assert queue.oldest is None
+
+
 def test_a_batch_ends_at_the_stops_limit() -> None:
     queue = queue_of(group(1), group(3), group(5))
     assert numbers(queue.take(MANY, MANY, 4)) == [1, 3]
     queue.running = ()
     assert queue.take(MANY, MANY, 4) == ()
-    assert queue.waiting_bytes == 100
 
 
 @pytest.mark.parametrize("kind", [kind for kind in GroupKind if kind is not GroupKind.ROWS])
@@ -93,7 +122,6 @@ def test_batches_are_as_large_as_they_may_be(
         assert list(batch) == waiting[: len(batch)]
         waiting = waiting[len(batch) :]
         queue.running = ()
-        assert queue.waiting_bytes == sum(each.size for each in waiting)
         size = sum(each.size for each in batch)
         assert 1 <= len(batch) <= batch_groups
         assert len(batch) == 1 or size <= batch_bytes

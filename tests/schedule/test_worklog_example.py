@@ -40,7 +40,7 @@ def scheduler_with(batch_groups: int) -> tuple[Scheduler, DatabasePolicy]:
 def queue_state(scheduler: Scheduler) -> list[tuple[int, bool]]:
     """Return the GAQ as the seed draws it: each group and whether it is committed."""
     queue = scheduler.queue
-    return [(entry.number, entry.number in queue._done) for entry in queue._entries]
+    return [(number, number in queue._done) for number in range(queue.number + 1, queue.newest + 1)]
 
 
 def begin(scheduler: Scheduler, worker: int, *groups: Group) -> None:
@@ -60,7 +60,7 @@ def test_group_by_group() -> None:
 
     # Each worker is engaged by its first group; the others queue up behind.
     assert engaged == [W2, W1, None, None, W3]
-    assert policy.partitions.usage() == {"orders": (W2, 2), "stock": (W1, 2), "users": (W3, 1)}
+    assert policy.aph.usage() == {"orders": (W2, 2), "stock": (W1, 2), "users": (W3, 1)}
     assert queue_state(scheduler) == [(1, False), (2, False), (3, False), (4, False), (5, False)]
 
     # The first of W#1 and the task of W#3 commit while W#2 is committing.
@@ -70,7 +70,7 @@ def test_group_by_group() -> None:
     assert scheduler.commit(W1, [GROUPS[1]]) == set()
     assert scheduler.commit(W3, [GROUPS[4]]) == set()
     assert queue_state(scheduler) == [(1, False), (2, True), (3, False), (4, False), (5, True)]
-    assert policy.partitions.usage() == {"orders": (W2, 2), "stock": (W1, 1)}
+    assert policy.aph.usage() == {"orders": (W2, 2), "stock": (W1, 1)}
     check_mark(scheduler, 0)
     assert scheduler.queue.highest_done == 5
 
@@ -91,7 +91,7 @@ def test_group_by_group() -> None:
     assert queue_state(scheduler) == []
     check_mark(scheduler, 5)
     assert scheduler.idle
-    assert policy.partitions.usage() == {}
+    assert policy.aph.usage() == {}
 
 
 def test_a_workers_groups_in_one_transaction() -> None:
@@ -143,6 +143,6 @@ def test_a_group_cannot_commit_twice_or_enter_out_of_turn() -> None:
     scheduler.add(GROUPS[1])
     with pytest.raises(ValueError, match="group 4 entered where 3 was due"):
         scheduler.queue.enter(GROUPS[3])
-    scheduler.queue.done(2)
+    scheduler.queue.commit([GROUPS[1]])
     with pytest.raises(ValueError, match="group 2 has committed twice"):
-        scheduler.queue.done(2)
+        scheduler.queue.commit([GROUPS[1]])

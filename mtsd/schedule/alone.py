@@ -1,0 +1,40 @@
+"""Which groups run alone: after everything before them, and before everything after them."""
+
+from dataclasses import dataclass
+
+from mtsd.binlog.event_type import EventType
+from mtsd.model.group import Group, GroupKind
+
+_DDL = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
+_MAY_HOLD_STATEMENTS = frozenset({GroupKind.NON_TRANSACTIONAL, GroupKind.XA_PREPARE})
+_STATEMENT_EVENTS = frozenset({EventType.QUERY_EVENT, EventType.EXECUTE_LOAD_QUERY_EVENT})
+
+
+@dataclass(frozen=True, slots=True)
+class AloneRule:
+    """Groups whose databases do not tell all that they depend on.
+
+    Always those that say so themselves. With `ddl` all DDL, `CREATE TABLE … SELECT` included. With
+    `statements` all statement-based DML, which may read databases that it does not name.
+    """
+
+    ddl: bool = False
+    statements: bool = False
+
+    def applies_to(self, group: Group) -> bool:
+        """Tell whether the group runs alone."""
+        if group.alone:
+            return True
+        kind = group.kind
+        if self.ddl and kind in _DDL:
+            return True
+        if not self.statements:
+            return False
+        return kind is GroupKind.STATEMENTS or (
+            kind in _MAY_HOLD_STATEMENTS
+            and any(event[4] in _STATEMENT_EVENTS for event in group.events)
+        )
+
+
+BY_THEMSELVES = AloneRule()
+"""Only groups that say so themselves."""

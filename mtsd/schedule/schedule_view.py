@@ -1,0 +1,27 @@
+"""What a policy may look at when it chooses a worker."""
+
+from collections.abc import Sequence
+
+from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
+
+
+class ScheduleView:
+    """The load of each worker's queue and the low-water mark: of this moment, and only to read.
+
+    `groups` and `sizes` are by worker: how many groups that have not committed are in its queue,
+    begun or not, and their bytes.
+    """
+
+    __slots__ = ("_gaq", "groups", "sizes")
+
+    def __init__(
+        self, groups: Sequence[int], sizes: Sequence[int], gaq: GroupAssignedQueue
+    ) -> None:
+        self.groups = groups
+        self.sizes = sizes
+        self._gaq = gaq
+
+    @property
+    def mark(self) -> int:
+        """The number up to which every group has committed."""
+        return self._gaq.number

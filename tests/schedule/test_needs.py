@@ -1,0 +1,68 @@
+"""What a policy needs of a group is filled before it is asked, and only if it asks."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from mtsd.model.group import Group, GroupKind
+from mtsd.schedule.assignment import NO_NEEDS, Need
+from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.scheduler import Filler, Scheduler
+from tests.schedule.planned_policy import PlannedPolicy
+from tests.schedule.simulated_run import ROOMY
+from tests.schedule.streams import START_MARK, group
+
+
+def fill_tables(plain: Group) -> Group:
+    return plain._replace(tables=tuple(f"{name}.t" for name in plain.databases))
+
+
+def fill_keys(plain: Group) -> Group:
+    return plain._replace(keys=frozenset({b"key %d" % plain.number}))
+
+
+FILLERS: Mapping[Need, Filler] = {Need.TABLES: fill_tables, Need.KEYS: fill_keys}
+
+
+def scheduler_of(
+    policy: PlannedPolicy, fillers: Mapping[Need, Filler], *executed: int
+) -> Scheduler:
+    done = ExecutedGroups(1).with_numbers(executed)
+    return Scheduler(policy, 1, ROOMY, START_MARK, done, fillers=fillers)
+
+
+@pytest.mark.parametrize(
+    "needs", [NO_NEEDS, {Need.TABLES}, {Need.KEYS}, {Need.TABLES, Need.KEYS}], ids=str
+)
+def test_a_policy_gets_what_it_asks_for_and_no_more(needs: frozenset[Need]) -> None:
+    policy = PlannedPolicy(needs=frozenset(needs))
+    scheduler = scheduler_of(policy, FILLERS)
+    scheduler.add(group(1, "a", "b"))
+    (asked,) = policy.asked
+    assert asked.tables == (("a.t", "b.t") if Need.TABLES in needs else ())
+    assert asked.keys == ({b"key 1"} if Need.KEYS in needs else set())
+    # What it counts out again is what it has counted in.
+    batch = scheduler.take(0)
+    scheduler.commit(0, batch)
+    assert policy.told == policy.asked
+
+
+def test_nothing_is_filled_of_what_is_not_assigned() -> None:
+    filled: list[int] = []
+
+    def fill(plain: Group) -> Group:
+        filled.append(plain.number)
+        return plain
+
+    policy = PlannedPolicy(needs=frozenset({Need.KEYS}))
+    scheduler = scheduler_of(policy, {Need.KEYS: fill}, 2)
+    scheduler.add(group(1, kind=GroupKind.EMPTY))
+    scheduler.add(group(2, "a"))
+    scheduler.add(group(3, "a"))
+    assert filled == [3]
+
+
+def test_a_need_that_nothing_fills_is_refused_at_once() -> None:
+    policy = PlannedPolicy(needs=frozenset({Need.TABLES, Need.KEYS}))
+    with pytest.raises(ValueError, match="the policy needs what nothing fills: keys"):
+        scheduler_of(policy, {Need.TABLES: fill_tables})
