@@ -1,0 +1,79 @@
+"""No key is accepted and does nothing: the daemon reads it, or every other value is refused."""
+
+from pathlib import Path
+
+import pytest
+
+import mtsd
+from mtsd.config import FIELDS, ConfigurationError, load
+from mtsd.config.kinds import choices
+from mtsd.config.unsupported import SUPPORTED
+from tests.config.conftest import Write
+from tests.config.reads_of_keys import keys_read
+
+ROOT = Path(mtsd.__file__).parent
+OF_THE_DAEMON = [
+    *(ROOT / package for package in ("daemon", "replica", "source", "target", "control")),
+    # A password's file is read where it is loaded.
+    ROOT / "config" / "loading.py",
+]
+"""Not `operations`: to warn of a key is not to do what it says."""
+
+ALL_THE_SAME = {
+    "target.apply_mode": "both values that are taken mean binlog, until there is another applier",
+}
+"""Keys of which two values may be given although nothing reads them, and why."""
+
+
+def refuses_all_but_one(key: str) -> bool:
+    return len(SUPPORTED.get(key, ())) == 1
+
+
+def test_every_key_is_read_or_refused() -> None:
+    read = keys_read(OF_THE_DAEMON)
+    unread = {key for key in FIELDS if key not in read and not refuses_all_but_one(key)}
+    assert unread == set(ALL_THE_SAME)
+
+
+def test_the_scan_sees_what_is_there_and_nothing_else(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(
+        "class Life:\n"
+        "    def __init__(self, settings: Settings, other: Other) -> None:\n"
+        "        self._settings = settings\n"
+        "        self.other = other\n"
+        "    def run(self) -> None:\n"
+        "        print(self._settings.replica.bind, self.other.replica.delay, self.replica.ddl)\n"
+        "def one(read: ReplicaSettings, replica: Replica, endpoint: EndpointSettings) -> None:\n"
+        "    print(read.batch_bytes, replica.stop_timeout, endpoint.port)\n"
+        "    read.batch_groups = 1\n"
+        "def two(settings: Settings) -> None:\n"
+        "    log = settings.log\n"
+        "    print(log.level)\n"
+    )
+    assert keys_read([tmp_path]) & FIELDS.keys() == {
+        "replica.bind", "replica.batch_bytes", "source.port", "target.port", "log.level"
+    }  # fmt: skip
+
+
+OTHER_VALUES = {
+    "replica.delay": ["1"],
+    "status.listen": ['"127.0.0.1:9104"'],
+    "filter.rewrite_db": ['[["a", "b"]]'],
+    **{f"filter.{name}_db": ['["a"]'] for name in ("do", "ignore")},
+    **{f"filter.{name}_table": ['["a.t"]'] for name in ("do", "ignore", "wild_do", "wild_ignore")},
+}
+
+
+@pytest.mark.parametrize("key", SUPPORTED)
+def test_what_is_not_there_yet_is_refused_by_name(key: str, write: Write) -> None:
+    section, name = key.split(".")
+    others = OTHER_VALUES.get(key) or [
+        f'"{word}"' for word in choices(FIELDS[key]) if word not in SUPPORTED[key]
+    ]
+    assert others
+    for value in others:
+        with pytest.raises(ConfigurationError) as caught:
+            load(write(f"[{section}]\n{name} = {value}\n"))
+        problems = {problem.key: problem for problem in caught.value.problems}
+        assert "this version does not support" in problems[key].found
