@@ -80,7 +80,7 @@ class Scheduler:
         self._executed = executed
         self._executed_up_to = executed.highest
         self._alone = alone
-        if unfilled := policy.needs - fillers.keys():
+        if unfilled := policy.needs.difference(fillers):
             names = ", ".join(sorted(need.value for need in unfilled))
             raise ValueError(f"the policy needs what nothing fills: {names}")
         self._fillers = [fill for need, fill in fillers.items() if need in policy.needs]
