@@ -34,11 +34,20 @@ class ExecutedGroups:
 
     def with_numbers(self, numbers: Iterable[int]) -> "ExecutedGroups":
         """Return the set with more numbers, none below `base`."""
-        bits = self.bits
-        base = self.base
+        # Collected apart from the lowest on: the numbers are close together, but far from the base,
+        # and each step costs the length of what it changes.
+        more = 0
+        lowest = -1
         for number in numbers:
-            bits |= 1 << (number - base)
-        return ExecutedGroups(base, bits)
+            if lowest < 0:
+                lowest = number
+            elif number < lowest:
+                more <<= lowest - number
+                lowest = number
+            more |= 1 << (number - lowest)
+        if lowest < 0:
+            return self
+        return ExecutedGroups(self.base, self.bits | more << (lowest - self.base))
 
     def union(self, other: "ExecutedGroups") -> "ExecutedGroups":
         """Return the numbers of both from this set's base on."""

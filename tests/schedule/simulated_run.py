@@ -407,8 +407,11 @@ class SimulatedRun:
             assert queue.highest_done >= max(taken_in, default=queue.number)
 
         able = [worker for worker in range(len(self.rows)) if self.can_take(worker)]
-        for worker in able:
-            assert self.told[worker], "a worker that could begin was not woken"
+        for worker, told in enumerate(self.told):
+            if worker in able:
+                assert told, "a worker that could begin was not woken"
+            else:
+                assert scheduler.take(worker) == (), "begun where it has to wait"
         if self.halted:
             return
         if self.stopping:
