@@ -6,7 +6,6 @@ every number up to LWM is in E; a group begins only when all that it waits for i
 been stored of LWM and of the workers' bits is in E.
 """
 
-import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -22,21 +21,13 @@ from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.group_assigned_queue import GroupAssignedQueue, LowWaterMark
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
+from mtsd.schedule.wait_cause import WaitCause
 from mtsd.schedule.worker_queue import WorkerQueue
 
 _ROWS = GroupKind.ROWS
 _EMPTY = GroupKind.EMPTY
 _MANY_PASSED = 128
 """Groups past the stored low-water mark that make the workers' rows long enough to shorten."""
-
-
-class WaitCause(enum.StrEnum):
-    """Why the coordinator cannot take the next group in."""
-
-    CHECKPOINT_GROUP = "checkpoint_group"
-    """The GAQ holds checkpoint_group groups past the stored low-water mark."""
-    PENDING_JOBS = "pending_jobs"
-    """pending_jobs_size_max bytes are queued."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +100,10 @@ class Scheduler:
         """Tell what stands against taking in a group of `size` bytes now."""
         limits = self.limits
         if self.queue.newest - self.stored.number >= limits.checkpoint_group:
-            return WaitCause.CHECKPOINT_GROUP
+            return WaitCause.GAQ_FULL
         pending = self.pending_bytes
         if pending and pending + size > limits.pending_jobs_size_max:
-            return WaitCause.PENDING_JOBS
+            return WaitCause.PENDING_BYTES
         return None
 
     def executed_before(self, number: int) -> bool:

@@ -113,7 +113,7 @@ def test_held_up_by_the_target(tmp_path: Path) -> None:
             daemon.wait_until_caught_up()
             status = daemon.status()
             assert status is not None
-            assert status.waits["pending_jobs"] > 2 * PERIOD
+            assert status.waits["pending_bytes"] > 2 * PERIOD
             assert daemon.stop() == 0
         assert not [record for record in daemon.records() if record["level"] == "critical"]
 

@@ -9,8 +9,9 @@ from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
 from mtsd.schedule.schedule_view import ScheduleView
-from mtsd.schedule.scheduler import Limits, Scheduler, WaitCause
+from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
+from mtsd.schedule.wait_cause import WaitCause
 from tests.schedule.streams import START_MARK, group
 
 VIEW = ScheduleView([0] * 3, [0] * 3, GroupAssignedQueue(START_MARK))
@@ -256,11 +257,11 @@ def test_a_full_group_assigned_queue_waits_for_the_stored_mark() -> None:
     driven = Driven(2, limits)
     scheduler = driven.scheduler
     driven.add(group(1, "a"), group(2, "b"))
-    assert scheduler.blocked(1) is WaitCause.CHECKPOINT_GROUP
+    assert scheduler.blocked(1) is WaitCause.GAQ_FULL
     driven.begin()
     driven.commit(1)
     assert scheduler.checkpoint_is_urgent()
-    assert scheduler.blocked(1) is WaitCause.CHECKPOINT_GROUP
+    assert scheduler.blocked(1) is WaitCause.GAQ_FULL
     mark = scheduler.checkpoint()
     assert mark is not None
     scheduler.checkpointed(mark)
@@ -274,13 +275,13 @@ def test_a_larger_group_than_may_be_pending_comes_in_when_nothing_is() -> None:
     scheduler = driven.scheduler
     driven.add(group(1, "a", size=200))
     assert scheduler.blocked(50) is None
-    assert scheduler.blocked(51) is WaitCause.PENDING_JOBS
-    assert scheduler.blocked(1000) is WaitCause.PENDING_JOBS
+    assert scheduler.blocked(51) is WaitCause.PENDING_BYTES
+    assert scheduler.blocked(1000) is WaitCause.PENDING_BYTES
     driven.begin()
     driven.commit(1)
     assert scheduler.blocked(1000) is None
     driven.add(group(2, "b", size=1000))
-    assert scheduler.blocked(1) is WaitCause.PENDING_JOBS
+    assert scheduler.blocked(1) is WaitCause.PENDING_BYTES
 
 
 # Stop
