@@ -3,16 +3,19 @@
 import argparse
 import sys
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from benchmarks import backlog, figures, lag, large, report
-from benchmarks.backlog import Applied
+from benchmarks import backlog, cpu, figures, lag, large, machine, report
+from benchmarks.backlog import Applied, Pair
+from benchmarks.cpu import Stages
 from benchmarks.external import installed
 from benchmarks.figures import Figure
 from benchmarks.lag import Lag
 
-PARTS: Final = ("backlog", "large", "lag")
+PARTS: Final = ("backlog", "large", "lag", "cpu")
+DEFAULT_PARTS: Final = PARTS[:3]
 DURABLE: Final = "durable"
 NOT_DURABLE: Final = "not durable"
 UNCOMBINED: Final = "durable, batch_groups = 1"
@@ -21,90 +24,115 @@ LARGE: Final = "durable, one transaction"
 
 @dataclass(slots=True)
 class Results:
-    """What has been measured so far."""
+    """What has been measured so far, by variant where there are several."""
 
-    applied: dict[str, list[Applied]] = field(default_factory=dict)
-    lags: list[Lag] = field(default_factory=list)
+    pairs: dict[str, list[Pair]] = field(default_factory=dict)
+    large: list[Pair] = field(default_factory=list)
+    lags: list[tuple[Lag, Lag]] = field(default_factory=list)
+    stages: list[Stages] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
 
-    def add(self, variant: str, run: Applied) -> Applied:
-        """Keep a run and tell of it."""
-        self.applied.setdefault(variant, []).append(run)
-        print(f"{variant}: {run.replica}: {run.seconds:.2f} s", file=sys.stderr)
-        return run
+    def add(self, variant: str, pair: Pair) -> Pair:
+        """Keep a pair of runs over a backlog and tell of it."""
+        self.pairs.setdefault(variant, []).append(pair)
+        _tell(variant, pair)
+        return pair
 
 
 def main() -> int:
     """Run the parts that are asked for; 1 where a figure is missed."""
     args = _arguments()
     results = Results()
-    about = {**report.machine(), **{name: str(value) for name, value in vars(args).items()}}
-    print(report.settings_list("This run", about))
-    with installed(pure=args.pure):
-        if "backlog" in args.part:
-            _backlog(args, results)
-        if "large" in args.part:
-            _large(args, results)
-        if "lag" in args.part:
-            _lag(args, results)
-    print(report.figures_list(results.figures))
+    about = {**machine.about(), **{name: str(value) for name, value in vars(args).items()}}
+    print(report.settings_list("This run", about), flush=True)
+    if "cpu" in args.part:
+        _cpu(args, results)
+    measures = {"backlog": _backlog, "large": _large, "lag": _lag}
+    if parts := [part for part in measures if part in args.part]:
+        with installed(pure=args.pure):
+            for part in parts:
+                measures[part](args, results)
+    if results.figures:
+        print(report.figures_list(results.figures))
+    if args.markdown:
+        print(report.markdown(about, results.pairs, results.large, results.lags))
     if args.json:
-        text = report.as_json(about, results.applied, results.lags, results.figures)
+        pairs = {**results.pairs, LARGE: results.large}
+        text = report.as_json(about, pairs, results.lags, results.stages, results.figures)
         args.json.write_text(text, "utf-8")
     return 0 if all(figure.met for figure in results.figures) else 1
 
 
 def _backlog(args: argparse.Namespace, results: Results) -> None:
     load = (args.transactions, args.databases, args.workers)
-    peers: dict[str, list[Applied]] = {DURABLE: [], NOT_DURABLE: []}
-    ours: dict[str, list[Applied]] = {DURABLE: [], NOT_DURABLE: [], UNCOMBINED: []}
     with backlog.loaded_source(args.transactions, args.databases) as source:
-        for _ in range(args.repeat):
-            for variant, durable in ((DURABLE, True), (NOT_DURABLE, False)):
-                peer = backlog.native(source, *load, durable=durable)
-                peers[variant].append(results.add(variant, peer))
-                run = backlog.external(source, *load, durable=durable)
-                ours[variant].append(results.add(variant, run))
-            single = {"replica.batch_groups": 1}
-            run = backlog.external(source, *load, durable=True, settings=single)
-            ours[UNCOMBINED].append(results.add(UNCOMBINED, run))
+        for number in range(args.repeat):
+            # Whatever comes first finds the machine as the run before has left it.
+            order = {"native_first": number % 2 == 0}
+            pair = results.add(DURABLE, backlog.pair(source, *load, durable=True, **order))
+            single = backlog.external(
+                source, *load, durable=True, settings={"replica.batch_groups": 1}
+            )
+            results.add(UNCOMBINED, Pair(pair.native, single))
+            results.add(NOT_DURABLE, backlog.pair(source, *load, durable=False, **order))
     title = f"Backlog: {args.transactions:,} transactions over {args.databases} databases"
-    print(report.applied_table(title, results.applied))
-    _print_settings(peers[DURABLE][0], ours[DURABLE][0])
-    for variant, peer_variant, least in (
-        (DURABLE, DURABLE, 8),
-        (NOT_DURABLE, NOT_DURABLE, 5),
-        (UNCOMBINED, DURABLE, 0.8),
-    ):
-        figure = figures.ratio(variant, least, peers[peer_variant], ours[variant])
-        results.figures.append(figure)
-    every = [run for runs in ours.values() for run in runs]
-    results.figures.append(figures.memory("backlog", 200, every))
+    print(report.applied_table(title, _runs(results.pairs)))
+    print(report.pairs_table(title, results.pairs))
+    first = results.pairs[DURABLE][0]
+    _print_settings(first.native, first.mtsd)
+    results.figures += [
+        figures.ratio(DURABLE, 8, results.pairs[DURABLE]),
+        figures.ratio(NOT_DURABLE, 5, results.pairs[NOT_DURABLE]),
+        figures.ratio(UNCOMBINED, 0.8, results.pairs[UNCOMBINED]),
+        figures.memory(
+            "backlog", 200, [pair.mtsd for pair in chain.from_iterable(results.pairs.values())]
+        ),
+    ]
+
+
+def _runs(pairs: dict[str, list[Pair]]) -> dict[str, list[Applied]]:
+    """Return the runs of each variant, each once: one may be in the pairs of two variants."""
+    told: set[int] = set()
+    runs: dict[str, list[Applied]] = {}
+    for variant, row in pairs.items():
+        both = chain.from_iterable((pair.native, pair.mtsd) for pair in row)
+        runs[variant] = [run for run in both if id(run) not in told]
+        told.update(map(id, runs[variant]))
+    return runs
 
 
 def _large(args: argparse.Namespace, results: Results) -> None:
     size = int(args.size * 1e9)
-    ours: list[Applied] = []
-    for _ in range(args.repeat):
-        peer, run = large.run(size, args.workers)
-        results.add(LARGE, peer)
-        ours.append(results.add(LARGE, run))
+    for number in range(args.repeat):
+        pair = large.run(size, args.workers, native_first=number % 2 == 0)
+        results.large.append(pair)
+        _tell(LARGE, pair)
     title = f"Large: {args.size:g} GB of binlog"
-    print(report.applied_table(title, {LARGE: results.applied[LARGE]}))
-    results.figures.append(figures.memory("large", 250, ours))
+    print(report.applied_table(title, _runs({LARGE: results.large})))
+    results.figures.append(figures.memory("large", 250, [pair.mtsd for pair in results.large]))
 
 
 def _lag(args: argparse.Namespace, results: Results) -> None:
-    peers: list[Lag] = []
-    ours: list[Lag] = []
     for _ in range(args.repeat):
-        peer, run = lag.run(args.rate, args.seconds, args.databases, args.workers)
-        peers.append(peer)
-        ours.append(run)
-        results.lags += [peer, run]
+        results.lags.append(lag.run(args.rate, args.seconds, args.databases, args.workers))
     title = f"Lag: {args.rate:g} transactions/s over {args.databases} databases, durable targets"
-    print(report.lag_table(title, results.lags))
+    print(report.lag_table(title, list(chain.from_iterable(results.lags))))
+    peers, ours = zip(*results.lags, strict=True)
     results.figures += [figures.lag("p50", 5, peers, ours), figures.lag("p99", 2, peers, ours)]
+
+
+def _cpu(args: argparse.Namespace, results: Results) -> None:
+    results.stages += cpu.measured(against=args.against, instructions=args.instructions)
+    print(report.stages_table("What a small transaction costs the daemon", results.stages))
+
+
+def _tell(variant: str, pair: Pair) -> None:
+    disturbed = ", disturbed" if pair.disturbed else ""
+    print(
+        f"{variant}: the server's own {pair.native.seconds:.2f} s, mtsd {pair.mtsd.seconds:.2f} s"
+        f"{disturbed}",
+        file=sys.stderr,
+    )
 
 
 def _print_settings(peer: Applied, run: Applied) -> None:
@@ -117,15 +145,22 @@ def _arguments() -> argparse.Namespace:
         prog="python -m benchmarks",
         description="mtsd beside the server's own replica. Exit status 1: a figure is missed.",
     )
-    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=list(DEFAULT_PARTS))
     parser.add_argument("--transactions", type=int, default=80_000, help="of the backlog")
     parser.add_argument("--databases", type=int, default=8)
     parser.add_argument("--workers", type=int, default=4, help="of each replica")
-    parser.add_argument("--repeat", type=int, default=1, help="times; figures are of the medians")
+    parser.add_argument("--repeat", type=int, default=1, help="pairs of each variant")
     parser.add_argument("--size", type=float, default=1.0, help="GB of the large transaction")
     parser.add_argument("--rate", type=float, default=500.0, help="transactions/s of the lag part")
     parser.add_argument("--seconds", type=float, default=20.0, help="of the lag part")
     parser.add_argument("--pure", action="store_true", help="mtsd without compiled modules")
+    parser.add_argument(
+        "--against", default="", metavar="REVISION", help="cpu part: compare with this revision"
+    )
+    parser.add_argument(
+        "--instructions", action="store_true", help="cpu part: count them too (needs valgrind)"
+    )
+    parser.add_argument("--markdown", action="store_true", help="print the README's table as well")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run there")
     return parser.parse_args()
 

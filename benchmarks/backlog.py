@@ -16,6 +16,7 @@ from typing import Final
 from benchmarks import servers
 from benchmarks.commits import span
 from benchmarks.external import External
+from benchmarks.machine import Load, LoadWatch, own_cpu_seconds
 from benchmarks.native import NativeReplica
 from benchmarks.process import cpu_seconds
 from tests.load import small
@@ -36,8 +37,8 @@ class Applied:
 
     `seconds` count from where the replica begins, `seconds_of_commits` from the first commit, both
     to the last one; `start_up` is what a process of its own takes before it begins. `own_cpu` and
-    `peak_memory` are the daemon's, None where the replica is in the server; `server_cpu` is the
-    target's.
+    `peak_memory` are the daemon's, its start-up included, None where the replica is in the server;
+    `server_cpu` is the target's, from where the replica begins until it has caught up.
     """
 
     replica: str
@@ -49,12 +50,46 @@ class Applied:
     server_cpu: float
     own_cpu: float | None
     peak_memory: int | None
+    load: Load
     settings: Mapping[str, Value]
 
     @property
     def rate(self) -> float:
         """Transactions of the source a second."""
         return self.source_transactions / self.seconds
+
+    @property
+    def server_cpu_each(self) -> float:
+        """The target's µs of CPU a transaction of the source."""
+        return self.server_cpu / self.source_transactions * 1e6
+
+    @property
+    def own_cpu_each(self) -> float:
+        """The daemon's µs of CPU a transaction of the source; 0 where there is no daemon."""
+        return (self.own_cpu or 0.0) / self.source_transactions * 1e6
+
+    @property
+    def cpu_each(self) -> float:
+        """The µs of CPU a transaction of the source of all that applies it."""
+        return self.server_cpu_each + self.own_cpu_each
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A run of the server's own replica, and the run of mtsd that it is compared with."""
+
+    native: Applied
+    mtsd: Applied
+
+    @property
+    def times(self) -> float:
+        """How many times as fast mtsd was."""
+        return self.native.seconds / self.mtsd.seconds
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether either run was."""
+        return self.native.load.disturbed or self.mtsd.load.disturbed
 
 
 @contextmanager
@@ -72,6 +107,24 @@ def prepare(server: Server, databases: int) -> None:
     server.sql("RESET BINARY LOGS AND GTIDS")
 
 
+def pair(
+    source: Server,
+    transactions: int,
+    databases: int,
+    workers: int,
+    *,
+    durable: bool,
+    native_first: bool,
+) -> Pair:
+    """Let both replicas apply the backlog, one right after the other."""
+    load = (source, transactions, databases, workers)
+    if native_first:
+        first = native(*load, durable=durable)
+        return Pair(first, external(*load, durable=durable))
+    last = external(*load, durable=durable)
+    return Pair(native(*load, durable=durable), last)
+
+
 def native(
     source: Server, transactions: int, databases: int, workers: int, *, durable: bool
 ) -> Applied:
@@ -80,11 +133,15 @@ def native(
         prepare(target, databases)
         replica = NativeReplica(source, target)
         replica.receive(_TIMEOUT_S)
+        watch = LoadWatch(
+            lambda: own_cpu_seconds() + cpu_seconds(source.pid) + cpu_seconds(target.pid)
+        )
         cpu = cpu_seconds(target.pid)
         began = time.time()
         replica.start_applying()
         replica.wait_until_caught_up(_TIMEOUT_S)
         cpu = cpu_seconds(target.pid) - cpu
+        load = watch.ended()
         replica.stop()
         commits = span(target, small.database_names(databases))
         verify(source, target)
@@ -98,6 +155,7 @@ def native(
             server_cpu=cpu,
             own_cpu=None,
             peak_memory=None,
+            load=load,
             settings=servers.settings(target),
         )
 
@@ -115,11 +173,21 @@ def external(
     own = {"replica.parallel_workers": workers, **(settings or {})}
     with servers.target(durable=durable, workers=workers) as target:
         prepare(target, databases)
+        daemon = External(source, target, own)
+        watch = LoadWatch(
+            lambda: (
+                own_cpu_seconds()
+                + cpu_seconds(source.pid)
+                + cpu_seconds(target.pid)
+                + daemon.cpu_seconds
+            )
+        )
         cpu = cpu_seconds(target.pid)
-        with External(source, target, own) as daemon:
+        with daemon:
             daemon.wait_until_caught_up(_TIMEOUT_S)
             own_cpu, memory = daemon.cpu_seconds, daemon.peak_memory
             cpu = cpu_seconds(target.pid) - cpu
+            load = watch.ended()
             daemon.stop()
         commits = span(target, small.database_names(databases))
         verify(source, target)
@@ -133,6 +201,7 @@ def external(
             server_cpu=cpu,
             own_cpu=own_cpu,
             peak_memory=memory,
+            load=load,
             settings=daemon.settings,
         )
 

@@ -64,8 +64,8 @@ class External:
 
     @property
     def cpu_seconds(self) -> float:
-        """Seconds of CPU that it has used."""
-        return cpu_seconds(self._daemon.pid)
+        """Seconds of CPU that it has used; 0 before it was started."""
+        return cpu_seconds(self._daemon.pid) if self.started else 0.0
 
     @property
     def peak_memory(self) -> int:

@@ -1,22 +1,37 @@
-"""What has to be reached, and whether it is."""
+"""What has to be reached, and whether it is; and what several runs come to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from benchmarks.backlog import Applied
+from benchmarks.backlog import Applied, Pair
 from benchmarks.lag import Lag
 
 MEGABYTE: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """What several runs have found."""
+
+    median: float
+    lowest: float
+    highest: float
+
+    @classmethod
+    def of(cls, found: Iterable[float]) -> "Range":
+        """Return that of at least one run."""
+        every = list(found)
+        return cls(median(every), min(every), max(every))
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure: `found` has to be at least `limit`, or `at_most` that."""
+    """One figure: the median of `found` has to be at least `limit`, or `at_most` that."""
 
     name: str
-    found: float
+    found: Range
     limit: float
     at_most: bool
     unit: str
@@ -24,24 +39,28 @@ class Figure:
     @property
     def met(self) -> bool:
         """Whether it is reached."""
-        return self.found <= self.limit if self.at_most else self.found >= self.limit
+        found = self.found.median
+        return found <= self.limit if self.at_most else found >= self.limit
 
 
-def ratio(name: str, least: float, native: Sequence[Applied], mtsd: Sequence[Applied]) -> Figure:
-    """Return how many times faster mtsd is, by the median runs of both."""
-    found = median(run.seconds for run in native) / median(run.seconds for run in mtsd)
+def ratio(name: str, least: float, pairs: Sequence[Pair]) -> Figure:
+    """Return how many times as fast mtsd is, pair by pair."""
+    found = Range.of(pair.times for pair in pairs)
     return Figure(f"{name}: mtsd / the server's own", found, least, at_most=False, unit=" times")
 
 
 def memory(name: str, most: float, mtsd: Sequence[Applied]) -> Figure:
-    """Return mtsd's highest peak of resident memory."""
+    """Return mtsd's highest peak of resident memory, which is to be kept to in every run."""
     peak = max(run.peak_memory or 0 for run in mtsd) / MEGABYTE
-    return Figure(f"{name}: peak resident memory of mtsd", peak, most, at_most=True, unit=" MB")
+    found = Range.of([peak])
+    return Figure(f"{name}: peak resident memory of mtsd", found, most, at_most=True, unit=" MB")
 
 
 def lag(percentile: str, most: float, native: Sequence[Lag], mtsd: Sequence[Lag]) -> Figure:
-    """Return how many times the lag of the server's own replica mtsd's is, by the medians."""
-    theirs = median(getattr(one, percentile) for one in native)
-    ours = median(getattr(one, percentile) for one in mtsd)
+    """Return how many times the lag of the server's own replica mtsd's is, run by run."""
+    found = Range.of(
+        getattr(ours, percentile) / getattr(theirs, percentile)
+        for theirs, ours in zip(native, mtsd, strict=True)
+    )
     name = f"lag, {percentile}: mtsd / the server's own"
-    return Figure(name, ours / theirs, most, at_most=True, unit=" times")
+    return Figure(name, found, most, at_most=True, unit=" times")

@@ -17,7 +17,9 @@ from typing import Final
 from benchmarks import servers
 from benchmarks.backlog import prepare, verify
 from benchmarks.external import External
+from benchmarks.machine import Load, LoadWatch, own_cpu_seconds
 from benchmarks.native import NativeReplica
+from benchmarks.process import cpu_seconds
 from tests.load import small
 from tests.servers.mysqld import Server
 
@@ -41,10 +43,11 @@ class Lag:
     p95: float
     p99: float
     highest: float
+    load: Load
 
 
-def run(rate: float, seconds: float, databases: int, workers: int) -> list[Lag]:
-    """Measure both under a load of `rate` transactions a second."""
+def run(rate: float, seconds: float, databases: int, workers: int) -> tuple[Lag, Lag]:
+    """Measure both, the server's own first, under a load of `rate` transactions a second."""
     with ExitStack() as stack:
         source = stack.enter_context(servers.source())
         targets = [
@@ -59,22 +62,32 @@ def run(rate: float, seconds: float, databases: int, workers: int) -> list[Lag]:
         )
         daemon.wait_until_caught_up(_TIMEOUT_S)
         time.sleep(1.0)
+        all_servers = (source, *targets)
+        watch = LoadWatch(
+            lambda: (
+                own_cpu_seconds()
+                + daemon.cpu_seconds
+                + sum(cpu_seconds(server.pid) for server in all_servers)
+            )
+        )
         warm_up = small.live(source, rate, _WARM_UP_S, databases).transactions
         small.live(source, rate, seconds, databases, first=warm_up)
         replica.wait_until_caught_up(_TIMEOUT_S)
         daemon.wait_until_caught_up(_TIMEOUT_S)
+        load = watch.ended()
         replica.stop()
         daemon.stop()
         for target in targets:
             verify(source, target)
         committed = {number: at for number, at in _ticks(source) if number >= warm_up}
-        return [
-            _lag(name, committed, dict(_ticks(target)))
-            for name, target in zip(("the server's own", "mtsd"), targets, strict=True)
-        ]
+        native, mtsd = (dict(_ticks(target)) for target in targets)
+        return (
+            _lag("the server's own", committed, native, load),
+            _lag("mtsd", committed, mtsd, load),
+        )
 
 
-def _lag(name: str, committed: dict[int, int], applied: dict[int, int]) -> Lag:
+def _lag(name: str, committed: dict[int, int], applied: dict[int, int], load: Load) -> Lag:
     lags = [(applied[number] - at) / 1000 for number, at in committed.items()]
     cuts = quantiles(lags, n=100, method="inclusive")
     return Lag(
@@ -85,6 +98,7 @@ def _lag(name: str, committed: dict[int, int], applied: dict[int, int]) -> Lag:
         p95=cuts[94],
         p99=cuts[98],
         highest=max(lags),
+        load=load,
     )
 
 

@@ -1,0 +1,196 @@
+"""What a transaction costs the daemon in each of its stages: no servers, no sockets, no event loop.
+
+`python -m benchmarks.stages FILE` takes a recorded binlog file the way that a daemon takes a
+backlog: the bytes of a dump come in pieces, become events, groups, batches of a worker, the rows
+of slave_worker_info, and at last packets of BINLOG statements. It prints JSON: µs of CPU a
+transaction by stage, a list of runs. `python -m benchmarks --part cpu` runs it, compiled and pure.
+"""
+
+import argparse
+import gc
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from mtsd.binlog.framing import FileFramer
+from mtsd.binlog.grouper import Grouper
+from mtsd.model.group import Group
+from mtsd.model.position import Position
+from mtsd.schedule.database_policy import DatabasePolicy
+from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.worker_row import WorkerRow, blank_row
+from mtsd.target.bundle import packets, row_statements
+from mtsd.target.worker_info import WorkerInfo
+from mtsd.wire.dump_packets import event_of
+from mtsd.wire.framing import PacketFramer
+
+STAGES: Final = ("framing", "grouping", "scheduling", "worker rows", "statements")
+"""In their order; "framing" is that of the protocol's packets."""
+
+_PIECE: Final = 1 << 16
+"""Bytes that a socket gives at once."""
+_WORKERS: Final = 4
+_LIMITS: Final = Limits(
+    checkpoint_group=8192,
+    pending_jobs_size_max=64 << 20,
+    batch_groups=512,
+    batch_bytes=4 << 20,
+)
+"""The daemon's defaults."""
+_CHECKPOINT_GROUPS: Final = 2048
+"""Groups between two checkpoints: of 50 ms, at 40,000 groups a second."""
+_PACKET_LIMIT: Final = 60 << 20
+_GC_THRESHOLD: Final = 200_000
+"""That of `mtsd run`."""
+
+
+def main() -> None:
+    """Print the figures of every run as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.stages", description=__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--transactions", type=int, default=sys.maxsize, help="from the first on")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--until", choices=("", *STAGES), default=STAGES[-1], help='"": none')
+    args = parser.parse_args()
+    pieces, transactions = dumped(args.file, args.transactions)
+    until = ("", *STAGES).index(args.until)
+    gc.freeze()
+    gc.set_threshold(_GC_THRESHOLD, 50, 100)
+    runs = []
+    for _ in range(args.runs):
+        gc.collect()
+        run = Run(args.file.name, until)
+        run.take(pieces)
+        found = dict(zip(STAGES[:until], run.nanoseconds, strict=False))
+        runs.append({name: spent / 1000 / transactions for name, spent in found.items()})
+    json.dump({"transactions": transactions, "runs": runs}, sys.stdout)
+
+
+def dumped(file: Path, most: int) -> tuple[list[bytes], int]:
+    """Return a dump of the file's first `most` transactions in pieces, and how many they are."""
+    packed: list[bytes] = []
+    transactions = 0
+    for number, event in enumerate(_events(file)):
+        if event[4] == _GTID:
+            if transactions == most:
+                break
+            transactions += 1
+        size = len(event) + 1
+        packed.append(size.to_bytes(3, "little") + bytes((number & 0xFF, 0)) + event)
+    whole = b"".join(packed)
+    return [whole[at : at + _PIECE] for at in range(0, len(whole), _PIECE)], transactions
+
+
+_GTID: Final = 33
+
+
+def _events(file: Path) -> Iterator[bytes]:
+    framer = FileFramer()
+    with file.open("rb") as opened:
+        while piece := opened.read(1 << 20):
+            yield from framer.feed(piece)
+    framer.finish()
+
+
+class Run:
+    """One pass over a dump, up to the stage of index `until` less 1; `nanoseconds` by stage."""
+
+    def __init__(self, file: str, until: int) -> None:
+        start = Position(file, 4)
+        mark = LowWaterMark(0, start, None)
+        self.nanoseconds = [0] * len(STAGES)
+        self._until = until
+        self._framer = PacketFramer(0, event_of)
+        self._grouper = Grouper(
+            start=start,
+            next_number=1,
+            checksums=True,
+            hold_bytes=_LIMITS.pending_jobs_size_max,
+            chunk_bytes=_LIMITS.batch_bytes,
+            position_schema="mtsd",
+        )
+        policy = DatabasePolicy(_WORKERS)
+        self._scheduler = Scheduler(policy, _WORKERS, _LIMITS, mark, ExecutedGroups(1))
+        self._info = WorkerInfo("mtsd", "")
+        self._rows = [blank_row(worker + 1, mark, worker + 1) for worker in range(_WORKERS)]
+
+    def take(self, pieces: Sequence[bytes]) -> None:
+        """Take the pieces, one after the other, through all stages."""
+        clock = time.thread_time_ns
+        spent = self.nanoseconds
+        until = self._until
+        if not until:
+            return
+        for piece in pieces:
+            began = clock()
+            events = self._framer.feed(piece)
+            ended = clock()
+            spent[0] += ended - began
+            if until == 1:
+                continue
+            groups = [item for item in self._grouper.groups(events) if type(item) is Group]
+            began = clock()
+            spent[1] += began - ended
+            if until == 2:
+                continue
+            for group in groups:
+                if self._scheduler.blocked(group.size) is not None:
+                    raise RuntimeError("the scheduler has no room: the figures mean nothing")
+                self._scheduler.add(group)
+            spent[2] += clock() - began
+            self._work(least=_LIMITS.batch_groups)
+        if until > 2:
+            self._work(least=1)
+            if not self._scheduler.idle:
+                raise RuntimeError("groups are left: the figures mean nothing")
+
+    def _work(self, *, least: int) -> None:
+        """Let each worker apply its batches while `least` groups wait for it."""
+        clock = time.thread_time_ns
+        spent = self.nanoseconds
+        scheduler = self._scheduler
+        for worker in range(_WORKERS):
+            while len(scheduler.workers[worker]) >= least:
+                began = clock()
+                batch = scheduler.take(worker)
+                ended = clock()
+                spent[2] += ended - began
+                if self._until > 3:
+                    record = self._advanced(worker, batch)
+                    began = clock()
+                    spent[3] += began - ended
+                    if self._until > 4:
+                        _statements(batch, record)
+                        ended = clock()
+                        spent[4] += ended - began
+                began = clock()
+                scheduler.commit(worker, batch)
+                if scheduler.queue.number - scheduler.stored.number >= _CHECKPOINT_GROUPS:
+                    mark = scheduler.checkpoint()
+                    if mark is not None:
+                        scheduler.checkpointed(mark)
+                spent[2] += clock() - began
+
+    def _advanced(self, worker: int, batch: Sequence[Group]) -> tuple[bytes, bytes]:
+        before = self._rows[worker]
+        row: WorkerRow = before.advanced(batch, self._scheduler.stored)
+        self._rows[worker] = row
+        return self._info.events(row, before, batch[-1].events[-1], batch[-1].row_flags or 0)
+
+
+def _statements(batch: Sequence[Group], record: tuple[bytes, bytes]) -> None:
+    rows = row_statements(batch, _LIMITS.batch_bytes, lambda _last, _flags: record)
+    first = list(islice(rows, 2))
+    if len(first) != 1:
+        raise RuntimeError("a batch is not one statement: the figures mean nothing")
+    tuple(packets([], first, [], _PACKET_LIMIT))
+
+
+if __name__ == "__main__":
+    main()
