@@ -5,13 +5,13 @@ goes on in the next packet (MySQL internals manual, "MySQL Packets").
 """
 
 from collections.abc import Callable
-from struct import Struct
+from typing import Final
 
 from mtsd.model.errors import BinlogError
 
-_HEADER = Struct("<HBB")
-_FULL = 0xFFFFFF
-MAX_PAYLOAD = (1 << 30) + 64
+# Final, so that compiled code has the number itself.
+_FULL: Final = 0xFFFFFF
+MAX_PAYLOAD: Final = (1 << 30) + 64
 """Bytes: one event of the largest max_allowed_packet, and the byte before it."""
 
 
@@ -66,29 +66,28 @@ class PacketFramer:
     def _cut(self, data: bytes, at: int, payloads: list[bytes]) -> int:
         """Append the payloads of the whole packets from `at` on; return where the rest begins."""
         sequence = self._sequence
-        unpack = _HEADER.unpack_from
         joined = self._joined
         status = self._status
         end = len(data)
         self._needed = 4
         while end - at >= 4:
-            low, high, number = unpack(data, at)
-            size = low | high << 16
-            stop = at + 4 + size
+            size = data[at] | data[at + 1] << 8 | data[at + 2] << 16
+            body = at + 4
+            stop = body + size
             if stop > end:
                 self._needed = size + 4
                 break
+            number = data[at + 3]
             if number != sequence:
                 raise BinlogError(
                     f"packet number {number} where {sequence} was due: the stream is damaged"
                 )
             sequence = (sequence + 1) & 0xFF
-            if status is not None and size and not data[at + 4] and size != _FULL and not joined:
-                payloads.append(data[at + 5 : stop])
-                at = stop
-                continue
-            payload = data[at + 4 : stop]
             at = stop
+            if status is not None and size and not data[body] and size != _FULL and not joined:
+                payloads.append(data[body + 1 : stop])
+                continue
+            payload = data[body:stop]
             if size == _FULL or joined:
                 self._join(payload)
                 if size == _FULL:
