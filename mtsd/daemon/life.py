@@ -23,6 +23,7 @@ from mtsd.replica.endpoints import endpoint
 from mtsd.replica.replica import Replica, StopTimeoutError
 from mtsd.replica.streamed_groups import StreamedGroupError
 from mtsd.source.stream import SourceChangedError
+from mtsd.target.retry import worth_a_retry
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.connection import BUSY
 from mtsd.wire.refusal import explained
@@ -166,7 +167,7 @@ class Daemon:
                     return self._needs_person(error)
                 await self._pause(error, backoff)
             except ServerError as error:
-                if error.number not in BUSY:
+                if error.number not in BUSY and not worth_a_retry(error.number):
                     return self._needs_person(error)
                 await self._pause(error, backoff)
             except NeedsPersonError as error:

@@ -13,7 +13,7 @@ from mtsd.target.retry import write
 from mtsd.wire.connection import Connection
 
 _PING_PERIOD_S = 5.0
-"""Well under the time for which a session has to be silent to be taken for gone (see `fencing`)."""
+"""A daemon that shall take the place of this one knows by that that it lives (`signs_of_life`)."""
 _PING_PATIENCE_S = 30.0
 _LEAST_PERIOD_S = 0.05
 
@@ -53,7 +53,8 @@ class Checkpointer:
         last_use = clock()
         while not self._coordinator.ended.is_set():
             try:
-                async with asyncio.timeout(self.period):
+                # However long that is, the session has to show that it lives.
+                async with asyncio.timeout(min(self.period, _PING_PERIOD_S)):
                     await due.wait()
             except TimeoutError:
                 pass

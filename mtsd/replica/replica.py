@@ -33,11 +33,13 @@ from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.fencing import COORDINATOR, lock_name, take_channel, take_lock
 from mtsd.target.position_tables import PositionTables
+from mtsd.target.retry import telling
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.binlog_status import executed_gtids
 
 _COORDINATOR_WAIT_TIMEOUT_S = 60
 _RECEIPT_S = 30.0
+_READS_POSITION = b"recovery from the position tables"
 _LAST_CHANCE_S = 5.0
 """How long other workers may finish their commit after the connection to the target was lost."""
 
@@ -93,10 +95,12 @@ class Replica:
             # A target that has vanished is noticed on this session, for all of them.
             session.connection.expect_receipt(_RECEIPT_S)
             await take_channel(session.connection, tables.channel)
-            await make_tables(session.connection, tables)
+            async with telling(session.connection, _READS_POSITION):
+                await make_tables(session.connection, tables)
             await first_start(settings, session, tables)
             count = max(settings.replica.parallel_workers, 1)
-            recovered = await recover(session.connection, tables, count, reached)
+            async with telling(session.connection, _READS_POSITION):
+                recovered = await recover(session.connection, tables, count, reached)
             if new_source:
                 await adopt_source(session.connection, tables, recovered, new_source)
                 recovered = await recover(session.connection, tables, count, reached)
@@ -163,13 +167,21 @@ class Replica:
                 and not isinstance(coordinator.failure, asyncio.CancelledError)
             ):
                 await self._reached(FaultPoint.BEFORE_STOP_CHECKPOINT)
-                await self._checkpointer.store()
+                await self._store_at_the_end()
         finally:
             for task in [*worker_tasks, dispatcher, checkpointer]:
                 task.cancel()
             await self._close()
         if coordinator.failure is not None:
             raise coordinator.failure
+
+    async def _store_at_the_end(self) -> None:
+        # The rows of the workers prove what it would say.
+        try:
+            async with asyncio.timeout(max(self._settings.replica.stop_timeout, _LAST_CHANCE_S)):
+                await self._checkpointer.store()
+        except TimeoutError:
+            log.warning("the low-water mark could not be stored in time: the next start recovers")
 
     def stop(self) -> None:
         """Begin a graceful stop: finish what has begun, so that no gap stays."""

@@ -7,17 +7,26 @@ the locks of all sessions that may have been are held.
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import structlog
 
+from mtsd.binlog.statement import without_secrets
 from mtsd.model.errors import NeedsPersonError, ServerError
-from mtsd.wire.connection import Connection
+from mtsd.target.signs_of_life import Session, SignsOfLife
+from mtsd.wire.connection import Connection, Row
 
 log = structlog.get_logger(__name__)
 
 _LONGEST_NAME = 64
+_LOOK_PERIOD_S = 1
+_FIRST_WORD_S = 3.0
+_NEXT_WORD_S = 30.0
+_WATCHED_WORKERS = 16
+"""Their work shows as well as the coordinator's that a daemon lives, and a few tell."""
+_SHOWN = 80
 _NO_SUCH_THREAD = 1094
+_MAY_NOT_KILL = 1095
 COORDINATOR = 0
 
 
@@ -46,52 +55,118 @@ async def release_lock(connection: Connection, lock: str) -> None:
 
 
 async def take_channel(connection: Connection, channel: str, *, patience_s: int = 10) -> None:
-    """Take the coordinator's lock; raises FencedOutError where another daemon holds it.
+    """Take the coordinator's lock; raises FencedOutError where a living daemon holds it.
 
-    The session of a killed daemon ends as soon as the server notices, so a short wait is due. One
-    whose network has failed ends by its wait_timeout: while nothing comes from it, it is waited
-    for.
+    The session of a killed daemon ends as soon as the server waits for its client again. Until
+    then it is waited for: a statement may be stuck behind a lock of somebody else or a full disk,
+    and one whose network has failed ends by its wait_timeout. `patience_s` is for a holder whose
+    session this user may not see: nothing tells then whether it lives.
     """
     lock = lock_name(channel, COORDINATOR)
-    while not await take_lock(connection, lock, patience_s):
-        if not await _is_silent(connection, lock, patience_s):
+    clock = asyncio.get_running_loop().time
+    life = SignsOfLife()
+    waiting = _Waiting()
+    while not await take_lock(connection, lock, _LOOK_PERIOD_S):
+        before = clock()
+        holders = await _holders(connection, channel)
+        sessions = await _sessions(connection)
+        watched = [session for id_, session in sessions.items() if id_ in holders]
+        life.look(watched, before, clock())
+        if life.alive:
+            raise FencedOutError(_refusal(channel))
+        (coordinator, *_) = holders
+        if coordinator is None:
+            continue
+        holder = sessions.get(coordinator)
+        if holder is None and waiting.seconds > patience_s:
             raise FencedOutError(
-                f"another mtsd runs on channel {channel!r} of this target: stop it, or give this"
-                " one a channel of its own ([replica] channel)"
+                f"{_refusal(channel)}. It holds the channel as connection {coordinator}, of a user"
+                " whose connections this one may not see"
             )
-        log.warning("waiting for a session of a former run to end", lock=lock)
-
-
-async def _is_silent(connection: Connection, lock: str, seconds: int) -> bool:
-    """Tell whether the holder of a lock, if there is any, has asked nothing for so long."""
-    rows = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
-    holder = rows[0][0]
-    if holder is None:
-        return True
-    # Shown are the sessions of the same user, and all to one who has PROCESS.
-    for id_, _, _, _, command, idle, *_ in await connection.query(b"SHOW PROCESSLIST"):
-        if id_ == holder:
-            return command == "Sleep" and int(str(idle)) >= seconds
-    return False
+        waiting.tell(lock, coordinator, holder)
 
 
 async def fence(connection: Connection, channel: str, ids: Iterable[int]) -> None:
     """End what a former daemon's workers still do; their locks are held when this returns.
 
-    Only for the holder of the coordinator's lock: no living daemon has these sessions.
+    Only for the holder of the coordinator's lock: no living daemon has these sessions. One that
+    cannot be ended, or takes long to roll back, is waited for.
     """
     for session_id in ids:
         lock = lock_name(channel, session_id)
+        waiting = _Waiting()
         while not await take_lock(connection, lock):
             rows = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
-            holder = rows[0][0]
-            if holder is None:
+            if rows[0][0] is None:
                 continue
+            holder = int(str(rows[0][0]))
             try:
-                await connection.query(b"KILL %d" % int(holder))
+                await connection.query(b"KILL %d" % holder)
             except ServerError as error:
-                if error.number != _NO_SUCH_THREAD:
+                if error.number not in {_NO_SUCH_THREAD, _MAY_NOT_KILL}:
                     raise
-            if await take_lock(connection, lock, 1):
+            if await take_lock(connection, lock, _LOOK_PERIOD_S):
                 break
-            await asyncio.sleep(0.05)
+            waiting.tell(lock, holder, (await _sessions(connection)).get(holder))
+
+
+def _refusal(channel: str) -> str:
+    return (
+        f"another mtsd runs on channel {channel!r} of this target: stop it, or give this one a"
+        " channel of its own ([replica] channel)"
+    )
+
+
+async def _holders(connection: Connection, channel: str) -> list[int | None]:
+    """Return the connections that hold the locks of the coordinator and of the first workers."""
+    locks = (lock_name(channel, id_) for id_ in range(COORDINATOR, _WATCHED_WORKERS + 1))
+    columns = b",".join(b"IS_USED_LOCK('%b')" % lock.encode() for lock in locks)
+    (row,) = await connection.query(b"SELECT " + columns)
+    return [None if id_ is None else int(str(id_)) for id_ in row]
+
+
+async def _sessions(connection: Connection) -> Mapping[int, Session]:
+    """Return the sessions of the same user, and of all to one who has PROCESS, by id."""
+    rows = await connection.query(b"SHOW PROCESSLIST")
+    return {session.id: session for session in map(_session, rows)}
+
+
+def _session(row: Row) -> Session:
+    id_, _, _, _, command, seconds, state, statement, *_ = row
+    return Session(
+        int(str(id_)), str(command), int(str(seconds or 0)), str(state or ""), str(statement or "")
+    )
+
+
+class _Waiting:
+    """Says again and again what is waited for."""
+
+    def __init__(self) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._began = self._clock()
+        self._next = self._began + _FIRST_WORD_S
+
+    @property
+    def seconds(self) -> float:
+        return self._clock() - self._began
+
+    def tell(self, lock: str, holder: int, session: Session | None) -> None:
+        """Log what the holder of a lock does, where it is time for that."""
+        now = self._clock()
+        if now < self._next:
+            return
+        self._next = now + _NEXT_WORD_S
+        log.warning(
+            "waiting for a session of a former run to end",
+            lock=lock, connection=holder, waited_s=round(self.seconds), **_doing(session),
+        )  # fmt: skip
+
+
+def _doing(session: Session | None) -> dict[str, object]:
+    if session is None:
+        return {}
+    since = {"command": session.command, "since_s": session.seconds}
+    if session.sleeps:
+        return {**since, "reason": "its client is silent"}
+    statement = without_secrets(session.statement.encode())[:_SHOWN].decode("utf-8", "ignore")
+    return {**since, "reason": session.state, "statement": statement}

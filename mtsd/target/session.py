@@ -110,7 +110,7 @@ class TargetSession:
             await self.connection.run(b"BEGIN", 1)
             await self.commit(statements)
 
-        await patiently(self.connection, transaction)
+        await patiently(self.connection, transaction, statements[0])
 
     async def undo(self, error: ServerError, *, unsure: bool = False) -> None:
         """Roll back after an error; its warnings, and whether something stays, are noted in it.

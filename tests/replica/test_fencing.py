@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pymysql
@@ -88,34 +89,135 @@ def test_second_daemon_is_refused(tmp_path: Path) -> None:
         assert first.stop() == 0
 
 
-@pytest.mark.parametrize("alive", [True, False], ids=["alive", "silent"])
-async def test_who_holds_the_channel(server: Server, *, alive: bool) -> None:
-    """A session that nothing comes from is waited for: its daemon or its network is gone."""
+@pytest.mark.parametrize("work", ["busy", "coordinator stuck"])
+def test_a_daemon_at_work_is_no_predecessor(tmp_path: Path, work: str) -> None:
+    first_folder, second_folder = tmp_path / "first", tmp_path / "second"
+    first_folder.mkdir()
+    second_folder.mkdir()
+    with Pair() as pair, DaemonProcess(pair.source, pair.target, first_folder) as first:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+        first.wait_until_caught_up()
+        with closing(pair.target.client()) as holder, holder.cursor() as lock:
+            if work != "busy":
+                lock.execute("BEGIN")
+                lock.execute("SELECT * FROM mtsd.slave_relay_log_info FOR UPDATE")
+            second = DaemonProcess(
+                pair.source, pair.target, second_folder, {"source.server_id": 4202}
+            )
+            second.start()
+            with closing(pair.source.client()) as client, client.cursor() as cursor:
+                while second.running:
+                    cursor.execute("INSERT INTO a.t VALUES ()")
+                    time.sleep(0.05)
+            assert second.wait() == 3
+        assert "another mtsd runs on channel" in str(second.records()[-1]["error"])
+        first.wait_until_caught_up()
+        assert first.stop() == 0
+        assert differences(pair.source, pair.target) == []
+
+
+STUCK = {
+    "read lock on the positions": "LOCK TABLES mtsd.slave_relay_log_info READ",
+    "write lock on everything": "LOCK TABLES mtsd.slave_relay_log_info WRITE,"
+    " mtsd.slave_worker_info WRITE, mtsd.slave_in_doubt WRITE, a.t WRITE",
+    "global read lock": "FLUSH TABLES WITH READ LOCK",
+    "row lock on the positions": "BEGIN; SELECT * FROM mtsd.slave_relay_log_info FOR UPDATE",
+}
+
+
+@pytest.mark.parametrize(
+    ("lock", "end"),
+    [*((lock, "released") for lock in STUCK), ("row lock on the positions", "stopped")],
+)
+def test_predecessor_that_is_stuck_is_waited_for(tmp_path: Path, lock: str, end: str) -> None:
+    with Pair() as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+        with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+            daemon.wait_until_caught_up()
+            with closing(pair.target.client()) as holder, holder.cursor() as cursor:
+                for statement in STUCK[lock].split(";"):
+                    cursor.execute(statement)
+                # Moves the low-water mark, which the coordinator stores then.
+                pair.source.sql("INSERT INTO a.t VALUES (); FLUSH BINARY LOGS")
+                wait_until_stuck(pair.target, "slave_relay_log_info", "INSERT INTO")
+                daemon.kill()
+                daemon.start()
+                waits = wait_for_record(daemon, "waiting for")
+                assert waits["statement"] or waits["reason"]
+                assert waits["connection"]
+                if end == "stopped":
+                    assert daemon.stop() == 0
+            # What held the lock is gone.
+            if end == "stopped":
+                daemon.start()
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+
+
+def test_position_tables_that_somebody_has_locked_are_waited_for(tmp_path: Path) -> None:
+    with Pair() as pair, DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+        pair.source.sql("CREATE DATABASE a")
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        with closing(pair.target.client()) as holder, holder.cursor() as cursor:
+            cursor.execute(STUCK["write lock on everything"].replace(", a.t WRITE", ""))
+            daemon.start()
+            assert "recovery" in str(wait_for_record(daemon, "waiting for")["statement"])
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+
+
+def wait_until_stuck(target: Server, *statements: str) -> None:
+    """Return once a session runs one of these statements for longer than it would by itself."""
+    deadline = time.monotonic() + 60
+    while True:
+        assert time.monotonic() < deadline
+        for _, _, _, _, command, seconds, _, text, *_ in target.sql("SHOW FULL PROCESSLIST"):
+            if command == "Query" and int(seconds) >= 1 and any(s in text for s in statements):
+                return
+        time.sleep(0.1)
+
+
+def wait_for_record(daemon: DaemonProcess, event: str, timeout: float = 60) -> dict[str, object]:
+    """Return the first record of the daemon's log whose event begins like that."""
+    deadline = time.monotonic() + timeout
+    while True:
+        for record in daemon.records():
+            if str(record["event"]).startswith(event):
+                return record
+        assert daemon.running, daemon.last_words()
+        assert time.monotonic() < deadline, daemon.last_words()
+        time.sleep(0.05)
+
+
+async def test_a_silent_holder_of_the_channel_is_waited_for(server: Server) -> None:
+    """A session that nothing comes from: its daemon or its network is gone."""
     holder, second = (
         await Connection.open(over_tcp(server)),
         await Connection.open(over_tcp(server)),
     )
-
-    async def live() -> None:
-        while True:
-            await holder.query("SELECT 1")
-            await asyncio.sleep(0.1)
-
     try:
         await take_channel(holder, "c")
-        if alive:
-            living = asyncio.create_task(live())
-            # The server counts whole seconds: one may be begun that is none.
-            with pytest.raises(FencedOutError, match="another mtsd runs on channel 'c'"):
-                await take_channel(second, "c", patience_s=3)
-            living.cancel()
-            await asyncio.wait([living])
-        else:
-            taking = asyncio.create_task(take_channel(second, "c", patience_s=1))
-            await asyncio.sleep(2.4)
-            assert not taking.done()
-            holder.close()
-            await taking
+        taking = asyncio.create_task(take_channel(second, "c", patience_s=1))
+        done, _ = await asyncio.wait([taking], timeout=4)
+        assert not done
+        holder.close()
+        await taking
+    finally:
+        holder.close()
+        second.close()
+
+
+async def test_a_holder_that_cannot_be_seen_is_no_predecessor(server: Server) -> None:
+    server.sql("CREATE USER poor")
+    holder = await Connection.open(over_tcp(server))
+    poor = replace(over_tcp(server), user="poor")
+    second = await Connection.open(poor)
+    try:
+        await take_channel(holder, "c")
+        with pytest.raises(FencedOutError, match=r"another mtsd.*of a user whose connections"):
+            await take_channel(second, "c", patience_s=1)
     finally:
         holder.close()
         second.close()

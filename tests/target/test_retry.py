@@ -5,8 +5,10 @@ from collections.abc import Coroutine, Iterator
 from contextlib import closing
 
 import pytest
+from structlog.testing import capture_logs
 
 from mtsd.model.errors import ServerError
+from mtsd.target import retry
 from mtsd.target.retry import write
 from mtsd.wire.connection import Connection
 from tests.servers.locks import wait_for_lock_wait
@@ -63,6 +65,28 @@ async def test_deadlock_of_a_record(table: Server) -> None:
     await lose_a_deadlock(table, session.record(ADD_TO_BOTH))
     session.connection.close()
     assert table.sql("SELECT v FROM a.t WHERE id <= 2") == [(101,), (101,)]
+
+
+async def test_a_lock_is_waited_for_without_end(
+    table: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retry, "_ATTEMPTS", 0)
+    monkeypatch.setattr(retry, "_FIRST_WORD_S", 0.2)
+    connection = await Connection.open(endpoint(table))
+    await connection.query("SET innodb_lock_wait_timeout = 1")
+    with closing(table.client()) as other, other.cursor() as cursor, capture_logs() as records:
+        cursor.execute("BEGIN")
+        cursor.execute("UPDATE a.t SET v = 100 WHERE id = 2")
+        attempt = asyncio.create_task(write(connection, ADD_TO_BOTH))
+        # Twice the time for which the server waits.
+        assert await asyncio.wait([attempt], timeout=2.5) == (set(), {attempt})
+        cursor.execute("COMMIT")
+        await attempt
+    connection.close()
+    assert table.sql("SELECT v FROM a.t WHERE id <= 2") == [(1,), (101,)]
+    (told,) = records
+    assert told["statement"] == ADD_TO_BOTH[0].decode()
+    assert told["connection"] == connection.thread_id
 
 
 async def test_an_error_that_stays(table: Server) -> None:

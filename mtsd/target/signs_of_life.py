@@ -1,0 +1,68 @@
+"""Whether the daemon that holds a channel is alive, told by its sessions; without I/O.
+
+A server goes on with the statements of a client that has died, and the session ends when it next
+waits for that client. So a session that was seen waiting (command Sleep) and has begun a statement
+after that has a client that lives. Nothing else proves it: a statement that ends and one behind it
+in the same packet look like work too. A session that is stuck in a statement proves nothing either
+way: that has to be waited for.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_PROOFS = 2
+"""One may be a step of the server's clock, or what a network has held back of a dead client."""
+_SLEEP = "Sleep"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A row of SHOW PROCESSLIST.
+
+    `seconds`: how long ago its statement began, or its last one where it sleeps; whole seconds.
+    """
+
+    id: int
+    command: str
+    seconds: int
+    state: str
+    statement: str
+
+    @property
+    def sleeps(self) -> bool:
+        """Whether the server waits for its client."""
+        return self.command == _SLEEP
+
+
+class SignsOfLife:
+    """Collects what is seen of one channel's sessions, look by look."""
+
+    def __init__(self) -> None:
+        self._seen_asleep: dict[int, float] = {}
+        """When a session was first seen asleep since it last gave a proof."""
+        self._proofs = 0
+
+    @property
+    def alive(self) -> bool:
+        """Whether a client is known to live."""
+        return self._proofs >= _PROOFS
+
+    def look(self, sessions: Iterable[Session], before: float, after: float) -> None:
+        """Take in a look at the sessions, made between two moments of a monotonic clock, in s."""
+        proven = False
+        asleep: dict[int, float] = {}
+        for session in sessions:
+            # The server cuts off the fraction of a second.
+            began_at_the_earliest = before - session.seconds - 1
+            since = self._seen_asleep.get(session.id)
+            if since is not None and began_at_the_earliest > since:
+                proven = True
+                since = None
+            if since is None and session.sleeps:
+                # After a step of its clock a server may place that in the future.
+                since = max(after, after - session.seconds)
+            if since is not None:
+                asleep[session.id] = since
+        # Another session under a lock is another daemon's, perhaps.
+        self._seen_asleep = asleep
+        self._proofs += proven
