@@ -15,9 +15,11 @@ from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.worker_row import WorkerRow, blank_row
 from mtsd.target.fencing import fence, lock_name, release_lock
 from mtsd.target.position_tables import RECOVERY_ID, ChannelRow, PositionTables
-from mtsd.target.retry import write
+from mtsd.target.retry import telling, write
 from mtsd.target.worker_info import COLUMNS
 from mtsd.wire.connection import Connection
+
+_READS = b"reading of the position tables"
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +62,8 @@ async def make_tables(connection: Connection, tables: PositionTables) -> None:
 
 async def read_channel(connection: Connection, tables: PositionTables) -> ChannelRow | None:
     """Return the channel's row; None where the channel has never begun."""
-    rows = await connection.query(tables.select_channel())
+    async with telling(connection, _READS):
+        rows = await connection.query(tables.select_channel())
     return tables.channel_row(rows[0]) if rows else None
 
 
@@ -165,7 +168,9 @@ async def adopt_source(
 
 async def read_workers(connection: Connection, tables: PositionTables) -> list[WorkerRow]:
     """Return the rows of all workers, row 0 of the last recovery among them."""
-    return [tables.workers.row(row) for row in await connection.query(tables.workers.select())]
+    async with telling(connection, _READS):
+        rows = await connection.query(tables.workers.select())
+    return [tables.workers.row(row) for row in rows]
 
 
 def _new_token() -> int:

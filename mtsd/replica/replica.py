@@ -33,13 +33,11 @@ from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.fencing import COORDINATOR, lock_name, take_channel, take_lock
 from mtsd.target.position_tables import PositionTables
-from mtsd.target.retry import telling
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.binlog_status import executed_gtids
 
 _COORDINATOR_WAIT_TIMEOUT_S = 60
 _RECEIPT_S = 30.0
-_READS_POSITION = b"recovery from the position tables"
 _LAST_CHANCE_S = 5.0
 """How long other workers may finish their commit after the connection to the target was lost."""
 
@@ -95,12 +93,10 @@ class Replica:
             # A target that has vanished is noticed on this session, for all of them.
             session.connection.expect_receipt(_RECEIPT_S)
             await take_channel(session.connection, tables.channel)
-            async with telling(session.connection, _READS_POSITION):
-                await make_tables(session.connection, tables)
+            await make_tables(session.connection, tables)
             await first_start(settings, session, tables)
             count = max(settings.replica.parallel_workers, 1)
-            async with telling(session.connection, _READS_POSITION):
-                recovered = await recover(session.connection, tables, count, reached)
+            recovered = await recover(session.connection, tables, count, reached)
             if new_source:
                 await adopt_source(session.connection, tables, recovered, new_source)
                 recovered = await recover(session.connection, tables, count, reached)
