@@ -12,6 +12,7 @@ from mtsd.cli.arguments import (
     load_configuration,
     read_configuration,
 )
+from mtsd.daemon import signals
 from mtsd.daemon.life import Daemon
 from mtsd.daemon.logging import set_up_logging
 
@@ -51,6 +52,10 @@ def run(args: argparse.Namespace) -> int:
     gc.set_threshold(_GC_THRESHOLD, 50, 100)
 
     async def live() -> int:
-        return await Daemon(settings, os.environ, lambda: read_configuration(args)).run()
+        try:
+            return await Daemon(settings, os.environ, lambda: read_configuration(args)).run()
+        finally:
+            # The event loop leaves signals to their defaults, and the exit status is decided.
+            signals.hold()
 
     return uvloop.run(live())

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import signal
 from collections.abc import Callable, Mapping
 
 import structlog
@@ -12,6 +11,7 @@ from mtsd import __version__
 from mtsd.config import ConfigurationError, Loaded, Problem, Settings, reloaded
 from mtsd.control.server import StatusServer
 from mtsd.control.status import State, Status
+from mtsd.daemon import signals
 from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
 from mtsd.daemon.status import stated
@@ -146,9 +146,10 @@ class Daemon:
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGHUP, self.reload)
-        for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signals.RELOAD, self.reload)
+        for number in signals.STOP:
             loop.add_signal_handler(number, self.stop)
+        signals.release()
 
     async def _live(self) -> int:
         settings = self._settings

@@ -63,7 +63,7 @@ def test_its_metadata_are_the_projects(wheel: Path) -> None:
     assert "Requires-Python: >=3.11" in lines
     needs = [line for line in lines if line.startswith("Requires-Dist: ")]
     assert len(needs) == len(project["dependencies"])
-    assert "mtsd = mtsd.cli.main:main" in scripts.splitlines()
+    assert "mtsd = mtsd.__main__:main" in scripts.splitlines()
 
 
 def test_pip_installs_a_command_that_runs(wheel: Path, tmp_path: Path) -> None:

@@ -1,0 +1,19 @@
+"""Signals of a process that is not ready for them yet, or not any more: they wait.
+
+Light to import: this is done before everything else.
+"""
+
+import signal
+
+STOP = (signal.SIGTERM, signal.SIGINT)
+RELOAD = signal.SIGHUP
+
+
+def hold() -> None:
+    """Let what comes from now on wait for `release`; at the end of the process it is dropped."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*STOP, RELOAD})
+
+
+def release() -> None:
+    """Let signals come, those that have waited at once; their handlers are set."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP, RELOAD})
