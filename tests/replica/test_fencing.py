@@ -137,9 +137,9 @@ def test_predecessor_that_is_stuck_is_waited_for(tmp_path: Path, lock: str, end:
             with closing(pair.target.client()) as holder, holder.cursor() as cursor:
                 for statement in STUCK[lock].split(";"):
                     cursor.execute(statement)
-                # Moves the low-water mark, which the coordinator stores then.
-                pair.source.sql("INSERT INTO a.t VALUES (); FLUSH BINARY LOGS")
-                wait_until_stuck(pair.target, "slave_relay_log_info", "INSERT INTO")
+                # The first moves the low-water mark, which the coordinator stores then.
+                pair.source.sql("FLUSH BINARY LOGS; INSERT INTO a.t VALUES ()")
+                wait_until_stuck(pair.target, "UPDATE `mtsd`.`slave_relay_log_info`")
                 daemon.kill()
                 daemon.start()
                 waits = wait_for_record(daemon, "waiting for")
@@ -168,13 +168,13 @@ def test_position_tables_that_somebody_has_locked_are_waited_for(tmp_path: Path)
         assert daemon.stop() == 0
 
 
-def wait_until_stuck(target: Server, *statements: str) -> None:
-    """Return once a session runs one of these statements for longer than it would by itself."""
+def wait_until_stuck(target: Server, statement: str) -> None:
+    """Return once a session runs such a statement for longer than it would take by itself."""
     deadline = time.monotonic() + 60
     while True:
         assert time.monotonic() < deadline
         for _, _, _, _, command, seconds, _, text, *_ in target.sql("SHOW FULL PROCESSLIST"):
-            if command == "Query" and int(seconds) >= 1 and any(s in text for s in statements):
+            if command == "Query" and int(seconds) >= 1 and statement in text:
                 return
         time.sleep(0.1)
 
