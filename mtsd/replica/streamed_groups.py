@@ -89,7 +89,7 @@ class StreamedGroups:
                     await self._look_at(opened, chunk.steps)
                 await self._applier.apply_steps(chunk.steps)
         except ServerError as error:
-            await self._failed(opened.number, error)
+            await self._failed(opened.number, error, row_events(chunk.steps))
         except RowTooLargeError as error:
             named = ", ".join(tables_of(row_events(chunk.steps))) or "not known"
             await self._fail(opened.number, f"{error}. Tables of the part that it is in: {named}")
@@ -153,9 +153,12 @@ class StreamedGroups:
         # A stop takes in all that has begun.
         self._coordinator.scheduler.begin_streamed(opened.number)
 
-    async def _failed(self, number: int, error: ServerError) -> None:
+    async def _failed(
+        self, number: int, error: ServerError, rows: tuple[bytes, ...] = ()
+    ) -> None:
         with self._coordinator.pulse.waiting(Wait.TARGET):
             await self._applier.undo(error, 0)
+            error = await self._applier.explain(error, rows)
         doubt, opened = self._doubt, self._opened
         self._opened = None
         if doubt is None and opened is not None and error.leaves_changes:

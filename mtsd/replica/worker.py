@@ -202,6 +202,7 @@ class Worker:
     async def _retry(self, group: Group, error: ServerError) -> None:
         attempt = 0
         while True:
+            error = await self.applier.explain(error, group.rows)
             if worth_a_retry(error.number) and attempt < self.settings.transaction_retries:
                 attempt += 1
                 self.retries += 1

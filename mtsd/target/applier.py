@@ -7,7 +7,7 @@ position is written beside them, and what a session of its target is like.
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from mtsd.model.errors import MtsdError
+from mtsd.model.errors import MtsdError, ServerError
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
 from mtsd.model.step import Step
@@ -87,6 +87,13 @@ class Applier(Protocol):
 
     async def undo(self, error: MtsdError, behind: int) -> None:
         """Leave nothing open after an error; `behind` packets were on their way behind it."""
+        ...
+
+    async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
+        """Return what an error of a group with these row events means, after `undo`.
+
+        A server may name an error that tells nothing for one that tells the column.
+        """
         ...
 
     # Transactions of statements, and streamed ones

@@ -28,6 +28,7 @@ from mtsd.target.pace import Pace
 from mtsd.target.position_tables import InDoubt, PositionTables
 from mtsd.target.session import TargetSession, next_gtid
 from mtsd.target.streaming import RowStream
+from mtsd.target.table_columns import explain_row_failure
 from mtsd.target.table_engines import TableEngines
 from mtsd.target.unprotected import apply_unprotected, statement_count
 from mtsd.target.worker_info import TABLE_ID, RowChange
@@ -173,6 +174,10 @@ class BinlogApplier:
                 continue
             raise RuntimeError(f"a bundle was committed behind one that failed: {error}")
         await self._undo(error)
+
+    async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
+        """See `Applier`."""
+        return await explain_row_failure(self._connection, error, rows)
 
     async def apply_in_order(self, group: Group, row: WorkerRow) -> None:
         """See `Applier`.

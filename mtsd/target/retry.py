@@ -14,7 +14,12 @@ log = structlog.get_logger(__name__)
 LOCK_WAIT_TIMEOUT = 1205
 INTERRUPTED = 1317
 """By KILL QUERY: what can be rolled back has been."""
-_TRANSIENT = frozenset({LOCK_WAIT_TIMEOUT, 1213, INTERRUPTED})
+UNKNOWN = 1105
+"""What BINLOG says of a KILL QUERY at some of its steps, where no column is to blame (see
+`table_columns`)."""
+INTERRUPTIONS = frozenset({INTERRUPTED, UNKNOWN})
+"""After these half of a statement may stay behind where nothing can be rolled back."""
+_TRANSIENT = frozenset({LOCK_WAIT_TIMEOUT, 1213}) | INTERRUPTIONS
 """Beside it lock wait timeout and deadlock, which the servers retry too."""
 _LONGEST_PAUSE = 5.0
 _ATTEMPTS = 10

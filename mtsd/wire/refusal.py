@@ -180,6 +180,7 @@ _LOG_IN = {
 """What to do about an error at the log-in."""
 _LATER = {
     1044: _GRANTS,
+    1105: "The error log of the {role} has what it does not say here",
     1142: _GRANTS,
     1227: _GRANTS,
     1290: (

@@ -1,0 +1,238 @@
+"""Whether the rows of a source's column can be applied to the target's column in its place.
+
+The rules are the server's own for row events (MySQL manual, "Replication with Differing Table
+Definitions on Source and Replica"): columns correspond by their place, not by name; a column of
+another type or size is converted only as the target's replica_type_conversions allows; and columns
+that one of the two tables does not have are no obstacle at its end.
+"""
+
+import enum
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from mtsd.binlog.column_type import Column, ColumnType
+
+NON_LOSSY = "ALL_NON_LOSSY"
+LOSSY = "ALL_LOSSY"
+
+
+class Fit(enum.Enum):
+    """What a conversion needs."""
+
+    EXACT = enum.auto()
+    NON_LOSSY = enum.auto()
+    """It keeps every value: ALL_NON_LOSSY."""
+    LOSSY = enum.auto()
+    """It may cut values off or round them: ALL_LOSSY."""
+    NEVER = enum.auto()
+
+    def allowed(self, conversions: Collection[str]) -> bool:
+        """Tell whether a server with these replica_type_conversions applies such rows."""
+        return self is Fit.EXACT or _NEEDS.get(self) in conversions
+
+
+_NEEDS = {Fit.NON_LOSSY: NON_LOSSY, Fit.LOSSY: LOSSY}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A column as row events know it.
+
+    `size`: bytes of a string, of the length that stands before a BLOB, of an ENUM or SET and of a
+    number; digits of a decimal; bits of a BIT; digits of a fraction of a second. `scale`: digits
+    of a decimal behind its point.
+    """
+
+    type: ColumnType
+    size: int = 0
+    scale: int = 0
+    array: bool = False
+
+    def __str__(self) -> str:
+        name = _NAMES.get(self.type, self.type.name.lower())
+        if self.type is ColumnType.NEWDECIMAL:
+            return f"decimal({self.size},{self.scale})"
+        if self.type is ColumnType.BLOB:
+            return f"{('tiny', '', 'medium', 'long')[self.size - 1]}blob or text"
+        if self.type in _STRINGS:
+            return f"{name} of {self.size} bytes"
+        if self.type in {ColumnType.ENUM, ColumnType.SET}:
+            return f"{name} in {self.size} bytes"
+        if self.type is ColumnType.BIT or (self.type in _TIMES and self.size):
+            return f"{name}({self.size})"
+        return name
+
+
+def shape_of_event(column: Column) -> Shape:
+    """Return the shape of a table map's column."""
+    data = column.metadata
+    size = scale = 0
+    match column.type:
+        case ColumnType.VARCHAR | ColumnType.VAR_STRING:
+            size = int.from_bytes(data, "little")
+        case ColumnType.STRING:
+            # Two bits of the length are hidden, inverted, in the byte of the type.
+            size = data[1] | ((data[0] & 0x30) ^ 0x30) << 4
+        case ColumnType.ENUM | ColumnType.SET:
+            size = data[1]
+        case ColumnType.NEWDECIMAL:
+            size, scale = data
+        case ColumnType.BIT:
+            size = data[0] + 8 * data[1]
+        case kind if kind in _INTEGERS:
+            size = _INTEGERS[kind]
+        case _ if data:
+            size = data[0]
+    return Shape(column.type, size, scale, column.array)
+
+
+def shape_of_definition(
+    data_type: str, column_type: str, octets: int, precision: int, scale: int, fraction: int
+) -> Shape | None:
+    """Return the shape of a row of information_schema.columns; None for a type not known.
+
+    Its columns DATA_TYPE, COLUMN_TYPE, CHARACTER_OCTET_LENGTH, NUMERIC_PRECISION, NUMERIC_SCALE,
+    DATETIME_PRECISION, 0 for NULL.
+    """
+    kind = _DATA_TYPES.get(data_type.lower())
+    match kind:
+        case None:
+            return None
+        case ColumnType.VARCHAR | ColumnType.STRING:
+            return Shape(kind, octets)
+        case ColumnType.BLOB:
+            return Shape(kind, _LENGTH_BYTES[data_type.lower()])
+        case ColumnType.NEWDECIMAL:
+            return Shape(kind, precision, scale)
+        case ColumnType.BIT:
+            return Shape(kind, precision)
+        case ColumnType.ENUM:
+            return Shape(kind, 1 if len(members(column_type)) < 256 else 2)
+        case ColumnType.SET:
+            size = (len(members(column_type)) + 7) // 8
+            return Shape(kind, 8 if size > 4 else size)
+        case ColumnType.TIMESTAMP2 | ColumnType.DATETIME2 | ColumnType.TIME2:
+            return Shape(kind, fraction)
+        case ColumnType.JSON | ColumnType.GEOMETRY | ColumnType.VECTOR | ColumnType.FLOAT:
+            return Shape(kind, 4)
+        case ColumnType.DOUBLE:
+            return Shape(kind, 8)
+        case _:
+            return Shape(kind, _INTEGERS.get(kind, 0))
+
+
+def members(column_type: str) -> tuple[str, ...]:
+    """Return the values of an ENUM or SET as its COLUMN_TYPE has them, quoted."""
+    return tuple(_MEMBER.findall(column_type))
+
+
+def fit(source: Shape, target: Shape) -> Fit:
+    """Return what the target needs to apply the source's values."""
+    if source.array or target.array:
+        return Fit.EXACT if source == target else Fit.NEVER
+    before, after = (_of_two_formats(shape.type) for shape in (source, target))
+    if before == after:
+        # A fraction of no digits is taken for a former version's time without metadata: the server
+        # accepts the table and then reads the row with the fraction that it does not have.
+        if before in _TIMES and not source.size and target.size:
+            return Fit.NEVER
+        return _by_order((source.size, source.scale), (target.size, target.scale))
+    if before in _INTEGERS and after in _INTEGERS:
+        return _by_order(source.size, target.size)
+    if before in _REALS and after in _REALS:
+        if ColumnType.NEWDECIMAL in {before, after}:
+            return Fit.LOSSY
+        return _by_order(source.size, target.size)
+    if before in _TEXTS and after in _TEXTS:
+        found = _by_order(_longest(source), _longest(target))
+        return Fit.NON_LOSSY if found is Fit.EXACT else found
+    return Fit.NEVER
+
+
+def misfits(
+    source: Sequence[Shape], target: Sequence[Shape | None], conversions: Collection[str]
+) -> list[tuple[int, Fit]]:
+    """Return the places, from 0, of columns that the target refuses, and what each would need."""
+    pairs = zip(source, target, strict=False)
+    fits = [(place, fit(a, b)) for place, (a, b) in enumerate(pairs) if b is not None]
+    return [(place, found) for place, found in fits if not found.allowed(conversions)]
+
+
+def _by_order(source: object, target: object) -> Fit:
+    if source == target:
+        return Fit.EXACT
+    return Fit.NON_LOSSY if source < target else Fit.LOSSY  # type: ignore[operator]
+
+
+def _longest(shape: Shape) -> int:
+    return (1 << 8 * shape.size) - 1 if shape.type in _BLOBS else shape.size
+
+
+def _of_two_formats(kind: ColumnType) -> ColumnType:
+    """Return the present one of types that differ in their format only."""
+    return _FORMER.get(kind, kind)
+
+
+_FORMER = {
+    ColumnType.DECIMAL: ColumnType.NEWDECIMAL,
+    ColumnType.NEWDATE: ColumnType.DATE,
+    ColumnType.TIMESTAMP: ColumnType.TIMESTAMP2,
+    ColumnType.DATETIME: ColumnType.DATETIME2,
+    ColumnType.TIME: ColumnType.TIME2,
+    ColumnType.VAR_STRING: ColumnType.VARCHAR,
+}
+_INTEGERS = {
+    ColumnType.TINY: 1,
+    ColumnType.SHORT: 2,
+    ColumnType.INT24: 3,
+    ColumnType.LONG: 4,
+    ColumnType.LONGLONG: 8,
+}
+"""With their sizes in bytes."""
+_REALS = frozenset({ColumnType.FLOAT, ColumnType.DOUBLE, ColumnType.NEWDECIMAL})
+_BLOBS = frozenset({ColumnType.BLOB})
+_STRINGS = frozenset({ColumnType.VARCHAR, ColumnType.STRING})
+_TEXTS = _BLOBS | _STRINGS
+_TIMES = frozenset({ColumnType.TIMESTAMP2, ColumnType.DATETIME2, ColumnType.TIME2})
+_MEMBER = re.compile(r"'(?:[^']|'')*'")
+_LENGTH_BYTES = {
+    f"{size}{kind}": number
+    for number, size in enumerate(("tiny", "", "medium", "long"), start=1)
+    for kind in ("blob", "text")
+}
+_GEOMETRIES = (
+    "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
+    "geomcollection", "geometrycollection",
+)  # fmt: skip
+_DATA_TYPES = {
+    "tinyint": ColumnType.TINY,
+    "smallint": ColumnType.SHORT,
+    "mediumint": ColumnType.INT24,
+    "int": ColumnType.LONG,
+    "bigint": ColumnType.LONGLONG,
+    "decimal": ColumnType.NEWDECIMAL,
+    "float": ColumnType.FLOAT,
+    "double": ColumnType.DOUBLE,
+    "bit": ColumnType.BIT,
+    "year": ColumnType.YEAR,
+    "date": ColumnType.DATE,
+    "time": ColumnType.TIME2,
+    "datetime": ColumnType.DATETIME2,
+    "timestamp": ColumnType.TIMESTAMP2,
+    "char": ColumnType.STRING,
+    "binary": ColumnType.STRING,
+    "varchar": ColumnType.VARCHAR,
+    "varbinary": ColumnType.VARCHAR,
+    "enum": ColumnType.ENUM,
+    "set": ColumnType.SET,
+    "json": ColumnType.JSON,
+    "vector": ColumnType.VECTOR,
+    **dict.fromkeys(_LENGTH_BYTES, ColumnType.BLOB),
+    **dict.fromkeys(_GEOMETRIES, ColumnType.GEOMETRY),
+}
+_NAMES = {
+    kind: name
+    for name, kind in reversed(_DATA_TYPES.items())
+    if kind not in {ColumnType.BLOB, ColumnType.GEOMETRY}
+} | {ColumnType.GEOMETRY: "geometry"}

@@ -1,0 +1,135 @@
+"""The columns of the target's tables, and what a failed row event has to do with them.
+
+A BINLOG statement says "Unknown error" (1105) in two cases: rows of a type that the target does not
+convert, of which only the server's error log has the error (1677), and a KILL QUERY at some of its
+steps.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mtsd.binlog.column_type import parse_columns
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.table_map import TableMap, parse_table_map
+from mtsd.model.errors import ServerError
+from mtsd.target import literals
+from mtsd.target.column_fit import Fit, Shape, misfits, shape_of_definition, shape_of_event
+from mtsd.target.retry import UNKNOWN
+from mtsd.wire.connection import Connection, Row
+
+COLUMNS = (
+    "column_name, data_type, column_type, character_octet_length, numeric_precision,"
+    " numeric_scale, datetime_precision, collation_name, extra"
+)
+"""What `table_column` reads of information_schema.columns."""
+_CONVERSIONS = (
+    "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
+    " ('replica_type_conversions', 'slave_type_conversions')"
+)
+_CONVERSION_FAILED = 1677
+_CORRUPT = 1610
+_TABLE_MAP = EventType.TABLE_MAP_EVENT.value
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a table. `shape` is None where its type is not known."""
+
+    name: str
+    text: str
+    """Its type as SHOW CREATE TABLE has it."""
+    shape: Shape | None
+    collation: str
+    extra: str
+
+    @property
+    def generated_key(self) -> bool:
+        """Whether the server has added it as the table's primary key."""
+        return self.name == "my_row_id" and "INVISIBLE" in self.extra.upper()
+
+
+def table_column(row: Row) -> TableColumn:
+    """Read a row of the columns `COLUMNS`."""
+    name, data_type, text, octets, precision, scale, fraction, collation, extra = row
+    kind, described = _text(data_type), _text(text)
+    numbers = (int(str(number or 0)) for number in (octets, precision, scale, fraction))
+    return TableColumn(
+        _text(name),
+        described,
+        shape_of_definition(kind, described, *numbers),
+        _text(collation),
+        _text(extra),
+    )
+
+
+async def read_columns(connection: Connection, database: str, table: str) -> list[TableColumn]:
+    """Return the columns of a table in their order; none where there is no such table."""
+    # As texts they are compared as the server compares names, in whatever case.
+    rows = await connection.query(
+        b"SELECT %b FROM information_schema.columns WHERE table_schema = CONVERT(%b USING utf8mb4)"
+        b" AND table_name = CONVERT(%b USING utf8mb4) ORDER BY ordinal_position"
+        % (COLUMNS.encode(), literals.text(database), literals.text(table))
+    )
+    return [table_column(row) for row in rows]
+
+
+async def explain_row_failure(
+    connection: Connection, error: ServerError, events: Sequence[bytes]
+) -> ServerError:
+    """Return what a failure of row events means; nothing may be open on the connection.
+
+    For "Unknown error" that is error 1677 where a column of the target does not take the source's
+    rows, and otherwise the error itself, which is an interruption then; likewise for an event that
+    the target calls corrupt (1610), as one that it reads with another column's size is. Raises
+    ServerError, ConnectionLostError.
+    """
+    if error.number not in {UNKNOWN, _CORRUPT}:
+        return error
+    conversions = await connection.query(_CONVERSIONS)
+    allowed = frozenset(_text(conversions[0][1]).upper().split(","))
+    maps = {event: parse_table_map(event) for event in events if event[4] == _TABLE_MAP}
+    for table in {(table.database, table.table): table for table in maps.values()}.values():
+        target = await read_columns(connection, table.database, table.table)
+        text = _misfit(table, target, allowed)
+        if text:
+            explained = ServerError(_CONVERSION_FAILED, "HY000", text)
+            explained.server = error.server
+            return explained
+    return error
+
+
+def _misfit(table: TableMap, target: Sequence[TableColumn], allowed: frozenset[str]) -> str:
+    """Say which column of a table does not take its rows; "" where all do."""
+    source = [shape_of_event(column) for column in parse_columns(table)]
+    if len(target) == len(source) + 1 and target[0].generated_key:
+        target = target[1:]
+    found = misfits(source, [column.shape for column in target], allowed)
+    if not found:
+        return ""
+    place = found[0][0]
+    more = f" (and {len(found) - 1} more of its columns)" if len(found) > 1 else ""
+    return (
+        f"column {place + 1} of table {table.database}.{table.table}, {target[place].name!r}, is"
+        f" {source[place]} on the source and {target[place].text} on the target{more}:"
+        f" {remedy({each for _, each in found})}"
+    )
+
+
+def remedy(fits: set[Fit]) -> str:
+    """Return what helps where columns do not fit."""
+    alter = "give it the source's type (ALTER TABLE on the target)"
+    if Fit.NEVER in fits:
+        return alter
+    needed = [
+        name
+        for each, name in ((Fit.LOSSY, "ALL_LOSSY"), (Fit.NON_LOSSY, "ALL_NON_LOSSY"))
+        if each in fits
+    ]
+    cut = ", which may cut values off" if Fit.LOSSY in fits else ""
+    return f"{alter}, or SET PERSIST replica_type_conversions = '{','.join(needed)}' there{cut}"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return "" if value is None else str(value)

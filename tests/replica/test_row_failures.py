@@ -1,0 +1,113 @@
+"""What hides behind "Unknown error" of rows: an interruption, or a column of another type."""
+
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.load.compare import differences
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.mysqld import GTIDS
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+
+def test_kill_query_while_rows_are_applied(tmp_path: Path) -> None:
+    """Until both errors by which an interruption shows have come."""
+    settings: dict[str, Value] = {
+        "replica.batch_groups": 1,
+        "replica.transaction_retries": 1000,
+        "target.user": "mtsd_here",
+    }
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.target.sql("SET sql_log_bin = 0; CREATE USER mtsd_here; GRANT ALL ON *.* TO mtsd_here")
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            ended = threading.Event()
+
+            def load() -> None:
+                with closing(pair.source.client()) as client, client.cursor() as cursor:
+                    while not ended.is_set():
+                        cursor.execute("INSERT INTO a.t VALUES (), ()")
+
+            loading = threading.Thread(target=load)
+            loading.start()
+            deadline = time.monotonic() + 120
+            seen: set[object] = set()
+            try:
+                with closing(pair.target.client()) as client, client.cursor() as cursor:
+                    while not {1105, 1317} <= seen:
+                        assert daemon.running, daemon.last_words()
+                        assert time.monotonic() < deadline, seen
+                        cursor.execute(
+                            "SELECT id FROM information_schema.processlist"
+                            " WHERE user = 'mtsd_here' AND info LIKE 'BINLOG%'"
+                        )
+                        for (id_,) in cursor.fetchall():
+                            cursor.execute(f"KILL QUERY {id_}")
+                        records = daemon.records()
+                        seen = {r["error"] for r in records if r["event"] == "retrying"}
+            finally:
+                ended.set()
+                loading.join()
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "value", "says"),
+    [
+        ("INT", "SMALLINT", "7", "ALL_LOSSY"),
+        ("INT", "BIGINT", "7", "ALL_NON_LOSSY"),
+        ("INT", "DATE", "7", "ALTER TABLE"),
+        ("DATETIME", "DATETIME(3)", "'2024-05-06 07:08:09'", "ALTER TABLE"),
+    ],
+)
+def test_a_column_that_does_not_fit_is_named(
+    source: str, target: str, value: str, says: str, tmp_path: Path
+) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(f"CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v {source})")
+        with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+            daemon.wait_until_caught_up()
+            pair.target.sql(f"SET sql_log_bin = 0; ALTER TABLE a.t MODIFY v {target}")
+            pair.source.sql(f"INSERT INTO a.t VALUES (1, {value})")
+            assert daemon.wait() == 3
+            message = str(daemon.records()[-1]["error"])
+            assert "error 1677" in message
+            assert f"column 2 of table a.t, 'v', is {source.lower()} on the source" in message
+            assert f"and {target.lower()} on the target" in message
+            assert says in message
+            assert not [r for r in daemon.records() if r["event"] == "retrying"]
+            # What the message says helps.
+            if says == "ALTER TABLE":
+                pair.target.sql(f"SET sql_log_bin = 0; ALTER TABLE a.t MODIFY v {source}")
+            else:
+                pair.target.sql(f"SET GLOBAL replica_type_conversions = '{says}'")
+            daemon.start()
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert len(pair.target.sql("SELECT * FROM a.t")) == 1
+
+
+def test_a_streamed_group_names_the_column_too(tmp_path: Path) -> None:
+    settings: dict[str, Value] = {
+        "replica.pending_jobs_size_max": 65536,
+        "replica.batch_bytes": 16384,
+    }
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v VARCHAR(900))")
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            pair.target.sql("SET sql_log_bin = 0; ALTER TABLE a.t MODIFY v VARCHAR(1000)")
+            rows = ",".join(f"({number}, REPEAT('x', 900))" for number in range(300))
+            pair.source.sql(f"INSERT INTO a.t VALUES {rows}")
+            assert daemon.wait() == 3
+        message = str(daemon.records()[-1]["error"])
+        assert "streamed for its size" in message
+        assert "column 2 of table a.t, 'v', is varchar of 3600 bytes on the source" in message
