@@ -101,8 +101,7 @@ async def explain_row_failure(
 def _misfit(table: TableMap, target: Sequence[TableColumn], allowed: frozenset[str]) -> str:
     """Say which column of a table does not take its rows; "" where all do."""
     source = [shape_of_event(column) for column in parse_columns(table)]
-    if len(target) == len(source) + 1 and target[0].generated_key:
-        target = target[1:]
+    target = without_generated_key(target, len(source))
     found = misfits(source, [column.shape for column in target], allowed)
     if not found:
         return ""
@@ -113,6 +112,14 @@ def _misfit(table: TableMap, target: Sequence[TableColumn], allowed: frozenset[s
         f" {source[place]} on the source and {target[place].text} on the target{more}:"
         f" {remedy({each for _, each in found})}"
     )
+
+
+def without_generated_key(
+    target: Sequence[TableColumn], source_count: int
+) -> Sequence[TableColumn]:
+    """Return the columns that stand for the source's: a generated key is passed over in events."""
+    added = len(target) == source_count + 1 and target[0].generated_key
+    return target[1:] if added else target
 
 
 def remedy(fits: set[Fit]) -> str:

@@ -13,6 +13,7 @@ from mtsd.operations.check.facts import SourceFacts, TableFacts, TargetFacts
 from mtsd.operations.check.line import Line
 from mtsd.operations.check.unreachable import interrupted, supported, unreachable
 from mtsd.target.position_tables import InDoubt
+from mtsd.target.table_columns import TableColumn, table_column
 from mtsd.wire.refusal import NoTlsError, RefusedError
 from tests.operations.good_facts import (
     DAEMON_UUID,
@@ -48,6 +49,16 @@ class Case:
     settings: Settings = SETTINGS
     source: SourceFacts | Line = SOURCE
     target: TargetFacts | Line = TARGET
+
+
+def column(text: str, name: str = "c", collation: str = "") -> TableColumn:
+    """Return a column as information_schema has it, without sizes."""
+    kind = text.partition("(")[0].partition(" ")[0]
+    return table_column((name, kind, text, None, None, None, None, collation, ""))
+
+
+def columns(*definitions: TableColumn) -> dict[str, tuple[TableColumn, ...]]:
+    return {"shop.orders": definitions}
 
 
 CASES = (
@@ -318,6 +329,62 @@ CASES = (
     Case(
         Kind.EVENTS_TWICE, "shop.e", source=source(grants=(REPLICATION,)),
         target=target(events=("shop.e",)),
+    ),
+    Case(
+        Kind.COLUMNS, "1 table on both", source=source(columns=columns(column("int"))),
+        target=target(columns=columns(column("int"), column("date", "extra"))),
+    ),
+    Case(
+        Kind.COLUMNS_REFUSED,
+        "1 column that the target does not apply the source's rows to (1677): shop.orders.c"
+        " (int; there bigint); give it the source's type (ALTER TABLE on the target), or SET"
+        " PERSIST replica_type_conversions = 'ALL_NON_LOSSY' there; not where",
+        source=source(columns=columns(column("int"))),
+        target=target(columns=columns(column("bigint"))),
+    ),
+    Case(
+        Kind.COLUMNS_REFUSED, "2 columns that",
+        source=source(columns=columns(column("date"), column("bigint", "d"), column("int", "e"))),
+        target=target(
+            {"replica_type_conversions": "ALL_NON_LOSSY"},
+            columns=columns(column("int"), column("int", "d"), column("bigint", "e")),
+        ),
+    ),
+    Case(
+        Kind.COLUMNS_CUT, "shop.orders.c (bigint; there int)",
+        source=source(columns=columns(column("bigint"))),
+        target=target(
+            {"replica_type_conversions": "ALL_LOSSY"}, columns=columns(column("int"))
+        ),
+    ),
+    Case(
+        Kind.COLUMNS_MISREAD, "shop.orders.c (int unsigned; there int)",
+        source=source(columns=columns(column("int unsigned"))),
+        target=target(columns=columns(column("int"))),
+    ),
+    Case(
+        Kind.COLUMNS_MISREAD, "bytes mean something else on the target: shop.orders.d",
+        source=source(columns=columns(
+            column("char(4)", "c", "utf8mb3_bin"), column("char(4)", "d", "latin1_bin"),
+        )),
+        target=target(columns=columns(
+            column("char(4)", "c", "utf8mb4_bin"), column("char(4)", "d", "utf8mb4_bin"),
+        )),
+    ),
+    Case(
+        Kind.COLUMNS_MISREAD, "bytes mean something else on the target: shop.orders.d",
+        source=source(columns=columns(column("enum('a')"), column("enum('a','b')", "d"))),
+        target=target(columns=columns(column("enum('a','b')"), column("enum('b','a')", "d"))),
+    ),
+    Case(
+        Kind.COLUMNS_MOVED, "shop.orders.a (a; there b)",
+        source=source(columns=columns(column("int", "a"), column("int", "b"))),
+        target=target(columns=columns(column("int", "b"), column("int", "a"))),
+    ),
+    Case(
+        Kind.COLUMNS_FEWER, "1 table with fewer columns than on the source: shop.orders",
+        source=source(columns=columns(column("int", "a"), column("int", "b"))),
+        target=target(columns=columns(column("int", "a"))),
     ),
 )  # fmt: skip
 

@@ -465,6 +465,35 @@ class Kind(Enum):
         'start is "latest", and {count} of the source are not on the target: {tables}',
         'copy the data first and start at the copy\'s position, or with "earliest"',
     )
+    COLUMNS = ok("both columns", "{count} on both, with columns that take the source's rows")
+    COLUMNS_REFUSED = error(
+        "target columns",
+        "{count} that the target does not apply the source's rows to (1677): {columns}",
+        "{remedy}; not where a definition that is still on its way does that",
+    )
+    COLUMNS_CUT = warning(
+        "target columns",
+        "{count} whose values replica_type_conversions lets the target cut off: {columns}",
+        "give them the source's type (ALTER TABLE on the target)",
+    )
+    COLUMNS_MISREAD = error(
+        "target columns",
+        "{count} whose bytes mean something else on the target: {columns}; rows are applied without"
+        " an error, and values are others",
+        "give them the source's sign, character set or list of values (ALTER TABLE on the target)",
+    )
+    COLUMNS_MOVED = warning(
+        "target columns",
+        "{count} with another name in the same place: {columns}; rows are applied by place",
+        "have the columns in the source's order (ALTER TABLE on the target), unless only the name"
+        " differs",
+    )
+    COLUMNS_FEWER = warning(
+        "target columns",
+        "{count} with fewer columns than on the source: {tables}; what the last ones contain is not"
+        " replicated",
+        "ALTER TABLE … ADD COLUMN on the target",
+    )
     FOREIGN_KEYS = warning(
         "{server} foreign keys",
         "{count} from another database: {keys}; transactions on the tables referred to run alone",

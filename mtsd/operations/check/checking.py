@@ -7,6 +7,7 @@ from typing import TypeVar
 from mtsd.config import EndpointSettings, Settings
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.column_lines import column_lines
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line
 from mtsd.operations.check.pair_lines import pair_lines
@@ -75,6 +76,7 @@ def lines(
         return
     yield from reach_lines(settings, known_source, known_target)
     yield from pair_lines(settings, known_source, known_target)
+    yield from column_lines(known_source.server, known_target.server)
 
 
 async def _look(

@@ -1,10 +1,11 @@
 """What was read of the two servers."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from mtsd.model.position import Position
 from mtsd.target.position_tables import InDoubt
+from mtsd.target.table_columns import TableColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class ServerFacts:
     threads_connected: int
     replicates_from: tuple[str, ...]
     """server_uuids of the sources that the server's own replica applies from right now."""
+    columns: Mapping[str, Sequence[TableColumn]] = field(default_factory=dict)
+    """Those of each of `tables`, by "schema.name"."""
 
     def on(self, variable: str) -> bool:
         """Tell whether a variable is there and ON."""

@@ -1,5 +1,6 @@
 """Reads the facts of a server: queries only, nothing is locked, written or registered."""
 
+from collections.abc import Mapping, Sequence
 from time import time
 
 from mtsd.model.errors import ServerError
@@ -15,6 +16,7 @@ from mtsd.operations.check.facts import (
 from mtsd.target import literals
 from mtsd.target.fencing import COORDINATOR, lock_name
 from mtsd.target.position_tables import SCHEMA_VERSION, PositionTables
+from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection, Row
 
@@ -99,6 +101,7 @@ async def _server(connection: Connection, version: Version, position_schema: str
         clock_offset=offset,
         threads_connected=int(status.get("threads_connected", 0)),
         replicates_from=await _replicates_from(connection, version),
+        columns=await _columns(connection, position_schema),
     )
 
 
@@ -135,6 +138,21 @@ async def _tables(connection: Connection, position_schema: str) -> tuple[TableFa
         )
         for schema, name, engine in rows
     )
+
+
+async def _columns(
+    connection: Connection, position_schema: str
+) -> Mapping[str, Sequence[TableColumn]]:
+    rows = await connection.query(
+        f"SELECT table_schema, table_name, {COLUMNS} FROM information_schema.columns"
+        " JOIN information_schema.tables USING (table_schema, table_name)"
+        f" WHERE table_type = 'BASE TABLE' AND {_users('table_schema', position_schema)}"
+        " ORDER BY table_schema, table_name, ordinal_position"
+    )
+    columns: dict[str, list[TableColumn]] = {}
+    for schema, name, *column in rows:
+        columns.setdefault(f"{schema!s}.{name!s}", []).append(table_column(tuple(column)))
+    return columns
 
 
 async def _foreign_keys_across(connection: Connection, position_schema: str) -> tuple[str, ...]:

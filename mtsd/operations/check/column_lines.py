@@ -1,0 +1,98 @@
+"""Lines that compare the columns of tables that are on both servers.
+
+Row events know columns by their place, and take the target's for the source's. What the target
+refuses stops the replica; what it takes for something else changes the data without an error.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.facts import ServerFacts
+from mtsd.operations.check.line import Line, listed
+from mtsd.operations.check.server_lines import counted
+from mtsd.target.column_fit import Fit, fit, members
+from mtsd.target.table_columns import TableColumn, remedy, without_generated_key
+
+_WIDER = {"ascii": frozenset({"utf8mb3", "utf8mb4", "latin1"}), "utf8mb3": frozenset({"utf8mb4"})}
+"""Character sets in which the bytes of another are the same characters."""
+
+Pair = tuple[TableColumn, TableColumn]
+
+
+def column_lines(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
+    """Yield the lines about columns."""
+    conversions = target.variables.get(
+        "replica_type_conversions", target.variables.get("slave_type_conversions", "")
+    )
+    allowed = frozenset(conversions.upper().split(","))
+    refused: list[str] = []
+    needed: set[Fit] = set()
+    cut: list[str] = []
+    misread: list[str] = []
+    moved: list[str] = []
+    fewer: list[str] = []
+    compared = 0
+    for table, before in source.columns.items():
+        after = without_generated_key(target.columns.get(table, ()), len(before))
+        if not after:
+            continue
+        compared += 1
+        if len(after) < len(before):
+            fewer.append(table)
+        for pair in zip(before, after, strict=False):
+            found = _fit(pair)
+            if not found.allowed(allowed):
+                needed.add(found)
+                refused.append(_named(table, pair, lambda column: column.text))
+            elif found is Fit.LOSSY:
+                cut.append(_named(table, pair, lambda column: column.text))
+            elif _is_misread(pair):
+                misread.append(_named(table, pair, _meaning))
+            elif pair[0].name.lower() != pair[1].name.lower():
+                moved.append(_named(table, pair, lambda column: column.name))
+    if refused:
+        yield Kind.COLUMNS_REFUSED.line(
+            count=counted(len(refused), "column"), columns=listed(refused), remedy=remedy(needed)
+        )
+    for kind, columns in (
+        (Kind.COLUMNS_CUT, cut), (Kind.COLUMNS_MISREAD, misread), (Kind.COLUMNS_MOVED, moved),
+    ):  # fmt: skip
+        if columns:
+            yield kind.line(count=counted(len(columns), "column"), columns=listed(columns))
+    if fewer:
+        yield Kind.COLUMNS_FEWER.line(count=counted(len(fewer), "table"), tables=listed(fewer))
+    if compared and not (refused or cut or misread or moved or fewer):
+        yield Kind.COLUMNS.line(count=counted(compared, "table"))
+
+
+def _fit(pair: Pair) -> Fit:
+    before, after = (column.shape for column in pair)
+    # A type that is not known here is left to the servers.
+    return Fit.EXACT if before is None or after is None else fit(before, after)
+
+
+def _is_misread(pair: Pair) -> bool:
+    """Tell whether the target takes the column's bytes for other values than the source does."""
+    before, after = pair
+    if _unsigned(before) != _unsigned(after):
+        return True
+    characters, others = (column.collation.partition("_")[0] for column in pair)
+    if characters and others and characters != others:
+        return others not in _WIDER.get(characters, ())
+    if before.text.startswith(("enum(", "set(")):
+        values: Sequence[str] = members(before.text)
+        return values != members(after.text)[: len(values)]
+    return False
+
+
+def _unsigned(column: TableColumn) -> bool:
+    return "unsigned" in column.text
+
+
+def _meaning(column: TableColumn) -> str:
+    return f"{column.text} {column.collation}".rstrip()
+
+
+def _named(table: str, pair: Pair, described: Callable[[TableColumn], str]) -> str:
+    before, after = pair
+    return f"{table}.{before.name} ({described(before)}; there {described(after)})"

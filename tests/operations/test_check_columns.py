@@ -1,0 +1,55 @@
+"""`mtsd check` finds columns of two real servers that do not fit, and no others."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.operations.checked import told
+from tests.replica.daemon_process import Value
+from tests.servers.pair import Pair
+from tests.target.test_column_fit import MANY
+
+pytestmark = pytest.mark.servers
+
+
+def test_columns_are_compared(tmp_path: Path) -> None:
+    with Pair() as pair:
+        settings: dict[str, Value] = {
+            "source.unix_socket": str(pair.source.socket),
+            "source.user": "root",
+            "target.unix_socket": str(pair.target.socket),
+            "target.user": "root",
+        }
+        alike = ", ".join(f"c{number} {kind}" for number, kind in enumerate(MANY))
+        for server in (pair.source, pair.target):
+            server.sql(f"CREATE DATABASE a; CREATE TABLE a.alike ({alike})")
+        key = "SET sql_generate_invisible_primary_key = ON;"
+        pair.target.sql(f"{key} CREATE TABLE a.keyed (i INT, t TEXT)")
+        pair.source.sql("CREATE TABLE a.keyed (i INT, t TEXT)")
+        found = told(tmp_path, settings)
+        assert "2 tables on both" in found.lines["columns"]
+        assert not [line for line in found.bad if line.startswith("columns")]
+
+        pair.source.sql(
+            "CREATE TABLE a.t (id INT PRIMARY KEY, name VARCHAR(40), kind ENUM('x', 'it''s'),"
+            " `at` DATETIME, n INT, m INT, last INT)"
+        )
+        pair.target.sql(
+            "CREATE TABLE a.t (id BIGINT PRIMARY KEY, name VARCHAR(20), kind ENUM('it''s', 'x'),"
+            " `at` DATETIME(6), m INT, n INT)"
+        )
+        found = told(tmp_path, settings)
+    assert (
+        "a.t.id (int; there bigint), a.t.name (varchar(40); there varchar(20)), a.t.at (dat"
+        in (found.bad["columns-refused"])
+    )
+    # The time cannot be converted at all.
+    assert (
+        "give it the source's type (ALTER TABLE on the target); not"
+        in (found.bad["columns-refused"])
+    )
+    assert "a.t.kind (enum('x','it''s') utf8mb4" in found.bad["columns-misread"]
+    assert "a.t.n (n; there m), a.t.m (m; there n)" in found.bad["columns-moved"]
+    assert "a.t;" in found.bad["columns-fewer"]
+    assert "columns" not in found.lines
+    assert found.status == 3
