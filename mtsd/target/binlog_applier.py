@@ -177,7 +177,10 @@ class BinlogApplier:
 
     async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
         """See `Applier`."""
-        return await explain_row_failure(self._connection, error, rows)
+        try:
+            return await explain_row_failure(self._connection, error, rows)
+        except ServerError:
+            return error
 
     async def apply_in_order(self, group: Group, row: WorkerRow) -> None:
         """See `Applier`.
