@@ -25,8 +25,8 @@ from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.schedule.worker_row import WorkerRow, blank_row
-from mtsd.target.bundle import packets, row_statements
-from mtsd.target.worker_info import WorkerInfo
+from mtsd.target.bundle import commands, row_statements
+from mtsd.target.worker_info import RowChange, WorkerInfo
 from mtsd.wire.dump_packets import event_of
 from mtsd.wire.framing import PacketFramer
 
@@ -177,19 +177,19 @@ class Run:
                         scheduler.checkpointed(mark)
                 spent[2] += clock() - began
 
-    def _advanced(self, worker: int, batch: Sequence[Group]) -> tuple[bytes, bytes]:
+    def _advanced(self, worker: int, batch: Sequence[Group]) -> RowChange:
         before = self._rows[worker]
         row: WorkerRow = before.advanced(batch, self._scheduler.stored)
         self._rows[worker] = row
-        return self._info.events(row, before, batch[-1].events[-1], batch[-1].row_flags or 0)
+        return RowChange(self._info, row, before)
 
 
-def _statements(batch: Sequence[Group], record: tuple[bytes, bytes]) -> None:
-    rows = row_statements(batch, _LIMITS.batch_bytes, lambda _last, _flags: record)
+def _statements(batch: Sequence[Group], change: RowChange) -> None:
+    rows = row_statements(batch, _LIMITS.batch_bytes, change, set())
     first = list(islice(rows, 2))
     if len(first) != 1:
         raise RuntimeError("a batch is not one statement: the figures mean nothing")
-    tuple(packets([], first, [], _PACKET_LIMIT))
+    tuple(commands([], first, [], _PACKET_LIMIT))
 
 
 if __name__ == "__main__":

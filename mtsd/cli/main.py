@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from mtsd import __version__
-from mtsd.cli import binlog, check, config, position, resolve, run, status
+from mtsd.cli import binlog, check, config, position, resolve, run, skip, status
 from mtsd.model.build import COMPILED
 
 _EXAMPLE = """\
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     version = f"mtsd {__version__}{' (compiled)' if COMPILED else ''}"
     parser.add_argument("--version", action="version", version=version)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (run, check, status, position, resolve, binlog, config):
+    for command in (run, check, status, position, resolve, skip, binlog, config):
         command.register(subparsers)
     args = parser.parse_args(arguments)
     function: Callable[[argparse.Namespace], int] = args.run

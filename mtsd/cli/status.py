@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
+from mtsd.cli.printable import printable
 from mtsd.config import Settings
 from mtsd.control.client import StatusUnavailableError, fetch_status
 from mtsd.control.status import Place, Status
@@ -18,6 +19,7 @@ UNEXPECTED = 1
 NOT_RUNNING = 4
 
 _MOST_PARTITIONS = 20
+_MOST_SKIPPED = 5
 _EXAMPLE = """\
 example:
   mtsd status --config /etc/mtsd/config.toml
@@ -94,7 +96,9 @@ def lines(status: Status) -> Iterator[str]:
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
         yield f"{name:<{width}}  {value}"
+    yield from _stopped_at(status)
     yield from _in_doubt(status)
+    yield from _skipped(status)
     yield from _workers(status, running=running)
     yield from _partitions(status)
     yield from _waits(status)
@@ -104,6 +108,52 @@ def _place(name: str, place: Place) -> Iterator[tuple[str, str]]:
     yield name, str(place) or "nothing yet"
     for index, part in enumerate(place.gtid.split(",") if place.gtid else ()):
         yield "" if index else f"{name} GTIDs", part
+
+
+def _stopped_at(status: Status) -> Iterator[str]:
+    group = status.stopped_at
+    if group is not None:
+        later = "later groups applied" if group.later_applied else "no later group applied"
+        yield ""
+        yield from _table(
+            ("stopped at: group", "kind", "databases", "end", "gtid", "when", "behind it"),
+            [
+                (
+                    str(group.number),
+                    group.kind,
+                    group.databases,
+                    str(group.end),
+                    group.end.gtid,
+                    group.time,
+                    later,
+                )
+            ],
+            ">",
+        )
+        yield printable(" ".join(group.error.split()))
+
+
+def _skipped(status: Status) -> Iterator[str]:
+    if status.skipped:
+        yield ""
+        yield from _table(
+            ("skipped: group", "databases", "end", "gtid", "when", "who", "why"),
+            [
+                (
+                    str(group.number),
+                    group.databases,
+                    str(group.end),
+                    group.end.gtid,
+                    group.time,
+                    printable(group.who),
+                    printable(group.why),
+                )
+                for group in status.skipped[-_MOST_SKIPPED:]
+            ],
+            ">",
+        )
+        if len(status.skipped) > _MOST_SKIPPED:
+            yield f"and {len(status.skipped) - _MOST_SKIPPED} before them: --json has all"
 
 
 def _in_doubt(status: Status) -> Iterator[str]:

@@ -85,6 +85,36 @@ class InDoubtStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class StoppedStatus:
+    """The group that the replica stopped on, and that is still to be applied or skipped.
+
+    `end` is that of the group, file "" where it has not been read; `error` is the whole message;
+    `later_applied` says whether groups behind it have been applied already; `time` is ISO 8601.
+    """
+
+    number: int
+    end: Place
+    kind: str
+    databases: str
+    error: str
+    later_applied: bool
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedStatus:
+    """A group that a person has skipped, with the error that it stopped the replica with."""
+
+    number: int
+    end: Place
+    databases: str
+    error: str
+    who: str
+    why: str
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """The whole replica."""
 
@@ -109,6 +139,9 @@ class Status:
     waits: Mapping[str, float] = field(default_factory=dict)
     """Seconds spent in each named cause of a wait, all workers together."""
     in_doubt: tuple[InDoubtStatus, ...] = ()
+    stopped_at: StoppedStatus | None = None
+    """Only read from the target, where no daemon runs, as `in_doubt` and `skipped` are."""
+    skipped: tuple[SkippedStatus, ...] = ()
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Write it as a JSON object."""

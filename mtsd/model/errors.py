@@ -1,14 +1,22 @@
 """What can go wrong, by what has to happen next."""
 
+from mtsd.model.failed_group import FailedGroup
 from mtsd.model.position import Position
 
 
 class MtsdError(Exception):
     """The base of the errors that mtsd raises itself."""
 
+    group: FailedGroup | None = None
+    """The group without which the replica could go on, where it is a group that stops it."""
+
 
 class NeedsPersonError(MtsdError):
     """Replication cannot go on until a person has done something: exit status 3."""
+
+    def __init__(self, message: str = "", *, group: FailedGroup | None = None) -> None:
+        super().__init__(message)
+        self.group = group
 
 
 class BinlogError(NeedsPersonError):

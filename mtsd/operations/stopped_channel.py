@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
 from mtsd.replica.endpoints import endpoint
-from mtsd.replica.recovery import make_tables, read_channel, read_workers
+from mtsd.replica.recovery import make_tables, read_channel, read_failed, read_workers
 from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.fencing import FencedOutError, fence, take_channel
 from mtsd.target.position_tables import ChannelRow, InDoubt, PositionTables
 from mtsd.wire.connection import Connection
@@ -26,6 +27,9 @@ class StoppedChannel:
     row: ChannelRow | None
     workers: tuple[WorkerRow, ...]
     in_doubt: tuple[InDoubt, ...]
+    stopped: StoppedGroup | None
+    """The group that the last run stopped on; it may have been applied since."""
+    skipped: tuple[SkippedGroup, ...]
 
     @property
     def highest_number(self) -> int:
@@ -56,12 +60,18 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
         sessions = [row.id for row in await read_workers(connection, tables)]
         count = max([before.workers if before is not None else 0, *sessions, 0])
         await fence(connection, tables.channel, range(1, count + 1))
+        row = await read_channel(connection, tables)
+        workers = tuple(await read_workers(connection, tables))
+        in_doubt = await connection.query(tables.select_in_doubt())
+        stopped, skipped = await read_failed(connection, tables)
         yield StoppedChannel(
             connection,
             tables,
-            await read_channel(connection, tables),
-            tuple(await read_workers(connection, tables)),
-            tuple(tables.in_doubt(row) for row in await connection.query(tables.select_in_doubt())),
+            row,
+            workers,
+            tuple(tables.in_doubt(doubt) for doubt in in_doubt),
+            stopped,
+            skipped,
         )
     finally:
         connection.close()

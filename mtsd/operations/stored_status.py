@@ -1,15 +1,25 @@
 """What the position tables in the target say of a replica that is not running."""
 
 import asyncio
+from collections.abc import Sequence
 
 from mtsd.config import Settings
-from mtsd.control.status import InDoubtStatus, Place, Status, WorkerStatus
+from mtsd.control.status import (
+    InDoubtStatus,
+    Place,
+    SkippedStatus,
+    Status,
+    StoppedStatus,
+    WorkerStatus,
+)
 from mtsd.model.errors import ConnectionLostError
 from mtsd.replica.endpoints import endpoint
-from mtsd.target.position_tables import InDoubt, PositionTables
+from mtsd.replica.recovery import read_failed
+from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
+from mtsd.target.position_tables import FIRST_TABLES, TABLES, InDoubt, PositionTables
 from mtsd.wire.connection import Connection
-
-_TABLES = 3
 
 
 async def read_stored(settings: Settings) -> Status:
@@ -39,7 +49,8 @@ async def _read(connection: Connection, settings: Settings) -> Status:
         channel=settings.replica.channel,
     )
     tables = PositionTables(settings.target.schema, settings.replica.channel)
-    if (await connection.query(tables.tables_present()))[0][0] != _TABLES:
+    present = {str(name) for (name,) in await connection.query(tables.tables_present())}
+    if not present.issuperset(FIRST_TABLES):
         return nothing
     # A session may have another default, under which each query would see its own moment.
     await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -47,6 +58,9 @@ async def _read(connection: Connection, settings: Settings) -> Status:
     channel = await connection.query(tables.select_channel())
     workers = await connection.query(tables.workers.select())
     in_doubt = await connection.query(tables.select_in_doubt())
+    # An older mtsd has not made these tables.
+    complete = present.issuperset(TABLES)
+    stopped, skipped = await read_failed(connection, tables) if complete else (None, ())
     if not channel:
         return nothing
     mark = tables.channel_row(channel[0]).mark
@@ -67,6 +81,42 @@ async def _read(connection: Connection, settings: Settings) -> Status:
             for row in rows
         ),
         in_doubt=tuple(_in_doubt(tables.in_doubt(row)) for row in in_doubt),
+        stopped_at=(
+            _stopped(stopped)
+            if stopped is not None and not _is_passed(stopped.group.number, mark, rows)
+            else None
+        ),
+        skipped=tuple(_skipped(each) for each in skipped),
+    )
+
+
+def _is_passed(number: int, mark: LowWaterMark, rows: Sequence[WorkerRow]) -> bool:
+    return number <= mark.number or any(number in row.executed for row in rows)
+
+
+def _stopped(stopped: StoppedGroup) -> StoppedStatus:
+    group = stopped.group
+    return StoppedStatus(
+        number=group.number,
+        end=Place.of(group.end, group.gtid),
+        kind=group.kind,
+        databases=",".join(group.databases),
+        error=stopped.message,
+        later_applied=group.later_applied,
+        time=stopped.time.isoformat(),
+    )
+
+
+def _skipped(skipped: SkippedGroup) -> SkippedStatus:
+    group = skipped.group
+    return SkippedStatus(
+        number=group.number,
+        end=Place.of(group.end, group.gtid),
+        databases=",".join(group.databases),
+        error=skipped.message,
+        who=skipped.who,
+        why=skipped.why,
+        time=skipped.time.isoformat(),
     )
 
 

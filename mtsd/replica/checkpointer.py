@@ -22,7 +22,8 @@ class Checkpointer:
     """Writes on the coordinator's session, which holds the channel's lock.
 
     `stale` are rows of workers of former runs, (Id, highest group number that it proves): they are
-    removed as soon as the low-water mark has passed them. `told` is what the target is told of the
+    removed as soon as the low-water mark has passed them, as is the record of the group `stopped`,
+    which stopped a former run (0: none). `told` is what the target is told of the
     source's GTIDs.
     """
 
@@ -33,6 +34,7 @@ class Checkpointer:
         coordinator: Coordinator,
         period: float,
         stale: Sequence[tuple[int, int]],
+        stopped: int,
         told: ToldGtids,
         reached: Reached,
     ) -> None:
@@ -43,6 +45,7 @@ class Checkpointer:
         self.period = period
         """Seconds between two checkpoints at most; may be changed at any time."""
         self._stale = list(stale)
+        self._stopped = stopped
         self._reached = reached
         self.checkpoints = 0
 
@@ -93,5 +96,8 @@ class Checkpointer:
         statements = [self._tables.update_mark(mark)]
         if passed:
             statements.append(self._tables.workers.delete(passed))
+        if 0 < self._stopped <= mark.number:
+            statements.append(self._tables.failed.delete_stopped())
+            self._stopped = 0
         await write(self._connection, statements)
         self._stale = [(id_, highest) for id_, highest in self._stale if id_ not in passed]

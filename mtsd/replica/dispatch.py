@@ -4,6 +4,7 @@ import asyncio
 from typing import NoReturn
 
 from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError
+from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import (
     Group,
     GroupChunk,
@@ -17,8 +18,9 @@ from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.pulse import Wait
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.report import contents
-from mtsd.replica.streamed_groups import StreamedGroups
-from mtsd.source.stream import SourceStream, StreamClosedError
+from mtsd.replica.skipped_groups import GroupStream
+from mtsd.replica.streamed_groups import StreamedGroups, failed_stream
+from mtsd.source.stream import StreamClosedError
 
 _ROWS = GroupKind.ROWS
 
@@ -28,7 +30,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        stream: SourceStream,
+        stream: GroupStream,
         coordinator: Coordinator,
         streamed: StreamedGroups,
         preserved: GtidSet | None = None,
@@ -83,14 +85,15 @@ class Dispatcher:
         return group._replace(kind=GroupKind.EMPTY, steps=(), size=0, unsupported="")
 
     async def _group(self, group: Group) -> None:
-        if group.kind is GroupKind.INCIDENT or group.unsupported:
-            await self._refuse(group.number, group.unsupported, str(group.end), contents(group))
+        cannot = group.kind is GroupKind.INCIDENT or group.unsupported
+        if cannot and not self._coordinator.scheduler.executed_before(group.number):
+            await self._refuse(FailedGroup.of(group), group.unsupported, contents(group))
         await self._coordinator.add(group)
 
     async def _other(self, item: StreamItem) -> None:
         if isinstance(item, GroupOpened):
-            if item.unsupported:
-                await self._refuse(item.number, item.unsupported, "(streamed)", "a large group")
+            if item.unsupported and not self._streamed.passes(item):
+                await self._refuse(failed_stream(item), item.unsupported, "a large group")
             await self._streamed.open(item)
         elif isinstance(item, GroupChunk):
             await self._streamed.chunk(item)
@@ -107,22 +110,24 @@ class Dispatcher:
             return
         await self._streamed.drop()
         await self._refuse(
-            group.number,
+            FailedGroup.of(group),
             group.unsupported or f"a large group of kind {group.kind.value}",
-            str(group.end),
             f"databases {', '.join(group.databases)}",
         )
 
-    async def _refuse(self, number: int, what: str, position: str, contained: str) -> NoReturn:
+    async def _refuse(self, group: FailedGroup, what: str, contained: str) -> NoReturn:
         await self._coordinator.drained()
         if not what:
             raise ApplyError(
-                f"the source reports an incident at {position}: events may be missing from its"
-                " binlog. Copy the data anew, then set the position behind it"
+                f"the source reports an incident at {group.end}: events may be missing from its"
+                " binlog. Copy the data anew, then set the position behind it."
+                f" {group.way_past}",
+                group=group,
             )
         raise NotSupportedError(
-            f"group {number}, ending at {position}, holds {what}, which this version of mtsd does"
-            f" not apply ({contained}). Everything before it has been applied"
+            f"{group}, holds {what}, which this version of mtsd does not apply ({contained})."
+            f" Everything before it has been applied. {group.way_past}",
+            group=group,
         )
 
     def _stopped(self) -> bool:

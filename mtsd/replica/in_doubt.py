@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from mtsd.binlog.repeatable import errors_of_a_second_time
 from mtsd.binlog.statement import without_secrets
 from mtsd.model.errors import ApplyError, NeedsPersonError, ServerError
+from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Statement
@@ -121,7 +122,8 @@ async def apply_unprotected(
             f"group {group.number}, ending at {group.end}, GTID {group.gtid}, changes tables"
             " without transactions and is too large for one statement, which is all that its GTID"
             " can hold: raise max_allowed_packet on the target, or set [target] gtid to another"
-            ' value than "preserve", then start again'
+            ' value than "preserve", then start again',
+            group=FailedGroup.of(group),
         )
     log = await applier.log_position() if gtid and applier.is_logged else ("", 0)
     doubt = doubt_of(group, worker.id, gtid, log, kind=GroupKind.NON_TRANSACTIONAL)
@@ -202,8 +204,9 @@ async def _gtid(applier: Applier, group: Group, worker: InDoubtWorker) -> str:
         raise ApplyError(
             f"group {group.number}, ending at {group.end}, has GTID {own}, which the target has"
             " executed already, so that it would pass over the group: if the group's changes are"
-            " all there, say so with mtsd resolve or mtsd skip; else apply what is missing by hand"
-            " first, then start again"
+            " all there, or are applied by hand now, mtsd skip says so"
+            f" (mtsd skip --group {group.number} --reason TEXT), then start again",
+            group=FailedGroup.of(group),
         )
     return own
 

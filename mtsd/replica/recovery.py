@@ -1,11 +1,13 @@
 """Start on a target that a former run may have left at any instant (WL#5599)."""
 
 import secrets
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import structlog
 
 from mtsd.model.errors import NeedsPersonError
+from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
@@ -13,8 +15,9 @@ from mtsd.replica.evidence import Verdict, verdict
 from mtsd.schedule.executed_groups import ExecutedGroups, recovered
 from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.worker_row import WorkerRow, blank_row
+from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.fencing import fence, lock_name, release_lock
-from mtsd.target.position_tables import RECOVERY_ID, ChannelRow, PositionTables
+from mtsd.target.position_tables import RECOVERY_ID, TABLES, ChannelRow, PositionTables
 from mtsd.target.retry import telling, write
 from mtsd.target.worker_info import COLUMNS
 from mtsd.wire.connection import Connection
@@ -39,8 +42,14 @@ class Recovered:
     """(Id, highest group number) of rows to be removed once the mark has passed them."""
     show_themselves: frozenset[int]
     """Groups that may have been applied, and fail with an error that says so if they have."""
+    past_gtids: GtidSet
+    """The GTIDs of `executed`, as far as they have any."""
     gtids: GtidSet | None
     """Everything executed, past the low-water mark too; None where it is not known."""
+    stopped: int
+    """The number of the group that stopped a former run, and is still to be applied; 0: none."""
+    skipped: tuple[FailedGroup, ...]
+    """Those of `executed` that are not applied, as a person has said."""
 
 
 async def make_tables(connection: Connection, tables: PositionTables) -> None:
@@ -48,8 +57,7 @@ async def make_tables(connection: Connection, tables: PositionTables) -> None:
 
     Raises NeedsPersonError where slave_worker_info has other columns than are written to it.
     """
-    rows = await connection.query(tables.tables_present())
-    if rows[0][0] != 3:
+    if len(await connection.query(tables.tables_present())) != len(TABLES):
         for definition in tables.definitions():
             await write(connection, [definition])
     columns = [str(name) for (name,) in await connection.query(tables.workers.select_columns())]
@@ -90,24 +98,28 @@ async def recover(
     rows = await read_workers(connection, tables)
     mark = channel.mark
     executed = recovered(mark.number, (row.executed for row in rows))
+    stopped, skipped = await read_failed(connection, tables)
     doubts = [tables.in_doubt(row) for row in await connection.query(tables.select_in_doubt())]
     show_themselves: set[int] = set()
-    gtids = GtidSet()
+    settled: list[FailedGroup] = []
     for doubt in doubts:
         if doubt.number <= mark.number or doubt.number in executed:
             continue
-        found = await verdict(connection, doubt)
+        try:
+            found = await verdict(connection, doubt)
+        except NeedsPersonError as error:
+            error.group = replace(doubt.group, later_applied=executed.highest > doubt.number)
+            raise
         log.info("settled", group=doubt.number, verdict=found.value, gtid=doubt.evidence)
         if found is Verdict.APPLIED:
-            executed = executed.with_numbers([doubt.number])
-            gtids.update(GtidSet.parse(doubt.source_gtid))
+            settled.append(doubt.group)
         elif found is Verdict.SHOWS_ITSELF:
             show_themselves.add(doubt.number)
-    for row in rows:
-        gtids.update(row.executed_gtids)
-    if mark.gtids is not None:
-        gtids = gtids.minus(mark.gtids)
-    union = WorkerRow(RECOVERY_ID, None, mark.position, executed, gtids, _new_token())
+    union = row_of_recovery(mark, rows, settled)
+    executed, gtids = union.executed, union.gtids
+    passed = stopped is not None and (
+        stopped.group.number <= mark.number or stopped.group.number in executed
+    )
     present = {row.id: row.token for row in rows}
     begun = tuple(
         blank_row(id_, mark, present.get(id_) or _new_token()) for id_ in range(1, workers + 1)
@@ -122,6 +134,7 @@ async def recover(
             if doubt.number not in show_themselves
         ),
         tables.update_workers(workers),
+        *([tables.failed.delete_stopped()] if passed else []),
     ]
     await reached(FaultPoint.BEFORE_RECOVERY_WRITE)
     await write(connection, statements)
@@ -141,7 +154,30 @@ async def recover(
         begun,
         ((RECOVERY_ID, executed.highest), *stale),
         frozenset(show_themselves),
+        gtids,
         None if mark.gtids is None else mark.gtids.union(gtids),
+        stopped.group.number if stopped is not None and not passed else 0,
+        tuple(each.group for each in skipped if each.group.number in executed),
+    )
+
+
+def row_of_recovery(
+    mark: LowWaterMark, rows: Sequence[WorkerRow], settled: Sequence[FailedGroup]
+) -> WorkerRow:
+    """Return row 0: what all rows prove done past the mark, and groups that count as done too."""
+    executed = recovered(mark.number, (row.executed for row in rows))
+    gtids = GtidSet()
+    for row in rows:
+        gtids.update(row.executed_gtids)
+    for group in settled:
+        gtids.update(GtidSet.parse(group.gtid))
+    return WorkerRow(
+        RECOVERY_ID,
+        None,
+        mark.position,
+        executed.with_numbers(group.number for group in settled),
+        gtids if mark.gtids is None else gtids.minus(mark.gtids),
+        _new_token(),
     )
 
 
@@ -171,6 +207,18 @@ async def read_workers(connection: Connection, tables: PositionTables) -> list[W
     async with telling(connection, _READS):
         rows = await connection.query(tables.workers.select())
     return [tables.workers.row(row) for row in rows]
+
+
+async def read_failed(
+    connection: Connection, tables: PositionTables
+) -> tuple[StoppedGroup | None, tuple[SkippedGroup, ...]]:
+    """Return the group that stopped the last run, if it is on record, and all that was skipped."""
+    stopped = await connection.query(tables.failed.select_stopped())
+    skipped = await connection.query(tables.failed.select_skipped())
+    return (
+        tables.failed.stopped(stopped[0]) if stopped else None,
+        tuple(tables.failed.skipped(row) for row in skipped),
+    )
 
 
 def _new_token() -> int:

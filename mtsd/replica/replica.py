@@ -23,7 +23,9 @@ from mtsd.replica.recovery import (
     make_tables,
     recover,
 )
+from mtsd.replica.skipped_groups import AsSkipped
 from mtsd.replica.statistics import ReplicaStatistics, WorkerStatistics
+from mtsd.replica.stopped_group import record_stopped
 from mtsd.replica.streamed_groups import StreamedGroupError, StreamedGroups
 from mtsd.replica.worker import Worker, WorkerSettings
 from mtsd.schedule.alone import AloneRule
@@ -31,6 +33,7 @@ from mtsd.schedule.policies import choose_policy
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_applier import BinlogApplier
+from mtsd.target.executed_gtids import execute_empty
 from mtsd.target.fencing import COORDINATOR, lock_name, take_channel, take_lock
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
@@ -104,6 +107,8 @@ class Replica:
             preserved = None
             known = GtidSet()
             if gtids is Gtids.PRESERVE:
+                # A skipped group is passed over, and its GTID counts as executed all the same.
+                await execute_empty(session.connection, recovered.past_gtids)
                 preserved = await executed_gtids(session.connection)
                 known = recovered.mark.gtids or known
             told = ToldGtids(gtids, session.connection, known)
@@ -123,16 +128,19 @@ class Replica:
                 coordinator,
                 settings.replica.checkpoint_period,
                 recovered.stale,
+                recovered.stopped,
                 told,
                 reached,
             )
-        except BaseException:
+        except BaseException as error:
+            await record_stopped(session.connection, tables, error)
             for worker in workers:
                 worker.applier.close()
             session.connection.close()
             raise
         streamed = StreamedGroups(coordinator, workers[0], preserved)
-        dispatcher = Dispatcher(stream, coordinator, streamed, preserved)
+        groups = AsSkipped(stream, recovered.skipped)
+        dispatcher = Dispatcher(groups, coordinator, streamed, preserved)
         return cls(
             settings, session, coordinator, workers, stream, dispatcher, checkpointer, reached
         )
@@ -164,6 +172,13 @@ class Replica:
             ):
                 await self._reached(FaultPoint.BEFORE_STOP_CHECKPOINT)
                 await self._store_at_the_end()
+            if checkpointer.done() and coordinator.failure is not None:
+                await record_stopped(
+                    self._session.connection,
+                    PositionTables(self._settings.target.schema, self._settings.replica.channel),
+                    coordinator.failure,
+                    highest_done=coordinator.scheduler.queue.highest_done,
+                )
         finally:
             for task in [*worker_tasks, dispatcher, checkpointer]:
                 task.cancel()

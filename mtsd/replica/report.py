@@ -6,6 +6,7 @@ from mtsd.binlog.event_type import EventType
 from mtsd.binlog.statement import without_secrets
 from mtsd.binlog.table_map import parse_table_map
 from mtsd.model.errors import ApplyError, MtsdError, ServerError
+from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import Group
 from mtsd.model.step import QueryEvent, Statement
 
@@ -45,19 +46,23 @@ def failed(
     `worker` is the Id of the one that applied it, `highest_done` the highest number of a group
     that has committed.
     """
+    later = highest_done > group.number
     aftermath = (
         f"Later groups up to {highest_done} have been applied already: the next start fills the"
         " gap by itself, nothing has to be set."
-        if highest_done > group.number
+        if later
         else "No later group has been applied."
     )
+    number = error.number if isinstance(error, ServerError) else 0
+    stopped_at = FailedGroup.of(group, error=number, later_applied=later)
     warnings = error.warnings if isinstance(error, ServerError) else ""
     said = f" Warnings: {warnings}." if warnings else ""
     return ApplyError(
         f"group {group.number} cannot be applied: {error}.{said}"
         f" Position {group.end}, GTID {group.gtid or 'none'}, databases"
         f" {', '.join(group.databases) or 'none'}, worker {worker},"
-        f" {contents(group)}. {aftermath} {remedy}, then start again"
+        f" {contents(group)}. {aftermath} {remedy}, then start again. {stopped_at.way_past}",
+        group=stopped_at,
     )
 
 

@@ -7,9 +7,12 @@ no transactions, what is open is committed together with a record that the group
 there on it is applied piece by piece, cannot be undone any more, and is finished even by a stop.
 """
 
+from typing import NoReturn
+
 import structlog
 
 from mtsd.model.errors import ApplyError, MtsdError, ServerError
+from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import Group, GroupChunk, GroupKind, GroupOpened
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
@@ -30,9 +33,10 @@ _APPLIED = frozenset({GroupKind.ROWS, GroupKind.STATEMENTS, GroupKind.NON_TRANSA
 class StreamedGroupError(MtsdError):
     """A streamed group has to be read again from the source: its transaction was rolled back."""
 
-    def __init__(self, number: int, error: ServerError) -> None:
-        super().__init__(f"group {number}, which is streamed for its size, is tried again: {error}")
-        self.number = number
+    def __init__(self, group: FailedGroup, error: ServerError) -> None:
+        super().__init__(f"{group}, which is streamed for its size, is tried again: {error}")
+        self.group = group
+        self.number = group.number
         self.error = error
 
 
@@ -60,13 +64,17 @@ class StreamedGroups:
         """Whether a group is open that has to be finished, as it cannot be undone."""
         return self._doubt is not None
 
-    async def open(self, opened: GroupOpened) -> None:
-        """Begin a group that can be applied. Raises what an applier does."""
-        self._passing = self._coordinator.scheduler.executed_before(opened.number) or (
+    def passes(self, opened: GroupOpened) -> bool:
+        """Tell whether a group is passed over: it has been applied before, or was skipped."""
+        return self._coordinator.scheduler.executed_before(opened.number) or (
             self._preserved is not None
             and opened.gtid is not None
             and opened.gtid in self._preserved
         )
+
+    async def open(self, opened: GroupOpened) -> None:
+        """Begin a group that can be applied. Raises what an applier does."""
+        self._passing = self.passes(opened)
         await self._coordinator.drained()
         self._opened = opened
         if self._passing or not self._coordinator.reads_on:
@@ -89,14 +97,15 @@ class StreamedGroups:
                     await self._look_at(opened, chunk.steps)
                 await self._applier.apply_steps(chunk.steps)
         except ServerError as error:
-            await self._failed(opened.number, error, row_events(chunk.steps))
+            await self._failed(opened, error, row_events(chunk.steps))
         except RowTooLargeError as error:
             named = ", ".join(tables_of(row_events(chunk.steps))) or "not known"
-            await self._fail(opened.number, f"{error}. Tables of the part that it is in: {named}")
+            await self._fail(opened, f"{error}. Tables of the part that it is in: {named}")
 
     async def close(self, group: Group) -> None:
         """Commit the group with its record. Raises as `chunk` does."""
-        if self._opened is None:
+        opened = self._opened
+        if opened is None:
             return
         if self._passing:
             self._opened = None
@@ -110,7 +119,7 @@ class StreamedGroups:
             with self._coordinator.pulse.waiting(Wait.TARGET):
                 await self._applier.commit(row, settled=doubt.number if doubt else None)
         except ServerError as error:
-            await self._failed(group.number, error)
+            await self._failed(opened, error)
         self._opened = self._doubt = None
         self._worker.applied(group, row)
 
@@ -120,7 +129,7 @@ class StreamedGroups:
         if opened is None or self._passing or self._applier.closed:
             return
         if self._doubt is not None:
-            raise self._stopped_half(opened.number, "its end has not come")
+            raise _stopped_half(opened, "its end has not come")
         with self._coordinator.pulse.waiting(Wait.TARGET):
             await self._applier.rollback()
 
@@ -141,7 +150,7 @@ class StreamedGroups:
             return
         if self._applier.preserves:
             await self._fail(
-                opened.number,
+                opened,
                 f"it changes {', '.join(named)}, which has no transactions on the target, and is"
                 " too large for one statement, which is all that its GTID can hold. Raise"
                 " replica.pending_jobs_size_max here and max_allowed_packet on the target over"
@@ -154,43 +163,51 @@ class StreamedGroups:
         self._coordinator.scheduler.begin_streamed(opened.number)
 
     async def _failed(
-        self, number: int, error: ServerError, rows: tuple[bytes, ...] = ()
-    ) -> None:
+        self, opened: GroupOpened, error: ServerError, rows: tuple[bytes, ...] = ()
+    ) -> NoReturn:
         with self._coordinator.pulse.waiting(Wait.TARGET):
             await self._applier.undo(error, 0)
-            error = await self._applier.explain(error, rows)
-        doubt, opened = self._doubt, self._opened
+            explained = await self._applier.explain(error, rows)
         self._opened = None
-        if doubt is None and opened is not None and error.leaves_changes:
-            doubt = _doubt(opened, self._worker.index + 1, ())
-            await self._applier.note(doubt)
-        if doubt is not None:
-            self._doubt = doubt
-            raise self._stopped_half(number, str(error)) from error
-        if worth_a_retry(error.number):
-            raise StreamedGroupError(number, error) from error
-        raise ApplyError(
-            f"group {number}, which is streamed for its size, cannot be applied: {error}."
-            f" {error.warnings} No later group has been applied. Fix the target and start again"
-        ) from error
+        if self._doubt is None and error.leaves_changes:
+            self._doubt = _doubt(opened, self._worker.index + 1, ())
+            await self._applier.note(self._doubt)
+        if self._doubt is not None:
+            raise _stopped_half(opened, str(explained), error.number) from error
+        group = failed_stream(opened, explained.number)
+        if worth_a_retry(explained.number):
+            raise StreamedGroupError(group, explained) from error
+        raise _stopped(group, f"{explained}. {error.warnings}", "Fix the target and start again")
 
-    async def _fail(self, number: int, reason: str) -> None:
+    async def _fail(self, opened: GroupOpened, reason: str) -> NoReturn:
         """Undo what is open, and raise the error that needs a person."""
         if self._doubt is not None:
-            raise self._stopped_half(number, reason)
+            raise _stopped_half(opened, reason)
         await self.drop()
-        raise ApplyError(
-            f"group {number}, which is streamed for its size, cannot be applied: {reason}. No"
-            " later group has been applied. Start again then"
-        )
+        raise _stopped(failed_stream(opened), reason, "Start again then")
 
-    def _stopped_half(self, number: int, reason: str) -> ApplyError:
-        self._opened = None
-        return ApplyError(
-            f"a part of group {number}, which is streamed for its size, has been applied and"
-            f" cannot be rolled back, as it is in tables without transactions: {reason}."
-            f" {half_applied(number)}, then start again"
-        )
+
+def failed_stream(opened: GroupOpened, error: int = 0) -> FailedGroup:
+    """Return what is known of a streamed group before its end; `error` is the server's number."""
+    return FailedGroup(opened.number, None, str(opened.gtid or ""), (), "streamed", error)
+
+
+def _stopped(group: FailedGroup, reason: str, remedy: str) -> ApplyError:
+    return ApplyError(
+        f"{group}, which is streamed for its size, cannot be applied: {reason}. No later group has"
+        f" been applied. {remedy}. {group.way_past}",
+        group=group,
+    )
+
+
+def _stopped_half(opened: GroupOpened, reason: str, error: int = 0) -> ApplyError:
+    group = failed_stream(opened, error)
+    return ApplyError(
+        f"a part of {group}, which is streamed for its size, has been applied and cannot be rolled"
+        f" back, as it is in tables without transactions: {reason}. {half_applied(group.number)},"
+        f" then start again. {group.way_past}",
+        group=group,
+    )
 
 
 def _databases_of_statements(steps: tuple[Step, ...]) -> tuple[str, ...]:

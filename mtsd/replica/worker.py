@@ -13,6 +13,7 @@ from mtsd.model.errors import (
     NotSupportedError,
     ServerError,
 )
+from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Rows
@@ -268,7 +269,9 @@ class Worker:
         elif kind in _IN_ROWS:
             await apply_unprotected(self.applier, group, row, self._doubts, reached=self._reached)
         else:
-            raise NotSupportedError(f"a group of kind {kind.value} cannot be applied")
+            raise NotSupportedError(
+                f"a group of kind {kind.value} cannot be applied", group=FailedGroup.of(group)
+            )
         self._flight.applied(row)
 
     async def _can_be_rolled_back(self, group: Group) -> bool:

@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-from mtsd.binlog.event_type import EventType
 from mtsd.model.group import Group, GroupKind
+from mtsd.model.step import Rows
 
 _DDL = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
 _MAY_HOLD_STATEMENTS = frozenset({GroupKind.NON_TRANSACTIONAL, GroupKind.XA_PREPARE})
-_STATEMENT_EVENTS = frozenset({EventType.QUERY_EVENT, EventType.EXECUTE_LOAD_QUERY_EVENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,7 @@ class AloneRule:
         if not self.statements:
             return False
         return kind is GroupKind.STATEMENTS or (
-            kind in _MAY_HOLD_STATEMENTS
-            and any(event[4] in _STATEMENT_EVENTS for event in group.events)
+            kind in _MAY_HOLD_STATEMENTS and any(not isinstance(step, Rows) for step in group.steps)
         )
 
 

@@ -7,14 +7,21 @@ is in docs/position-tables.md. Nothing here waits: these are statements and the 
 from dataclasses import dataclass
 
 from mtsd.model.errors import NeedsPersonError
+from mtsd.model.failed_group import FailedGroup
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.target import literals
+from mtsd.target.failed_groups import FailedGroups
 from mtsd.target.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo
 from mtsd.wire.connection import Row
 
 SCHEMA_VERSION = 1
+"""Another one where a table means something else; a table or a row that is added changes none."""
+FIRST_TABLES = ("slave_worker_info", "slave_relay_log_info", "slave_in_doubt")
+"""Where one of them is missing, there is no position."""
+TABLES = (*FIRST_TABLES, "slave_stopped_group", "slave_skipped_group")
+"""All; a start adds those that an older mtsd has not made."""
 RECOVERY_ID = 0
 """The Id of the row that holds what a restart found proven by all rows."""
 
@@ -53,6 +60,12 @@ class InDoubt:
     thread: int = 0
     resolution: str = ""
 
+    @property
+    def group(self) -> FailedGroup:
+        """The group, where it stops the replica."""
+        databases = tuple(filter(None, self.databases.split(",")))
+        return FailedGroup(self.number, self.end, self.source_gtid, databases, self.kind)
+
 
 class PositionTables:
     """Statements on the position tables of one channel in one schema."""
@@ -62,6 +75,7 @@ class PositionTables:
         self.channel = channel
         quoted = literals.name(schema)
         self.workers = WorkerInfo(schema, channel)
+        self.failed = FailedGroups(schema, channel)
         self._relay_log_info = quoted + b".`slave_relay_log_info`"
         self._in_doubt = quoted + b".`slave_in_doubt`"
         self._channel = literals.text(channel)
@@ -105,14 +119,15 @@ class PositionTables:
             self.workers.definition(),
             relay_log_info.encode(),
             in_doubt.encode(),
+            *self.failed.definitions(),
         ]
 
     def tables_present(self) -> bytes:
-        """Return a query that counts the tables of `definitions` that are there."""
+        """Return the query of the names of those of `TABLES` that are there, one row each."""
+        names = ",".join(f"'{name}'" for name in TABLES)
         return (
-            b"SELECT COUNT(*) FROM information_schema.tables WHERE table_schema=%b AND table_name"
-            b" IN ('slave_worker_info','slave_relay_log_info','slave_in_doubt')"
-            % literals.text(self.schema)
+            b"SELECT table_name FROM information_schema.tables WHERE table_schema=%b"
+            b" AND table_name IN (%b)" % (literals.text(self.schema), names.encode())
         )
 
     def select_channel(self) -> bytes:
@@ -247,14 +262,21 @@ class PositionTables:
 
     def forget(self) -> list[bytes]:
         """Return the statements that remove all that is known of the channel."""
-        return [
-            b"DELETE FROM " + table + self._of_channel
-            for table in (self.workers.name, self._in_doubt, self._relay_log_info)
-        ]
+        return [*self._forget_position(), self.failed.delete_skipped()]
 
     def begin_anew(self, row: ChannelRow) -> list[bytes]:
-        """Return the statements after which `row` is all that is known of the channel."""
-        return [*self.forget(), self.insert_channel(row)]
+        """Return the statements after which `row` is all that is known of the channel's position.
+
+        What was skipped stays on record: numbers go on, so that none means another group.
+        """
+        return [*self._forget_position(), self.insert_channel(row)]
+
+    def _forget_position(self) -> list[bytes]:
+        tables = (self.workers.name, self._in_doubt, self._relay_log_info)
+        return [
+            *(b"DELETE FROM " + table + self._of_channel for table in tables),
+            self.failed.delete_stopped(),
+        ]
 
     def delete_in_doubt(self, number: int) -> bytes:
         """Return the statement that removes a settled group's record."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mtsd.target.position_tables import PositionTables
+from mtsd.target.position_tables import TABLES, PositionTables
 from tests.control.killed_daemon import leave_behind
 from tests.servers.mysqld import Server
 
@@ -36,7 +36,7 @@ def test_the_queries_answer_what_the_document_shows(target: Server) -> None:
     assert command.endswith("SOURCE_LOG_FILE='binlog.000002', SOURCE_LOG_POS=700")
 
 
-@pytest.mark.parametrize("table", ["slave_worker_info", "slave_relay_log_info", "slave_in_doubt"])
+@pytest.mark.parametrize("table", TABLES)
 def test_every_column_is_documented(target: Server, table: str) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     (section,) = re.findall(rf"^## {table}:.*?(?=^## )", text, re.DOTALL | re.MULTILINE)

@@ -2,9 +2,11 @@
 
 import pytest
 
-from mtsd.binlog.event_type import EventType
 from mtsd.model.group import Group, GroupKind
+from mtsd.model.step import LoadFile, Rows, Step
 from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
+from tests.binlog.building import query
+from tests.binlog.transactions import grouped
 from tests.schedule.streams import group
 
 DDL = AloneRule(ddl=True)
@@ -15,12 +17,15 @@ RULES = (BY_THEMSELVES, DDL, STATEMENTS, BOTH)
 OF_DDL = {GroupKind.DDL, GroupKind.CREATE_SELECT}
 
 
-def event(code: EventType) -> bytes:
-    return bytes([0, 0, 0, 0, code.value])
+ROWS = Rows((b"",))
+FILE = LoadFile(b"")
+(found,) = grouped(query(b"INSERT INTO t VALUES (1)", database=b"a"))
+assert isinstance(found, Group)
+(STATEMENT,) = found.steps
 
 
-def holding(kind: GroupKind, *codes: EventType) -> Group:
-    return group(1, "a", kind=kind)._replace(events=tuple(map(event, codes)))
+def holding(kind: GroupKind, *steps: Step) -> Group:
+    return group(1, "a", kind=kind)._replace(steps=steps)
 
 
 @pytest.mark.parametrize("kind", GroupKind)
@@ -31,15 +36,15 @@ def test_a_group_that_says_so_runs_alone(kind: GroupKind) -> None:
 
 @pytest.mark.parametrize("kind", GroupKind)
 def test_the_rest_goes_by_its_kind(kind: GroupKind) -> None:
-    of_rows = holding(kind, EventType.TABLE_MAP_EVENT, EventType.WRITE_ROWS_EVENT)
+    of_rows = holding(kind, ROWS)
     assert not BY_THEMSELVES.applies_to(of_rows)
     assert DDL.applies_to(of_rows) == (kind in OF_DDL)
     assert STATEMENTS.applies_to(of_rows) == (kind is GroupKind.STATEMENTS)
     assert BOTH.applies_to(of_rows) == (kind in OF_DDL or kind is GroupKind.STATEMENTS)
 
 
-@pytest.mark.parametrize("code", [EventType.QUERY_EVENT, EventType.EXECUTE_LOAD_QUERY_EVENT])
+@pytest.mark.parametrize("step", [STATEMENT, FILE])
 @pytest.mark.parametrize("kind", [GroupKind.NON_TRANSACTIONAL, GroupKind.XA_PREPARE])
-def test_a_group_of_either_format_goes_by_what_it_holds(kind: GroupKind, code: EventType) -> None:
-    mixed = holding(kind, EventType.TABLE_MAP_EVENT, EventType.WRITE_ROWS_EVENT, code)
+def test_a_group_of_either_format_goes_by_what_it_holds(kind: GroupKind, step: Step) -> None:
+    mixed = holding(kind, ROWS, step)
     assert [rule.applies_to(mixed) for rule in RULES] == [False, False, True, True]

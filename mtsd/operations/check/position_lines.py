@@ -10,10 +10,9 @@ from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ChannelFacts, PositionFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, duration, listed
 from mtsd.operations.check.source_lines import retention
-from mtsd.target.position_tables import SCHEMA_VERSION, InDoubt
+from mtsd.target.position_tables import FIRST_TABLES, SCHEMA_VERSION, InDoubt
 from mtsd.target.worker_info import COLUMNS
 
-_TABLES = ("slave_worker_info", "slave_relay_log_info", "slave_in_doubt")
 _LONGEST_SET = 300
 
 
@@ -28,7 +27,7 @@ def position_lines(settings: Settings, target: TargetFacts) -> Iterator[Line]:
             reason=facts.refused, schema=schema, user=target.server.account
         )
         return
-    missing = [name for name in _TABLES if name not in facts.engines]
+    missing = [name for name in FIRST_TABLES if name not in facts.engines]
     if facts.engines and missing:
         yield Kind.POSITION_TABLES_PARTIAL.line(missing=", ".join(missing), schema=schema)
         return

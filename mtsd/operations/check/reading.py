@@ -15,7 +15,7 @@ from mtsd.operations.check.facts import (
 )
 from mtsd.target import literals
 from mtsd.target.fencing import COORDINATOR, lock_name
-from mtsd.target.position_tables import SCHEMA_VERSION, PositionTables
+from mtsd.target.position_tables import SCHEMA_VERSION, TABLES, PositionTables
 from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection, Row
@@ -203,7 +203,7 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
     schema = literals.text(tables.schema).decode()
     rows = await connection.query(
         f"SELECT table_name, engine FROM information_schema.tables WHERE table_schema = {schema}"
-        " AND table_name IN ('slave_worker_info', 'slave_relay_log_info', 'slave_in_doubt')"
+        f" AND table_name IN {TABLES}"
     )
     engines = {str(name): str(engine) for name, engine in rows}
     columns = await connection.query(tables.workers.select_columns())

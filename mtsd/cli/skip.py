@@ -1,0 +1,152 @@
+"""`mtsd skip`: past the one group that can never be applied."""
+
+import argparse
+import asyncio
+import getpass
+import socket
+import sys
+from collections.abc import Iterator
+
+from mtsd.cli.arguments import BAD_USAGE, Subparsers, add_configuration, load_configuration
+from mtsd.cli.complaint import complain
+from mtsd.cli.printable import printable
+from mtsd.config import Settings
+from mtsd.config.start import FilePosition, parse_start
+from mtsd.model.errors import MtsdError
+from mtsd.model.gtid import Gtid, GtidSet
+from mtsd.model.position import Position
+from mtsd.operations.skip import Failures, Skipped, Wanted, list_failures, skip
+
+DONE = 0
+REFUSED = 3
+
+_EXAMPLE = """\
+example:
+  mtsd skip --config config.toml
+  mtsd skip --config config.toml --group 4711 --reason "row 7 of shop.t is gone, TICKET-12"
+  mtsd skip --config config.toml --position binlog.000042:1507 --reason "as agreed" --who ann
+  mtsd skip --config config.toml --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 --reason "as agreed"
+
+A group (a transaction of the source) stopped the replica, and is never to be applied: it counts as
+executed from now on, nothing of it is applied, and who said so and why is kept in the target
+(slave_skipped_group). Only the group that stopped the replica can be skipped; without one, that
+group and those skipped before are listed. What depends on the group may fail after it: compare the
+servers. The daemon has to be stopped. exit status: 0; 2 bad usage; 3 where it is refused
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "skip",
+        help="pass over the group that stopped the replica",
+        description="Pass over the one group that stopped the replica, without applying it.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_configuration(parser)
+    wanted = parser.add_mutually_exclusive_group()
+    wanted.add_argument("--group", type=int, metavar="N", help="its number")
+    wanted.add_argument(
+        "--position",
+        type=_position,
+        metavar="FILE:POS",
+        help="where it ends in the source's binlog",
+    )
+    wanted.add_argument("--gtid", type=_gtid, metavar="GTID", help="its GTID on the source")
+    parser.add_argument("--reason", metavar="TEXT", help="why; kept with it")
+    parser.add_argument(
+        "--who", metavar="NAME", help="who says so; kept with it; without it the system's user@host"
+    )
+    parser.set_defaults(run=_skip)
+
+
+def _position(text: str) -> Position:
+    try:
+        found = parse_start(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not isinstance(found, FilePosition):
+        raise argparse.ArgumentTypeError("FILE:POS is needed")
+    return Position(found.file, found.pos)
+
+
+def _gtid(text: str) -> Gtid:
+    try:
+        found = GtidSet.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    gtids = list(found.intervals())
+    if len(found) != 1:
+        raise argparse.ArgumentTypeError("one GTID is needed, UUID:N")
+    ((uuid, tag, number, _),) = gtids
+    return Gtid(uuid, number, tag)
+
+
+def _skip(args: argparse.Namespace) -> int:
+    wanted = Wanted(args.gtid, args.position, args.group)
+    chosen = wanted != Wanted()
+    reason = " ".join((args.reason or "").split())
+    if chosen != bool(reason) or (args.who is not None and not chosen):
+        print(
+            "mtsd: error: --reason TEXT goes with one of --group, --position and --gtid; without"
+            " them, what stopped the replica and what has been skipped are listed",
+            file=sys.stderr,
+        )
+        return BAD_USAGE
+    settings = load_configuration(args).settings
+    try:
+        if not chosen:
+            for line in _listed(asyncio.run(list_failures(settings))):
+                print(line)
+            return DONE
+        return _do(settings, wanted, args.who or _user(), reason)
+    except MtsdError as error:
+        return complain(error, REFUSED)
+
+
+def _do(settings: Settings, wanted: Wanted, who: str, reason: str) -> int:
+    done = asyncio.run(skip(settings, wanted, who=who, why=reason))
+    if done.former is not None:
+        former = done.former
+        print(
+            f"{done.group}, is skipped already, by {printable(former.who)} at"
+            f" {former.time.isoformat()}: {printable(former.why)}"
+        )
+        return DONE
+    print(f"{done.group}, is skipped: the next start goes on behind it")
+    if done.may_be_applied:
+        print(_warning(done), file=sys.stderr)
+    return DONE
+
+
+def _warning(done: Skipped) -> str:
+    databases = ", ".join(done.group.databases) or "not known"
+    return (
+        f"mtsd: warning: the group is of kind {done.may_be_applied} and was cut off: a part of it,"
+        f" or all, may have been applied. Compare its databases with the source: {databases}"
+    )
+
+
+def _listed(failures: Failures) -> Iterator[str]:
+    stopped = failures.stopped
+    if stopped is None:
+        yield "no group is on record as having stopped the replica"
+    else:
+        yield (
+            f"stopped at {stopped.time.isoformat()} by {stopped.group}, databases"
+            f" {', '.join(stopped.group.databases) or 'not known'}: {printable(stopped.message)}"
+        )
+    for skipped in failures.skipped:
+        yield (
+            f"skipped at {skipped.time.isoformat()} by {printable(skipped.who)}: {skipped.group}:"
+            f" {printable(skipped.why)}"
+        )
+
+
+def _user() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"

@@ -1,0 +1,145 @@
+"""Passing over the one group that stopped the replica, because a person says so."""
+
+from dataclasses import dataclass
+
+from mtsd.config import Settings
+from mtsd.model.errors import NeedsPersonError
+from mtsd.model.failed_group import FailedGroup
+from mtsd.model.gtid import Gtid
+from mtsd.model.position import Position
+from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
+from mtsd.replica.evidence import Verdict, verdict
+from mtsd.replica.recovery import row_of_recovery
+from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
+from mtsd.target.position_tables import ChannelRow, InDoubt
+from mtsd.target.retry import write
+from mtsd.wire.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which group a person means: by GTID, by the position of its end, or by number."""
+
+    gtid: Gtid | None = None
+    position: Position | None = None
+    number: int | None = None
+
+    def means(self, group: FailedGroup) -> bool:
+        """Tell whether it is this group."""
+        if self.gtid is not None:
+            return group.gtid == str(self.gtid)
+        if self.position is not None:
+            return group.end == self.position
+        return group.number == self.number
+
+    def __str__(self) -> str:
+        """Return it for a message."""
+        if self.gtid is not None:
+            return f"the group with GTID {self.gtid}"
+        if self.position is not None:
+            return f"the group that ends at {self.position}"
+        return f"group {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What has come of it."""
+
+    group: FailedGroup
+    former: SkippedGroup | None = None
+    """The record of its having been skipped before; nothing has been changed then."""
+    may_be_applied: str = ""
+    """The kind of the group, where a part of it, or all, may be in the target: "" where not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """The group that a channel's replica stopped on, None where there is none, and all skipped."""
+
+    stopped: StoppedGroup | None
+    skipped: tuple[SkippedGroup, ...]
+
+
+async def list_failures(settings: Settings) -> Failures:
+    """Return what can be skipped, and what has been.
+
+    Raises as `stopped_channel` does.
+    """
+    async with stopped_channel(settings) as channel:
+        stopped = channel.stopped
+        if stopped is not None and _is_passed(channel, stopped.group.number):
+            stopped = None
+        return Failures(stopped, channel.skipped)
+
+
+async def skip(settings: Settings, wanted: Wanted, *, who: str, why: str) -> Skipped:
+    """Count the group that stopped the replica as executed, without its being applied.
+
+    One transaction records that and who said so, so that the next start goes on behind the group.
+    To say it again changes nothing. Raises NeedsPersonError where `wanted` is not the group that
+    stopped the replica or has been applied, and as `stopped_channel` does.
+    """
+    async with stopped_channel(settings) as channel:
+        stopped, row = channel.stopped, channel.row
+        if stopped is None or row is None or not wanted.means(stopped.group):
+            for former in reversed(channel.skipped):
+                if wanted.means(former.group):
+                    return Skipped(former.group, former)
+            raise NeedsPersonError(_refusal(wanted, stopped))
+        return await _skip(channel, row, stopped, who, why)
+
+
+async def _skip(
+    channel: StoppedChannel, row: ChannelRow, stopped: StoppedGroup, who: str, why: str
+) -> Skipped:
+    group = stopped.group
+    doubts = [doubt for doubt in channel.in_doubt if doubt.number == group.number]
+    may_be_applied = ""
+    applied = _is_passed(channel, group.number)
+    for doubt in doubts:
+        found = await _verdict(channel.connection, doubt)
+        applied = applied or found is Verdict.APPLIED
+        if found is not Verdict.NOT_APPLIED:
+            may_be_applied = doubt.kind
+    if applied:
+        raise NeedsPersonError(
+            f"{group}, stopped the replica and has been applied since: nothing is to be skipped,"
+            " start mtsd"
+        )
+    tables = channel.tables
+    await write(
+        channel.connection,
+        [
+            tables.failed.insert_skipped(group, stopped.message, who, why),
+            tables.workers.replace(row_of_recovery(row.mark, channel.workers, [group])),
+            *(tables.delete_in_doubt(doubt.number) for doubt in doubts),
+            tables.failed.delete_stopped(),
+        ],
+    )
+    return Skipped(group, may_be_applied=may_be_applied)
+
+
+async def _verdict(connection: Connection, doubt: InDoubt) -> Verdict | None:
+    """Return what the target tells of a group in doubt; None where it does not tell."""
+    try:
+        return await verdict(connection, doubt)
+    except NeedsPersonError:
+        return None
+
+
+def _is_passed(channel: StoppedChannel, number: int) -> bool:
+    """Tell whether a group counts as executed."""
+    mark = channel.row.mark.number if channel.row is not None else 0
+    return number <= mark or any(number in row.executed for row in channel.workers)
+
+
+def _refusal(wanted: Wanted, stopped: StoppedGroup | None) -> str:
+    if stopped is None:
+        return (
+            f"{wanted} is not skipped: no group is on record as having stopped the replica. Start"
+            " mtsd: where a group cannot be applied, it stops there and says so"
+        )
+    return (
+        f"{wanted} is not skipped: what stopped the replica is {stopped.group}, in databases"
+        f" {', '.join(stopped.group.databases) or 'not known'}"
+    )

@@ -1,0 +1,465 @@
+"""`mtsd skip`: past the one group that stopped the replica, and past nothing else."""
+
+import io
+import json
+import time
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mtsd.cli.main import main
+from mtsd.model.fault_points import FaultPoint
+from mtsd.model.gtid import GtidSet
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+NEEDS_PERSON = 3
+SIGKILLED = -9
+REASON = ("--reason", "the row is ours")
+BEGINNING = (
+    "CREATE DATABASE a; CREATE DATABASE b;"
+    "CREATE TABLE a.t (id INT PRIMARY KEY, v INT); CREATE TABLE b.t (id INT PRIMARY KEY);"
+)
+
+
+@pytest.fixture(scope="module")
+def with_gtids() -> Iterator[Pair]:
+    with Pair(GTIDS, GTIDS) as pair:
+        yield pair
+
+
+@pytest.fixture(scope="module")
+def without_gtids() -> Iterator[Pair]:
+    with Pair(NO_GTIDS, {**NO_GTIDS, "skip_log_bin": None}) as pair:
+        yield pair
+
+
+@pytest.fixture
+def pair(with_gtids: Pair) -> Pair:
+    return with_gtids
+
+
+def begun(pair: Pair, folder: Path, settings: dict[str, Value] | None = None) -> DaemonProcess:
+    """Return the daemon of a channel that has begun, and is stopped."""
+    for name in ("a", "b", "mtsd"):
+        pair.target.sql(f"DROP DATABASE IF EXISTS {name}")
+        if name != "mtsd":
+            pair.source.sql(f"DROP DATABASE IF EXISTS {name}")
+    pair.source.sql("RESET BINARY LOGS AND GTIDS")
+    if pair.target.sql("SELECT @@log_bin, @@gtid_mode") != [(0, "OFF")]:
+        pair.target.sql("RESET BINARY LOGS AND GTIDS")
+    pair.source.sql(BEGINNING)
+    daemon = DaemonProcess(
+        pair.source, pair.target, folder, {"target.gtid": "off"} | (settings or {})
+    )
+    catch_up(daemon)
+    return daemon
+
+
+def catch_up(daemon: DaemonProcess) -> None:
+    daemon.start()
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+
+
+def stops(daemon: DaemonProcess) -> str:
+    """Start the daemon, which is to stop by itself, and return its error."""
+    daemon.start()
+    assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
+    return str(daemon.records()[-1]["error"])
+
+
+def wait_for(server: Server, query: str, value: int) -> None:
+    deadline = time.monotonic() + 30
+    while server.sql(query) != [(value,)]:
+        assert time.monotonic() < deadline, query
+        time.sleep(0.02)
+
+
+def command(daemon: DaemonProcess, *arguments: str, status: int = 0) -> str:
+    """Run a command of mtsd in this process, and return what it prints."""
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        try:
+            code = main([*arguments, "--config", str(daemon.config)])
+        except SystemExit as exit_:
+            code = int(str(exit_.code))
+    assert code == status, said.getvalue()
+    return said.getvalue()
+
+
+def json_status(daemon: DaemonProcess) -> dict[str, Any]:
+    said = command(daemon, "status", "--json", status=4)
+    status: dict[str, Any] = json.loads(said[said.index("{") : said.rindex("}") + 1])
+    return status
+
+
+def stopped_at(daemon: DaemonProcess) -> dict[str, Any]:
+    found = json_status(daemon)["stopped_at"]
+    assert isinstance(found, dict), found
+    return found
+
+
+def conflict(pair: Pair, daemon: DaemonProcess) -> dict[str, Any]:
+    """Stop the daemon at a group of rows of `a` while one of `b` behind it is in."""
+    pair.target.sql("INSERT INTO a.t VALUES (2, 0)")
+    pair.source.sql(
+        "INSERT INTO a.t VALUES (1, 1); INSERT INTO a.t VALUES (2, 1), (3, 1);"
+        "INSERT INTO b.t VALUES (1); INSERT INTO b.t VALUES (2); INSERT INTO a.t VALUES (4, 1)"
+    )
+    with pair.target.client() as holder, holder.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT * FROM a.t WHERE id = 2 FOR UPDATE")
+        daemon.start()
+        wait_for(pair.target, "SELECT COUNT(*) FROM b.t", 2)
+        holder.rollback()
+        assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
+    return stopped_at(daemon)
+
+
+def passed(pair: Pair) -> None:
+    """Check what `conflict` comes to when its group is skipped: all others are there once."""
+    assert pair.target.sql("SELECT id, v FROM a.t ORDER BY id") == [(1, 1), (2, 0), (4, 1)]
+    assert pair.target.sql("SELECT id FROM b.t ORDER BY id") == [(1,), (2,)]
+    assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_stopped_group") == [(0,)]
+
+
+def group_of(status: dict[str, Any], by: str) -> tuple[str, str]:
+    end = status["end"]
+    known = {
+        "group": str(status["number"]),
+        "position": f"{end['file']}:{end['pos']}",
+        "gtid": str(end["gtid"]).upper(),
+    }
+    return f"--{by}", known[by]
+
+
+@pytest.mark.parametrize("by", ["group", "gtid"])
+def test_rows_that_later_groups_have_overtaken(pair: Pair, by: str, tmp_path: Path) -> None:
+    daemon = begun(pair, tmp_path)
+    status = conflict(pair, daemon)
+    error = str(daemon.records()[-1]["error"])
+    assert f"`mtsd skip --group {status['number']} --reason TEXT` passes over it" in error
+    assert status["error"] == error
+    assert (status["kind"], status["databases"]) == ("rows", "a")
+    assert status["later_applied"] is True
+    shown = command(daemon, "status", status=4)
+    assert "stopped at: group" in shown
+    assert "later groups applied" in shown
+    assert f"stopped at {status['time']} by group {status['number']}," in command(daemon, "skip")
+    which = group_of(status, by)
+    said = command(daemon, "skip", *which, *REASON, "--who", "ann")
+    assert said.startswith(f"group {status['number']}, ending at ")
+    assert "is skipped: the next start goes on behind it" in said
+    assert json_status(daemon)["stopped_at"] is None
+    daemon.settings["replica.parallel_workers"] = 1
+    catch_up(daemon)
+    passed(pair)
+    again = command(daemon, "skip", *which, *REASON)
+    assert "is skipped already, by ann at " in again
+    assert pair.target.sql(
+        "SELECT Channel_name, Group_number, `Databases`, Kind, Error_number, Message, Who, Why"
+        " FROM mtsd.slave_skipped_group"
+    ) == [("", status["number"], "a", "rows", 1062, error, "ann", REASON[1])]
+    (skipped,) = json_status(daemon)["skipped"]
+    assert (skipped["who"], skipped["why"]) == ("ann", REASON[1])
+    assert "skipped: group" in command(daemon, "status", status=4)
+    assert f"by ann: group {status['number']}," in command(daemon, "skip")
+    assert any(
+        record["event"] == "group passed over: skipped by a person" for record in daemon.records()
+    )
+
+
+def test_without_gtids(without_gtids: Pair, tmp_path: Path) -> None:
+    daemon = begun(without_gtids, tmp_path)
+    status = conflict(without_gtids, daemon)
+    command(daemon, "skip", *group_of(status, "position"), *REASON)
+    catch_up(daemon)
+    passed(without_gtids)
+    ((who,),) = without_gtids.target.sql("SELECT Who FROM mtsd.slave_skipped_group")
+    assert "@" in str(who)
+
+
+@pytest.mark.parametrize("mode", ["mirror", "preserve"])
+def test_its_gtid_counts_as_executed(mode: str, tmp_path: Path) -> None:
+    target = {**GTIDS, "skip_log_bin": None} if mode == "mirror" else GTIDS
+    with Pair(GTIDS, target) as pair:
+        daemon = begun(pair, tmp_path, {"target.gtid": mode})
+        # Without a GTID of the target's own, which the channel does not know.
+        status = conflict(pair, daemon)
+        command(daemon, "skip", *group_of(status, "gtid"), *REASON)
+        for point in (FaultPoint.AFTER_RECOVERY_WRITE, FaultPoint.BEFORE_CHECKPOINT):
+            daemon.start(fault=f"{point}:1")
+            assert daemon.wait() == SIGKILLED
+        catch_up(daemon)
+        passed(pair)
+        ((executed,),) = pair.source.sql("SELECT @@gtid_executed")
+        ((known,),) = pair.target.sql("SELECT @@gtid_executed")
+        assert GtidSet.parse(str(executed)).issubset(GtidSet.parse(str(known)))
+
+
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(FaultPoint.AFTER_FENCING, marks=LONG),
+        FaultPoint.AFTER_RECOVERY_WRITE,
+        pytest.param(FaultPoint.AFTER_READ, marks=LONG),
+        pytest.param(FaultPoint.BEFORE_BUNDLE, marks=LONG),
+        FaultPoint.AFTER_BUNDLE,
+        pytest.param(FaultPoint.BEFORE_CHECKPOINT, marks=LONG),
+        pytest.param(FaultPoint.AFTER_CHECKPOINT, marks=LONG),
+    ],
+)
+def test_a_start_that_is_killed_behind_it(
+    without_gtids: Pair, point: FaultPoint, tmp_path: Path
+) -> None:
+    daemon = begun(without_gtids, tmp_path)
+    command(daemon, "skip", *group_of(conflict(without_gtids, daemon), "group"), *REASON)
+    daemon.start(fault=f"{point}:1")
+    assert daemon.wait() == SIGKILLED
+    catch_up(daemon)
+    passed(without_gtids)
+
+
+def test_a_definition_that_always_fails(pair: Pair, tmp_path: Path) -> None:
+    daemon = begun(pair, tmp_path)
+    pair.target.sql("DROP TABLE a.t")
+    pair.source.sql(
+        "INSERT INTO b.t VALUES (1); ALTER TABLE a.t ADD INDEX (v); INSERT INTO b.t VALUES (2);"
+        "CREATE TABLE a.u (i INT)"
+    )
+    error = stops(daemon)
+    assert "error 1146" in error
+    status = stopped_at(daemon)
+    assert status["kind"] == "ddl"
+    assert "error 1146" in stops(daemon)
+    command(daemon, "skip", *group_of(status, "gtid"), *REASON)
+    catch_up(daemon)
+    assert pair.target.sql("SELECT id FROM b.t ORDER BY id") == [(1,), (2,)]
+    assert pair.target.sql("SHOW TABLES FROM a") == [("u",)]
+    assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+
+
+def test_groups_that_are_not_supported(pair: Pair, tmp_path: Path) -> None:
+    daemon = begun(pair, tmp_path)
+    pair.source.sql(
+        "INSERT INTO a.t VALUES (1, 1); XA START 'x'; INSERT INTO a.t VALUES (2, 1); XA END 'x';"
+        "XA PREPARE 'x'; XA COMMIT 'x'; INSERT INTO a.t VALUES (3, 1)"
+    )
+    for _ in range(2):
+        assert "which this version of mtsd does not apply" in stops(daemon)
+        status = stopped_at(daemon)
+        assert status["later_applied"] is False
+        command(daemon, "skip", *group_of(status, "group"), *REASON)
+    catch_up(daemon)
+    assert pair.target.sql("SELECT id FROM a.t ORDER BY id") == [(1,), (3,)]
+    assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_skipped_group") == [(2,)]
+
+
+@pytest.mark.parametrize("failure", ["conflict", "packet"])
+def test_a_streamed_group(pair: Pair, failure: str, tmp_path: Path) -> None:
+    settings: dict[str, Value] = {
+        "replica.pending_jobs_size_max": 1 << 20, "replica.batch_bytes": 1 << 18,
+    }  # fmt: skip
+    daemon = begun(pair, tmp_path, settings)
+    pair.source.sql("CREATE TABLE b.l (id INT PRIMARY KEY, v LONGBLOB)")
+    catch_up(daemon)
+    ((before,),) = pair.target.sql("SELECT @@global.max_allowed_packet")
+    if failure == "packet":
+        pair.target.sql("SET GLOBAL max_allowed_packet = 1048576")
+    else:
+        pair.target.sql("INSERT INTO b.l VALUES (9, 'ours')")
+    try:
+        pair.source.sql(
+            "BEGIN; INSERT INTO b.l VALUES (1, REPEAT('x', 400000)), (2, REPEAT('y', 1200000)),"
+            " (9, REPEAT('z', 400000)); COMMIT; INSERT INTO b.t VALUES (1)"
+        )
+        assert "streamed for its size" in stops(daemon)
+        status = stopped_at(daemon)
+        assert status["kind"] == ("streamed" if failure == "packet" else status["kind"])
+        command(daemon, "skip", "--position", "binlog.000001:99", *REASON, status=NEEDS_PERSON)
+        command(daemon, "skip", *group_of(status, "group"), *REASON)
+        catch_up(daemon)
+    finally:
+        pair.target.sql(f"SET GLOBAL max_allowed_packet = {before}")
+    ours = [(9,)] if failure == "conflict" else []
+    assert pair.target.sql("SELECT id FROM b.l") == ours
+    assert pair.target.sql("SELECT id FROM b.t") == [(1,)]
+
+
+def test_a_row_that_is_too_large(pair: Pair, tmp_path: Path) -> None:
+    daemon = begun(pair, tmp_path)
+    pair.source.sql("CREATE TABLE b.l (id INT PRIMARY KEY, v LONGBLOB)")
+    catch_up(daemon)
+    ((before,),) = pair.target.sql("SELECT @@global.max_allowed_packet")
+    pair.target.sql("SET GLOBAL max_allowed_packet = 1048576")
+    try:
+        pair.source.sql(
+            "INSERT INTO b.l VALUES (1, 'x'); INSERT INTO b.l VALUES (2, REPEAT('y', 1200000));"
+            "INSERT INTO b.l VALUES (3, 'z')"
+        )
+        assert "raise max_allowed_packet" in stops(daemon)
+        command(daemon, "skip", *group_of(stopped_at(daemon), "group"), *REASON)
+        catch_up(daemon)
+    finally:
+        pair.target.sql(f"SET GLOBAL max_allowed_packet = {before}")
+    assert pair.target.sql("SELECT id FROM b.l ORDER BY id") == [(1,), (3,)]
+
+
+def test_a_definition_without_evidence(without_gtids: Pair, tmp_path: Path) -> None:
+    pair = without_gtids
+    daemon = begun(pair, tmp_path)
+    pair.source.sql("ALTER TABLE a.t ADD INDEX (v); INSERT INTO a.t VALUES (1, 1)")
+    daemon.start(fault=f"{FaultPoint.AFTER_STATEMENT}:1")
+    assert daemon.wait() == SIGKILLED
+    ((number,),) = pair.target.sql("SELECT Group_number FROM mtsd.slave_in_doubt")
+    # The daemon was killed: that it stops there is for it to find out.
+    said = command(daemon, "skip", "--group", str(number), *REASON, status=NEEDS_PERSON)
+    assert "no group is on record" in said
+    assert "mtsd resolve" in stops(daemon)
+    status = stopped_at(daemon)
+    assert (status["number"], status["kind"], status["databases"]) == (number, "ddl", "a")
+    said = command(daemon, "skip", "--group", str(number), *REASON)
+    assert "a part of it, or all, may have been applied" in said
+    catch_up(daemon)
+    assert pair.target.sql("SELECT id FROM a.t") == [(1,)]
+    assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+
+
+def test_a_table_without_transactions(pair: Pair, tmp_path: Path) -> None:
+    daemon = begun(pair, tmp_path)
+    pair.source.sql(
+        "CREATE TABLE a.plain (id INT PRIMARY KEY) ENGINE=MyISAM; INSERT INTO a.plain VALUES (1);"
+        "INSERT INTO a.t VALUES (1, 1)"
+    )
+    daemon.start(fault=f"{FaultPoint.AFTER_IN_DOUBT}:2")
+    assert daemon.wait() == SIGKILLED
+    assert "without transactions" in stops(daemon)
+    said = command(daemon, "skip", *group_of(stopped_at(daemon), "gtid"), *REASON)
+    assert "may have been applied" in said
+    catch_up(daemon)
+    assert pair.target.sql("SELECT * FROM a.plain") == []
+    assert pair.target.sql("SELECT id FROM a.t") == [(1,)]
+
+
+def test_refused(pair: Pair, tmp_path: Path) -> None:
+    daemon = begun(pair, tmp_path)
+    said = command(daemon, "skip", "--group", "3", *REASON, status=NEEDS_PERSON)
+    assert "group 3 is not skipped: no group is on record as having stopped the replica" in said
+    assert "no group is on record" in command(daemon, "skip")
+    status = conflict(pair, daemon)
+    number = status["number"]
+    end = status["end"]
+    others = [
+        ("--group", str(number - 1)),
+        ("--group", str(number + 1)),
+        ("--position", f"{end['file']}:{end['pos'] - 1}"),
+        ("--gtid", f"{end['gtid'].rpartition(':')[0]}:1"),
+    ]
+    for other in others:
+        said = command(daemon, "skip", *other, *REASON, status=NEEDS_PERSON)
+        assert f"what stopped the replica is group {number}, ending at" in said
+    # Another channel has its own.
+    one = ("--set", "replica.channel=other", *group_of(status, "group"), *REASON)
+    assert "no group is on record" in command(daemon, "skip", *one, status=NEEDS_PERSON)
+    for usage in (
+        ("--group", str(number)),
+        REASON,
+        ("--group", str(number), "--reason", " "),
+        ("--gtid", "what", *REASON),
+        ("--gtid", f"{end['gtid']}-99", *REASON),
+        ("--position", "latest", *REASON),
+        ("--group", "1", "--position", "f.000001:4", *REASON),
+        ("--who", "ann"),
+    ):
+        command(daemon, "skip", *usage, status=2)
+    assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_skipped_group") == [(0,)]
+    pair.target.sql("DELETE FROM a.t WHERE id = 2")
+    daemon.start()
+    daemon.wait_until_caught_up()
+    said = command(daemon, "skip", *group_of(status, "group"), *REASON, status=NEEDS_PERSON)
+    assert "a daemon runs on channel" in said
+    assert daemon.stop() == 0
+    said = command(daemon, "skip", *group_of(status, "group"), *REASON, status=NEEDS_PERSON)
+    assert "no group is on record" in said
+    assert pair.target.sql("SELECT id FROM a.t ORDER BY id") == [(1,), (2,), (3,), (4,)]
+
+
+def test_a_group_that_has_been_applied_since(pair: Pair, tmp_path: Path) -> None:
+    daemon = begun(pair, tmp_path)
+    status = conflict(pair, daemon)
+    pair.target.sql("DELETE FROM a.t WHERE id = 2")
+    daemon.settings["replica.checkpoint_period"] = 60.0
+    daemon.start()
+    wait_for(pair.target, "SELECT COUNT(*) FROM a.t WHERE id = 3", 1)
+    daemon.kill()
+    assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_stopped_group") == [(1,)]
+    assert json_status(daemon)["stopped_at"] is None
+    said = command(daemon, "skip", *group_of(status, "group"), *REASON, status=NEEDS_PERSON)
+    assert "has been applied since" in said
+    assert "no group is on record" in command(daemon, "skip")
+    catch_up(daemon)
+    assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_stopped_group") == [(0,)]
+    assert pair.target.sql("SELECT id FROM a.t ORDER BY id") == [(1,), (2,), (3,), (4,)]
+
+
+def test_another_position_and_another_source(pair: Pair, tmp_path: Path) -> None:
+    daemon = begun(pair, tmp_path)
+    status = conflict(pair, daemon)
+    command(daemon, "skip", *group_of(status, "gtid"), *REASON)
+    # A source that took over has the group under the same GTID, at another place.
+    with Server(GTIDS) as other:
+        other.sql("RESET BINARY LOGS AND GTIDS")
+        other.sql(BEGINNING)
+        _with_gtids_of(pair.source, other)
+        other.sql("INSERT INTO b.t VALUES (7)")
+        daemon.source = other
+        daemon.settings["source.port"] = other.port
+        catch_up(daemon)
+    assert pair.target.sql("SELECT id, v FROM a.t ORDER BY id") == [(1, 1), (2, 0), (4, 1)]
+    assert pair.target.sql("SELECT id FROM b.t ORDER BY id") == [(1,), (2,), (7,)]
+
+
+def _with_gtids_of(source: Server, other: Server) -> None:
+    """Make `other` a replica of `source` that has all it has."""
+    other.sql("RESET BINARY LOGS AND GTIDS; DROP DATABASE a; DROP DATABASE b")
+    other.sql("RESET BINARY LOGS AND GTIDS")
+    other.sql(
+        f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={source.port},"
+        " SOURCE_USER='root', SOURCE_AUTO_POSITION=1; START REPLICA"
+    )
+    wait_for(other, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'a'", 1)
+    wait_for(other, "SELECT COUNT(*) FROM a.t", 4)
+    other.sql("STOP REPLICA; RESET REPLICA ALL")
+
+
+def test_tables_of_an_older_mtsd(pair: Pair, tmp_path: Path) -> None:
+    daemon = begun(pair, tmp_path)
+    pair.target.sql("DROP TABLE mtsd.slave_stopped_group, mtsd.slave_skipped_group")
+    assert json_status(daemon)["executed"] != {"file": "", "pos": 0, "gtid": ""}
+    assert "missing in mtsd" not in command(daemon, "check")
+    status = conflict(pair, daemon)
+    command(daemon, "skip", *group_of(status, "group"), *REASON)
+    catch_up(daemon)
+    passed(pair)
+
+
+def test_another_binlog_in_the_same_place(without_gtids: Pair, tmp_path: Path) -> None:
+    pair = without_gtids
+    daemon = begun(pair, tmp_path)
+    command(daemon, "skip", *group_of(conflict(pair, daemon), "group"), *REASON)
+    ((file, offset),) = pair.target.sql(
+        "SELECT Master_log_name, Master_log_pos FROM mtsd.slave_skipped_group"
+    )
+    pair.target.sql("UPDATE mtsd.slave_skipped_group SET Master_log_pos = Master_log_pos - 1")
+    error = stops(daemon)
+    assert f"the source has another group in its place, group 6, ending at {file}:{offset}" in error

@@ -1,0 +1,118 @@
+"""Groups that are passed over, whatever they are: without a server, as only the numbers decide."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, NotSupportedError
+from mtsd.model.failed_group import FailedGroup
+from mtsd.model.group import GroupChunk, GroupClosed, GroupKind, GroupOpened, StreamItem
+from mtsd.model.gtid import GtidSet
+from mtsd.model.position import Position
+from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.dispatch import Dispatcher
+from mtsd.replica.skipped_groups import AsSkipped
+from mtsd.replica.streamed_groups import StreamedGroups
+from mtsd.replica.worker import Worker
+from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.sequential_policy import SequentialPolicy
+from mtsd.source.stream import StreamClosedError
+from tests.schedule.streams import START, START_MARK, Shape, group_of
+
+END = Position("binlog.000001", 500)
+ROWS = group_of(Shape(("a",)), 1, END)
+INCIDENT = group_of(Shape((), kind=GroupKind.INCIDENT), 1, END)
+UNSUPPORTED = group_of(Shape(("a",), kind=GroupKind.XA_PREPARE, unsupported="XA"), 1, END)
+LARGE = (
+    GroupOpened(1, ROWS.gtid, 0, 1 << 30, b"", unsupported="load data"),
+    GroupChunk((), 1),
+    GroupClosed(ROWS._replace(unsupported="load data")),
+)
+
+
+class _Stream:
+    """Gives its items one at a time, and is at its end then."""
+
+    def __init__(self, items: Sequence[StreamItem]) -> None:
+        self._items = list(items)
+
+    async def read(self) -> Iterator[StreamItem]:
+        if not self._items:
+            raise StreamClosedError
+        return iter([self._items.pop(0)])
+
+
+def coordinator(executed: Sequence[int]) -> Coordinator:
+    done = ExecutedGroups(1).with_numbers(executed)
+    limits = Limits(100, 1 << 20, 1, 1 << 20)
+    return Coordinator(Scheduler(SequentialPolicy(), 1, limits, START_MARK, done))
+
+
+async def dispatched(
+    items: Sequence[StreamItem], executed: Sequence[int], preserved: GtidSet | None = None
+) -> Coordinator:
+    hub = coordinator(executed)
+    streamed = StreamedGroups(hub, cast("Worker", SimpleNamespace(applier=None)), preserved)
+    await Dispatcher(_Stream(items), hub, streamed, preserved).run()
+    return hub
+
+
+@pytest.mark.parametrize("items", [(INCIDENT,), (UNSUPPORTED,), LARGE])
+async def test_passed_over_where_it_counts_as_executed(items: Sequence[StreamItem]) -> None:
+    hub = await dispatched(items, [1])
+    assert hub.scheduler.queue.number == 1
+    assert hub.scheduler.queue.position == END
+    hub = await dispatched(items, [1], GtidSet.parse(str(ROWS.gtid)))
+    assert hub.scheduler.queue.number == 1
+
+
+@pytest.mark.parametrize(
+    ("items", "error", "group"),
+    [
+        ((INCIDENT,), ApplyError, FailedGroup.of(INCIDENT)),
+        ((UNSUPPORTED,), NotSupportedError, FailedGroup.of(UNSUPPORTED)),
+        (LARGE, NotSupportedError, FailedGroup(1, None, str(ROWS.gtid), (), "streamed")),
+    ],
+)
+async def test_the_error_names_the_group_and_the_way_past(
+    items: Sequence[StreamItem], error: type[MtsdError], group: FailedGroup
+) -> None:
+    with pytest.raises(error, match="mtsd skip --group 1 --reason TEXT") as raised:
+        await dispatched(items, [])
+    assert isinstance(raised.value, MtsdError)
+    assert raised.value.group == group
+
+
+@pytest.mark.parametrize("item", [ROWS, GroupClosed(ROWS)])
+@pytest.mark.parametrize(
+    "skipped",
+    [
+        FailedGroup.of(ROWS),
+        replace(FailedGroup.of(ROWS), gtid=""),
+        # Another server of the topology has it elsewhere.
+        replace(FailedGroup.of(ROWS), end=START),
+        replace(FailedGroup.of(ROWS), gtid="", end=None),
+    ],
+)
+async def test_the_group_that_was_skipped(item: StreamItem, skipped: FailedGroup) -> None:
+    stream = AsSkipped(_Stream([item, item]), [skipped])
+    assert list(await stream.read()) == [item]
+    assert list(await stream.read()) == [item]
+
+
+@pytest.mark.parametrize("item", [ROWS, GroupClosed(ROWS)])
+@pytest.mark.parametrize(
+    "skipped",
+    [
+        replace(FailedGroup.of(ROWS), gtid="3e11fa47-71ca-11e1-9e33-c80aa9429562:1"),
+        replace(FailedGroup.of(ROWS), gtid="", end=START),
+    ],
+)
+async def test_another_group_in_its_place(item: StreamItem, skipped: FailedGroup) -> None:
+    items = await AsSkipped(_Stream([item]), [skipped]).read()
+    with pytest.raises(NeedsPersonError, match="the source has another group in its place"):
+        next(items)
