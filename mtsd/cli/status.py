@@ -9,7 +9,7 @@ from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.printable import printable
 from mtsd.config import Settings
-from mtsd.control.client import StatusUnavailableError, fetch_status
+from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
 from mtsd.control.status import Place, Status
 from mtsd.model.errors import MtsdError
 from mtsd.operations.stored_status import read_stored
@@ -49,7 +49,7 @@ def _status(args: argparse.Namespace) -> int:
     socket = settings.status.socket
     try:
         status = fetch_status(socket) if socket is not None else None
-    except StatusUnavailableError as error:
+    except (DaemonRefusedError, DaemonUnavailableError) as error:
         return complain(error, UNEXPECTED)
     if status is not None:
         _show(status, as_json=args.json)

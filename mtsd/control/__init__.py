@@ -1,1 +1,1 @@
-"""The status socket: its schema, its server and its client."""
+"""The control socket: its routes, its server, its client, and the schema of the status."""

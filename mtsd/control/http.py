@@ -1,42 +1,36 @@
 """One HTTP/1.1 request and its answer on a stream, then the stream is closed.
 
-h11 knows the protocol; here its bytes are carried. A status socket needs no more of a server.
+h11 knows the protocol; here its bytes are carried. A control socket needs no more of a server.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from dataclasses import dataclass
 from http import HTTPStatus
 
 import h11
 
-_LARGEST_REQUEST = 16_384
+from mtsd.control.routes import Answer, RefusedError, Request, Routes
+
+LARGEST_BODY = 65_536
+_LARGEST_HEAD = 16_384
 _READ_BYTES = 4096
+_MOST_DISCARDED = 1 << 20
 _PATIENCE_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The body of an answer and what it is."""
-
-    body: str
-    content_type: str = "application/json; charset=utf-8"
+"""For the request to come in, and again for the answer to be taken; not for what is between."""
 
 
 async def answer_one(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    routes: dict[str, Callable[[], Answer]],
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, routes: Routes
 ) -> None:
-    """Answer one GET of a path of `routes`; a client that is slow or wrong is sent away."""
-    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=_LARGEST_REQUEST)
+    """Answer one request by its route; a client that is slow or speaks no HTTP is sent away."""
+    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=_LARGEST_HEAD)
     try:
+        answer = await _answer(connection, reader, writer, routes)
         async with asyncio.timeout(_PATIENCE_S):
-            status, answer = await _answered(connection, reader, routes)
-            writer.write(_encoded(connection, status, answer))
+            writer.write(_encoded(connection, answer))
             await writer.drain()
-    except (OSError, TimeoutError, h11.RemoteProtocolError):
+            await _discard(connection, reader, writer)
+    except (OSError, TimeoutError, h11.ProtocolError):
         pass
     finally:
         writer.close()
@@ -44,36 +38,89 @@ async def answer_one(
             await writer.wait_closed()
 
 
-async def _answered(
+async def _answer(
     connection: h11.Connection,
     reader: asyncio.StreamReader,
-    routes: dict[str, Callable[[], Answer]],
-) -> tuple[HTTPStatus, Answer]:
+    writer: asyncio.StreamWriter,
+    routes: Routes,
+) -> Answer:
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            head = await _head(connection, reader)
+            path, _, query = head.target.decode("latin-1").partition("?")
+            route = routes.find(head.method.decode("ascii"), path)
+            body = await _body(connection, reader, writer)
+    except RefusedError as refused:
+        return refused.answer
+    except h11.RemoteProtocolError as error:
+        if connection.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+            raise
+        return RefusedError(HTTPStatus(error.error_status_hint), f"not a request: {error}").answer
+    try:
+        return await route.answer(Request(route.method, path, query, body))
+    except RefusedError as refused:
+        return refused.answer
+    except Exception as error:  # noqa: BLE001 - the one who asked is told
+        return RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, repr(error)).answer
+
+
+async def _head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request:
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
             connection.receive_data(await reader.read(_READ_BYTES))
         elif isinstance(event, h11.Request):
-            path = event.target.partition(b"?")[0].decode("latin-1")
-            if event.method != b"GET":
-                return HTTPStatus.METHOD_NOT_ALLOWED, Answer("only GET\n", "text/plain")
-            if path not in routes:
-                return HTTPStatus.NOT_FOUND, Answer("no such path\n", "text/plain")
-            try:
-                return HTTPStatus.OK, routes[path]()
-            except Exception as error:  # noqa: BLE001 - the one who asked is told
-                return HTTPStatus.INTERNAL_SERVER_ERROR, Answer(f"{error!r}\n", "text/plain")
+            return event
         else:
-            raise h11.RemoteProtocolError("no request")
+            raise h11.RemoteProtocolError("the connection was closed before one came")
 
 
-def _encoded(connection: h11.Connection, status: HTTPStatus, answer: Answer) -> bytes:
+async def _body(
+    connection: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> bytes:
+    body = b""
+    while True:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            if connection.they_are_waiting_for_100_continue:
+                go_on = h11.InformationalResponse(status_code=HTTPStatus.CONTINUE, headers=[])
+                writer.write(connection.send(go_on) or b"")
+            connection.receive_data(await reader.read(_READ_BYTES))
+        elif isinstance(event, h11.Data):
+            body += event.data
+            if len(body) > LARGEST_BODY:
+                raise RefusedError(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                    f"the body is larger than {LARGEST_BODY} bytes",
+                )
+        else:
+            return body
+
+
+async def _discard(
+    connection: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Read what is left of a request that was refused.
+
+    A socket that is closed with something unread takes the answer from its client, too.
+    """
+    if connection.their_state in {h11.DONE, h11.MUST_CLOSE, h11.CLOSED}:
+        return
+    writer.write_eof()
+    left = _MOST_DISCARDED
+    while left > 0 and (data := await reader.read(_READ_BYTES)):
+        left -= len(data)
+
+
+def _encoded(connection: h11.Connection, answer: Answer) -> bytes:
     body = answer.body.encode()
     headers = [
         ("Content-Type", answer.content_type),
         ("Content-Length", str(len(body))),
         ("Connection", "close"),
+        *answer.headers,
     ]
+    status = answer.status
     parts = (
         connection.send(h11.Response(status_code=status, reason=status.phrase, headers=headers)),
         connection.send(h11.Data(data=body)),

@@ -1,16 +1,16 @@
-"""The status socket's server: HTTP over a Unix socket that only its owner may open."""
+"""The control socket's server: HTTP over a Unix socket that only its owner may open."""
 
 import asyncio
 import fcntl
 import os
 import socket
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mtsd.control.http import Answer, answer_one
-from mtsd.control.status import Status
+from mtsd.control.http import answer_one
+from mtsd.control.routes import Route, Routes
 from mtsd.model.errors import NeedsPersonError
 
 _BACKLOG = 16
@@ -22,12 +22,12 @@ class StatusSocketError(NeedsPersonError):
     """The status socket cannot be made: a daemon answers on it, or its folder will not have it."""
 
 
-class StatusServer:
-    """Answers `GET /status` on the Unix socket `path` with what `provider` returns at that time."""
+class ControlServer:
+    """Answers `routes` on the Unix socket `path`. Raises ValueError where two of them clash."""
 
-    def __init__(self, path: Path, provider: Callable[[], Status]) -> None:
+    def __init__(self, path: Path, routes: Iterable[Route]) -> None:
         self._path = path
-        self._provider = provider
+        self._routes = Routes(routes)
         self._server: asyncio.Server | None = None
         self._inode: tuple[int, int] | None = None
 
@@ -53,10 +53,7 @@ class StatusServer:
             self._server = None
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await answer_one(reader, writer, {"/status": self._status})
-
-    def _status(self) -> Answer:
-        return Answer(self._provider().to_json())
+        await answer_one(reader, writer, self._routes)
 
 
 def _listener(path: Path) -> socket.socket:

@@ -9,8 +9,11 @@ import structlog
 
 from mtsd import __version__
 from mtsd.config import ConfigurationError, Loaded, Problem, Settings, reloaded
-from mtsd.control.server import StatusServer
+from mtsd.config.reloading import Reloaded
+from mtsd.control.reload_route import NotNowError, reload_route
+from mtsd.control.server import ControlServer
 from mtsd.control.status import State, Status
+from mtsd.control.status_route import status_route
 from mtsd.daemon import signals
 from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
@@ -68,7 +71,8 @@ class Daemon:
         structlog.contextvars.bind_contextvars(channel=self._settings.replica.channel)
         self._listen_to_signals()
         socket = self._settings.status.socket
-        server = StatusServer(socket, self.status) if socket is not None else None
+        routes = (status_route(self.status), reload_route(self.reload))
+        server = ControlServer(socket, routes) if socket is not None else None
         try:
             if server is not None:
                 await server.start()
@@ -105,27 +109,34 @@ class Daemon:
         if self._replica is not None:
             self._replica.stop()
 
-    def reload(self) -> None:
+    def reload(self) -> Reloaded:
         """Read the configuration again and go on with what can change while running.
 
-        One that is wrong changes nothing, and the log says all that is wrong with it.
+        Raises ConfigurationError where anything is wrong with it, NotNowError while stopping:
+        nothing has changed then, and the log says why.
         """
         if self._stopping.is_set():
-            log.warning("configuration not read again: the daemon is stopping")
-            return
+            message = "configuration not read again: the daemon is stopping"
+            log.warning(message)
+            raise NotNowError(message)
         # Before it is ready the service manager would take the end of this for the end of that.
         if self._ready:
             self._notifier.reloading()
         try:
-            self._go_on_with(self._read_again())
+            return self._go_on_with(self._read_again())
         except ConfigurationError as error:
             problems = [str(problem) for problem in error.problems]
             log.error("configuration refused, nothing has changed", problems=problems)  # noqa: TRY400 - no traceback
+            raise
         finally:
             if self._ready:
                 self._notifier.ready()
 
-    def _go_on_with(self, loaded: Loaded) -> None:
+    def _reload_on_signal(self) -> None:
+        with contextlib.suppress(ConfigurationError, NotNowError):
+            self.reload()
+
+    def _go_on_with(self, loaded: Loaded) -> Reloaded:
         change = reloaded(self._settings, loaded.settings)
         _check_tls_files(change.settings)
         self._settings = change.settings
@@ -143,10 +154,11 @@ class Daemon:
             applied=list(change.applied),
             for_next_connection=list(change.for_next_connection),
         )
+        return change
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signals.RELOAD, self.reload)
+        loop.add_signal_handler(signals.RELOAD, self._reload_on_signal)
         for number in signals.STOP:
             loop.add_signal_handler(number, self.stop)
         signals.release()

@@ -10,8 +10,9 @@ import pytest
 
 from mtsd.cli.main import main
 from mtsd.cli.status import NOT_RUNNING, RUNNING, UNEXPECTED, lines
-from mtsd.control.server import StatusServer
+from mtsd.control.server import ControlServer
 from mtsd.control.status import InDoubtStatus, PartitionStatus, Place, Status, WorkerStatus
+from mtsd.control.status_route import status_route
 from tests.control.killed_daemon import UUID, leave_behind
 from tests.servers.mysqld import Server
 
@@ -46,7 +47,7 @@ def _daemon(path: Path, status: Status) -> Iterator[None]:
     with asyncio.Runner() as runner:
 
         async def live() -> None:
-            server = StatusServer(path, lambda: status)
+            server = ControlServer(path, [status_route(lambda: status)])
             await server.start()
             started.set()
             await stopping.wait()

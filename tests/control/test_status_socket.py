@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from mtsd.control.client import StatusUnavailableError, fetch_status
-from mtsd.control.server import StatusServer, StatusSocketError, _listener
+from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
+from mtsd.control.server import ControlServer, StatusSocketError, _listener
 from mtsd.control.status import InDoubtStatus, PartitionStatus, Place, Status, WorkerStatus
+from mtsd.control.status_route import status_route
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 
@@ -47,7 +48,7 @@ def runner(request: pytest.FixtureRequest) -> Iterator[asyncio.Runner]:
 
 def _asked(runner: asyncio.Runner, path: Path, provider: Callable[[], Status]) -> Status | None:
     async def ask() -> Status | None:
-        server = StatusServer(path, provider)
+        server = ControlServer(path, [status_route(provider)])
         await server.start()
         try:
             return await asyncio.to_thread(fetch_status, path)
@@ -131,7 +132,7 @@ async def test_the_socket_is_its_owners_alone_and_the_umask_is_as_before(tmp_pat
     path = tmp_path / "mtsd.sock"
     umask = os.umask(0)
     try:
-        server = StatusServer(path, lambda: FULL)
+        server = ControlServer(path, [status_route(lambda: FULL)])
         await server.start()
         assert stat.S_IMODE(path.lstat().st_mode) == 0o600
         assert os.umask(0) == 0
@@ -142,7 +143,7 @@ async def test_the_socket_is_its_owners_alone_and_the_umask_is_as_before(tmp_pat
 
 async def test_only_status_is_answered(tmp_path: Path) -> None:
     path = tmp_path / "mtsd.sock"
-    server = StatusServer(path, lambda: FULL)
+    server = ControlServer(path, [status_route(lambda: FULL)])
     await server.start()
     assert await asyncio.to_thread(_code, path, "GET", "/") == http.client.NOT_FOUND
     assert await asyncio.to_thread(_code, path, "GET", "/status?a=b") == http.client.OK
@@ -172,9 +173,9 @@ def test_a_killed_daemons_socket_is_replaced(runner: asyncio.Runner, tmp_path: P
 
 async def test_a_living_daemons_socket_is_not(tmp_path: Path) -> None:
     path = tmp_path / "mtsd.sock"
-    server = StatusServer(path, lambda: FULL)
+    server = ControlServer(path, [status_route(lambda: FULL)])
     await server.start()
-    second = StatusServer(path, _fail)
+    second = ControlServer(path, [status_route(_fail)])
     with pytest.raises(StatusSocketError, match="a daemon answers"):
         await second.start()
     await second.stop()
@@ -218,22 +219,22 @@ async def test_what_is_no_socket_is_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "mtsd.sock"
     path.write_text("a letter")
     with pytest.raises(StatusSocketError, match="not a socket"):
-        await StatusServer(path, lambda: FULL).start()
+        await ControlServer(path, [status_route(lambda: FULL)]).start()
     assert path.read_text() == "a letter"
 
 
 async def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "mtsd.sock"
     with pytest.raises(StatusSocketError, match=r"nowhere/mtsd\.sock: No such file"):
-        await StatusServer(path, lambda: FULL).start()
+        await ControlServer(path, [status_route(lambda: FULL)]).start()
 
 
 async def test_stop_leaves_the_socket_of_another(tmp_path: Path) -> None:
     path = tmp_path / "mtsd.sock"
-    first = StatusServer(path, _fail)
+    first = ControlServer(path, [status_route(_fail)])
     await first.start()
     path.unlink()
-    second = StatusServer(path, lambda: FULL)
+    second = ControlServer(path, [status_route(lambda: FULL)])
     await second.start()
     await first.stop()
     assert await asyncio.to_thread(fetch_status, path) == FULL
@@ -242,7 +243,7 @@ async def test_stop_leaves_the_socket_of_another(tmp_path: Path) -> None:
 
 async def test_a_client_that_says_nothing_does_not_hold_the_stop(tmp_path: Path) -> None:
     path = tmp_path / "mtsd.sock"
-    server = StatusServer(path, lambda: FULL)
+    server = ControlServer(path, [status_route(lambda: FULL)])
     await server.start()
     with socket.socket(socket.AF_UNIX) as mute:
         mute.connect(str(path))
@@ -256,7 +257,7 @@ def test_no_daemon_is_none(tmp_path: Path) -> None:
 
 
 def test_a_daemon_that_fails_to_say_it_is_an_error(runner: asyncio.Runner, tmp_path: Path) -> None:
-    with pytest.raises(StatusUnavailableError, match="answered 500"):
+    with pytest.raises(DaemonRefusedError, match="answered 500: RuntimeError"):
         _asked(runner, tmp_path / "mtsd.sock", _fail)
 
 
@@ -289,7 +290,7 @@ def test_what_answers_something_else_is_an_error(
 
         server = threading.Thread(target=serve)
         server.start()
-        with pytest.raises(StatusUnavailableError, match=message):
+        with pytest.raises(DaemonUnavailableError, match=message):
             fetch_status(path, timeout=0.2 if answer is None else 5.0)
         done.set()
         server.join()

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from mtsd.config import (
     reloaded,
 )
 from mtsd.config.reloading import APPLIED
+from mtsd.control.client import DaemonRefusedError, post
+from mtsd.control.reload_route import NotNowError
 from mtsd.daemon.life import Daemon
 from mtsd.replica.replica import Replica
 from tests.config.generated import two_values
@@ -244,6 +247,36 @@ def test_a_bad_file_is_one_record_and_changes_nothing(
         assert daemon.stop() == 0
 
 
+def test_over_the_control_socket_the_one_who_asks_is_told(
+    pair: Pair, manager: NotifySocket, tmp_path: Path
+) -> None:
+    settings = {"replica.channel": "socket", "source.start": "latest"}
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings, environ=manager.environ)
+    socket = tmp_path / "mtsd.sock"
+    with daemon:
+        daemon.wait_until_running()
+        daemon.settings |= {"replica.batch_groups": 1, "replica.parallel_workers": 2}
+        daemon.configure()
+        records = len(daemon.records())
+        assert post(socket, "/reload") == {
+            "applied": ["replica.batch_groups"],
+            "for_next_connection": [],
+            "need_restart": ["replica.parallel_workers"],
+        }
+        assert daemon.records()[-1]["event"] == "configuration read again"
+        assert len(daemon.records()) == records + 2
+        manager.wait_for(lambda it: it.states()[-2:] == RELOADS)
+        good = daemon.config.read_text()
+        daemon.config.write_text(good.replace("[log]", "[log]\nlevel = 7"))
+        with pytest.raises(
+            DaemonRefusedError, match=r"nothing has changed: log\.level: "
+        ) as raised:
+            post(socket, "/reload")
+        assert raised.value.status == HTTPStatus.UNPROCESSABLE_ENTITY
+        assert daemon.stop() == 0
+    assert post(socket, "/reload") is None
+
+
 def test_the_log_changes_its_level_and_form(
     pair: Pair, manager: NotifySocket, tmp_path: Path
 ) -> None:
@@ -297,5 +330,6 @@ def test_a_daemon_that_stops_reads_nothing_again() -> None:
     daemon = Daemon(Settings(), {}, read)
     with capture_logs() as logs:
         daemon.stop()
-        daemon.reload()
+        with pytest.raises(NotNowError, match="the daemon is stopping"):
+            daemon.reload()
     assert "the daemon is stopping" in str(logs[-1]["event"])

@@ -1,0 +1,38 @@
+"""`POST /reload`: read the configuration again, as SIGHUP does, and say what has come of it."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+
+from mtsd.config import ConfigurationError
+from mtsd.config.reloading import Reloaded
+from mtsd.control.routes import Answer, RefusedError, Request, Route
+
+
+class NotNowError(Exception):
+    """The daemon is in no state to do what is asked for."""
+
+
+def reload_route(reload: Callable[[], Reloaded]) -> Route:
+    """Return the route; `reload` may raise ConfigurationError and NotNowError."""
+
+    async def answer(_: Request) -> Answer:
+        try:
+            change = reload()
+        except ConfigurationError as error:
+            problems = [str(problem) for problem in error.problems]
+            raise RefusedError(
+                HTTPStatus.UNPROCESSABLE_ENTITY,
+                f"configuration refused, nothing has changed: {'; '.join(problems)}",
+                more={"problems": problems},
+            ) from error
+        except NotNowError as error:
+            raise RefusedError(HTTPStatus.CONFLICT, str(error)) from error
+        return Answer.of(
+            {
+                "applied": change.applied,
+                "for_next_connection": change.for_next_connection,
+                "need_restart": change.need_restart,
+            }
+        )
+
+    return Route("POST", "/reload", answer)

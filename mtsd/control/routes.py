@@ -1,0 +1,111 @@
+"""What a daemon answers on its socket: a table of routes, each a method and a path.
+
+A command of a daemon is one `Route` in the table: what carries it knows none of them. Every answer
+but one of a route that says otherwise is a JSON object; that of a refusal is {"error": "…"}.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+
+JSON = "application/json; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client asks: `path` without the query, which is its text behind the question mark."""
+
+    method: str
+    path: str
+    query: str = ""
+    body: bytes = b""
+
+    def object(self) -> dict[str, object]:
+        """Return the JSON object of the body; empty where there is no body.
+
+        Raises RefusedError where it is anything else.
+        """
+        if not self.body:
+            return {}
+        try:
+            found = json.loads(self.body)
+        except ValueError as error:
+            raise RefusedError(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from None
+        if not isinstance(found, dict):
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not a JSON object")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The body of an answer and what it is."""
+
+    body: str
+    status: HTTPStatus = HTTPStatus.OK
+    content_type: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, content: Mapping[str, object], status: HTTPStatus = HTTPStatus.OK) -> "Answer":
+        """Return the answer of a JSON object."""
+        return cls(json.dumps(content, ensure_ascii=False), status)
+
+
+class RefusedError(Exception):
+    """A request is refused with a status of HTTP; `more` is what the answer says beside that."""
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        message: str,
+        *,
+        more: Mapping[str, object] | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.more = more or {}
+        self.headers = headers
+
+    @property
+    def answer(self) -> Answer:
+        """What the client gets."""
+        content = json.dumps({"error": str(self), **self.more}, ensure_ascii=False)
+        return Answer(content, self.status, headers=self.headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What answers one method on one path; it may raise RefusedError."""
+
+    method: str
+    path: str
+    answer: Callable[[Request], Awaitable[Answer]]
+
+
+class Routes:
+    """The table. Raises ValueError where two routes have the same method and path."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._by_path: dict[str, dict[str, Route]] = {}
+        for route in routes:
+            methods = self._by_path.setdefault(route.path, {})
+            if methods.setdefault(route.method, route) is not route:
+                raise ValueError(f"two routes for {route.method} {route.path}")
+
+    def find(self, method: str, path: str) -> Route:
+        """Return the route of a request. Raises RefusedError where there is none."""
+        methods = self._by_path.get(path)
+        if methods is None:
+            known = ", ".join(sorted(self._by_path))
+            raise RefusedError(HTTPStatus.NOT_FOUND, f"nothing is at {path}; there are: {known}")
+        route = methods.get(method)
+        if route is None:
+            allowed = ", ".join(sorted(methods))
+            raise RefusedError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                f"{path} takes {allowed}, not {method}",
+                headers=(("Allow", allowed),),
+            )
+        return route
