@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from mtsd.cli.complaint import complain
 from mtsd.config import ConfigurationError, Loaded, load
+from mtsd.model.exit_status import ExitStatus
 
 # argparse has no public name for it.
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001
 """What `ArgumentParser.add_subparsers` returns."""
-
-BAD_USAGE = 2
-"""Exit status of bad usage or configuration; systemd does not restart after it."""
 
 
 def add_configuration(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
@@ -49,8 +48,8 @@ def load_configuration(
         loaded = read_configuration(args, environ)
     except ConfigurationError as error:
         for problem in error.problems:
-            print(f"mtsd: error: {problem}", file=sys.stderr)
-        raise SystemExit(BAD_USAGE) from None
+            complain(str(problem), ExitStatus.BAD_USAGE)
+        raise SystemExit(ExitStatus.BAD_USAGE) from None
     for warning in loaded.warnings:
         print(f"mtsd: warning: {warning}", file=sys.stderr)
     return loaded

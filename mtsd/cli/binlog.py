@@ -10,16 +10,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from mtsd.binlog.grouper import Grouper
-from mtsd.cli.arguments import BAD_USAGE, Subparsers, add_configuration
+from mtsd.cli.arguments import Subparsers, add_configuration
+from mtsd.cli.complaint import complain
 from mtsd.cli.event_listing import EventLine, event_lines
 from mtsd.cli.listed_files import ListedFile, LocalFile, files_of_source
 from mtsd.cli.printable import printable
 from mtsd.model.errors import MtsdError
+from mtsd.model.exit_status import ExitStatus
 from mtsd.model.group import Group, GroupClosed, GroupKind
 from mtsd.model.position import Position
-
-NEEDS_PERSON = 3
-"""Exit status for a file that cannot be read to its end."""
 
 _PIECE = 1 << 20
 _FIRST_EVENT = 4
@@ -62,8 +61,7 @@ def register(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """List the files and return the exit status."""
     if args.config is None and not args.files:
-        print("mtsd: error: name a FILE, or the source with --config", file=sys.stderr)
-        return BAD_USAGE
+        return complain("name a FILE, or the source with --config", ExitStatus.BAD_USAGE)
     try:
         if args.config is None:
             files: Sequence[ListedFile] = [LocalFile(path) for path in args.files]
@@ -78,13 +76,11 @@ def run(args: argparse.Namespace) -> int:
         # Whoever read the list has had enough; the interpreter must not flush into the pipe again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
-        print(f"mtsd: error: {error}", file=sys.stderr)
-        return BAD_USAGE
+        return complain(error, ExitStatus.BAD_USAGE)
     except MtsdError as error:
         sys.stdout.flush()
-        print(f"mtsd: error: {printable(str(error))}", file=sys.stderr)
-        return NEEDS_PERSON
-    return 0
+        return complain(error, ExitStatus.NEEDS_PERSON)
+    return ExitStatus.DONE
 
 
 def _list_groups(files: Sequence[ListedFile], *, as_json: bool) -> None:

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.model.exit_status import ExitStatus
 from mtsd.operations.check.checking import check
 from mtsd.operations.check.line import Level, Line
 from mtsd.operations.check.privileges import statements
-
-FINE = 0
-NEEDS_PERSON = 3
 
 _EXAMPLE = """\
 example:
@@ -50,14 +48,15 @@ def _check(args: argparse.Namespace) -> int:
     if args.grants:
         for statement in statements(settings):
             print(statement)
-        return FINE
+        return ExitStatus.DONE
     found = asyncio.run(check(settings))
     if args.json:
         print(json.dumps(document(found), indent=2, ensure_ascii=False))
     else:
         for text in texts(found):
             print(text)
-    return NEEDS_PERSON if any(line.level is Level.ERROR for line in found) else FINE
+    wrong = any(line.level is Level.ERROR for line in found)
+    return ExitStatus.NEEDS_PERSON if wrong else ExitStatus.DONE
 
 
 def document(found: Sequence[Line]) -> dict[str, object]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.config import FIELDS, Loaded, document, is_secret, shown
+from mtsd.model.exit_status import ExitStatus
 
 NOT_SET = "(not set)"
 
@@ -45,7 +46,7 @@ def _show(args: argparse.Namespace) -> int:
             key: {"value": value, "origin": loaded.origins[key]} for key, value in _values(loaded)
         }
         print(json.dumps(entries, indent=2, ensure_ascii=False))
-        return 0
+        return ExitStatus.DONE
     rows = [
         (key, str(value) if is_secret(FIELDS[key]) else shown(value, None), loaded.origins[key])
         for key, value in _values(loaded)
@@ -55,7 +56,7 @@ def _show(args: argparse.Namespace) -> int:
     value_width = min(30, max(len(value) for _, value, _ in rows))
     for key, value, origin in rows:
         print(f"{key:<{key_width}}  {value:<{value_width}}  {origin}")
-    return 0
+    return ExitStatus.DONE
 
 
 def _values(loaded: Loaded) -> Iterator[tuple[str, object]]:

@@ -10,12 +10,10 @@ from mtsd.config import Settings
 from mtsd.config.start import Start, parse_start
 from mtsd.control.status import Status
 from mtsd.model.errors import MtsdError
+from mtsd.model.exit_status import ExitStatus
 from mtsd.operations.position import Moved, reset_position, set_position
 from mtsd.operations.stored_status import read_stored
 from mtsd.schedule.group_assigned_queue import LowWaterMark
-
-DONE = 0
-REFUSED = 3
 
 _EXAMPLE = """\
 example:
@@ -98,10 +96,10 @@ def _change(change: Coroutine[None, None, Moved]) -> int:
     try:
         moved = asyncio.run(change)
     except MtsdError as error:
-        return complain(error, REFUSED)
+        return complain(error, ExitStatus.NEEDS_PERSON)
     print(f"was  {_text(moved.before)}")
     print(f"now  {_text(moved.after)}")
-    return DONE
+    return ExitStatus.DONE
 
 
 def _show(args: argparse.Namespace) -> int:
@@ -109,10 +107,10 @@ def _show(args: argparse.Namespace) -> int:
     try:
         status = asyncio.run(read_stored(settings))
     except MtsdError as error:
-        return complain(error, REFUSED)
+        return complain(error, ExitStatus.NEEDS_PERSON)
     for line in _lines(status):
         print(line)
-    return DONE
+    return ExitStatus.DONE
 
 
 def _lines(status: Status) -> list[str]:

@@ -2,16 +2,13 @@
 
 import argparse
 import asyncio
-import sys
 
-from mtsd.cli.arguments import BAD_USAGE, Subparsers, add_configuration, load_configuration
+from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.model.errors import MtsdError
+from mtsd.model.exit_status import ExitStatus
 from mtsd.operations.resolve import list_in_doubt, resolve
 from mtsd.target.position_tables import InDoubt
-
-DONE = 0
-REFUSED = 3
 
 _EXCERPT = 200
 _EXAMPLE = """\
@@ -45,12 +42,11 @@ def register(subparsers: Subparsers) -> None:
 def _resolve(args: argparse.Namespace) -> int:
     said = args.applied or args.not_applied
     if said != (args.group is not None):
-        print(
-            "mtsd: error: --group N goes with --applied or --not-applied; without all three, the"
-            " groups in doubt are listed",
-            file=sys.stderr,
+        return complain(
+            "--group N goes with --applied or --not-applied; without all three, the groups in"
+            " doubt are listed",
+            ExitStatus.BAD_USAGE,
         )
-        return BAD_USAGE
     settings = load_configuration(args).settings
     try:
         if not said:
@@ -59,13 +55,13 @@ def _resolve(args: argparse.Namespace) -> int:
                 print(_line(doubt))
             if not found:
                 print("nothing is in doubt")
-            return DONE
+            return ExitStatus.DONE
         doubt = asyncio.run(resolve(settings, args.group, applied=args.applied))
     except MtsdError as error:
-        return complain(error, REFUSED)
+        return complain(error, ExitStatus.NEEDS_PERSON)
     how = "applied" if args.applied else "not applied, and to be applied again"
     print(f"group {doubt.number} counts as {how} from the next start on")
-    return DONE
+    return ExitStatus.DONE
 
 
 def _line(doubt: InDoubt) -> str:

@@ -7,18 +7,16 @@ import socket
 import sys
 from collections.abc import Iterator
 
-from mtsd.cli.arguments import BAD_USAGE, Subparsers, add_configuration, load_configuration
+from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.printable import printable
 from mtsd.config import Settings
 from mtsd.config.start import FilePosition, parse_start
 from mtsd.model.errors import MtsdError
+from mtsd.model.exit_status import ExitStatus
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 from mtsd.operations.skip import Failures, Skipped, Wanted, list_failures, skip
-
-DONE = 0
-REFUSED = 3
 
 _EXAMPLE = """\
 example:
@@ -88,21 +86,20 @@ def _skip(args: argparse.Namespace) -> int:
     chosen = wanted != Wanted()
     reason = " ".join((args.reason or "").split())
     if chosen != bool(reason) or (args.who is not None and not chosen):
-        print(
-            "mtsd: error: --reason TEXT goes with one of --group, --position and --gtid; without"
-            " them, what stopped the replica and what has been skipped are listed",
-            file=sys.stderr,
+        return complain(
+            "--reason TEXT goes with one of --group, --position and --gtid; without them, what"
+            " stopped the replica and what has been skipped are listed",
+            ExitStatus.BAD_USAGE,
         )
-        return BAD_USAGE
     settings = load_configuration(args).settings
     try:
         if not chosen:
             for line in _listed(asyncio.run(list_failures(settings))):
                 print(line)
-            return DONE
+            return ExitStatus.DONE
         return _do(settings, wanted, args.who or _user(), reason)
     except MtsdError as error:
-        return complain(error, REFUSED)
+        return complain(error, ExitStatus.NEEDS_PERSON)
 
 
 def _do(settings: Settings, wanted: Wanted, who: str, reason: str) -> int:
@@ -113,11 +110,11 @@ def _do(settings: Settings, wanted: Wanted, who: str, reason: str) -> int:
             f"{done.group}, is skipped already, by {printable(former.who)} at"
             f" {former.time.isoformat()}: {printable(former.why)}"
         )
-        return DONE
+        return ExitStatus.DONE
     print(f"{done.group}, is skipped: the next start goes on behind it")
     if done.may_be_applied:
         print(_warning(done), file=sys.stderr)
-    return DONE
+    return ExitStatus.DONE
 
 
 def _warning(done: Skipped) -> str:

@@ -12,11 +12,8 @@ from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
 from mtsd.control.status import Place, Status
 from mtsd.model.errors import MtsdError
+from mtsd.model.exit_status import ExitStatus
 from mtsd.operations.stored_status import read_stored
-
-RUNNING = 0
-UNEXPECTED = 1
-NOT_RUNNING = 4
 
 _MOST_PARTITIONS = 20
 _MOST_SKIPPED = 5
@@ -50,10 +47,10 @@ def _status(args: argparse.Namespace) -> int:
     try:
         status = fetch_status(socket) if socket is not None else None
     except (DaemonRefusedError, DaemonUnavailableError) as error:
-        return complain(error, UNEXPECTED)
+        return complain(error, ExitStatus.FAILED)
     if status is not None:
         _show(status, as_json=args.json)
-        return RUNNING
+        return ExitStatus.DONE
     why = f"none answers on {socket}" if socket else "status.socket is empty, so none can be asked"
     print(f"mtsd: no daemon: {why}; this is what the target holds", file=sys.stderr)
     return _show_stored(settings, as_json=args.json)
@@ -63,9 +60,9 @@ def _show_stored(settings: Settings, *, as_json: bool) -> int:
     try:
         status = asyncio.run(read_stored(settings))
     except MtsdError as error:
-        return complain(error, NOT_RUNNING)
+        return complain(error, ExitStatus.NOT_RUNNING)
     _show(status, as_json=as_json)
-    return NOT_RUNNING
+    return ExitStatus.NOT_RUNNING
 
 
 def _show(status: Status, *, as_json: bool) -> None:

@@ -21,6 +21,7 @@ from mtsd.daemon.status import stated
 from mtsd.daemon.watchdog import Watchdog
 from mtsd.model.build import COMPILED
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
+from mtsd.model.exit_status import ExitStatus
 from mtsd.model.fault_points import Reached, nothing
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.replica import Replica, StopTimeoutError
@@ -32,10 +33,6 @@ from mtsd.wire.connection import BUSY
 from mtsd.wire.refusal import explained
 
 log = structlog.get_logger(__name__)
-
-STOPPED = 0
-FAILED = 1
-NEEDS_PERSON = 3
 
 _STATUS_PERIOD_S = 5.0
 
@@ -78,7 +75,7 @@ class Daemon:
                 await server.start()
         except (OSError, NeedsPersonError) as error:
             log.error("cannot open the status socket", error=str(error))  # noqa: TRY400
-            return NEEDS_PERSON
+            return ExitStatus.NEEDS_PERSON
         background = [
             asyncio.create_task(self._tell_systemd()),
             asyncio.create_task(self._feed_watchdog()),
@@ -101,7 +98,7 @@ class Daemon:
         """Stop gracefully; called again: at once, as after a crash."""
         if self._stopping.is_set():
             log.warning("stopped at once by a second signal: the next start recovers")
-            os._exit(FAILED)
+            os._exit(ExitStatus.FAILED)
         log.info("stopping")
         self._stopping.set()
         self._state = "stopping"
@@ -189,14 +186,14 @@ class Daemon:
                 self._new_source = error.uuid
             except StopTimeoutError as error:
                 log.error("not stopped in time", error=str(error))  # noqa: TRY400 - no traceback
-                return FAILED
+                return ExitStatus.FAILED
             except Exception:
                 self._state = "failed"
                 log.exception("unexpected failure")
-                return FAILED
+                return ExitStatus.FAILED
         self._state = "stopped"
         log.info("stopped")
-        return STOPPED
+        return ExitStatus.DONE
 
     async def _run_once(self, backoff: Backoff) -> None:
         self._state = "recovering"
@@ -251,7 +248,7 @@ class Daemon:
         self._last_error = said
         self._notifier.status(f"stopped: {said}")
         log.error("replication stopped", error=said)  # the message is complete
-        return NEEDS_PERSON
+        return ExitStatus.NEEDS_PERSON
 
     def _be_ready(self) -> None:
         self._ready = True

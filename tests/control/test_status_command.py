@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from mtsd.cli.main import main
-from mtsd.cli.status import NOT_RUNNING, RUNNING, UNEXPECTED, lines
+from mtsd.cli.status import lines
 from mtsd.control.server import ControlServer
 from mtsd.control.status import InDoubtStatus, PartitionStatus, Place, Status, WorkerStatus
 from mtsd.control.status_route import status_route
+from mtsd.model.exit_status import ExitStatus
 from tests.control.killed_daemon import UUID, leave_behind
 from tests.servers.mysqld import Server
 
@@ -89,10 +90,10 @@ def test_a_running_daemon_is_asked(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with _daemon(tmp_path / "mtsd.sock", STATUS):
-        assert main(["status", "--config", str(config)]) == RUNNING
+        assert main(["status", "--config", str(config)]) == ExitStatus.DONE
         told = capsys.readouterr()
         assert told.out.splitlines() == list(lines(STATUS))
-        assert main(["status", "--config", str(config), "--json"]) == RUNNING
+        assert main(["status", "--config", str(config), "--json"]) == ExitStatus.DONE
         assert Status.from_json(capsys.readouterr().out) == STATUS
     assert told.err == ""
 
@@ -150,7 +151,7 @@ def test_what_answers_wrongly_is_an_error(
 
         hanging_up = threading.Thread(target=hang_up)
         hanging_up.start()
-        assert main(["status", "--config", str(config)]) == UNEXPECTED
+        assert main(["status", "--config", str(config)]) == ExitStatus.FAILED
         hanging_up.join()
     told = capsys.readouterr()
     assert told.out == ""
@@ -161,7 +162,7 @@ def test_what_answers_wrongly_is_an_error(
 def test_where_nothing_answers_one_line_says_so(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["status", "--config", str(config)]) == NOT_RUNNING
+    assert main(["status", "--config", str(config)]) == ExitStatus.NOT_RUNNING
     told = capsys.readouterr()
     assert told.out == ""
     _, error = told.err.splitlines()
@@ -173,11 +174,11 @@ def test_a_target_without_position_tables_says_nothing_yet(
     target: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = _config(tmp_path, target.socket)
-    assert main(["status", "--config", str(config), "--json"]) == NOT_RUNNING
+    assert main(["status", "--config", str(config), "--json"]) == ExitStatus.NOT_RUNNING
     told = json.loads(capsys.readouterr().out)
     assert told["state"] == "stopped"
     assert told["executed"] == {"file": "", "pos": 0, "gtid": ""}
-    assert main(["status", "--config", str(config)]) == NOT_RUNNING
+    assert main(["status", "--config", str(config)]) == ExitStatus.NOT_RUNNING
     assert "executed  nothing yet" in capsys.readouterr().out
     assert ("mtsd",) not in target.sql("SHOW DATABASES")
 
@@ -193,7 +194,7 @@ def test_a_stopped_replica_is_read_from_the_target(
         cursor.execute("BEGIN")
         cursor.execute("UPDATE mtsd.slave_worker_info SET Master_log_pos = 1")
         cursor.execute("UPDATE mtsd.slave_relay_log_info SET Master_log_pos = 1")
-        assert main(["status", "--config", str(config), "--json"]) == NOT_RUNNING
+        assert main(["status", "--config", str(config), "--json"]) == ExitStatus.NOT_RUNNING
     told = Status.from_json(capsys.readouterr().out)
     assert told == Status(
         state="stopped",
@@ -207,7 +208,7 @@ def test_a_stopped_replica_is_read_from_the_target(
         ),
         in_doubt=(InDoubtStatus(11, 2, "ddl", Place("binlog.000002", 1100, f"{UUID}:11"), "shop"),),
     )
-    assert main(["status", "--config", str(config)]) == NOT_RUNNING
+    assert main(["status", "--config", str(config)]) == ExitStatus.NOT_RUNNING
     shown = capsys.readouterr()
     assert "this is what the target holds" in shown.err
     assert (
@@ -228,7 +229,10 @@ worker  groups past executed  last
      2                     0
 """
     )
-    assert main(["status", "--config", str(_config(tmp_path, target.socket))]) == NOT_RUNNING
+    assert (
+        main(["status", "--config", str(_config(tmp_path, target.socket))])
+        == ExitStatus.NOT_RUNNING
+    )
     assert "executed  nothing yet" in capsys.readouterr().out
 
 
@@ -238,5 +242,8 @@ def test_tables_of_another_version_are_not_guessed_at(
 ) -> None:
     leave_behind(target, "c2")
     target.sql("UPDATE mtsd.slave_relay_log_info SET Schema_version = 99")
-    assert main(["status", "--config", str(_config(tmp_path, target.socket, "c2"))]) == NOT_RUNNING
+    assert (
+        main(["status", "--config", str(_config(tmp_path, target.socket, "c2"))])
+        == ExitStatus.NOT_RUNNING
+    )
     assert "schema version 99" in capsys.readouterr().err

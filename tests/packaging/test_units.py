@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mtsd.cli.arguments import BAD_USAGE
 from mtsd.config import FIELDS, Settings
 from mtsd.config.kinds import is_file, is_secret
-from mtsd.daemon.life import FAILED, NEEDS_PERSON, STOPPED
+from mtsd.model.exit_status import ExitStatus
 from tests.packaging.locations import PROJECT
 
 UNITS = {
@@ -72,10 +71,10 @@ def test_it_says_what_the_daemon_keeps_to(unit: Unit) -> None:
 @pytest.mark.parametrize(
     ("end", "restarts"),
     [
-        (STOPPED, False),
-        (FAILED, True),
-        (BAD_USAGE, False),
-        (NEEDS_PERSON, False),
+        (ExitStatus.DONE, False),
+        (ExitStatus.FAILED, True),
+        (ExitStatus.BAD_USAGE, False),
+        (ExitStatus.NEEDS_PERSON, False),
         (CREDENTIALS_FAILED, False),
         ("SIGKILL", True),
         ("SIGSEGV", True),
