@@ -9,6 +9,7 @@ from mtsd.model.errors import ApplyError, MtsdError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import Group
 from mtsd.model.step import QueryEvent, Statement
+from mtsd.wire.refusal import remedy_of
 
 _TABLE_MAP = EventType.TABLE_MAP_EVENT
 _EXCERPT = 500
@@ -55,13 +56,16 @@ def failed(
     )
     number = error.number if isinstance(error, ServerError) else 0
     stopped_at = FailedGroup.of(group, error=number, later_applied=later)
+    # Where the target refuses the session, each other group would fail, too.
+    refused = isinstance(error, ServerError) and remedy_of(error)
+    way_past = "" if refused else f". {stopped_at.way_past}"
     warnings = error.warnings if isinstance(error, ServerError) else ""
     said = f" Warnings: {warnings}." if warnings else ""
     return ApplyError(
         f"group {group.number} cannot be applied: {error}.{said}"
         f" Position {group.end}, GTID {group.gtid or 'none'}, databases"
         f" {', '.join(group.databases) or 'none'}, worker {worker},"
-        f" {contents(group)}. {aftermath} {remedy}, then start again. {stopped_at.way_past}",
+        f" {contents(group)}. {aftermath} {remedy}, then start again{way_past}",
         group=stopped_at,
     )
 

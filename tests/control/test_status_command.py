@@ -11,7 +11,15 @@ import pytest
 from mtsd.cli.main import main
 from mtsd.cli.status import lines
 from mtsd.control.server import ControlServer
-from mtsd.control.status import InDoubtStatus, PartitionStatus, Place, Status, WorkerStatus
+from mtsd.control.status import (
+    InDoubtStatus,
+    PartitionStatus,
+    Place,
+    SkippedStatus,
+    Status,
+    StoppedStatus,
+    WorkerStatus,
+)
 from mtsd.control.status_route import status_route
 from mtsd.model.exit_status import ExitStatus
 from tests.control.killed_daemon import UUID, leave_behind
@@ -129,6 +137,29 @@ waited for    time
 capacity    12.2 s
 dependency   0.5 s"""
     )
+
+
+def test_a_stop_and_what_was_skipped_before() -> None:
+    end = Place("binlog.000002", 800, f"{UUID}:8")
+    when = "2026-01-02T03:04:05+00:00"
+    stopped = StoppedStatus(8, end, "rows", "shop", "group 8 cannot\nbe applied", True, when)
+    skipped = tuple(
+        SkippedStatus(number, end, "shop", "error 1062", "ann@db1", f"reason {number}", when)
+        for number in range(1, 8)
+    )
+    status = Status("stopped", "s", "t", stopped_at=stopped, skipped=skipped)
+    told = list(lines(status))
+    assert told[5] == (
+        "stopped at: group  kind  databases  end                gtid"
+        "                                    when                       behind it"
+    )
+    assert told[6] == (
+        "                8  rows  shop       binlog.000002:800  "
+        f"{UUID}:8  {when}  later groups applied"
+    )
+    assert told[7] == "group 8 cannot be applied"
+    assert [line.split()[-1] for line in told if "reason" in line] == ["3", "4", "5", "6", "7"]
+    assert told[-1] == "and 2 before them: --json has all"
 
 
 def test_many_partitions_are_cut_and_a_lost_source_is_said() -> None:

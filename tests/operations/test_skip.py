@@ -394,6 +394,36 @@ def test_refused(pair: Pair, tmp_path: Path) -> None:
     assert pair.target.sql("SELECT id FROM a.t ORDER BY id") == [(1,), (2,), (3,), (4,)]
 
 
+def test_the_first_group_of_a_channel(pair: Pair, tmp_path: Path) -> None:
+    daemon = begun(pair, tmp_path)
+    pair.source.sql("RESET BINARY LOGS AND GTIDS; CREATE DATABASE c; INSERT INTO b.t VALUES (1)")
+    pair.target.sql("DROP DATABASE mtsd; CREATE DATABASE c")
+    assert "error 1007" in stops(daemon)
+    assert stopped_at(daemon)["number"] == 1
+    command(daemon, "skip", "--group", "1", *REASON)
+    catch_up(daemon)
+    assert pair.target.sql("SELECT id FROM b.t") == [(1,)]
+    pair.source.sql("DROP DATABASE c")
+    pair.target.sql("DROP DATABASE c")
+
+
+def test_another_position(pair: Pair, tmp_path: Path) -> None:
+    daemon = begun(pair, tmp_path)
+    number = str(conflict(pair, daemon)["number"])
+    command(daemon, "position", "set", "latest")
+    said = command(daemon, "skip", "--group", number, *REASON, status=NEEDS_PERSON)
+    assert "no group is on record" in said
+    pair.source.sql("INSERT INTO a.t VALUES (5, 1)")
+    pair.target.sql("INSERT INTO a.t VALUES (5, 0)")
+    stops(daemon)
+    number = str(stopped_at(daemon)["number"])
+    command(daemon, "skip", "--group", number, *REASON)
+    command(daemon, "position", "set", "latest")
+    assert "is skipped already" in command(daemon, "skip", "--group", number, *REASON)
+    command(daemon, "position", "reset")
+    assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_skipped_group") == [(0,)]
+
+
 def test_a_group_that_has_been_applied_since(pair: Pair, tmp_path: Path) -> None:
     daemon = begun(pair, tmp_path)
     status = conflict(pair, daemon)

@@ -1,27 +1,32 @@
 """Groups that are passed over, whatever they are: without a server, as only the numbers decide."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, NotSupportedError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import GroupChunk, GroupClosed, GroupKind, GroupOpened, StreamItem
-from mtsd.model.gtid import GtidSet
+from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.dispatch import Dispatcher
+from mtsd.replica.recovery import row_of_recovery
 from mtsd.replica.skipped_groups import AsSkipped
 from mtsd.replica.streamed_groups import StreamedGroups
 from mtsd.replica.worker import Worker
 from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
+from mtsd.schedule.worker_row import WorkerRow
 from mtsd.source.stream import StreamClosedError
-from tests.schedule.streams import START, START_MARK, Shape, group_of
+from tests.schedule.streams import SOURCE_UUID, START, START_MARK, Shape, group_of
 
 END = Position("binlog.000001", 500)
 ROWS = group_of(Shape(("a",)), 1, END)
@@ -85,6 +90,36 @@ async def test_the_error_names_the_group_and_the_way_past(
         await dispatched(items, [])
     assert isinstance(raised.value, MtsdError)
     assert raised.value.group == group
+
+
+_NUMBERS = st.frozensets(st.integers(1, 12))
+
+
+@given(mark=st.integers(0, 6), rows=st.lists(_NUMBERS, max_size=4), skipped=st.integers(1, 12))
+def test_a_skip_adds_its_group_to_what_the_rows_prove_and_nothing_else(
+    mark: int, rows: list[frozenset[int]], skipped: int
+) -> None:
+    assume(skipped > mark)
+    place = LowWaterMark(mark, START, gtids_of(range(1, mark + 1)))
+    workers = [
+        WorkerRow(id_, None, START, ExecutedGroups(1).with_numbers(numbers), gtids_of(numbers))
+        for id_, numbers in enumerate(rows)
+    ]
+    group = FailedGroup.of(group_of(Shape(("a",)), skipped, END))
+    row = row_of_recovery(place, workers, [group])
+    expected = {number for number in frozenset().union(*rows) | {skipped} if number > mark}
+    assert set(row.executed) == expected
+    assert row.gtids == gtids_of(sorted(expected))
+    # Killed anywhere behind that, a start finds the same in all rows together.
+    again = row_of_recovery(place, [*workers, row], [])
+    assert (again.executed, again.gtids) == (row.executed, row.gtids)
+
+
+def gtids_of(numbers: Iterable[int]) -> GtidSet:
+    gtids = GtidSet()
+    for number in numbers:
+        gtids.add(Gtid(SOURCE_UUID, number))
+    return gtids
 
 
 @pytest.mark.parametrize("item", [ROWS, GroupClosed(ROWS)])
