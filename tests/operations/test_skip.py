@@ -2,6 +2,8 @@
 
 import io
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -392,6 +394,32 @@ def test_refused(pair: Pair, tmp_path: Path) -> None:
     said = command(daemon, "skip", *group_of(status, "group"), *REASON, status=NEEDS_PERSON)
     assert "no group is on record" in said
     assert pair.target.sql("SELECT id FROM a.t ORDER BY id") == [(1,), (2,), (3,), (4,)]
+
+
+def test_a_skip_that_is_killed_half_way(pair: Pair, tmp_path: Path) -> None:
+    daemon = begun(pair, tmp_path)
+    which = group_of(conflict(pair, daemon), "group")
+    with pair.target.client() as holder, holder.cursor() as cursor:
+        # The record goes in, and the row of what is executed has to wait.
+        cursor.execute("LOCK TABLES mtsd.slave_worker_info READ")
+        skipping = subprocess.Popen(
+            [sys.executable, "-m", "mtsd", "skip", *which, *REASON, "--config", str(daemon.config)],
+            cwd=Path(__file__).parents[2],
+        )
+        waiting = (
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST"
+            " WHERE STATE = 'Waiting for table metadata lock'"
+        )
+        wait_for(pair.target, waiting, 1)
+        skipping.kill()
+        skipping.wait()
+        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_skipped_group") == [(0,)]
+    # The server goes on with what it had been sent, or not: nobody is let in before that is over.
+    locked = "SELECT COALESCE(IS_USED_LOCK('mtsd::0'), 0)"
+    wait_for(pair.target, locked, 0)
+    assert "is skipped" in command(daemon, "skip", *which, *REASON)
+    catch_up(daemon)
+    passed(pair)
 
 
 def test_the_first_group_of_a_channel(pair: Pair, tmp_path: Path) -> None:
