@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from mtsd.control.client import StatusUnavailableError, fetch_status
+from mtsd.control.client import DaemonUnavailableError, fetch_status
 from mtsd.control.status import Status
 from mtsd.model.gtid import GtidSet
 from tests.servers.mysqld import Server
@@ -102,7 +102,7 @@ class DaemonProcess:
         """Return what its socket says; None where nothing answers."""
         try:
             return fetch_status(self.folder / "mtsd.sock", 5.0)
-        except StatusUnavailableError:
+        except DaemonUnavailableError:
             if self.running:
                 raise
             return None
