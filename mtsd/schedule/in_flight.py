@@ -224,6 +224,7 @@ def _may_share_packet(first: Batch, batch: Batch) -> bool:
     return (
         batch[0].kind is _ROWS
         and batch[0].format_description == first[0].format_description
+        and first[0].row_flags is not None
         and batch[0].row_flags is not None
         and len({group.row_flags for group in batch}) == 1
     )

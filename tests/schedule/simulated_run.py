@@ -75,7 +75,11 @@ class Step(enum.Enum):
     TAKE = "a worker begins a batch"
     COMMIT = "the target commits the rest of a batch"
     COMMIT_FIRST = "the target commits one group of a batch: it is replayed group by group"
-    LEARN = "the daemon learns that the commit succeeded"
+    LEARN = "the daemon learns that the commit succeeded, or of the failure"
+    SEND = "a worker sends a packet, behind others or not"
+    EXECUTE = "the server runs the next transaction of a packet"
+    FAIL = "that one fails"
+    REPLAY = "a group is applied by itself"
     COMPUTE = "the low-water mark is computed"
     STORE = "the target commits the low-water mark"
     LEARN_STORED = "the daemon learns that it did"
@@ -262,7 +266,7 @@ class SimulatedRun:
         """Return an independent copy: another run that has performed the same steps."""
         assert not self.stopping, "it has done more than to perform steps"
         assert not self.halted, "it has done more than to perform steps"
-        copy = SimulatedRun(self.stream, self._began_at.fork(), self.settings)
+        copy = type(self)(self.stream, self._began_at.fork(), self.settings)
         for choice in self._performed:
             copy.perform(choice)
         return copy
@@ -290,8 +294,12 @@ class SimulatedRun:
         return result
 
     def perform(self, choice: Choice) -> None:
-        """Take one step."""
+        """Take one step, and note it for `fork`."""
         self._performed.append(choice)
+        self.step(choice)
+
+    def step(self, choice: Choice) -> None:
+        """Take one step."""
         step, worker = choice
         match step:
             case Step.READ:

@@ -23,6 +23,8 @@ class SimulatedTarget:
     """The groups by number, in the order in which they committed."""
     rows: dict[int, ExecutedGroups] = field(default_factory=dict)
     mark: LowWaterMark = START_MARK
+    tokens: dict[int, int] = field(default_factory=dict)
+    """Of the workers' rows, where a run goes by them."""
 
     def commit(self, groups: Sequence[Group], row: WorkerRow) -> None:
         """Apply groups and write the worker's row."""
@@ -30,6 +32,7 @@ class SimulatedTarget:
             assert group.number not in self.applied, f"group {group.number} is applied twice"
             self.applied[group.number] = group
         self.rows[row.id] = row.executed
+        self.tokens[row.id] = row.token
 
     def recovered(self) -> ExecutedGroups:
         """Return what a restart would skip: exactly what is applied past the mark."""
@@ -58,7 +61,7 @@ class SimulatedTarget:
 
     def fork(self) -> "SimulatedTarget":
         """Return an independent copy."""
-        return SimulatedTarget(dict(self.applied), dict(self.rows), self.mark)
+        return SimulatedTarget(dict(self.applied), dict(self.rows), self.mark, dict(self.tokens))
 
     def key(self) -> tuple[object, ...]:
         """Return what tells two states apart for every restart that may follow."""

@@ -25,6 +25,7 @@ class Shape:
     anonymous: bool = False
     unsupported: str = ""
     format_description: bytes = FORMAT
+    row_flags: int | None = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ def group_of(shape: Shape, number: int, end: Position) -> Group:
         alone=shape.alone,
         steps=(),
         size=shape.size,
-        row_flags=1,
+        row_flags=shape.row_flags,
         format_description=shape.format_description,
         gtid=gtid,
         last_committed=0,

@@ -43,13 +43,14 @@ def explore(
     *,
     stops: bool = False,
     checkpoints: bool = True,
+    run: type[SimulatedRun] = SimulatedRun,
 ) -> dict[tuple[object, ...], SimulatedTarget]:
     """Go through every state of a run; return the states of the target that a crash can leave.
 
     With `stops`, try a graceful stop in each state too. Without `checkpoints` there are none
     before the end, so far fewer states.
     """
-    first = SimulatedRun(stream, target, settings)
+    first = run(stream, target, settings)
     left = {target.key(): target}
     seen = {first.key()}
     open_states = [first]
