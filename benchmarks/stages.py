@@ -171,7 +171,7 @@ class Run:
                         spent[4] += ended - began
                 began = clock()
                 scheduler.commit(worker, batch)
-                if scheduler.queue.number - scheduler.stored.number >= _CHECKPOINT_GROUPS:
+                if scheduler.gaq.number - scheduler.stored.number >= _CHECKPOINT_GROUPS:
                     mark = scheduler.checkpoint()
                     if mark is not None:
                         scheduler.checkpointed(mark)

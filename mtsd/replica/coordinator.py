@@ -78,7 +78,7 @@ class Coordinator:
 
     async def turn(self, number: int) -> None:
         """Wait until everything before the group has committed, or nothing more will."""
-        while self.scheduler.queue.number < number - 1 and not self.ended.is_set():
+        while self.scheduler.gaq.number < number - 1 and not self.ended.is_set():
             self._room.clear()
             await self._room.wait()
 

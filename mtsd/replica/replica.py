@@ -177,7 +177,7 @@ class Replica:
                     self._session.connection,
                     PositionTables(self._settings.target.schema, self._settings.replica.channel),
                     coordinator.failure,
-                    highest_done=coordinator.scheduler.queue.highest_done,
+                    highest_done=coordinator.scheduler.gaq.highest_done,
                 )
         finally:
             for task in [*worker_tasks, dispatcher, checkpointer]:
@@ -243,11 +243,11 @@ class Replica:
             connected=self._stream.connected,
             received=self._stream.position,
             received_gtids=self._stream.gtids,
-            executed=scheduler.queue.position,
-            executed_gtids=scheduler.queue.mark().gtids,
-            executed_number=scheduler.queue.number,
+            executed=scheduler.gaq.position,
+            executed_gtids=scheduler.gaq.mark().gtids,
+            executed_number=scheduler.gaq.number,
             clock_offset=self._stream.clock_offset,
-            oldest_commit_time=scheduler.queue.oldest_commit_time,
+            oldest_commit_time=scheduler.gaq.oldest_commit_time,
             pending_groups=scheduler.pending_groups,
             pending_bytes=scheduler.pending_bytes,
             skipped=scheduler.skipped,

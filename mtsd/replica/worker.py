@@ -235,10 +235,10 @@ class Worker:
         another database, that is still under way. It is the group's own fault only at its turn.
         """
         coordinator = self._coordinator
-        if coordinator.scheduler.queue.number >= group.number - 1:
+        if coordinator.scheduler.gaq.number >= group.number - 1:
             return False
         await coordinator.turn(group.number)
-        return coordinator.scheduler.queue.number >= group.number - 1
+        return coordinator.scheduler.gaq.number >= group.number - 1
 
     async def _apply_once(self, group: Group) -> None:
         """Apply one group while nothing is on its way.
@@ -331,7 +331,7 @@ class Worker:
         return max(running, key=lambda group: max(map(len, group.rows), default=0))
 
     def _failed(self, group: Group, error: MtsdError, remedy: str) -> ApplyError:
-        highest_done = self._coordinator.scheduler.queue.highest_done
+        highest_done = self._coordinator.scheduler.gaq.highest_done
         return failed(group, self.index + 1, highest_done, error, remedy)
 
 

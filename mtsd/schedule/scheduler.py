@@ -75,14 +75,14 @@ class Scheduler:
             names = ", ".join(sorted(need.value for need in unfilled))
             raise ValueError(f"the policy needs what nothing fills: {names}")
         self._fillers = [fill for need, fill in fillers.items() if need in policy.needs]
-        self.queue = GroupAssignedQueue(mark)
+        self.gaq = GroupAssignedQueue(mark)
         self.workers = [WorkerQueue() for _ in range(workers)]
         self.stored = mark
         """The low-water mark that the target holds."""
         self.pending_bytes = 0
         self._groups = [0] * workers
         self._sizes = [0] * workers
-        self.view = ScheduleView(self._groups, self._sizes, self.queue)
+        self.view = ScheduleView(self._groups, self._sizes, self.gaq)
         self.skipped = 0
         """Groups passed over because a former run had committed them."""
         self._waiting: dict[int, list[tuple[int, int]]] = {}
@@ -99,7 +99,7 @@ class Scheduler:
     def blocked(self, size: int) -> WaitCause | None:
         """Tell what stands against taking in a group of `size` bytes now."""
         limits = self.limits
-        if self.queue.newest - self.stored.number >= limits.checkpoint_group:
+        if self.gaq.newest - self.stored.number >= limits.checkpoint_group:
             return WaitCause.GAQ_FULL
         pending = self.pending_bytes
         if pending and pending + size > limits.pending_jobs_size_max:
@@ -119,14 +119,14 @@ class Scheduler:
         number = group.number
         if number <= self._executed_up_to and number in self._executed:
             self.skipped += 1
-            self.queue.enter(group, done=True)
+            self.gaq.enter(group, done=True)
             return None
         if group.kind is _EMPTY:
-            self.queue.enter(group, done=True)
+            self.gaq.enter(group, done=True)
             return None
         for fill in self._fillers:
             group = fill(group)
-        self.queue.enter(group)
+        self.gaq.enter(group)
         worker, after, mark = self._policy.assign(group, self.view)
         if group.alone or (group.kind is not _ROWS and self._alone.applies_to(group)):
             mark = number - 1
@@ -135,7 +135,7 @@ class Scheduler:
             mark = self._newest_alone
         queue = self.workers[worker]
         was_empty = not len(queue)
-        if after or mark > self.queue.number:
+        if after or mark > self.gaq.number:
             self._put_waiting(group, worker, after, mark)
         else:
             queue.put(group)
@@ -155,7 +155,7 @@ class Scheduler:
         What it waits for is counted here exactly once, and only if it is still to come: so
         `commit` meets each of them exactly once.
         """
-        gaq = self.queue
+        gaq = self.gaq
         number = group.number
         unmet = 0
         for earlier in after:
@@ -178,11 +178,11 @@ class Scheduler:
         It has run alone: with nothing unfinished before it.
         """
         self._highest_begun = group.number
-        self.queue.enter(group, done=True)
+        self.gaq.enter(group, done=True)
 
     def reach(self, position: Position, gtids: GtidSet | None) -> None:
         """Learn that the stream has passed a place between groups."""
-        self.queue.reach(position, gtids)
+        self.gaq.reach(position, gtids)
 
     def take(self, worker: int, *, ahead: bool = False) -> tuple[Group, ...]:
         """Begin the next batch of a worker; empty where it has nothing that can begin.
@@ -210,7 +210,7 @@ class Scheduler:
 
         Returns the other workers that can begin something now because of it.
         """
-        self.queue.commit(groups)
+        self.gaq.commit(groups)
         touched: set[int] = set()
         size = 0
         waiting = self._waiting
@@ -221,7 +221,7 @@ class Scheduler:
                     self.workers[other].met(waiter)
                     touched.add(other)
         marks = self._waiting_for_mark
-        while marks and marks[0][0] <= self.queue.number:
+        while marks and marks[0][0] <= self.gaq.number:
             _, waiter, other = heappop(marks)
             self.workers[other].mark_reached(waiter)
             touched.add(other)
@@ -236,7 +236,7 @@ class Scheduler:
 
     def _others_up_to(self, worker: int) -> int:
         """Return up to which number no queue but the worker's has an unfinished group."""
-        up_to = self.queue.newest
+        up_to = self.gaq.newest
         for other, queue in enumerate(self.workers):
             oldest = queue.oldest
             if other != worker and oldest is not None and oldest <= up_to:
@@ -263,18 +263,18 @@ class Scheduler:
         With `reading`, groups of a gap that have not been read yet are still to be added (see
         `reads_on`); without, the gap stays as far as it has not been read.
         """
-        newest = self.queue.newest
+        newest = self.gaq.newest
         self._limit = self._highest_begun if reading else min(self._highest_begun, newest)
 
     @property
     def reads_on(self) -> bool:
         """Whether groups are still to be added: before a stop, and in a gap that it closes."""
-        return self._limit is None or self.queue.newest < self._limit
+        return self._limit is None or self.gaq.newest < self._limit
 
     @property
     def stopped(self) -> bool:
         """Whether, after `stop`, everything that was to be finished has committed."""
-        return self._limit is not None and self.queue.number >= self._limit
+        return self._limit is not None and self.gaq.number >= self._limit
 
     def halt(self) -> None:
         """Begin nothing any more: a group has failed."""
@@ -283,16 +283,16 @@ class Scheduler:
     def checkpoint(self) -> LowWaterMark | None:
         """Return the low-water mark if it is further than the one that is stored."""
         stored = self.stored
-        if self.queue.number == stored.number and self.queue.position == stored.position:
+        if self.gaq.number == stored.number and self.gaq.position == stored.position:
             return None
-        return self.queue.mark()
+        return self.gaq.mark()
 
     def checkpoint_is_urgent(self) -> bool:
         """Tell whether to store the low-water mark before its period.
 
         The GAQ fills up, or the workers' rows grow: they hold all that is past the stored mark.
         """
-        passed = self.queue.number - self.stored.number
+        passed = self.gaq.number - self.stored.number
         return passed >= min(_MANY_PASSED, max(1, self.limits.checkpoint_group // 4))
 
     def checkpointed(self, mark: LowWaterMark) -> None:

@@ -69,10 +69,10 @@ async def dispatched(
 @pytest.mark.parametrize("items", [(INCIDENT,), (UNSUPPORTED,), LARGE])
 async def test_passed_over_where_it_counts_as_executed(items: Sequence[StreamItem]) -> None:
     hub = await dispatched(items, [1])
-    assert hub.scheduler.queue.number == 1
-    assert hub.scheduler.queue.position == END
+    assert hub.scheduler.gaq.number == 1
+    assert hub.scheduler.gaq.position == END
     hub = await dispatched(items, [1], GtidSet.parse(str(ROWS.gtid)))
-    assert hub.scheduler.queue.number == 1
+    assert hub.scheduler.gaq.number == 1
 
 
 @pytest.mark.parametrize(

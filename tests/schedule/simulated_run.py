@@ -350,7 +350,7 @@ class SimulatedRun:
         else:
             assert self.scheduler.stopped
             self._check_no_gap()
-        assert mark == self.scheduler.queue.mark()
+        assert mark == self.scheduler.gaq.mark()
         assert self.scheduler.stored == mark
 
     # What must be true
@@ -378,14 +378,14 @@ class SimulatedRun:
             assert not self.settings.must_precede(earlier, group)
 
     def _check_no_gap(self) -> None:
-        queue = self.scheduler.queue
+        queue = self.scheduler.gaq
         taken_in = (number for number in self.target.applied if number <= queue.newest)
         assert max(taken_in, default=0) <= queue.number
 
     def check(self) -> None:
         """Check the invariants that hold in every state."""
         scheduler = self.scheduler
-        queue = scheduler.queue
+        queue = scheduler.gaq
         target = self.target
         for number in range(target.mark.number + 1, queue.number + 1):
             is_empty = self.stream.groups[number - 1].kind is GroupKind.EMPTY
@@ -423,7 +423,7 @@ class SimulatedRun:
         if self.halted:
             return
         if self.stopping:
-            due = scheduler.queue.number < min(self.begun, scheduler.queue.newest)
+            due = scheduler.gaq.number < min(self.begun, scheduler.gaq.newest)
             assert scheduler.stopped == (not due)
             progress_due = due
         else:
@@ -456,14 +456,14 @@ class SimulatedRun:
             self.target.key(),
             self.next_item,
             placed,
-            max(scheduler._newest_alone, scheduler.queue.number),
+            max(scheduler._newest_alone, scheduler.gaq.number),
             queues,
             tuple(len(groups) for groups in self.running),
             tuple(len(groups) for groups in self.unlearned),
             tuple(self.told),
             tuple((row.executed.base, row.executed.bits) for row in self.rows),
-            scheduler.queue.number,
-            scheduler.queue.position,
+            scheduler.gaq.number,
+            scheduler.gaq.position,
             scheduler.stored.number,
             scheduler.stored.position,
             self.computed and (self.computed.number, self.computed.position, self.is_stored),

@@ -178,8 +178,8 @@ def test_rotation_behind_unfinished_groups_counts_when_it_is_reached() -> None:
     driven.commit(2)
     assert scheduler.checkpoint() is None
     driven.commit(1)
-    assert scheduler.queue.mark().position == rotated
-    assert scheduler.queue.mark().number == 2
+    assert scheduler.gaq.mark().position == rotated
+    assert scheduler.gaq.mark().number == 2
 
 
 def test_rotation_of_an_idle_source_counts_at_once() -> None:
@@ -308,7 +308,7 @@ def test_a_stop_finishes_up_to_the_highest_that_has_begun() -> None:
     driven.commit(4)
     assert has_stopped(scheduler)
     assert driven.begin() == set()
-    assert scheduler.queue.number == scheduler.queue.highest_done == 5
+    assert scheduler.gaq.number == scheduler.gaq.highest_done == 5
 
 
 def test_a_stop_with_nothing_begun_is_over_at_once() -> None:
@@ -332,7 +332,7 @@ def test_a_stop_closes_the_gap_that_a_former_run_has_left() -> None:
     assert scheduler.take(0) == (first,)
     scheduler.commit(0, [first])
     assert has_stopped(scheduler)
-    assert scheduler.queue.number == 2
+    assert scheduler.gaq.number == 2
 
 
 def has_more_to_read(scheduler: Scheduler) -> bool:
@@ -355,7 +355,7 @@ def test_a_stop_reads_on_through_a_gap_that_is_not_read_yet() -> None:
         assert scheduler.take(0) == (due,)
         scheduler.commit(0, [due])
     assert has_stopped(scheduler)
-    assert scheduler.queue.number == 4
+    assert scheduler.gaq.number == 4
 
 
 def test_a_stop_without_the_source_leaves_what_it_cannot_read() -> None:
@@ -373,8 +373,8 @@ def test_nothing_begins_after_a_failure() -> None:
     driven.scheduler.halt()
     driven.commit(2)
     assert driven.begin() == {1}
-    assert driven.scheduler.queue.number == 0
-    assert driven.scheduler.queue.highest_done == 2
+    assert driven.scheduler.gaq.number == 0
+    assert driven.scheduler.gaq.highest_done == 2
 
 
 # Streamed groups
@@ -388,7 +388,7 @@ def test_a_streamed_group_enters_as_committed() -> None:
     assert driven.scheduler.idle
     driven.scheduler.add_committed(group(2, "a", size=10**9))
     driven.add(group(3, "a"))
-    assert driven.scheduler.queue.number == 2
+    assert driven.scheduler.gaq.number == 2
     driven.scheduler.stop(reading=False)
     assert driven.scheduler.stopped
 
@@ -401,4 +401,4 @@ def test_every_number_of_workers_ends(workers: int) -> None:
         driven.add(group(number, names[number % 3], names[number % 2], alone=number % 7 == 0))
     while running := driven.begin():
         driven.commit(min(running))
-    assert driven.scheduler.queue.number == 30
+    assert driven.scheduler.gaq.number == 30

@@ -39,7 +39,7 @@ def scheduler_with(batch_groups: int) -> tuple[Scheduler, DatabasePolicy]:
 
 def queue_state(scheduler: Scheduler) -> list[tuple[int, bool]]:
     """Return the GAQ as the seed draws it: each group and whether it is committed."""
-    queue = scheduler.queue
+    queue = scheduler.gaq
     return [(number, number in queue._done) for number in range(queue.number + 1, queue.newest + 1)]
 
 
@@ -48,7 +48,7 @@ def begin(scheduler: Scheduler, worker: int, *groups: Group) -> None:
 
 
 def check_mark(scheduler: Scheduler, number: int) -> None:
-    mark = scheduler.queue.mark()
+    mark = scheduler.gaq.mark()
     assert mark.number == number
     assert mark.position == (GROUPS[number - 1].end if number else START)
     assert str(mark.gtids) == ("", f"{SOURCE_UUID}:1", f"{SOURCE_UUID}:1-{number}")[min(number, 2)]
@@ -72,7 +72,7 @@ def test_group_by_group() -> None:
     assert queue_state(scheduler) == [(1, False), (2, True), (3, False), (4, False), (5, True)]
     assert policy.aph.usage() == {"orders": (W2, 2), "stock": (W1, 1)}
     check_mark(scheduler, 0)
-    assert scheduler.queue.highest_done == 5
+    assert scheduler.gaq.highest_done == 5
 
     # W#2 discards its own and the next: the next to the low-water mark is the seed's group 2.
     scheduler.commit(W2, [GROUPS[0]])
@@ -142,7 +142,7 @@ def test_a_group_cannot_commit_twice_or_enter_out_of_turn() -> None:
     scheduler.add(GROUPS[0])
     scheduler.add(GROUPS[1])
     with pytest.raises(ValueError, match="group 4 entered where 3 was due"):
-        scheduler.queue.enter(GROUPS[3])
-    scheduler.queue.commit([GROUPS[1]])
+        scheduler.gaq.enter(GROUPS[3])
+    scheduler.gaq.commit([GROUPS[1]])
     with pytest.raises(ValueError, match="group 2 has committed twice"):
-        scheduler.queue.commit([GROUPS[1]])
+        scheduler.gaq.commit([GROUPS[1]])
