@@ -22,7 +22,7 @@ from mtsd.model.group import Group
 from mtsd.model.position import Position
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.schedule.worker_row import WorkerRow, blank_row
 from mtsd.target.bundle import commands, row_statements

@@ -13,7 +13,7 @@ from mtsd.model.errors import MtsdError
 from mtsd.model.exit_status import ExitStatus
 from mtsd.operations.position import Moved, reset_position, set_position
 from mtsd.operations.stored_status import read_stored
-from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.model.low_water_mark import LowWaterMark
 
 _EXAMPLE = """\
 example:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from mtsd.config import Settings
 from mtsd.config.start import Start
 from mtsd.model.errors import NeedsPersonError
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
 from mtsd.replica.endpoints import endpoint, identity
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.source.handshake import open_source
 from mtsd.source.start import resolve_start
 from mtsd.target.position_tables import ChannelRow

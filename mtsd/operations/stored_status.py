@@ -15,7 +15,7 @@ from mtsd.control.status import (
 from mtsd.model.errors import ConnectionLostError
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.recovery import read_failed
-from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.position_tables import FIRST_TABLES, TABLES, InDoubt, PositionTables

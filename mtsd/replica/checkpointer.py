@@ -5,9 +5,9 @@ import contextlib
 from collections.abc import Sequence
 
 from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.gtid_mode import ToldGtids
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.retry import write
 from mtsd.wire.connection import Connection

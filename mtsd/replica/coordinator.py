@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from mtsd.model.group import Group
 from mtsd.model.gtid import GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.model.pulse import Pulse, Wait
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.scheduler import Limits, Scheduler
 
 

@@ -7,11 +7,11 @@ import structlog
 from mtsd.config import Settings
 from mtsd.config.start import Earliest
 from mtsd.model.gtid import GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.replica.endpoints import endpoint, identity
 from mtsd.replica.gtid_mode import Gtids, gtids_of
 from mtsd.replica.recovery import read_channel
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.source.handshake import open_source
 from mtsd.source.start import resolve_start
 from mtsd.target.position_tables import ChannelRow, PositionTables

@@ -10,10 +10,10 @@ from mtsd.model.errors import NeedsPersonError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.gtid import GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.replica.evidence import Verdict, verdict
 from mtsd.schedule.executed_groups import ExecutedGroups, recovered
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.worker_row import WorkerRow, blank_row
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.fencing import fence, lock_name, release_lock

@@ -6,25 +6,11 @@ need not be applied enter it as done. All groups up to the low-water mark have c
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid, GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
-
-
-@dataclass(frozen=True, slots=True)
-class LowWaterMark:
-    """All groups up to `number` have committed, and the stream goes on at `position`.
-
-    `gtids` is everything executed up to here; None where it is not known yet (started at a
-    position, no Previous_gtids event seen). It is this value's own: nothing changes it later.
-    """
-
-    number: int
-    position: Position
-    gtids: GtidSet | None
-
 
 _Entry = tuple[Position, Gtid | None, int]
 """A group's end, GTID and commit time: its events would be held for longer than needed."""

@@ -33,7 +33,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from mtsd.model.group import Group, GroupKind
-from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.worker_row import WorkerRow
 
 MOST_PACKETS = 2

@@ -14,11 +14,12 @@ from types import MappingProxyType
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.gtid import GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
 from mtsd.schedule.assignment import Need, Policy
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.group_assigned_queue import GroupAssignedQueue, LowWaterMark
+from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
 from mtsd.schedule.wait_cause import WaitCause

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid, GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 from mtsd.config.start import Earliest, FilePosition, GtidStart, Latest, Start
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.source.handshake import SourceSession
 from mtsd.wire.binlog_status import binlog_status
 

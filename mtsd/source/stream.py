@@ -13,9 +13,9 @@ from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, 
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group, GroupClosed, GroupDropped, PositionReached, StreamItem
 from mtsd.model.gtid import GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.model.pulse import Pulse, Wait
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.source.handshake import (
     ReplicaIdentity,
     SameReplicaError,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.gtid import GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.target import literals
 from mtsd.target.failed_groups import FailedGroups
 from mtsd.target.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo

@@ -3,9 +3,9 @@
 from zlib import crc32
 
 from mtsd.model.gtid import GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import ChannelRow, InDoubt, PositionTables
 from tests.servers.mysqld import Server

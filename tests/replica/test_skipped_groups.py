@@ -21,7 +21,7 @@ from mtsd.replica.skipped_groups import AsSkipped
 from mtsd.replica.streamed_groups import StreamedGroups
 from mtsd.replica.worker import Worker
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.group_assigned_queue import LowWaterMark
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
 from mtsd.schedule.worker_row import WorkerRow

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from random import Random
 
 from mtsd.model.group import Group, GroupKind
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
 from mtsd.schedule.assignment import Assignment, Policy
 from mtsd.schedule.database_policy import DatabasePolicy
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
 from mtsd.schedule.worker_row import blank_row

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mtsd.model.group import Group
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.executed_groups import ExecutedGroups, recovered
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.worker_row import WorkerRow
 from tests.schedule.streams import START_MARK
 

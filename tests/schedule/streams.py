@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from mtsd.model.group import Group, GroupKind, PositionReached
 from mtsd.model.gtid import Gtid, GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 
 SOURCE_UUID = "11111111-1111-1111-1111-111111111111"
 FORMAT = b"format 1"

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from mtsd.model.group import Group
 from mtsd.model.gtid import GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
-from mtsd.schedule.group_assigned_queue import GroupAssignedQueue, LowWaterMark
+from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
 from tests.schedule.streams import SOURCE_UUID, START, START_MARK, Marker, Shape, Stream, group
 
 

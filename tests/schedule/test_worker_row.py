@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid, GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.executed_groups import recovered
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.worker_row import blank_row
 from tests.schedule.streams import SOURCE_UUID, START, START_MARK, group
 

@@ -8,9 +8,9 @@ import pytest
 
 from mtsd.model.group import Group
 from mtsd.model.gtid import GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.group_assigned_queue import LowWaterMark
 from mtsd.schedule.scheduler import Limits, Scheduler
 from tests.schedule.streams import SOURCE_UUID, START, group
 

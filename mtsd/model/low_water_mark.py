@@ -1,0 +1,19 @@
+"""The low-water mark: how far everything has been applied."""
+
+from dataclasses import dataclass
+
+from mtsd.model.gtid import GtidSet
+from mtsd.model.position import Position
+
+
+@dataclass(frozen=True, slots=True)
+class LowWaterMark:
+    """All groups up to `number` have committed, and the stream goes on at `position`.
+
+    `gtids` is everything executed up to here; None where it is not known yet (started at a
+    position, no Previous_gtids event seen). It is this value's own: nothing changes it later.
+    """
+
+    number: int
+    position: Position
+    gtids: GtidSet | None
