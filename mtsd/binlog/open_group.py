@@ -6,7 +6,7 @@ from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC
 from mtsd.binlog.gtid_event import GtidEvent, parse_gtid
 from mtsd.binlog.position_schema import Treatment, treatment
 from mtsd.binlog.qualifiers import qualifiers
-from mtsd.binlog.query import MOST_DATABASES
+from mtsd.binlog.query import MAX_DBS_IN_EVENT_MTS
 from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.temporary_tables import TemporaryTables, may_use_temporary_tables
@@ -187,7 +187,7 @@ class OpenGroup:
             used |= dict.fromkeys(qualifiers(query.statement, query.context))
             if query.database:
                 used[query.database] = None
-            if len(used) > MOST_DATABASES:
+            if len(used) > MAX_DBS_IN_EVENT_MTS:
                 self._alone = True
         for name in used:
             if len(self._databases) >= _MOST_NAMED:

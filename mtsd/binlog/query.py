@@ -19,8 +19,10 @@ OPTION_NOT_AUTOCOMMIT = 0x80000
 OPTION_NO_FOREIGN_KEY_CHECKS = 0x4000000
 OPTION_RELAXED_UNIQUE_CHECKS = 0x8000000
 
-MOST_DATABASES = 16
-"""A statement that updates more databases names none of them."""
+MAX_DBS_IN_EVENT_MTS = 16
+"""A statement that updates more databases names none of them, the servers' constant."""
+OVER_MAX_DBS_IN_EVENT_MTS = 254
+"""What the servers write in place of their number then."""
 
 _FIXED = Struct("<IBIIIHIIBHH")
 _FIXED_SIZE = _FIXED.size
@@ -153,7 +155,7 @@ def parse_status_variables(status: bytes) -> StatusVariables:
                 invoker = user, cursor.take(cursor.uint(1, name), name)
             case 12:
                 count = cursor.uint(1, name)
-                over_max = count > MOST_DATABASES
+                over_max = count > MAX_DBS_IN_EVENT_MTS
                 updated = () if over_max else tuple(_name(cursor, name) for _ in range(count))
             case 13:
                 microseconds = cursor.uint(3, name)
