@@ -145,7 +145,7 @@ class ReplicaSettings:
     """Name of this replication channel; needed where several replicas share a target."""
 
     parallel_workers: Annotated[int, Field(ge=0, le=1024)] = 4
-    """Workers that apply in parallel; 0: the coordinator applies everything itself, in order."""
+    """Workers that apply in parallel; 0: one worker applies everything, in order."""
 
     parallel_type: ParallelType = "database"
     """What two transactions must share to be kept in order."""

@@ -19,7 +19,7 @@ _LEAST_PERIOD_S = 0.05
 
 
 class Checkpointer:
-    """Writes on the coordinator's session, which holds the channel's lock.
+    """Writes on the channel's session, which holds its lock.
 
     `stale` are rows of workers of former runs, (Id, highest group number that it proves): they are
     removed as soon as the low-water mark has passed them, as is the record of the group `stopped`,

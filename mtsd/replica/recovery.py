@@ -80,7 +80,7 @@ async def recover(
 ) -> Recovered:
     """Fence the former run off, settle what is in doubt, and record what has been executed.
 
-    `connection` holds the coordinator's lock; the channel's row is there. One transaction writes
+    `connection` holds the channel's lock; the channel's row is there. One transaction writes
     the union of all rows as row 0 before anything is applied, so that a crash during or after
     this finds nothing else. Raises NeedsPersonError where a group in doubt has no evidence.
     """

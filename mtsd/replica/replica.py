@@ -34,12 +34,12 @@ from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.executed_gtids import execute_empty
-from mtsd.target.fencing import COORDINATOR, lock_name, take_channel, take_lock
+from mtsd.target.fencing import CHANNEL, lock_name, take_channel, take_lock
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.binlog_status import executed_gtids
 
-_COORDINATOR_WAIT_TIMEOUT_S = 60
+_CHANNEL_WAIT_TIMEOUT_S = 60
 _RECEIPT_S = 30.0
 _LAST_CHANCE_S = 5.0
 """How long other workers may finish their commit after the connection to the target was lost."""
@@ -57,7 +57,7 @@ class Replica:
     def __init__(
         self,
         settings: Settings,
-        coordinator_session: TargetSession,
+        channel_session: TargetSession,
         coordinator: Coordinator,
         workers: list[Worker],
         stream: SourceStream,
@@ -66,7 +66,7 @@ class Replica:
         reached: Reached,
     ) -> None:
         self._settings = settings
-        self._session = coordinator_session
+        self._session = channel_session
         self._coordinator = coordinator
         self._workers = workers
         self._stream = stream
@@ -91,7 +91,7 @@ class Replica:
         workers: list[Worker] = []
         try:
             await session.connection.query(
-                b"SET @@session.wait_timeout=%d" % _COORDINATOR_WAIT_TIMEOUT_S
+                b"SET @@session.wait_timeout=%d" % _CHANNEL_WAIT_TIMEOUT_S
             )
             # A target that has vanished is noticed on this session, for all of them.
             session.connection.expect_receipt(_RECEIPT_S)
@@ -342,7 +342,7 @@ async def _worker(
         SessionSettings(settings.target.binary_log),
         reached=reached,
     )
-    worker_id = COORDINATOR + 1 + index
+    worker_id = CHANNEL + 1 + index
     if not await take_lock(session.connection, lock_name(tables.channel, worker_id), 10):
         session.connection.close()
         raise NeedsPersonError(

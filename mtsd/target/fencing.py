@@ -27,7 +27,8 @@ _WATCHED_WORKERS = 16
 _SHOWN = 80
 _NO_SUCH_THREAD = 1094
 _MAY_NOT_KILL = 1095
-COORDINATOR = 0
+CHANNEL = 0
+"""The id of the session that holds the channel's lock, and stores the low-water mark."""
 
 
 class FencedOutError(NeedsPersonError):
@@ -35,7 +36,7 @@ class FencedOutError(NeedsPersonError):
 
 
 def lock_name(channel: str, session_id: int) -> str:
-    """Return the lock of a channel's session: 0 the coordinator, from 1 the workers."""
+    """Return the lock of a channel's session: CHANNEL, or from 1 a worker's."""
     lock = f"mtsd:{channel}:{session_id}"
     if len(lock) <= _LONGEST_NAME:
         return lock
@@ -62,7 +63,7 @@ async def take_channel(connection: Connection, channel: str, *, patience_s: int 
     and one whose network has failed ends by its wait_timeout. `patience_s` is for a holder whose
     session this user may not see: nothing tells then whether it lives.
     """
-    lock = lock_name(channel, COORDINATOR)
+    lock = lock_name(channel, CHANNEL)
     clock = asyncio.get_running_loop().time
     life = SignsOfLife()
     waiting = _Waiting()
@@ -119,7 +120,7 @@ def _refusal(channel: str) -> str:
 
 async def _holders(connection: Connection, channel: str) -> list[int | None]:
     """Return the connections that hold the locks of the coordinator and of the first workers."""
-    locks = (lock_name(channel, id_) for id_ in range(COORDINATOR, _WATCHED_WORKERS + 1))
+    locks = (lock_name(channel, id_) for id_ in range(CHANNEL, _WATCHED_WORKERS + 1))
     columns = b",".join(b"IS_USED_LOCK('%b')" % lock.encode() for lock in locks)
     (row,) = await connection.query(b"SELECT " + columns)
     return [None if id_ is None else int(str(id_)) for id_ in row]

@@ -49,7 +49,7 @@ def test_killed_at_random(kills: int, tmp_path: Path) -> None:
         with DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS) as daemon:
             with load.running(rate=150):
                 for number in range(kills):
-                    # Each kind in turn: the dump, the coordinator, a worker.
+                    # Each kind in turn: the dump, the channel's session, a worker.
                     server = pair.target if number % 3 else pair.source
                     deadline = time.monotonic() + 30
                     while len(found := sessions(server)) < (5 if number % 3 else 1):

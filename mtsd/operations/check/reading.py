@@ -14,7 +14,7 @@ from mtsd.operations.check.facts import (
     TargetFacts,
 )
 from mtsd.target import literals
-from mtsd.target.fencing import COORDINATOR, lock_name
+from mtsd.target.fencing import CHANNEL, lock_name
 from mtsd.target.position_tables import SCHEMA_VERSION, TABLES, PositionTables
 from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
 from mtsd.wire.binlog_status import binlog_status
@@ -207,7 +207,7 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
     )
     engines = {str(name): str(engine) for name, engine in rows}
     columns = await connection.query(tables.workers.select_columns())
-    lock = lock_name(tables.channel, COORDINATOR)
+    lock = lock_name(tables.channel, CHANNEL)
     ((daemon,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
     channel: ChannelFacts | None = None
     refused = ""
