@@ -3,7 +3,11 @@ import struct
 import pytest
 
 from mtsd.binlog.event_type import EventType
-from mtsd.binlog.query import parse_query, parse_status_variables
+from mtsd.binlog.query import (
+    OVER_MAX_DBS_IN_EVENT_MTS,
+    parse_query,
+    parse_status_variables,
+)
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent
@@ -84,6 +88,12 @@ def test_updated_databases(recording: Recording) -> None:
     seventeen = find(recording, b"DROP TABLE `again`,")
     assert (seventeen.updated_databases, seventeen.over_max) == ((), True)
     assert find(recording, b"BEGIN").updated_databases is None
+
+
+def test_too_many_databases_to_be_named() -> None:
+    status = bytes([0x0C, OVER_MAX_DBS_IN_EVENT_MTS])
+    found = parse_query(query(b"DO 1", status=status))
+    assert (found.updated_databases, found.over_max) == ((), True)
 
 
 def test_the_invoker_of_a_definition(recording: Recording) -> None:
