@@ -1,7 +1,9 @@
 """The Dockerfile, read: its instructions, and what each of its stages copies into the image."""
 
 import io
+import shutil
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from dockerfile_parse import DockerfileParser
 
@@ -39,3 +41,15 @@ def stages() -> list[Stage]:
         else:
             found[-1].steps.append((instruction, value))
     return found
+
+
+def copied(context: Path) -> Path:
+    """Copy what the first stage copies, which so proves to be enough to build with."""
+    context.mkdir()
+    for name in stages()[0].copied:
+        if (PROJECT / name).is_dir():
+            unwanted = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(PROJECT / name, context / name, ignore=unwanted)
+        else:
+            shutil.copy2(PROJECT / name, context / name)
+    return context

@@ -1,6 +1,6 @@
 """The wheel with compiled modules: what is in it, and that it does what the pure one does."""
 
-import shutil
+import runpy
 import subprocess
 import sys
 import sysconfig
@@ -13,6 +13,7 @@ import pytest
 from mtsd import __version__
 from tests.packaging.building import BuildError, build
 from tests.packaging.compiled import build_wheel, make_project
+from tests.packaging.dockerfile import copied
 from tests.packaging.installing import Environment
 from tests.packaging.locations import PROJECT, package_files
 from tests.packaging.toolchain import toolchain
@@ -45,6 +46,12 @@ def test_it_holds_the_pure_modules_and_those_that_are_compiled(wheel: Path) -> N
         names = {name for name in archive.namelist() if not name.startswith(f"mtsd-{__version__}")}
     compiled = {name.removesuffix(".py") + SUFFIX for name in compiled_modules()}
     assert names == package_files() | compiled | {f"mtsd__mypyc{SUFFIX}"}
+
+
+def test_it_is_compiled_by_what_checks_the_types() -> None:
+    build_system = runpy.run_path(str(PROJECT / "hatch_build.py"))
+    document = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert build_system["_MYPY"] in document["dependency-groups"]["dev"]
 
 
 def test_building_it_leaves_nothing_in_the_tree(wheel: Path) -> None:
@@ -95,11 +102,7 @@ def test_without_a_compiler_there_is_one_clear_line(tmp_path: Path) -> None:
 
 
 def test_a_module_that_has_moved_ends_the_build(tmp_path: Path) -> None:
-    context = tmp_path / "context"
-    context.mkdir()
-    for name in ("hatch_build.py", "README.md", "LICENSE"):
-        shutil.copy2(PROJECT / name, context)
-    shutil.copytree(PROJECT / "mtsd", context / "mtsd")
+    context = copied(tmp_path / "context")
     document = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
     (first, *_) = compiled_modules()
     (context / "pyproject.toml").write_text(document.replace(first, "mtsd/gone.py"))

@@ -1,6 +1,5 @@
 """The wheel and the sdist: built, looked into, installed by pip, and run."""
 
-import shutil
 import subprocess
 import tarfile
 import tomllib
@@ -11,7 +10,7 @@ import pytest
 
 from mtsd import __version__
 from tests.packaging.building import build
-from tests.packaging.dockerfile import stages
+from tests.packaging.dockerfile import copied
 from tests.packaging.installing import Environment
 from tests.packaging.locations import PROJECT, package_files
 from tests.packaging.toolchain import toolchain
@@ -19,15 +18,7 @@ from tests.packaging.toolchain import toolchain
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return what the Dockerfile's first stage has, which so proves to be enough."""
-    context = tmp_path_factory.mktemp("context")
-    for name in stages()[0].copied:
-        if (PROJECT / name).is_dir():
-            unwanted = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(PROJECT / name, context / name, ignore=unwanted)
-        else:
-            shutil.copy2(PROJECT / name, context / name)
-    return context
+    return copied(tmp_path_factory.mktemp("packaging") / "context")
 
 
 @pytest.fixture(scope="module")
