@@ -18,6 +18,11 @@ from tests.packaging.installing import Environment
 from tests.packaging.locations import PROJECT, package_files
 from tests.packaging.toolchain import toolchain
 
+# Compiling takes its time, and the machine may have other work.
+pytestmark = pytest.mark.timeout(1800)
+WHOLE_SUITE = pytest.mark.timeout(0)
+"""Each of the tests inside has its own limit."""
+
 SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
 
@@ -73,11 +78,13 @@ def test_pip_installs_a_command_that_runs(wheel: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("mtsd__mypyc*"))
 
 
+@WHOLE_SUITE
 def test_its_modules_decide_what_the_pure_ones_decide(project: Path) -> None:
     folders = ["binlog", "model", "schedule", "target", "wire"]
     assert_passes(project, *(f"tests/{folder}" for folder in folders))
 
 
+@WHOLE_SUITE
 def test_it_replicates(project: Path) -> None:
     assert_passes(project, "tests/replica/test_equality.py", "tests/replica/test_kills.py")
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -107,7 +107,7 @@ class DaemonProcess:
                 raise
             return None
 
-    def wait_until_running(self, timeout: float = 30.0) -> None:
+    def wait_until_running(self, timeout: float = 120.0) -> None:
         """Wait until it has connected to both servers."""
         deadline = time.monotonic() + timeout
         while True:
@@ -117,7 +117,7 @@ class DaemonProcess:
             self._check(deadline, "it is not running")
             time.sleep(0.05)
 
-    def wait_until_caught_up(self, timeout: float = 60.0) -> None:
+    def wait_until_caught_up(self, timeout: float = 120.0) -> None:
         """Wait until everything that is in the source's binlog now is in the target."""
         row = self.source.sql("SHOW BINARY LOG STATUS")[0]
         file, offset, gtids = str(row[0]), int(str(row[1])), str(row[4] or "")
@@ -137,7 +137,31 @@ class DaemonProcess:
             self._check(deadline, f"not caught up to {file}:{offset}, {status}")
             time.sleep(0.05)
 
-    def stop(self, timeout: float = 70.0) -> int:
+    def wait_for_status(
+        self, fits: Callable[[Status], bool], what: str, timeout: float = 120.0
+    ) -> Status:
+        """Wait until its status fits; `what` is said where it does not."""
+        deadline = time.monotonic() + timeout
+        while True:
+            status = self.status()
+            if status is not None and fits(status):
+                return status
+            self._check(deadline, f"{what}, {status}")
+            time.sleep(0.05)
+
+    def wait_for_record(
+        self, event: str, number: int = 1, timeout: float = 120.0
+    ) -> dict[str, object]:
+        """Return the record of its log with this number whose event begins like that."""
+        deadline = time.monotonic() + timeout
+        while True:
+            found = [each for each in self.records() if str(each["event"]).startswith(event)]
+            if len(found) >= number:
+                return found[number - 1]
+            self._check(deadline, f"no record {event!r}")
+            time.sleep(0.05)
+
+    def stop(self, timeout: float = 120.0) -> int:
         """SIGTERM; returns the exit status."""
         self._started().send_signal(signal.SIGTERM)
         return self.wait(timeout)
@@ -147,7 +171,7 @@ class DaemonProcess:
         self._started().kill()
         self._started().wait(10)
 
-    def wait(self, timeout: float = 30.0) -> int:
+    def wait(self, timeout: float = 120.0) -> int:
         """Wait for its end; returns the exit status."""
         try:
             return self._started().wait(timeout)

@@ -1,7 +1,6 @@
 """How the daemon stops: asked to, and on an error that a person has to look at."""
 
 import json
-import time
 from pathlib import Path
 from threading import Event, Thread
 
@@ -31,6 +30,13 @@ def gaps(target: Server) -> list[object]:
     ]
 
 
+def wait_until_at_work(daemon: DaemonProcess) -> None:
+    """Return once it has applied something from now on."""
+    before = daemon.status()
+    assert before is not None
+    daemon.wait_for_status(lambda now: now.executed != before.executed, "it applies nothing")
+
+
 def test_sigterm_under_load(tmp_path: Path) -> None:
     with Pair() as pair:
         load = MixedLoad(pair.source, seed=11)
@@ -43,7 +49,7 @@ def test_sigterm_under_load(tmp_path: Path) -> None:
             for _ in range(4):
                 daemon.start()
                 daemon.wait_until_running()
-                time.sleep(1.0)
+                wait_until_at_work(daemon)
                 assert daemon.stop() == 0
                 assert gaps(pair.target) == []
         finally:
@@ -153,10 +159,7 @@ def test_source_comes_and_goes(tmp_path: Path) -> None:
                 pair.source.sql(f"INSERT INTO a.t VALUES ({number})")
                 daemon.wait_until_caught_up()
                 pair.source.kill()
-                time.sleep(0.3)
-                status = daemon.status()
-                assert status is not None
-                assert status.lag_seconds is None
+                daemon.wait_for_status(lambda now: now.lag_seconds is None, "it is connected")
                 pair.source.start()
             pair.source.sql("INSERT INTO a.t VALUES (99)")
             daemon.wait_until_caught_up()

@@ -6,8 +6,8 @@ from tests.servers.mysqld import Server
 
 
 def wait_for_lock_wait(server: Server) -> None:
-    """Return once a transaction waits for a row lock; AssertionError after 20 s."""
-    deadline = time.monotonic() + 20
+    """Return once a transaction waits for a row lock; AssertionError after 120 s."""
+    deadline = time.monotonic() + 120
     waiting = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'"
     while server.sql(waiting) == [(0,)]:
         assert time.monotonic() < deadline
