@@ -17,9 +17,11 @@ INTERRUPTED = 1317
 UNKNOWN = 1105
 """What BINLOG says of a KILL QUERY at some of its steps, where no column is to blame (see
 `table_columns`)."""
-INTERRUPTIONS = frozenset({INTERRUPTED, UNKNOWN})
+_FULL = frozenset({3, 28, 1021, 1026, 1114})
+"""A disk of the target, as far as the server does not wait by itself until there is space."""
+HALF_WAY = frozenset({INTERRUPTED, UNKNOWN}) | _FULL
 """After these half of a statement may stay behind where nothing can be rolled back."""
-_TRANSIENT = frozenset({LOCK_WAIT_TIMEOUT, 1213}) | INTERRUPTIONS
+_TRANSIENT = frozenset({LOCK_WAIT_TIMEOUT, 1213}) | HALF_WAY
 """Beside it lock wait timeout and deadlock, which the servers retry too."""
 _LONGEST_PAUSE = 5.0
 _ATTEMPTS = 10

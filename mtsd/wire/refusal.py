@@ -178,9 +178,15 @@ _LOG_IN = {
     3955: "Unlock it there (ALTER USER … ACCOUNT UNLOCK), and check [{role}] password",
 }
 """What to do about an error at the log-in."""
+_SPACE = "Free space on the disk of the {role} that its error log names"
 _LATER = {
+    3: _SPACE,
+    28: _SPACE,
+    1021: _SPACE,
+    1026: _SPACE,
     1044: _GRANTS,
     1105: "The error log of the {role} has what it does not say here",
+    1114: _SPACE + ", or raise the limit of the tablespace",
     1142: _GRANTS,
     1227: _GRANTS,
     1290: (

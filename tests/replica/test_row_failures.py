@@ -5,11 +5,12 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import pymysql
 import pytest
 
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.servers.mysqld import GTIDS
+from tests.servers.mysqld import GTIDS, Options, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
@@ -57,6 +58,34 @@ def test_kill_query_while_rows_are_applied(tmp_path: Path) -> None:
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
+
+
+def fill(target: Server) -> None:
+    while True:
+        target.sql("INSERT INTO a.filler VALUES (REPEAT('x', 1 << 20))")
+
+
+def test_a_target_without_space_is_tried_again(tmp_path: Path) -> None:
+    full: Options = {
+        **GTIDS,
+        "innodb_file_per_table": "OFF",
+        "innodb_data_file_path": "ibdata1:12M:autoextend:max:40M",
+    }
+    with Pair(GTIDS, full) as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v LONGBLOB)")
+        with DaemonProcess(
+            pair.source, pair.target, tmp_path, {"replica.transaction_retries": 1000}
+        ) as daemon:
+            daemon.wait_until_caught_up()
+            pair.target.sql("SET sql_log_bin = 0; CREATE TABLE a.filler (v LONGBLOB)")
+            with pytest.raises(pymysql.err.OperationalError, match="is full"):
+                fill(pair.target)
+            pair.source.sql("INSERT INTO a.t VALUES (1, REPEAT('y', 4 << 20))")
+            assert daemon.wait_for_record("retrying")["error"] == 1114
+            pair.target.sql("SET sql_log_bin = 0; DROP TABLE a.filler")
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert pair.target.sql("SELECT LENGTH(v) FROM a.t") == [(4 << 20,)]
 
 
 @pytest.mark.parametrize(
