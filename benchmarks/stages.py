@@ -19,10 +19,10 @@ from typing import Final
 from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.grouper import Grouper
 from mtsd.model.group import Group
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.schedule.worker_row import WorkerRow, blank_row
 from mtsd.target.bundle import commands, row_statements

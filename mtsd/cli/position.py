@@ -11,9 +11,9 @@ from mtsd.config.start import Start, parse_start
 from mtsd.control.status import Status
 from mtsd.model.errors import MtsdError
 from mtsd.model.exit_status import ExitStatus
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.operations.position import Moved, reset_position, set_position
 from mtsd.operations.stored_status import read_stored
-from mtsd.model.low_water_mark import LowWaterMark
 
 _EXAMPLE = """\
 example:

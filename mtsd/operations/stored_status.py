@@ -13,9 +13,9 @@ from mtsd.control.status import (
     WorkerStatus,
 )
 from mtsd.model.errors import ConnectionLostError
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.recovery import read_failed
-from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.position_tables import FIRST_TABLES, TABLES, InDoubt, PositionTables

@@ -7,10 +7,10 @@ import pytest
 from mtsd.model.errors import ApplyError, ServerError
 from mtsd.model.fault_points import FaultPoint
 from mtsd.model.group import Group
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.replica.evidence import Verdict, verdict
 from mtsd.replica.in_doubt import InDoubtWorker, apply_definition, evidence_gtid
-from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.worker_row import blank_row
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.position_tables import PositionTables

@@ -13,6 +13,7 @@ from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, NotSuppor
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import GroupChunk, GroupClosed, GroupKind, GroupOpened, StreamItem
 from mtsd.model.gtid import Gtid, GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.dispatch import Dispatcher
@@ -21,7 +22,6 @@ from mtsd.replica.skipped_groups import AsSkipped
 from mtsd.replica.streamed_groups import StreamedGroups
 from mtsd.replica.worker import Worker
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
 from mtsd.schedule.worker_row import WorkerRow

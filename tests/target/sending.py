@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from mtsd.model.errors import ServerError
 from mtsd.model.group import Group
-from mtsd.model.position import Position
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.position import Position
 from mtsd.schedule.in_flight import Due, InFlight
 from mtsd.schedule.worker_row import WorkerRow, blank_row
 from mtsd.target.binlog_applier import BinlogApplier
