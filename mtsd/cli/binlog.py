@@ -18,10 +18,10 @@ from mtsd.cli.printable import printable
 from mtsd.model.errors import MtsdError
 from mtsd.model.exit_status import ExitStatus
 from mtsd.model.group import Group, GroupClosed, GroupKind
-from mtsd.model.position import Position
+from mtsd.model.position import FIRST_EVENT, Position
 
 _PIECE = 1 << 20
-_FIRST_EVENT = 4
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _EXAMPLE = """\
@@ -123,7 +123,7 @@ def _groups(files: Iterable[ListedFile]) -> Iterator[Group]:
     for file in files:
         # Only what is said of a group is listed, so nothing has to be held.
         grouper = Grouper(
-            start=Position(file.name, _FIRST_EVENT),
+            start=Position(file.name, FIRST_EVENT),
             next_number=number,
             hold_bytes=_PIECE,
             chunk_bytes=_PIECE,

@@ -9,7 +9,8 @@ from typing import Protocol
 from mtsd.binlog.framing import FileFramer
 from mtsd.cli.arguments import load_configuration
 from mtsd.replica.endpoints import endpoint
-from mtsd.source.binlog_files import BinlogFile, BinlogFileReader, list_files
+from mtsd.source.binlog_files import BinlogFileReader, list_files
+from mtsd.source.source_state import BinlogFile
 from mtsd.wire.endpoint import Endpoint
 
 _PIECE = 1 << 20

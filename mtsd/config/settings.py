@@ -132,9 +132,10 @@ class TargetSettings(EndpointSettings):
     sql_log_bin=0."""
 
     gtid: GtidMode = "auto"
-    """What the target learns of the source's GTIDs. mirror: they are added at each checkpoint;
-    preserve: each transaction is applied under its own and none are combined; auto: mirror where
-    the target writes no binary log, else off."""
+    """What the target learns of the source's GTIDs. mirror: they are added at each checkpoint,
+    refused where the target writes what is applied to a binary log; preserve: each transaction is
+    applied under its own and none are combined; auto: mirror where the target writes no binary
+    log, else off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)

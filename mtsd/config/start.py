@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass
 
-_FIRST_EVENT = 4
+from mtsd.model.position import FIRST_EVENT
+
 _LAST_POSITION = 2**64 - 1
 
 _FILE_POSITION = re.compile(r"([^\s/\\:'\"`]{1,255}):([0-9]{1,20})")
@@ -72,6 +73,6 @@ def parse_start(text: str) -> Start | None:
     if parts is None:
         raise ValueError("none of the four forms")
     pos = int(parts[2])
-    if not _FIRST_EVENT <= pos <= _LAST_POSITION:
-        raise ValueError(f"the first event of a binary log begins at {_FIRST_EVENT}")
+    if not FIRST_EVENT <= pos <= _LAST_POSITION:
+        raise ValueError(f"the first event of a binary log begins at {FIRST_EVENT}")
     return FilePosition(parts[1], pos)

@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+FIRST_EVENT = 4
+"""The offset of the first event in a file, after the magic number."""
+
 
 class Position(NamedTuple):
     """The byte `offset` in binlog file `file`: the place right after an event.

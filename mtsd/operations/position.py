@@ -4,13 +4,16 @@ import uuid
 from dataclasses import dataclass
 
 from mtsd.config import Settings
-from mtsd.config.start import Start
+from mtsd.config.start import Latest, Start
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.reason import Refused
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
 from mtsd.replica.endpoints import endpoint, identity
+from mtsd.replica.one_channel import claim_source
 from mtsd.source.handshake import open_source
-from mtsd.source.start import resolve_start
+from mtsd.source.read_state import read_source_state
+from mtsd.source.start import beginning
 from mtsd.target.position_tables import ChannelRow
 from mtsd.target.retry import write
 
@@ -39,13 +42,19 @@ async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = F
         replica = identity(settings.source, daemon_uuid)
         source = await open_source(endpoint("source", settings.source), replica)
         try:
-            mark = await resolve_start(
-                source, start, allow_partial_history=settings.source.allow_partial_history
+            state = await read_source_state(
+                source.connection, source.traits, end=isinstance(start, Latest)
             )
         finally:
             source.connection.close()
-        mark = LowWaterMark(channel.highest_number, mark.position, mark.gtids)
-        begun = ChannelRow(mark, 0, source.traits.uuid, daemon_uuid)
+        begins = beginning(
+            start, state, allow_partial_history=settings.source.allow_partial_history
+        )
+        if isinstance(begins, Refused):
+            raise NeedsPersonError(str(begins))
+        await claim_source(channel.connection, channel.tables, state.uuid)
+        mark = LowWaterMark(channel.highest_number, begins.position, begins.gtids)
+        begun = ChannelRow(mark, 0, state.uuid, daemon_uuid)
         await write(channel.connection, channel.tables.begin_anew(begun))
         return Moved(row.mark if row is not None else None, mark)
 

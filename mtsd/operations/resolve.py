@@ -3,7 +3,7 @@
 from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
 from mtsd.operations.stopped_channel import stopped_channel
-from mtsd.replica.evidence import APPLIED, NOT_APPLIED
+from mtsd.replica.verdict import Verdict
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.retry import write
 
@@ -25,8 +25,8 @@ async def resolve(settings: Settings, number: int, *, applied: bool) -> InDoubt:
     async with stopped_channel(settings) as channel:
         for doubt in channel.in_doubt:
             if doubt.number == number:
-                said = APPLIED if applied else NOT_APPLIED
-                statement = channel.tables.update_resolution(number, said)
+                said = Verdict.APPLIED if applied else Verdict.NOT_APPLIED
+                statement = channel.tables.update_resolution(number, said.value)
                 await write(channel.connection, [statement])
                 return doubt
         there = ", ".join(str(doubt.number) for doubt in channel.in_doubt) or "none"

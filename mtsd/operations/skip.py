@@ -8,8 +8,9 @@ from mtsd.model.failed_group import FailedGroup
 from mtsd.model.gtid import Gtid
 from mtsd.model.position import Position
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
-from mtsd.replica.evidence import Verdict, verdict
+from mtsd.replica.evidence import verdict
 from mtsd.replica.recovery import row_of_recovery
+from mtsd.replica.verdict import Verdict
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.position_tables import ChannelRow, InDoubt
 from mtsd.target.retry import write

@@ -18,7 +18,8 @@ from mtsd.replica.endpoints import endpoint
 from mtsd.replica.recovery import read_failed
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
-from mtsd.target.position_tables import FIRST_TABLES, TABLES, InDoubt, PositionTables
+from mtsd.target.position_schema import FIRST_TABLES, TABLES
+from mtsd.target.position_tables import InDoubt, PositionTables
 from mtsd.wire.connection import Connection
 
 

@@ -5,15 +5,17 @@ import uuid
 import structlog
 
 from mtsd.config import Settings
-from mtsd.config.start import Earliest
+from mtsd.config.start import Latest
+from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
-from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.position import Position
+from mtsd.model.reason import Refused
 from mtsd.replica.endpoints import endpoint, identity
 from mtsd.replica.gtid_mode import Gtids, gtids_of
+from mtsd.replica.one_channel import claim_source
 from mtsd.replica.recovery import read_channel
 from mtsd.source.handshake import open_source
-from mtsd.source.start import resolve_start
+from mtsd.source.read_state import read_source_state
+from mtsd.source.start import beginning
 from mtsd.target.position_tables import ChannelRow, PositionTables
 from mtsd.target.retry import write
 from mtsd.target.session import TargetSession
@@ -25,27 +27,32 @@ log = structlog.get_logger(__name__)
 async def first_start(settings: Settings, session: TargetSession, tables: PositionTables) -> None:
     """Resolve [source] start where the target holds no position of the channel yet.
 
-    A target that is told the source's GTIDs knows what it has, even where its position tables are
-    lost: "earliest" begins after that. Raises NeedsPersonError, ServerError, ConnectionLostError.
+    The channel's source is claimed, then and later. Raises NeedsPersonError, ServerError,
+    ConnectionLostError.
     """
-    if await read_channel(session.connection, tables) is not None:
+    former = await read_channel(session.connection, tables)
+    if former is not None:
+        await claim_source(session.connection, tables, former.source_uuid)
         return
     start = settings.source.start
     daemon_uuid = str(uuid.uuid4())
+    told = GtidSet()
+    if gtids_of(settings.target.gtid, session) is not Gtids.OFF:
+        told = await executed_gtids(session.connection)
     replica = identity(settings.source, daemon_uuid)
     source = await open_source(endpoint("source", settings.source), replica)
     try:
-        mark = await resolve_start(
-            source, start, allow_partial_history=settings.source.allow_partial_history
+        state = await read_source_state(
+            source.connection, source.traits, end=isinstance(start, Latest)
         )
-        if isinstance(start, Earliest) and mark.gtids is not None:
-            told = gtids_of(settings.target.gtid, session) is not Gtids.OFF
-            known = await executed_gtids(session.connection) if told else GtidSet()
-            common = known.intersection(await executed_gtids(source.connection))
-            if common.minus(mark.gtids):
-                mark = LowWaterMark(0, Position("", 0), mark.gtids.union(common))
     finally:
         source.connection.close()
-    row = ChannelRow(mark, 0, source.traits.uuid, daemon_uuid)
+    mark = beginning(
+        start, state, allow_partial_history=settings.source.allow_partial_history, told=told
+    )
+    if isinstance(mark, Refused):
+        raise NeedsPersonError(str(mark))
+    await claim_source(session.connection, tables, state.uuid)
+    row = ChannelRow(mark, 0, state.uuid, daemon_uuid)
     await write(session.connection, [tables.insert_channel(row)])
     log.info("the channel begins", position=str(mark.position), gtids=str(mark.gtids or ""))

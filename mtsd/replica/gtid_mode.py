@@ -5,6 +5,7 @@ import enum
 from mtsd.config.settings import GtidMode
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.gtid import GtidSet
+from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.target.executed_gtids import add_to_executed, execute_empty
 from mtsd.target.session import TargetSession
 from mtsd.wire.connection import Connection
@@ -20,21 +21,40 @@ class Gtids(enum.Enum):
     """Each group commits under its own; nothing is combined."""
 
 
-def gtids_of(mode: GtidMode, session: TargetSession) -> Gtids:
-    """Decide for the target of a session.
+WITHOUT_GTIDS = Reason(
+    '[target] gtid is "{setting}", and the {server} has gtid_mode other than ON',
+    'set gtid_mode = ON there, or [target] gtid = "off"',
+)
+MIRROR_LOGGED = Reason(
+    '[target] gtid is "mirror", and the target writes what mtsd applies to its own binary log:'
+    " a replica behind it that has the source's GTIDs already would apply everything twice",
+    "set [target] binary_log = false if nothing reads the target's binary log, or [target] gtid ="
+    ' "preserve" or "off"',
+)
 
-    Raises NeedsPersonError where the target has no GTIDs and shall learn the source's.
+
+def decide_gtids(setting: GtidMode, *, gtid_mode: bool, logged: bool) -> Gtids | Refused:
+    """Decide for a target with gtid_mode ON, or not.
+
+    `logged` is whether it writes what is applied to a binary log: a replica behind it could not
+    read past what is added without a transaction, and one that has that already would apply again
+    what comes under other GTIDs.
     """
-    if mode in {"mirror", "preserve"} and not session.traits.gtid_mode:
-        raise NeedsPersonError(
-            f'[target] gtid is "{mode}", and the target has gtid_mode other than ON: turn it on'
-            ' there, or set [target] gtid = "off"'
-        )
-    if mode == "auto":
-        # A replica behind the target could not read past what is added without a transaction.
-        mirrors = session.traits.gtid_mode and not session.is_logged
-        return Gtids.MIRROR if mirrors else Gtids.OFF
-    return Gtids(mode)
+    if setting == "auto":
+        return Gtids.MIRROR if gtid_mode and not logged else Gtids.OFF
+    if setting != "off" and not gtid_mode:
+        return refuse(WITHOUT_GTIDS, setting=setting, server="target")
+    if setting == "mirror" and logged:
+        return refuse(MIRROR_LOGGED)
+    return Gtids(setting)
+
+
+def gtids_of(setting: GtidMode, session: TargetSession) -> Gtids:
+    """Decide for the target of a session. Raises NeedsPersonError where the setting is refused."""
+    decided = decide_gtids(setting, gtid_mode=session.traits.gtid_mode, logged=session.is_logged)
+    if isinstance(decided, Refused):
+        raise NeedsPersonError(str(decided))
+    return decided
 
 
 class ToldGtids:

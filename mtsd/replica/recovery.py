@@ -1,7 +1,7 @@
 """Start on a target that a former run may have left at any instant (WL#5599)."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
@@ -12,14 +12,18 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
-from mtsd.replica.evidence import Verdict, verdict
+from mtsd.model.reason import Refused
+from mtsd.replica.evidence import verdict
+from mtsd.replica.one_channel import claim_source, release_source
+from mtsd.replica.verdict import Verdict
 from mtsd.schedule.executed_groups import ExecutedGroups, recovered
 from mtsd.schedule.worker_row import WorkerRow, blank_row
+from mtsd.source.continuation import Channel, adoption
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.fencing import fence, lock_name, release_lock
-from mtsd.target.position_tables import RECOVERY_ID, TABLES, ChannelRow, PositionTables
+from mtsd.target.position_schema import TABLES, defect
+from mtsd.target.position_tables import RECOVERY_ID, ChannelRow, InDoubt, PositionTables
 from mtsd.target.retry import telling, write
-from mtsd.target.worker_info import COLUMNS
 from mtsd.wire.connection import Connection
 
 _READS = b"reading of the position tables"
@@ -55,17 +59,35 @@ class Recovered:
 async def make_tables(connection: Connection, tables: PositionTables) -> None:
     """Make the position schema and tables where they are missing.
 
-    Raises NeedsPersonError where slave_worker_info has other columns than are written to it.
+    Raises NeedsPersonError where those that are there are not what mtsd has made.
     """
-    if len(await connection.query(tables.tables_present())) != len(TABLES):
+    found = await read_tables(connection, tables)
+    refused = defect(tables.schema, found.engines, found.columns, filled=found.filled)
+    if refused is not None:
+        raise NeedsPersonError(str(refused))
+    if len(found.engines) != len(TABLES):
         for definition in tables.definitions():
             await write(connection, [definition])
-    columns = [str(name) for (name,) in await connection.query(tables.workers.select_columns())]
-    if columns != [column.name for column in COLUMNS]:
-        raise NeedsPersonError(
-            f"the columns of {tables.schema}.slave_worker_info are not those that mtsd has made:"
-            f" {', '.join(columns)}. Restore its definition, or point [target] schema elsewhere"
-        )
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTables:
+    """The position tables that are there, as `defect` takes them."""
+
+    engines: dict[str, str]
+    columns: tuple[str, ...]
+    filled: bool
+
+
+async def read_tables(connection: Connection, tables: PositionTables) -> FoundTables:
+    """Look at the position tables. Raises ServerError, ConnectionLostError."""
+    found = await connection.query(tables.select_tables())
+    engines = {str(name): str(engine) for name, engine in found}
+    columns = await connection.query(tables.workers.select_columns())
+    filled = False
+    if len(engines) != len(TABLES):
+        filled = any([await connection.query(tables.select_any(name)) for name in engines])
+    return FoundTables(engines, tuple(str(name) for (name,) in columns), filled)
 
 
 async def read_channel(connection: Connection, tables: PositionTables) -> ChannelRow | None:
@@ -102,9 +124,7 @@ async def recover(
     doubts = [tables.in_doubt(row) for row in await connection.query(tables.select_in_doubt())]
     show_themselves: set[int] = set()
     settled: list[FailedGroup] = []
-    for doubt in doubts:
-        if doubt.number <= mark.number or doubt.number in executed:
-            continue
+    for doubt in unsettled(doubts, mark, executed):
         try:
             found = await verdict(connection, doubt)
         except NeedsPersonError as error:
@@ -166,17 +186,12 @@ def row_of_recovery(
 ) -> WorkerRow:
     """Return row 0: what all rows prove done past the mark, and groups that count as done too."""
     executed = recovered(mark.number, (row.executed for row in rows))
-    gtids = GtidSet()
-    for row in rows:
-        gtids.update(row.executed_gtids)
-    for group in settled:
-        gtids.update(GtidSet.parse(group.gtid))
     return WorkerRow(
         RECOVERY_ID,
         None,
         mark.position,
         executed.with_numbers(group.number for group in settled),
-        gtids if mark.gtids is None else gtids.minus(mark.gtids),
+        gtids_beyond(mark, rows, [group.gtid for group in settled]),
         _new_token(),
     )
 
@@ -188,18 +203,48 @@ async def adopt_source(
 
     The order of its groups past the low-water mark may be another one, so that the GTIDs alone
     tell what was executed. Numbers go on, for no number is used twice. Raises NeedsPersonError
-    where the GTIDs do not tell all.
+    where the GTIDs do not tell all, or another channel of the target has that source.
     """
-    if recovered.gtids is None or recovered.show_themselves:
-        raise NeedsPersonError(
-            f"the source is {source_uuid} now, and what was executed of the former one,"
-            f" {recovered.source_uuid}, is not known by GTID: point [source] at that server, or"
-            " set a position of the new one (mtsd position set)"
-        )
-    mark = LowWaterMark(recovered.executed.highest, Position("", 0), recovered.gtids)
+    way = adoption(
+        Channel(
+            recovered.mark.position,
+            recovered.mark.gtids,
+            recovered.source_uuid,
+            recovered.gtids,
+            tells_all=not recovered.show_themselves,
+        ),
+        source_uuid,
+    )
+    if isinstance(way, Refused):
+        raise NeedsPersonError(str(way))
+    await claim_source(connection, tables, source_uuid)
+    mark = LowWaterMark(recovered.executed.highest, Position("", 0), way.executed)
     row = ChannelRow(mark, 0, source_uuid, recovered.daemon_uuid)
     await write(connection, tables.begin_anew(row))
+    await release_source(connection, way.former)
     log.warning("another source", former=recovered.source_uuid, now=source_uuid)
+
+
+def unsettled(
+    doubts: Iterable[InDoubt], mark: LowWaterMark, executed: ExecutedGroups
+) -> list[InDoubt]:
+    """Return the groups in doubt that neither the low-water mark nor a worker's row settles."""
+    return [
+        doubt for doubt in doubts if doubt.number > mark.number and doubt.number not in executed
+    ]
+
+
+def gtids_beyond(mark: LowWaterMark, rows: Iterable[WorkerRow], settled: Iterable[str]) -> GtidSet:
+    """Return what is executed past the low-water mark, by GTID.
+
+    `settled` are the GTIDs of groups that no row has, as they were in doubt.
+    """
+    gtids = GtidSet()
+    for row in rows:
+        gtids.update(row.executed_gtids)
+    for gtid in settled:
+        gtids.update(GtidSet.parse(gtid))
+    return gtids if mark.gtids is None else gtids.minus(mark.gtids)
 
 
 async def read_workers(connection: Connection, tables: PositionTables) -> list[WorkerRow]:

@@ -95,6 +95,7 @@ class Replica:
             )
             # A target that has vanished is noticed on this session, for all of them.
             session.connection.expect_receipt(_RECEIPT_S)
+            gtids = gtids_of(settings.target.gtid, session)
             await take_channel(session.connection, tables.channel)
             await make_tables(session.connection, tables)
             await first_start(settings, session, tables)
@@ -103,7 +104,6 @@ class Replica:
             if new_source:
                 await adopt_source(session.connection, tables, recovered, new_source)
                 recovered = await recover(session.connection, tables, count, reached)
-            gtids = gtids_of(settings.target.gtid, session)
             preserved = None
             known = GtidSet()
             if gtids is Gtids.PRESERVE:
@@ -378,6 +378,7 @@ def _stream(
         ),
         recovered.mark,
         recovered.source_uuid,
+        executed=recovered.gtids,
         pulse=pulse,
         reached=reached,
     )

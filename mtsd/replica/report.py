@@ -70,10 +70,15 @@ def failed(
     )
 
 
+HALF_APPLIED = (
+    "compare its rows with the source's, and either complete the group by hand and say so:"
+    " mtsd resolve --group {number} --applied; or undo what is there, and have it applied anew:"
+    " mtsd resolve --group {number} --not-applied"
+)
+"""What to do about a group of which a part has stayed."""
+
+
 def half_applied(number: int) -> str:
-    """Return what to do about a group of which a part has stayed."""
-    return (
-        "Compare its rows with the source's, and either complete the group by hand and say so:"
-        f" mtsd resolve --group {number} --applied; or undo what is there, and have it applied"
-        f" anew: mtsd resolve --group {number} --not-applied"
-    )
+    """Return what to do about a group of which a part has stayed, as a sentence."""
+    text = HALF_APPLIED.format(number=number)
+    return text[0].upper() + text[1:]

@@ -1,27 +1,19 @@
 """The binary log files that a source has, read as they are by a dump that ends with each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import NeedsPersonError
+from mtsd.model.position import FIRST_EVENT
+from mtsd.source.source_state import BinlogFile
 from mtsd.wire.connection import Connection
 from mtsd.wire.dump_packets import COM_BINLOG_DUMP, dump, event_of
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.framing import PacketFramer
 
-_FIRST_EVENT = 4
 _NO_REPLICA = 0
 """The server id of a reader that is no replica: the source ends no other dump for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class BinlogFile:
-    """One file as SHOW BINARY LOGS lists it; `size` in bytes."""
-
-    name: str
-    size: int
 
 
 async def list_files(endpoint: Endpoint) -> Sequence[BinlogFile]:
@@ -45,7 +37,7 @@ class BinlogFileReader:
 
     @classmethod
     async def open(
-        cls, endpoint: Endpoint, file: BinlogFile, *, offset: int = _FIRST_EVENT
+        cls, endpoint: Endpoint, file: BinlogFile, *, offset: int = FIRST_EVENT
     ) -> "BinlogFileReader":
         """Connect and ask for the file, from the event at `offset` on.
 

@@ -6,9 +6,8 @@ from time import time
 from mtsd.binlog.previous_gtids import encode_gtid_set
 from mtsd.model.errors import MtsdError, NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached
-from mtsd.model.gtid import GtidSet
-from mtsd.model.position import Position
-from mtsd.wire.binlog_status import executed_gtids
+from mtsd.model.reason import Reason, refuse
+from mtsd.source.continuation import ByFile, ByGtid
 from mtsd.wire.connection import Connection
 from mtsd.wire.dump_packets import (
     COM_BINLOG_DUMP,
@@ -19,8 +18,14 @@ from mtsd.wire.dump_packets import (
     register,
 )
 from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.replica_status import registered_replicas
 from mtsd.wire.traits import ServerTraits, read_traits
 
+NO_BINARY_LOG = Reason("the source {address} writes no binary log", "start it with log_bin")
+SAME_SERVER_ID = Reason(
+    "the source {address} has server_id {value} too",
+    "give this replica another one: [source] server_id",
+)
 _NET_WRITE_TIMEOUT_S = 86_400
 
 
@@ -58,13 +63,10 @@ async def open_source(endpoint: Endpoint, identity: ReplicaIdentity) -> SourceSe
         async with connection.answering():
             traits = await read_traits(connection)
             if not traits.log_bin:
-                raise NeedsPersonError(
-                    f"the source {endpoint} writes no binary log: start it with log_bin"
-                )
+                raise NeedsPersonError(str(refuse(NO_BINARY_LOG, address=endpoint)))
             if traits.server_id == identity.server_id:
                 raise NeedsPersonError(
-                    f"the source {endpoint} has server_id {traits.server_id} too: give this"
-                    " replica another one ([source] server_id)"
+                    str(refuse(SAME_SERVER_ID, address=endpoint, value=traits.server_id))
                 )
             before = time()
             rows = await connection.query(b"SELECT UNIX_TIMESTAMP(NOW(6))")
@@ -76,25 +78,13 @@ async def open_source(endpoint: Endpoint, identity: ReplicaIdentity) -> SourceSe
     return SourceSession(connection, traits, offset)
 
 
-async def refuse_behind(connection: Connection, gtids: GtidSet) -> None:
-    """Raise NeedsPersonError where the source has not executed everything that was received."""
-    lacking = gtids.minus(await executed_gtids(connection))
-    if lacking:
-        raise NeedsPersonError(
-            f"the target is ahead of its source, which lacks {str(lacking)[:400]}: it was reset, or"
-            " has lost its last transactions, or is another server. Compare the two; mtsd position"
-            " set says where to go on"
-        )
-
-
 async def start_dump(
     session: SourceSession,
     identity: ReplicaIdentity,
-    position: Position,
-    gtids: GtidSet | None,
+    way: ByFile | ByGtid,
     reached: Reached,
 ) -> None:
-    """Register and ask for everything after `gtids`, or from `position` where that is None.
+    """Register and ask for what comes next.
 
     Raises SameReplicaError, ServerError, ConnectionLostError.
     """
@@ -102,11 +92,11 @@ async def start_dump(
     async with connection.answering():
         await _register(session, identity)
     await reached(FaultPoint.BEFORE_DUMP)
-    if gtids is not None:
-        request = dump_gtid(identity.server_id, encode_gtid_set(gtids))
+    if isinstance(way, ByGtid):
+        request = dump_gtid(identity.server_id, encode_gtid_set(way.gtids))
         await connection.command(COM_BINLOG_DUMP_GTID, request, answer=False)
     else:
-        request = dump(identity.server_id, position.file, position.offset)
+        request = dump(identity.server_id, way.position.file, way.position.offset)
         await connection.command(COM_BINLOG_DUMP, request, answer=False)
 
 
@@ -134,10 +124,8 @@ async def _register(session: SourceSession, identity: ReplicaIdentity) -> None:
 
 async def _look_for_the_same(session: SourceSession, identity: ReplicaIdentity) -> None:
     """Raise SameReplicaError where another replica is registered under this one's server_id."""
-    newer = session.traits.version >= (8, 0, 22)
-    rows = await session.connection.query(b"SHOW REPLICAS" if newer else b"SHOW SLAVE HOSTS")
-    for row in rows:
-        server_id, other = int(str(row[0])), str(row[-1]).lower()
+    for replica in await registered_replicas(session.connection, session.traits.version):
+        server_id, other = replica.server_id, replica.uuid
         if server_id == identity.server_id and other not in {"", identity.uuid}:
             raise SameReplicaError(
                 f"another replica of the source {session.connection.endpoint} has server_id"

@@ -1,61 +1,109 @@
-"""Where to begin while the target holds no position yet."""
+"""Where to begin while the target holds no position yet, and where `mtsd position set` goes to."""
 
 from mtsd.config.start import Earliest, FilePosition, GtidStart, Latest, Start
-from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.position import Position
-from mtsd.source.handshake import SourceSession
-from mtsd.wire.binlog_status import binlog_status
+from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.source.continuation import PURGED, Channel, continuation, shown
+from mtsd.source.source_state import SourceState
 
-_FIRST_EVENT = 4
+_COPY = (
+    "copy the data and start at the copy's position; or, if the target needs nothing of that, or"
+    " has it, set [source] allow_partial_history = true"
+)
+MISSING = Reason(
+    "the target holds no position for this channel yet, and [source] start is not set",
+    'say where to begin with [source] start = "earliest", "latest", "FILE:POS" or "gtid:SET"',
+)
+WITHOUT_GTIDS = Reason(
+    "the start is a GTID set, and the source has gtid_mode other than ON",
+    "set gtid_mode = ON on the source, or start at FILE:POS",
+)
+NOT_EXECUTED = Reason(
+    "the start is a GTID set with {missing}, which the source has not executed",
+    "take the set of a copy of this source's data, or point [source] at the server that it is of",
+)
+NO_PLACE = Reason(
+    "the start is {place}, and the source's binary log goes from {first} to {end}",
+    'name a place within it, or "earliest" or "latest"',
+)
+HISTORY_PURGED = Reason(
+    'the start is "earliest", and the source\'s gtid_purged holds {purged}: transactions that are'
+    " not in its binary log, for their files were purged, or a restore or a replica that mirrors"
+    " GTIDs has added them there; what they did cannot be replicated",
+    _COPY,
+)
+FILES_PURGED = Reason(
+    'the start is "earliest", and the source has purged its beginning: its binary log begins with'
+    " {first}",
+    _COPY,
+)
+UNSEEN = Reason(
+    'the start is "{start}", and the source does not let its binary log be seen (error 1227)',
+    "grant REPLICATION CLIENT on the source to the user of [source] user",
+)
 
 
-async def resolve_start(
-    session: SourceSession, start: Start | None, *, allow_partial_history: bool
-) -> LowWaterMark:
-    """Return the low-water mark of a channel that begins now, its number being 0.
+def beginning(
+    start: Start | None,
+    source: SourceState,
+    *,
+    allow_partial_history: bool,
+    told: GtidSet | None = None,
+) -> LowWaterMark | Refused:
+    """Decide with which low-water mark a channel begins, its number being 0.
 
-    Raises NeedsPersonError where the setting is missing or does not fit the source.
+    `told` is what the target has executed, where it is told the source's GTIDs: even where its
+    position tables are lost, "earliest" begins after that.
     """
     if start is None:
-        raise NeedsPersonError(
-            "the target holds no position for this channel yet: say where to begin with"
-            ' [source] start = "earliest", "latest", "FILE:POS" or "gtid:SET"'
-        )
-    if isinstance(start, FilePosition):
-        return LowWaterMark(0, Position(start.file, start.pos), None)
-    if isinstance(start, GtidStart):
-        if not session.traits.gtid_mode:
-            raise NeedsPersonError(
-                "[source] start is a GTID set, and the source has gtid_mode other than ON"
-            )
-        return LowWaterMark(0, Position("", 0), GtidSet.parse(start.text))
-    if isinstance(start, Latest):
-        return await _latest(session)
+        return refuse(MISSING)
     if isinstance(start, Earliest):
-        return await _earliest(session, allow_partial_history=allow_partial_history)
-    raise TypeError(f"not a start: {start!r}")
+        return _earliest(source, told or GtidSet(), allow_partial_history=allow_partial_history)
+    if isinstance(start, Latest):
+        return source.end if source.end is not None else refuse(UNSEEN, start=start)
+    if isinstance(start, GtidStart):
+        return _after(GtidSet.parse(start.text), source)
+    return _at(start, source)
 
 
-async def _latest(session: SourceSession) -> LowWaterMark:
-    rows = await session.connection.query(binlog_status(session.traits.version))
-    file, offset, *_, gtids = rows[0]
-    known = GtidSet.parse(str(gtids)) if session.traits.gtid_mode else None
-    return LowWaterMark(0, Position(str(file), int(str(offset))), known)
+def _after(gtids: GtidSet, source: SourceState) -> LowWaterMark | Refused:
+    if not source.gtid_mode:
+        return refuse(WITHOUT_GTIDS)
+    lacking = gtids.minus(source.executed)
+    if lacking:
+        return refuse(NOT_EXECUTED, missing=shown(lacking))
+    gone = source.purged.minus(gtids)
+    if gone:
+        return refuse(PURGED, missing=shown(gone))
+    return LowWaterMark(0, Position("", 0), gtids)
 
 
-async def _earliest(session: SourceSession, *, allow_partial_history: bool) -> LowWaterMark:
-    logs = await session.connection.query(b"SHOW BINARY LOGS")
-    file = str(logs[0][0])
-    purged: GtidSet | None = None
-    if session.traits.gtid_mode:
-        rows = await session.connection.query(b"SELECT @@global.gtid_purged")
-        purged = GtidSet.parse(str(rows[0][0]))
-    suffix = file.rpartition(".")[2]
-    if (purged or (purged is None and suffix.strip("0") != "1")) and not allow_partial_history:
-        raise NeedsPersonError(
-            f"the source has purged its beginning (its first binlog is {file}): copy the data and"
-            " start at the copy's position, or set [source] allow_partial_history = true"
-        )
-    return LowWaterMark(0, Position(file, _FIRST_EVENT), purged)
+def _at(start: FilePosition, source: SourceState) -> LowWaterMark | Refused:
+    position = Position(start.file, start.pos)
+    way = continuation(Channel(position, None, source.uuid, None), source)
+    if isinstance(way, Refused) and source.files:
+        first, last = source.files[0], source.files[-1]
+        end = Position(last.name, last.size)
+        return refuse(NO_PLACE, place=position, first=first.name, end=end)
+    return LowWaterMark(0, position, None)
+
+
+def _earliest(
+    source: SourceState, told: GtidSet, *, allow_partial_history: bool
+) -> LowWaterMark | Refused:
+    if not source.files:
+        return refuse(UNSEEN, start=Earliest())
+    first = source.files[0].name
+    if not source.gtid_mode:
+        if not allow_partial_history and first.rpartition(".")[2].lstrip("0") != "1":
+            return refuse(FILES_PURGED, first=first)
+        return LowWaterMark(0, Position(first, FIRST_EVENT), None)
+    common = told.intersection(source.executed)
+    missing = source.purged.minus(common)
+    if missing and not allow_partial_history:
+        return refuse(HISTORY_PURGED, purged=shown(missing))
+    if common.minus(source.purged):
+        return LowWaterMark(0, Position("", 0), source.purged.union(common))
+    return LowWaterMark(0, Position(first, FIRST_EVENT), source.purged)

@@ -16,14 +16,24 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.model.pulse import Pulse, Wait
+from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.source.continuation import (
+    AHEAD,
+    PURGED,
+    Adopt,
+    ByFile,
+    Channel,
+    continuation,
+    shown,
+)
 from mtsd.source.handshake import (
     ReplicaIdentity,
     SameReplicaError,
     SourceSession,
     open_source,
-    refuse_behind,
     start_dump,
 )
+from mtsd.source.read_state import read_source_state
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.connection import BUSY
 from mtsd.wire.dump_packets import event_of
@@ -76,9 +86,11 @@ class SourceStream:
         mark: LowWaterMark,
         source_uuid: str,
         *,
+        executed: GtidSet | None = None,
         pulse: Pulse | None = None,
         reached: Reached = nothing,
     ) -> None:
+        """Begin after `mark`; `executed` is as in `Channel`."""
         self.endpoint = endpoint
         """Where to connect to, next time: may be changed, in what is no other server."""
         self._identity = identity
@@ -86,6 +98,7 @@ class SourceStream:
         """As `endpoint`, for the next connection."""
         self._pulse = pulse or Pulse()
         self._source_uuid = source_uuid
+        self._executed = executed
         self._reached = reached
         self._next_number = mark.number + 1
         self.position: Position = mark.position
@@ -157,21 +170,13 @@ class SourceStream:
         await self._reached(FaultPoint.BEFORE_CONNECT_SOURCE)
         session = await open_source(self.endpoint, self._identity)
         try:
-            by_gtid = None
-            if session.traits.gtid_mode and self.gtids is not None:
-                await refuse_behind(session.connection, self.gtids)
-                # Asked by GTID, a server leaves out whole files of groups that have none.
-                by_gtid = None if self.position.file else self.gtids
-            if session.traits.uuid != self._source_uuid:
-                if session.traits.gtid_mode and self.gtids is not None:
-                    raise SourceChangedError(self._source_uuid, session.traits.uuid)
-                raise NeedsPersonError(
-                    f"the source is {session.traits.uuid} now, and the position is one of"
-                    f" {self._source_uuid}: point [source] at that server, or set a position of"
-                    " the new one (mtsd position set). With gtid_mode = ON on both mtsd finds it"
-                    " by itself"
-                )
-            await start_dump(session, self._identity, self.position, by_gtid, self._reached)
+            source = await read_source_state(session.connection, session.traits)
+            way = continuation(self._channel(), source)
+            if isinstance(way, Refused):
+                raise NeedsPersonError(str(way))
+            if isinstance(way, Adopt):
+                raise SourceChangedError(way.former, source.uuid)
+            await start_dump(session, self._identity, way, self._reached)
         except BaseException:
             session.connection.close()
             raise
@@ -193,9 +198,16 @@ class SourceStream:
             "connected to the source",
             source=str(self.endpoint),
             version=session.connection.server_version,
-            by="file and position" if by_gtid is None else "GTID set",
+            by="file and position" if isinstance(way, ByFile) else "GTID set",
             position=str(self.position),
         )
+
+    def _channel(self) -> Channel:
+        executed = self.gtids
+        if executed is not None and self._executed is not None:
+            executed = executed.union(self._executed)
+        # Whether that tells all is asked anew once this run has ended, where it matters.
+        return Channel(self.position, self.gtids, self._source_uuid, executed)
 
     def _disconnect(self) -> list[StreamItem]:
         dropped = list(self._grouper.abandon()) if self._grouper is not None else []
@@ -266,29 +278,25 @@ class SourceStream:
     def _explained(self, error: ServerError) -> str:
         if error.number == _FATAL_READING:
             text = error.text.lower()
-            advice = next((what for sign, what in _ADVICE.items() if sign in text), _OTHERWISE)
-            return (
-                f"the source cannot send its binlog from {self.position}"
-                f" (GTID set {str(self.gtids or '')[:400]!r}): {error.text.rstrip('.')}. {advice}"
-            )
+            remedy = next((what for sign, what in _REMEDIES.items() if sign in text), AHEAD.remedy)
+            reason = Reason(_CANNOT_SEND, remedy)
+            gtids = shown(self.gtids) if self.gtids else ""
+            said = error.text.rstrip(".")
+            return str(refuse(reason, position=self.position, gtids=gtids, said=said))
         return explained(error)
 
 
 _FATAL_READING = 1236
-_PURGED = (
-    "It has purged what is needed: copy the data anew, then say where the copy ends with mtsd"
-    " position set"
-)
-_ADVICE = {
-    "purged": _PURGED,
-    "could not find first log file name": _PURGED,
+_CANNOT_SEND = "the source cannot send its binlog from {position} (GTID set '{gtids}'): {said}"
+_REMEDIES = {
+    "purged": PURGED.remedy,
+    "could not find first log file name": PURGED.remedy,
     "anonymous": (
-        "While its gtid_mode is ON it sends nothing from before it had GTIDs: set gtid_mode ="
-        " ON_PERMISSIVE on the source until mtsd has read that"
+        "set gtid_mode = ON_PERMISSIVE on the source until mtsd has read that: while its gtid_mode"
+        " is ON it sends nothing from before it had GTIDs"
     ),
 }
 """By what is in the text of the error: the number is the same for all."""
-_OTHERWISE = "Where it was reset, compare the two; mtsd position set says where to go on"
 _TAKEN_OVER = "same server_uuid/server_id"
 """In the text of the error by which a source ends a dump for a newer one of the same replica."""
 _OFTEN = 2

@@ -11,17 +11,15 @@ from mtsd.model.failed_group import FailedGroup
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
+from mtsd.model.reason import refuse
 from mtsd.target import literals
 from mtsd.target.failed_groups import FailedGroups
+from mtsd.target.position_schema import TABLES, VERSION
 from mtsd.target.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo
 from mtsd.wire.connection import Row
 
 SCHEMA_VERSION = 1
 """Another one where a table means something else; a table or a row that is added changes none."""
-FIRST_TABLES = ("slave_worker_info", "slave_relay_log_info", "slave_in_doubt")
-"""Where one of them is missing, there is no position."""
-TABLES = (*FIRST_TABLES, "slave_stopped_group", "slave_skipped_group")
-"""All; a start adds those that an older mtsd has not made."""
 RECOVERY_ID = 0
 """The Id of the row that holds what a restart found proven by all rows."""
 
@@ -130,6 +128,18 @@ class PositionTables:
             b" AND table_name IN (%b)" % (literals.text(self.schema), names.encode())
         )
 
+    def select_tables(self) -> bytes:
+        """Return the query of the tables that are there: name and engine of each."""
+        return (
+            b"SELECT table_name, engine FROM information_schema.tables WHERE table_schema=%b"
+            b" AND table_name IN (%b)"
+            % (literals.text(self.schema), b",".join(literals.text(name) for name in TABLES))
+        )
+
+    def select_any(self, table: str) -> bytes:
+        """Return a query that has one row if a table of `select_tables` has any."""
+        return b"SELECT 1 FROM %b.%b LIMIT 1" % (literals.name(self.schema), literals.name(table))
+
     def select_channel(self) -> bytes:
         """Return the query of the channel's row, for `channel_row`."""
         return (
@@ -139,14 +149,16 @@ class PositionTables:
             + self._of_channel
         )
 
+    def select_sources(self) -> bytes:
+        """Return the query of all channels: the name of each, and the UUID of its source."""
+        return b"SELECT `Channel_name`,`Source_uuid` FROM " + self._relay_log_info
+
     def channel_row(self, row: Row) -> ChannelRow:
         """Read a row of `select_channel`. Raises NeedsPersonError on another schema version."""
         file, offset, number, gtids, workers, source_uuid, daemon_uuid, version = row
         if version != SCHEMA_VERSION:
-            raise NeedsPersonError(
-                f"the position tables in {self.schema} have schema version {version!r}; this mtsd"
-                f" reads version {SCHEMA_VERSION}: run the mtsd that wrote them"
-            )
+            refused = refuse(VERSION, schema=self.schema, version=version, known=SCHEMA_VERSION)
+            raise NeedsPersonError(str(refused))
         mark = LowWaterMark(
             literals.number(number),
             Position(str(file), literals.number(offset)),

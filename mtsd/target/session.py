@@ -7,7 +7,7 @@ from pymysql.constants import ER
 
 from mtsd.binlog.event_type import SUPPRESS_USE
 from mtsd.binlog.qualifiers import names
-from mtsd.model.errors import NeedsPersonError, ServerError
+from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.step import Statement
 from mtsd.target import literals
@@ -19,7 +19,6 @@ from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.traits import ServerTraits, read_traits
 
 _INIT_DB = 0x02
-_OLDEST = (8, 0, 0)
 _NOT_ALLOWED = 1227
 _NOT_ROLLED_BACK = 1196
 _NEUTRAL = b"information_schema"
@@ -78,10 +77,6 @@ class TargetSession:
         try:
             async with connection.answering():
                 traits = await read_traits(connection)
-                if traits.version < _OLDEST:
-                    raise NeedsPersonError(
-                        f"the target is MySQL {connection.server_version}: 8.0 or later is needed"
-                    )
                 session = cls(connection, settings, traits, reached)
                 await session._pin()
         except BaseException:

@@ -105,6 +105,12 @@ class Connection:
         """
         return await self._guarded(self._query(sql))
 
+    async def query_named(self, sql: str | bytes) -> list[dict[str, Value]]:
+        """Run one statement and return its rows by column name. Raises as `query` does."""
+        rows = await self.query(sql)
+        names = [str(column[0]) for column in self._raw._result.description or ()]  # noqa: SLF001
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
     async def run(self, statements: bytes, count: int) -> None:
         """Run a bundle of `count` statements in one packet; the server stops at the first error.
 

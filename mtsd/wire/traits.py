@@ -4,14 +4,26 @@ import re
 from dataclasses import dataclass
 
 from mtsd.model.errors import NeedsPersonError
+from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.wire.connection import Connection
+
+Version = tuple[int, int, int]
+
+MARIADB = Reason(
+    "the {server} is MariaDB ({version})",
+    "take a MySQL server: this version of mtsd replicates MySQL only",
+)
+TOO_OLD = Reason(
+    "the {server} is version {version}", "upgrade it: MySQL {oldest} or later is needed"
+)
+_OLDEST: dict[str, Version] = {"source": (5, 6, 0), "target": (8, 0, 0)}
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTraits:
     """The variables of a server that decide how it is spoken to. Sizes in bytes."""
 
-    version: tuple[int, int, int]
+    version: Version
     server_id: int
     uuid: str
     gtid_mode: bool
@@ -23,17 +35,23 @@ class ServerTraits:
     super_read_only: bool
 
 
+def supported(server: str, text: str) -> Version | Refused:
+    """Return the version of a `server` ("source" or "target") whose greeting says `text`."""
+    if "mariadb" in text.lower():
+        return refuse(MARIADB, server=server, version=text)
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
+    version = (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
+    if version < _OLDEST[server]:
+        oldest = ".".join(map(str, _OLDEST[server][:2]))
+        return refuse(TOO_OLD, server=server, version=text, oldest=oldest)
+    return version
+
+
 async def read_traits(connection: Connection) -> ServerTraits:
     """Ask a server. Raises NeedsPersonError on a flavour or version that is not supported."""
-    text = connection.server_version
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
-    role = connection.endpoint.role
-    if "mariadb" in text.lower():
-        raise NeedsPersonError(
-            f"the {role} is MariaDB ({text}): this version replicates MySQL only"
-        )
-    if found is None or (int(found[1]), int(found[2])) < (5, 6):
-        raise NeedsPersonError(f"the {role} is version {text}: MySQL 5.6 or later is needed")
+    version = supported(connection.endpoint.role, connection.server_version)
+    if isinstance(version, Refused):
+        raise NeedsPersonError(str(version))
     # A server's own limit would cut off the answer to this and to what is asked later.
     await connection.query("SET @@session.sql_select_limit=18446744073709551615")
     rows = await connection.query(
@@ -42,7 +60,7 @@ async def read_traits(connection: Connection) -> ServerTraits:
     )
     variables = {str(name).lower(): str(value) for name, value in rows}
     return ServerTraits(
-        version=(int(found[1]), int(found[2]), int(found[3])),
+        version=version,
         server_id=int(variables["server_id"]),
         uuid=variables.get("server_uuid", "").lower(),
         gtid_mode=variables.get("gtid_mode") == "ON",

@@ -47,6 +47,12 @@ def pair() -> Iterator[Pair]:
         yield pair
 
 
+@pytest.fixture(autouse=True)
+def _no_channel(pair: Pair) -> None:
+    """Forget the channels of other tests, as one source is on one channel only."""
+    pair.target.sql("DROP DATABASE IF EXISTS mtsd")
+
+
 @pytest.fixture
 def manager(tmp_path: Path) -> Iterator[NotifySocket]:
     with NotifySocket(tmp_path) as manager:

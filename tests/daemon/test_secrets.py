@@ -136,6 +136,8 @@ def test_in_tracebacks(pair: Pair, daemon: DaemonProcess, point: str, form: str)
         "replica.channel": f"{point}_{form}",
         "source.start": "latest",
     }
+    # A source is on one channel only.
+    pair.target.sql("DROP DATABASE IF EXISTS mtsd")
     daemon.start(fault=f"{point}:1:raises")
     if point == "before_bundle":
         daemon.wait_until_running()

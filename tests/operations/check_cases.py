@@ -7,14 +7,19 @@ from dataclasses import dataclass, replace
 from mtsd.config import FilePosition, GtidStart, Latest, Settings
 from mtsd.config.settings import EndpointSettings
 from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
-from mtsd.operations.check.catalogue import Kind
+from mtsd.model.reason import Refused
+from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.facts import SourceFacts, TableFacts, TargetFacts
 from mtsd.operations.check.line import Line
-from mtsd.operations.check.unreachable import interrupted, supported, unreachable
+from mtsd.operations.check.unreachable import interrupted, unreachable
+from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.table_columns import TableColumn, table_column
 from mtsd.wire.refusal import NoTlsError, RefusedError
+from mtsd.wire.traits import supported
 from tests.operations.good_facts import (
     DAEMON_UUID,
     EVERYTHING,
@@ -37,6 +42,15 @@ from tests.operations.good_facts import (
 MYISAM = TableFacts("shop", "log", transactional=False, keyed=True)
 KEYLESS = TableFacts("shop", "visits", transactional=True, keyed=False)
 DOUBT = InDoubt(8, 1, Position("binlog.000002", 800), "ddl", "", "", "shop", b"ALTER TABLE t")
+EVIDENCE = f"{DAEMON_UUID}:8"
+PAST = WorkerRow(
+    1,
+    None,
+    Position("binlog.000002", 700),
+    ExecutedGroups(8).with_numbers([10]),
+    GtidSet.parse(f"{SOURCE_UUID}:10"),
+    1,
+)
 REPLICATION = "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO `repl`@`%`"
 
 
@@ -97,11 +111,21 @@ CASES = (
         Kind.FUNCTION_CREATORS, "1419", target=target({"log_bin_trust_function_creators": "OFF"})
     ),
     Case(
+        Kind.UNSAFE_FUNCTIONS, "1418", source=source({"log_bin_trust_function_creators": "ON"}),
+        target=target(
+            {"log_bin_trust_function_creators": "OFF"},
+            grants=("GRANT ALL PRIVILEGES ON *.* TO `u`@`%`",),
+        ),
+    ),
+    Case(
         Kind.ACCOUNTS, "lacks CREATE USER; ",
         target=target(grants=(EVERYTHING[0].replace("CREATE USER, ", ""), EVERYTHING[1])),
     ),
     Case(Kind.BINARY_LOG, "ON"),
-    Case(Kind.NO_BINARY_LOG, "start the source with log_bin", source=source({"log_bin": "OFF"})),
+    Case(
+        Kind.NO_BINARY_LOG, "no binary log; start it with log_bin",
+        source=source({"log_bin": "OFF"}),
+    ),
     Case(Kind.ROW_FORMAT, "ROW"),
     Case(Kind.STATEMENT_FORMAT, "MIXED: ", source=source({"binlog_format": "MIXED"})),
     Case(Kind.ROW_IMAGE, "FULL"),
@@ -137,9 +161,21 @@ CASES = (
         Kind.LOGS_UNSEEN, "Access denied",
         source=replace(SOURCE, files=(), files_refused="Access denied"),
     ),
+    Case(
+        Kind.POSITION_SCHEMA_ON_SOURCE, "mtsd is there, and orders: ",
+        source=replace(SOURCE, position_schema=("orders", "slave_worker_info")),
+    ),
+    Case(
+        Kind.POSITION_SCHEMA_ON_SOURCE, "no table of it is seen",
+        source=replace(SOURCE, position_schema=()),
+    ),
+    Case(
+        Kind.POSITION_SCHEMA_OF_ANOTHER, "an mtsd that writes to the source",
+        source=replace(SOURCE, position_schema=("slave_worker_info",)),
+    ),
     Case(Kind.SERVER_ID, "1, and this replica's is 4201"),
     Case(Kind.NO_SERVER_ID, "0: ", source=source({"server_id": "0"})),
-    Case(Kind.SERVER_ID_SAME, "4201, ", source=source({"server_id": "4201"})),
+    Case(Kind.SERVER_ID_SAME, "server_id 4201 too", source=source({"server_id": "4201"})),
     Case(
         Kind.DAEMON_CONNECTED, "4201", target=at(),
         source=replace(SOURCE, replicas=((4201, DAEMON_UUID.upper()),)),
@@ -160,51 +196,96 @@ CASES = (
     Case(Kind.START, "earliest"),
     Case(Kind.START, "latest", starting(Latest())),
     Case(Kind.START_MISSING, '"earliest", "latest"', starting(None)),
+    Case(Kind.START, "gtid:", starting(GtidStart(f"{SOURCE_UUID}:1-3"))),
     Case(Kind.START_PURGED, f"{SOURCE_UUID}:1", source=source({"gtid_purged": f"{SOURCE_UUID}:1"})),
     Case(
-        Kind.START_PURGED, "binlog.000005",
-        source=replace(source({"gtid_mode": "OFF"}), files=(("binlog.000005", 9),)),
+        Kind.START_FILES_PURGED, "begins with binlog.000010",
+        source=replace(source({"gtid_mode": "OFF"}), files=(("binlog.000010", 9),)),
     ),
     Case(
-        Kind.START_WITHOUT_GTIDS, "gtid_mode is OFF", starting(GtidStart(f"{SOURCE_UUID}:1-3")),
+        Kind.START_WITHOUT_GTIDS, "other than ON", starting(GtidStart(f"{SOURCE_UUID}:1-3")),
         source({"gtid_mode": "OFF"}),
     ),
+    Case(Kind.START_NOT_EXECUTED, f"{SOURCE_UUID}:10", starting(GtidStart(f"{SOURCE_UUID}:1-10"))),
+    Case(
+        Kind.START_NO_PLACE, "goes from binlog.000001 to binlog.000002:900",
+        starting(FilePosition("binlog.000003", 4)),
+    ),
+    Case(
+        Kind.START_NO_PLACE, "is binlog.000001:4", starting(FilePosition("binlog.000001", 4)),
+        replace(SOURCE, files=(("binlog.000002", 900),)),
+    ),
+    Case(
+        Kind.START_UNSEEN, "REPLICATION CLIENT",
+        source=replace(SOURCE, files=(), files_refused="Access denied"),
+    ),
+    Case(Kind.START_UNSEEN, "latest", starting(Latest()), replace(SOURCE, end=None)),
     Case(Kind.POSITION_AVAILABLE, "", target=at()),
     Case(Kind.POSITION_AVAILABLE, "", starting(GtidStart(f"{SOURCE_UUID}:1-3"))),
     Case(Kind.POSITION_AVAILABLE, "", starting(FilePosition("binlog.000002", 4))),
     Case(
-        Kind.POSITION_PURGED, f"{SOURCE_UUID}:8", target=at(),
+        Kind.POSITION_PURGED, f"{SOURCE_UUID}:8", target=at(position=Position("", 0)),
         source=source({"gtid_purged": f"{SOURCE_UUID}:1-8"}),
     ),
     Case(
-        Kind.POSITION_PURGED, "the first is binlog.000002",
-        starting(FilePosition("binlog.000001", 4)),
-        replace(SOURCE, files=(("binlog.000002", 900),)),
+        Kind.POSITION_FILE_PURGED, "begins with binlog.000003", target=at(),
+        source=replace(
+            source({"gtid_purged": f"{SOURCE_UUID}:1-8"}), files=(("binlog.000003", 900),)
+        ),
+    ),
+    Case(
+        Kind.POSITION_FILE_APPLIED, "begins with binlog.000003", target=at(),
+        source=replace(
+            source({"gtid_purged": f"{SOURCE_UUID}:1-7"}), files=(("binlog.000003", 900),)
+        ),
     ),
     Case(
         Kind.SOURCE_BEHIND, f"{SOURCE_UUID}:5-7", target=at(),
         source=source({"gtid_executed": f"{SOURCE_UUID}:1-4"}),
     ),
     Case(
-        Kind.SOURCE_BEHIND, "the file ends at 900",
+        Kind.SOURCE_BEHIND, f"{SOURCE_UUID}:10", target=at(workers=(PAST,)),
+    ),
+    Case(
+        Kind.POSITION_PAST_END, "binlog.000002:900",
         target=at(gtids=None, position=Position("binlog.000002", 901)),
     ),
     Case(
-        Kind.SOURCE_BEHIND, "the last is binlog.000002",
-        starting(FilePosition("binlog.000003", 4)),
+        Kind.POSITION_PAST_END, "binlog.000002:900",
+        target=at(gtids=None, position=Position("binlog.000003", 4)),
     ),
     Case(
-        Kind.OTHER_SOURCE, f"{TARGET_UUID}, and the source is {SOURCE_UUID}",
+        Kind.POSITION_BY_GTID, "gtid_mode is not ON", target=at(position=Position("", 0)),
+        source=source({"gtid_mode": "OFF"}),
+    ),
+    Case(
+        Kind.ANOTHER_SOURCE, f"{SOURCE_UUID} now, it was {TARGET_UUID}",
         target=at(source_uuid=TARGET_UUID),
     ),
     Case(
-        Kind.POSITION_TABLES_PARTIAL, "slave_worker_info, slave_in_doubt missing in mtsd",
+        Kind.OTHER_SOURCE, f"{SOURCE_UUID} now, and the position is one of {TARGET_UUID}",
+        target=at(source_uuid=TARGET_UUID, gtids=None),
+    ),
+    Case(
+        Kind.OTHER_SOURCE_NOT_TOLD, "is not known by GTID",
+        target=at(source_uuid=TARGET_UUID, in_doubt=(replace(DOUBT, statement=b"DROP TABLE t"),)),
+    ),
+    Case(
+        Kind.SOURCE_ON_ANOTHER_CHANNEL, "channel 'old' of this target",
+        target=tables(sources=(("", SOURCE_UUID), ("old", SOURCE_UUID.upper()))),
+    ),
+    Case(
+        Kind.POSITION_TABLES_PARTIAL, "slave_worker_info, slave_in_doubt missing in",
+        target=tables(engines={"slave_relay_log_info": "InnoDB"}, channel=None, filled=True),
+    ),
+    Case(
+        Kind.POSITION_TABLES_NEW, "",
         target=tables(engines={"slave_relay_log_info": "InnoDB"}, channel=None),
     ),
     Case(Kind.POSITION_TABLES_ALTERED, "Id, More", target=tables(columns=("Id", "More"))),
     Case(Kind.POSITION_TABLES_VERSION, "version 99", target=at(schema_version=99)),
     Case(
-        Kind.POSITION_TABLES_ENGINE, "slave_worker_info not InnoDB",
+        Kind.POSITION_TABLES_ENGINE, "slave_worker_info in mtsd are not InnoDB",
         target=tables(
             engines={**tables().position.engines, "slave_worker_info": "MyISAM"}
         ),
@@ -213,9 +294,27 @@ CASES = (
         Kind.POSITION_UNSEEN, "SELECT command denied",
         target=tables(refused="SELECT command denied", channel=None),
     ),
-    Case(Kind.IN_DOUBT, "8 (ddl)", target=at(in_doubt=(replace(DOUBT, evidence="u:8"),))),
-    Case(Kind.IN_DOUBT_WITHOUT_EVIDENCE, "8 (ddl)", target=at(in_doubt=(DOUBT,))),
-    Case(Kind.GTIDS, "source ON, target ON; read by GTID; the target does not learn"),
+    Case(Kind.IN_DOUBT, "8 (ddl)", target=at(in_doubt=(replace(DOUBT, evidence=EVIDENCE),))),
+    Case(
+        Kind.IN_DOUBT, "8 (ddl)", target=at(in_doubt=(replace(DOUBT, target_file="log.000001"),))
+    ),
+    Case(
+        Kind.IN_DOUBT_WITHOUT_EVIDENCE, "mtsd resolve --group 8", target=at(in_doubt=(DOUBT,))
+    ),
+    Case(
+        Kind.IN_DOUBT_LOG_PURGED, "purged log.000001",
+        target=replace(
+            at(in_doubt=(replace(DOUBT, target_file="log.000001"),)), files=("log.000002",)
+        ),
+    ),
+    Case(
+        Kind.IN_DOUBT_NON_TRANSACTIONAL, "part of it may have been applied",
+        target=at(in_doubt=(replace(DOUBT, kind="non_transactional", evidence=EVIDENCE),)),
+    ),
+    Case(Kind.GTIDS, "source ON, target ON; read by file and position; the target does not learn"),
+    Case(Kind.GTIDS, "read by GTID", target=at(position=Position("", 0))),
+    Case(Kind.GTIDS, "read by GTID", target=at(source_uuid=TARGET_UUID)),
+    Case(Kind.GTIDS, "not read", starting(None)),
     Case(Kind.GTIDS, "read by file and position", target=at(gtids=None)),
     Case(Kind.GTIDS, "keep their GTIDs", target_settings(gtid="preserve")),
     Case(Kind.GTIDS, "at each checkpoint", target_settings(gtid="mirror", binary_log=False)),
@@ -224,10 +323,18 @@ CASES = (
     ),
     Case(Kind.TARGET_WITHOUT_GTIDS, "OFF: ", target=target({"gtid_mode": "OFF"})),
     Case(
-        Kind.GTIDS_NEEDED, "that of the target is OFF", target_settings(gtid="preserve"),
+        Kind.GTIDS_NEEDED, "the target has gtid_mode other", target_settings(gtid="preserve"),
         target=target({"gtid_mode": "OFF"}),
     ),
-    Case(Kind.MIRROR_WITH_BINLOG, "1236", target_settings(gtid="mirror")),
+    Case(Kind.MIRROR_WITH_BINLOG, "twice", target_settings(gtid="mirror")),
+    Case(
+        Kind.NOTHING_TO_MIRROR, "OFF: there", target_settings(gtid="mirror", binary_log=False),
+        source({"gtid_mode": "OFF"}),
+    ),
+    Case(
+        Kind.GTIDS_NEEDED, "the source has gtid_mode other than ON",
+        target_settings(gtid="preserve"), source({"gtid_mode": "OFF"}),
+    ),
     Case(
         Kind.GTID_CONSISTENCY, "WARN on the source",
         source=source({"enforce_gtid_consistency": "WARN"}),
@@ -408,6 +515,12 @@ def _explained(error: RefusedError | ServerError | ConnectionLostError) -> Line:
     return unreachable("source", ENDPOINT, error)
 
 
+def _unsupported(server: str, version: str) -> Line:
+    refused = supported(server, version)
+    assert isinstance(refused, Refused)
+    return refused_line(refused)
+
+
 UNREACHABLE: tuple[tuple[Kind, str, object], ...] = (
     (Kind.REFUSED, "db1:3306", _explained(_lost(ConnectionRefusedError(111, "refused")))),
     (Kind.REFUSED, "db1:3306", _explained(_lost(FileNotFoundError(2, "no such file")))),
@@ -459,8 +572,8 @@ UNREACHABLE: tuple[tuple[Kind, str, object], ...] = (
         Kind.NOT_LOOKED_AT, "denied (1227)",
         interrupted("target", ServerError(1227, "42000", "denied")),
     ),
-    (Kind.MARIADB, "11.8.1-MariaDB", supported("source", "11.8.1-MariaDB")),
-    (Kind.TOO_OLD, "5.5.62; MySQL 5.6", supported("source", "5.5.62")),
-    (Kind.TOO_OLD, "5.7.44-log; MySQL 8.0", supported("target", "5.7.44-log")),
-    (Kind.TOO_OLD, "who knows", supported("target", "who knows")),
+    (Kind.MARIADB, "11.8.1-MariaDB", _unsupported("source", "11.8.1-MariaDB")),
+    (Kind.TOO_OLD, "5.6 or later", _unsupported("source", "5.5.62")),
+    (Kind.TOO_OLD, "MySQL 8.0 or later", _unsupported("target", "5.7.44-log")),
+    (Kind.TOO_OLD, "who knows", _unsupported("target", "who knows")),
 )  # fmt: skip

@@ -6,6 +6,8 @@ from dataclasses import replace
 from mtsd.config import Settings
 from mtsd.config.settings import ReplicaSettings, SourceSettings
 from mtsd.config.start import Earliest, Start
+from mtsd.model.gtid import GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.operations.check.facts import (
     ChannelFacts,
@@ -91,25 +93,28 @@ SOURCE = SourceFacts(
     ),
     files=(("binlog.000001", 5000), ("binlog.000002", 900)),
     files_refused="",
+    end=LowWaterMark(0, Position("binlog.000002", 900), GtidSet.parse(f"{SOURCE_UUID}:1-9")),
+    position_schema=None,
     filters=(),
     replicas=(),
 )
 CHANNEL = ChannelFacts(
     schema_version=SCHEMA_VERSION,
-    position=Position("binlog.000002", 700),
-    number=7,
-    gtids=f"{SOURCE_UUID}:1-7",
+    mark=LowWaterMark(7, Position("binlog.000002", 700), GtidSet.parse(f"{SOURCE_UUID}:1-7")),
+    workers=(),
     source_uuid=SOURCE_UUID,
     daemon_uuid=DAEMON_UUID,
     age=1.0,
     in_doubt=(),
 )
-NO_POSITION = PositionFacts({}, (), None, "", None)
+NO_POSITION = PositionFacts({}, (), False, (), None, "", None)
 POSITION = PositionFacts(
     engines=dict.fromkeys(
         ("slave_worker_info", "slave_relay_log_info", "slave_in_doubt"), "InnoDB"
     ),
     columns=tuple(column.name for column in COLUMNS),
+    filled=False,
+    sources=(("", SOURCE_UUID),),
     channel=CHANNEL,
     refused="",
     daemon=None,
@@ -128,6 +133,7 @@ TARGET = TargetFacts(
         binlog_format="ROW",
     ),
     position=NO_POSITION,
+    files=None,
 )
 
 
@@ -141,9 +147,15 @@ def target(variables: Mapping[str, str] | None = None, **server: object) -> Targ
     return replace(TARGET, server=_spoiled(TARGET.server, variables, server))
 
 
-def at(**changed: object) -> TargetFacts:
+def at(
+    *,
+    position: Position = CHANNEL.mark.position,
+    gtids: str | None = str(CHANNEL.mark.gtids),
+    **changed: object,
+) -> TargetFacts:
     """Return the good target with a position of the channel, spoiled."""
-    channel = replace(CHANNEL, **changed)  # type: ignore[arg-type]
+    mark = LowWaterMark(7, position, None if gtids is None else GtidSet.parse(gtids))
+    channel = replace(CHANNEL, mark=mark, **changed)  # type: ignore[arg-type]
     return replace(TARGET, position=replace(POSITION, channel=channel))
 
 

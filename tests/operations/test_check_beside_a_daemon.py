@@ -7,9 +7,10 @@ import pytest
 
 from mtsd.operations.check import checking
 from mtsd.operations.check.facts import TargetFacts
-from mtsd.operations.check.reading import Version, read_target
+from mtsd.operations.check.reading import read_target
 from mtsd.target.position_tables import PositionTables
 from mtsd.wire.connection import Connection
+from mtsd.wire.traits import Version
 from tests.load.mixed import MixedLoad
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess

@@ -8,6 +8,7 @@ import pytest
 
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.replica.test_evidence import command
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
 
@@ -137,7 +138,8 @@ def test_a_source_that_was_reset_without_gtids(tmp_path: Path) -> None:
     with replicated(NO_GTIDS, tmp_path) as (pair, daemon):
         pair.source.sql("RESET BINARY LOGS AND GTIDS")
         said = failure(daemon)
-        assert "the source cannot send its binlog from binlog.000001:" in said
+        assert "is past the end of the source's binary log, binlog.000001:" in said
+        assert "mtsd position set" in said
 
 
 @pytest.mark.parametrize("options", [GTIDS, NO_GTIDS])
@@ -147,9 +149,41 @@ def test_purged_logs(options: Options, tmp_path: Path) -> None:
         ((last, *_),) = pair.source.sql("SHOW BINARY LOG STATUS")
         pair.source.sql(f"PURGE BINARY LOGS TO '{last}'")
         said = failure(daemon)
-        assert "the source cannot send its binlog from binlog.000001:" in said
-        assert "has purged" in said
+        assert "the source has purged what comes next, binlog.000001:" in said
+        assert f"its binary log begins with {last}" in said
         assert "mtsd position set" in said
+
+
+def test_purged_logs_of_which_all_is_applied(tmp_path: Path) -> None:
+    with replicated(GTIDS, tmp_path) as (pair, daemon):
+        pair.source.sql("FLUSH BINARY LOGS; FLUSH BINARY LOGS")
+        ((last, *_),) = pair.source.sql("SHOW BINARY LOG STATUS")
+        pair.source.sql(f"PURGE BINARY LOGS TO '{last}'")
+        said = failure(daemon)
+        assert "by their GTIDs all transactions that it has purged are applied" in said
+        shown = command(daemon, "position", "show")
+        gtids = shown.partition("GTIDs")[2].strip()
+        command(daemon, "position", "set", f"gtid:{gtids}")
+        pair.source.sql("INSERT INTO a.t VALUES (2)")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert count(pair.target) == [(2, 2, 2)]
+
+
+def test_a_source_that_lost_what_is_applied_past_the_mark(tmp_path: Path) -> None:
+    with replicated(GTIDS, tmp_path) as (pair, daemon):
+        ((uuid,),) = pair.source.sql("SELECT @@server_uuid")
+        ((number, token),) = pair.target.sql(
+            "SELECT Group_number, MAX(Token) FROM mtsd.slave_relay_log_info, mtsd.slave_worker_info"
+            " GROUP BY Group_number"
+        )
+        pair.target.sql(
+            f"UPDATE mtsd.slave_worker_info SET Checkpoint_seqno = {number + 2},"
+            " Checkpoint_group_bitmap = X'01', Checkpoint_group_size = 1, Checkpoint_gtid = '',"
+            f" Executed_gtids = '{uuid}:99' WHERE Token = {token}"
+        )
+        assert f"which lacks {uuid}:99" in failure(daemon)
 
 
 def test_anonymous_groups_in_the_way(tmp_path: Path) -> None:
@@ -161,7 +195,7 @@ def test_anonymous_groups_in_the_way(tmp_path: Path) -> None:
             "SET GLOBAL gtid_mode = ON; INSERT INTO a.t VALUES (3)"
         )
         daemon = DaemonProcess(pair.source, pair.target, tmp_path)
-        assert "set gtid_mode = ON_PERMISSIVE on the source" in failure(daemon)
+        assert "Set gtid_mode = ON_PERMISSIVE on the source" in failure(daemon)
         for mode in ("ON_PERMISSIVE", "ON", "ON"):
             pair.source.sql(f"SET GLOBAL gtid_mode = {mode}")
             daemon.start()

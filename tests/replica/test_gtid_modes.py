@@ -28,6 +28,11 @@ def executed(server: Server) -> GtidSet:
     return GtidSet.parse(str(server.sql("SELECT @@global.gtid_executed")[0][0]))
 
 
+def of_mode(mode: str) -> dict[str, Value]:
+    """Return settings with the mode; mirroring is only for targets that write no binlog."""
+    return {**SETTINGS, "target.gtid": mode, "target.binary_log": mode == "preserve"}
+
+
 @pytest.mark.parametrize(
     ("mode", "target"),
     [
@@ -41,7 +46,7 @@ def test_the_target_has_executed_what_the_source_has(
 ) -> None:
     chance = random.Random(mode)
     with Pair(GTIDS, target) as pair:
-        settings = {**SETTINGS, "target.gtid": mode}
+        settings = of_mode(mode)
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
         load = MixedLoad(pair.source, seed=3, mix=Mix(statement_format=True, create_select=True))
         load.prepare()
@@ -92,7 +97,7 @@ def test_lost_position_tables(mode: str, tmp_path: Path) -> None:
             "CREATE DATABASE a; CREATE TABLE a.t (i INT); INSERT INTO a.t VALUES (1);"
             "INSERT INTO a.t VALUES (2)"
         )
-        settings = {**SETTINGS, "target.gtid": mode}
+        settings = of_mode(mode)
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
         daemon.start()
         daemon.wait_until_caught_up()
@@ -107,7 +112,7 @@ def test_lost_position_tables(mode: str, tmp_path: Path) -> None:
         daemon.settings["source.start"] = ""
         daemon.start()
         assert daemon.wait() == 3
-        assert "say where to begin" in str(daemon.records()[-1]["error"])
+        assert "Say where to begin" in str(daemon.records()[-1]["error"])
 
 
 def test_preserved_groups_that_the_target_has_already(tmp_path: Path) -> None:
@@ -130,6 +135,21 @@ def test_preserved_groups_that_the_target_has_already(tmp_path: Path) -> None:
         assert daemon.stop() == 0
         assert pair.target.sql("SELECT i FROM a.t ORDER BY i") == [(1,), (2,), (3,)]
         daemon.close()
+
+
+@pytest.mark.parametrize("target", [GTIDS, {**GTIDS, "log_replica_updates": "OFF"}])
+def test_nothing_is_mirrored_to_a_target_that_writes_a_binlog(
+    target: Options, tmp_path: Path
+) -> None:
+    with Pair(GTIDS, target) as pair:
+        pair.source.sql("CREATE DATABASE a")
+        with DaemonProcess(pair.source, pair.target, tmp_path, {"target.gtid": "mirror"}) as daemon:
+            assert daemon.wait() == 3
+        said = str(daemon.records()[-1]["error"])
+        assert '[target] gtid is "mirror", and the target writes what mtsd applies to' in said
+        assert "set [target] binary_log = false" in said.lower()
+        assert pair.target.sql("SHOW DATABASES LIKE 'mtsd'") == []
+        assert not executed(pair.source).intersection(executed(pair.target))
 
 
 @pytest.mark.parametrize("mode", ["mirror", "preserve"])
@@ -163,3 +183,25 @@ def test_a_streamed_group_without_a_gtid_cannot_keep_it_either(tmp_path: Path) -
         said = str(daemon.records()[-1]["error"])
         assert said.startswith("group 1, streamed for its size, has no GTID to be applied under")
         assert pair.target.sql("SELECT COUNT(*) FROM a.t") == [(0,)]
+
+
+def test_earliest_says_what_a_mirroring_daemon_left_in_gtid_purged(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    with Pair(GTIDS, GTIDS) as pair, Server(GTIDS) as last:
+        pair.source.sql("CREATE DATABASE a")
+        with DaemonProcess(pair.source, pair.target, first, of_mode("mirror")) as daemon:
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        ((uuid,),) = pair.source.sql("SELECT @@server_uuid")
+        with DaemonProcess(pair.target, last, second) as behind:
+            assert behind.wait() == 3
+            said = str(behind.records()[-1]["error"])
+            assert f"the source's gtid_purged holds {uuid}:1: transactions that are not in" in said
+            assert "or a restore or a replica that mirrors GTIDs has added them there" in said
+            assert "what they did cannot be replicated" in said
+            behind.settings["source.allow_partial_history"] = True
+            behind.start()
+            behind.wait_until_running()
+            assert behind.stop() == 0

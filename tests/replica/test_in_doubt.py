@@ -9,8 +9,9 @@ from mtsd.model.fault_points import FaultPoint
 from mtsd.model.group import Group
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
-from mtsd.replica.evidence import Verdict, verdict
+from mtsd.replica.evidence import verdict
 from mtsd.replica.in_doubt import InDoubtWorker, apply_definition, evidence_gtid
+from mtsd.replica.verdict import Verdict
 from mtsd.schedule.worker_row import blank_row
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.position_tables import PositionTables

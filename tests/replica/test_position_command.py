@@ -100,3 +100,29 @@ def test_refused(pair: Pair, daemon: DaemonProcess) -> None:
     for action in (("set", "latest"), ("reset",)):
         assert "a daemon runs on channel" in command(daemon, "position", *action, status=3)
     assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("binlog.000077:4", "the start is binlog.000077:4, and the source's binary log goes from"),
+        ("binlog.000001:99999999", "Name a place within it"),
+        ("other.000001:4", "the source's binary log goes from binlog.000001"),
+        ("gtid:5a33fa47-71ca-11e1-9e33-c80aa9429562:1", "which the source has not executed"),
+    ],
+)
+def test_a_place_that_is_not_there_is_refused(
+    pair: Pair, daemon: DaemonProcess, place: str, says: str
+) -> None:
+    shown = command(daemon, "position", "show")
+    said = command(daemon, "position", "set", place, status=3)
+    assert says in said
+    assert said.count("\n") == 1
+    assert command(daemon, "position", "show") == shown
+    # Nor does a first start record it.
+    command(daemon, "position", "reset")
+    daemon.settings["source.start"] = place
+    daemon.start()
+    assert daemon.wait() == 3
+    assert says in str(daemon.records()[-1]["error"])
+    assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_relay_log_info") == [(0,)]

@@ -1,4 +1,4 @@
-"""What a person has to mend ends the daemon with exit status 3 and one clear line, at once.
+"""What a person has to correct ends the daemon with exit status 3 and one clear line, at once.
 
 What passes by itself is waited for.
 """
@@ -70,7 +70,7 @@ def stopped_with(daemon: DaemonProcess) -> str:
         ),
         (
             {"source.user": "poor", "source.password": "right"},
-            ("the source 127.0.0.1:", "error 1227", "REPLICATION", "Grant it to", "[source] user"),
+            ("the source does not let its", "error 1227", "Grant REPLICATION CLIENT"),
         ),
         (
             {"target.user": "poor", "target.password": "right"},
@@ -105,12 +105,12 @@ def test_refused(
 def test_server_id_of_the_source(pair: Pair, tmp_path: Path) -> None:
     settings: dict[str, Value] = {"source.server_id": pair.source.port}
     said = stopped_with(DaemonProcess(pair.source, pair.target, tmp_path, settings))
-    assert f"has server_id {pair.source.port} too: give this replica another one" in said
+    assert f"has server_id {pair.source.port} too. Give this replica another one" in said
 
 
 def test_source_without_a_binlog(pair: Pair, tmp_path: Path) -> None:
     daemon = DaemonProcess(pair.target, pair.source, tmp_path)
-    assert "writes no binary log: start it with log_bin" in stopped_with(daemon)
+    assert "writes no binary log. Start it with log_bin" in stopped_with(daemon)
 
 
 @pytest.mark.parametrize("variable", ["read_only", "super_read_only"])
@@ -215,7 +215,8 @@ def test_servers_that_are_down_at_the_start(pair: Pair, tmp_path: Path) -> None:
     with ExitStack() as stack:
         late = Server()
         stack.callback(late.close)
-        unlogged: dict[str, Value] = {"target.binary_log": False}
+        # What is mirrored could be there before the other one reads: it is not in the binlog.
+        unlogged: dict[str, Value] = {"target.binary_log": False, "target.gtid": "off"}
         to = stack.enter_context(DaemonProcess(pair.source, late, folders[0], unlogged))
         from_ = stack.enter_context(DaemonProcess(late, pair.target, folders[1], channel))
         warned(to, f"nothing listens at 127.0.0.1:{late.port}: start the target")

@@ -14,8 +14,9 @@ from mtsd.binlog.framing import FileFramer
 from mtsd.model.errors import ApplyError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint
 from mtsd.model.group import Group, GroupKind
-from mtsd.replica.evidence import Verdict, verdict
+from mtsd.replica.evidence import verdict
 from mtsd.replica.in_doubt import HalfAppliedError, InDoubtWorker, apply_unprotected
+from mtsd.replica.verdict import Verdict
 from mtsd.schedule.worker_row import blank_row
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.fencing import fence, lock_name, take_lock

@@ -2,7 +2,13 @@
 
 from enum import Enum, unique
 
-from mtsd.operations.check.line import Line, error, ok, warning
+from mtsd.model.reason import Refused
+from mtsd.operations.check.line import Line, error, ok, refusal, warning
+from mtsd.replica import gtid_mode, verdict
+from mtsd.replica.one_channel import ON_ANOTHER_CHANNEL
+from mtsd.source import continuation, handshake, start
+from mtsd.target import position_schema
+from mtsd.wire import traits
 
 
 @unique
@@ -47,7 +53,7 @@ class Kind(Enum):
     SERVER_REFUSES = error(
         "{server} connection",
         "the server refuses the log-in of {user}: {reason}",
-        "mend what the message says, on the server",
+        "do what the message says, on the server",
     )
     CONNECTION_LOST = error(
         "{server} connection",
@@ -57,19 +63,15 @@ class Kind(Enum):
     NOT_LOOKED_AT = error(
         "{server} connection",
         "the server refuses to be looked at: {reason}",
-        "mend what the message says, and check again",
+        "do what the message says, and check again",
     )
     NOT_COMPARED = warning(
         "both servers",
         "what compares the two servers was not checked",
-        "mend the connection, and check again",
+        "correct the connection, and check again",
     )
-    MARIADB = error(
-        "{server} version",
-        "MariaDB ({version})",
-        "this version replicates MySQL only: take a MySQL server",
-    )
-    TOO_OLD = error("{server} version", "{version}", "MySQL {oldest} or later is needed")
+    MARIADB = refusal("{server} version", traits.MARIADB)
+    TOO_OLD = refusal("{server} version", traits.TOO_OLD)
     OLDER_TARGET = warning(
         "both versions",
         "the source ({source}) is newer than the target ({target})",
@@ -105,7 +107,7 @@ class Kind(Enum):
         "{server} TLS",
         "the server's certificate is not accepted: {reason}",
         "set [{server}] tls_ca to the authority that has signed it, and host to a name that it"
-        " bears; if neither helps, somebody may stand between",
+        " is for; if neither helps, somebody may stand between",
     )
     TLS_FAILED = error(
         "{server} TLS",
@@ -129,7 +131,14 @@ class Kind(Enum):
         "target triggers and functions",
         "the target writes a binary log and log_bin_trust_function_creators is OFF: CREATE TRIGGER"
         " and CREATE FUNCTION from the source are refused (1419) and stop the replica",
-        "SET PERSIST log_bin_trust_function_creators = ON, or GRANT SUPER ON *.* TO {user}",
+        "SET PERSIST log_bin_trust_function_creators = ON on the target",
+    )
+    UNSAFE_FUNCTIONS = warning(
+        "target functions",
+        "log_bin_trust_function_creators is ON on the source and OFF on the target, which writes a"
+        " binary log: CREATE FUNCTION without DETERMINISTIC, NO SQL or READS SQL DATA is refused"
+        " there (1418), whatever the user may do, and stops the replica",
+        "SET PERSIST log_bin_trust_function_creators = ON on the target",
     )
     ACCOUNTS = warning(
         "target accounts",
@@ -140,9 +149,7 @@ class Kind(Enum):
 
     # The source's binary log.
     BINARY_LOG = ok("source log_bin", "ON")
-    NO_BINARY_LOG = error(
-        "source log_bin", "OFF: there is nothing to replicate", "start the source with log_bin"
-    )
+    NO_BINARY_LOG = refusal("source log_bin", handshake.NO_BINARY_LOG)
     ROW_FORMAT = ok("source binlog_format", "ROW")
     STATEMENT_FORMAT = warning(
         "source binlog_format",
@@ -203,6 +210,18 @@ class Kind(Enum):
         "GRANT REPLICATION CLIENT ON *.* TO {user}",
     )
 
+    POSITION_SCHEMA_ON_SOURCE = warning(
+        "source databases",
+        "{schema} is there, and {tables}: what changes in a database with the position schema's"
+        " name is not replicated",
+        "give the position tables a schema of their own: [target] schema",
+    )
+    POSITION_SCHEMA_OF_ANOTHER = ok(
+        "source databases",
+        "{schema} holds the position tables of an mtsd that writes to the source: it is not"
+        " replicated",
+    )
+
     # Server ids.
     SERVER_ID = ok("source server_id", "{source}, and this replica's is {replica}")
     NO_SERVER_ID = error(
@@ -210,11 +229,7 @@ class Kind(Enum):
         "0: the source accepts no replicas",
         "SET PERSIST server_id to a number that no other server has",
     )
-    SERVER_ID_SAME = error(
-        "source server_id",
-        "{value}, the same as this replica's",
-        "give the replica another one: [source] server_id",
-    )
+    SERVER_ID_SAME = refusal("source server_id", handshake.SAME_SERVER_ID)
     DAEMON_CONNECTED = ok("source replicas", "this channel's daemon reads as server_id {value}")
     SERVER_ID_TAKEN = error(
         "source replicas",
@@ -244,59 +259,32 @@ class Kind(Enum):
     POSITION = ok("target position", "{position}, group {number}{gtids}")
     DAEMON_RUNS = ok("target channel", "a daemon runs on it (connection {connection})")
     START = ok("source start", "{start}")
-    START_MISSING = error(
-        "source start",
-        "the target holds no position of this channel, and [source] start is not set",
-        'set it to "earliest", "latest", "FILE:POS" or "gtid:SET"',
-    )
-    START_PURGED = error(
-        "source start",
-        "the source has purged its beginning ({purged})",
-        "copy the data and start at the copy's position, or set [source] allow_partial_history ="
-        " true",
-    )
-    START_WITHOUT_GTIDS = error(
-        "source start",
-        "a GTID set, and the source's gtid_mode is {mode}",
-        "set gtid_mode = ON on the source, or start at FILE:POS",
-    )
+    START_MISSING = refusal("source start", start.MISSING)
+    START_PURGED = refusal("source start", start.HISTORY_PURGED)
+    START_FILES_PURGED = refusal("source start", start.FILES_PURGED)
+    START_WITHOUT_GTIDS = refusal("source start", start.WITHOUT_GTIDS)
+    START_NOT_EXECUTED = refusal("source start", start.NOT_EXECUTED)
+    START_NO_PLACE = refusal("source start", start.NO_PLACE)
+    START_UNSEEN = refusal("source start", start.UNSEEN)
     POSITION_AVAILABLE = ok("source position", "what comes next is in the source's binary log")
-    POSITION_PURGED = error(
+    ANOTHER_SOURCE = ok(
         "source position",
-        "the source has purged what comes next ({missing})",
-        "copy the data from the source again and begin a new channel at the copy's position",
+        "the source is {uuid} now, it was {former}: it has executed all that was applied, and mtsd"
+        " goes on with it",
     )
-    SOURCE_BEHIND = error(
-        "source position",
-        "the target has what the source does not ({missing}): the source has lost its last"
-        " transactions, or was reset",
-        "compare the two servers, and begin a new channel from a copy of the data",
-    )
-    OTHER_SOURCE = error(
-        "source position",
-        "the position is one of server {recorded}, and the source is {uuid}",
-        "point [source] at that server, or begin another channel ([replica] channel)",
-    )
-    POSITION_TABLES_PARTIAL = error(
-        "target position tables",
-        "{missing} missing in {schema}",
-        "restore them from a backup; or, after comparing the servers, drop {schema} and begin anew",
-    )
-    POSITION_TABLES_ALTERED = error(
-        "target position tables",
-        "the columns of {schema}.slave_worker_info are not those that mtsd has made: {columns}",
-        "restore its definition, or point [target] schema elsewhere",
-    )
-    POSITION_TABLES_VERSION = error(
-        "target position tables",
-        "they have schema version {version}; this mtsd reads {known}",
-        "run the mtsd that wrote them",
-    )
-    POSITION_TABLES_ENGINE = error(
-        "target position tables",
-        "{tables} not InnoDB: the position does not commit with the data",
-        "stop the daemon, and ALTER TABLE … ENGINE = InnoDB",
-    )
+    POSITION_PURGED = refusal("source position", continuation.PURGED)
+    POSITION_FILE_PURGED = refusal("source position", continuation.PURGED_FILE)
+    POSITION_FILE_APPLIED = refusal("source position", continuation.PURGED_APPLIED)
+    POSITION_PAST_END = refusal("source position", continuation.PAST_END)
+    POSITION_BY_GTID = refusal("source position", continuation.GTIDS_OFF)
+    SOURCE_BEHIND = refusal("source position", continuation.AHEAD)
+    OTHER_SOURCE = refusal("source position", continuation.OTHER_SOURCE)
+    OTHER_SOURCE_NOT_TOLD = refusal("source position", continuation.NOT_TOLD)
+    SOURCE_ON_ANOTHER_CHANNEL = refusal("target channel", ON_ANOTHER_CHANNEL)
+    POSITION_TABLES_PARTIAL = refusal("target position tables", position_schema.PARTIAL)
+    POSITION_TABLES_ALTERED = refusal("target position tables", position_schema.ALTERED)
+    POSITION_TABLES_VERSION = refusal("target position tables", position_schema.VERSION)
+    POSITION_TABLES_ENGINE = refusal("target position tables", position_schema.NO_TRANSACTIONS)
     POSITION_UNSEEN = error(
         "target position tables",
         "they cannot be read: {reason}",
@@ -308,15 +296,12 @@ class Kind(Enum):
         " became of them",
         "nothing, unless the next start says that it cannot tell",
     )
-    IN_DOUBT_WITHOUT_EVIDENCE = error(
-        "target groups in doubt",
-        "{groups}: the last run was cut off while applying, and nothing on the target tells whether"
-        " they happened",
-        "compare them with the source, and settle them before the next start with mtsd resolve",
-    )
+    IN_DOUBT_WITHOUT_EVIDENCE = refusal("target groups in doubt", verdict.NO_EVIDENCE)
+    IN_DOUBT_LOG_PURGED = refusal("target groups in doubt", verdict.LOG_PURGED)
+    IN_DOUBT_NON_TRANSACTIONAL = refusal("target groups in doubt", verdict.NON_TRANSACTIONAL)
 
     # GTIDs.
-    GTIDS = ok("both gtid_modes", "source {source}, target {target}; read by {way}; {meaning}")
+    GTIDS = ok("both gtid_modes", "source {source}, target {target}; {way}; {meaning}")
     SOURCE_GTIDS_PARTLY = warning(
         "source gtid_mode",
         "{value}: reading goes by file and position, and cannot follow to another server",
@@ -328,17 +313,12 @@ class Kind(Enum):
         " happened, and the next start may ask a person",
         "set enforce_gtid_consistency = ON and gtid_mode = ON on the target",
     )
-    GTIDS_NEEDED = error(
-        "both gtid_modes",
-        '[target] gtid = "{setting}" needs gtid_mode = ON, and that of the {server} is {value}',
-        'set gtid_mode = ON there, or [target] gtid = "off"',
-    )
-    MIRROR_WITH_BINLOG = warning(
+    GTIDS_NEEDED = refusal("both gtid_modes", gtid_mode.WITHOUT_GTIDS)
+    MIRROR_WITH_BINLOG = refusal("target gtid", gtid_mode.MIRROR_LOGGED)
+    NOTHING_TO_MIRROR = warning(
         "target gtid",
-        '"mirror" while the target writes a binary log: a replica behind it that uses auto-position'
-        " fails (1236)",
-        "set [target] binary_log = false if nothing reads the target's binary log, or gtid ="
-        ' "off" or "preserve"',
+        '"mirror", and the source\'s gtid_mode is {value}: there is nothing to mirror',
+        'set gtid_mode = ON on the source, or [target] gtid = "off"',
     )
     GTID_CONSISTENCY = warning(
         "both enforce_gtid_consistency",
@@ -528,6 +508,14 @@ class Kind(Enum):
     def id(self) -> str:
         """What the line is called in JSON and in the documentation."""
         return self.name.lower().replace("_", "-")
+
+
+def refused_line(refused: Refused) -> Line:
+    """Return the line of a refusal."""
+    return _BY_REASON[refused.reason].line(**refused.facts)
+
+
+_BY_REASON = {kind.value.reason: kind for kind in Kind if kind.value.reason is not None}
 
 
 def _plain(text: str) -> str:

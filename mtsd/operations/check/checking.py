@@ -6,21 +6,24 @@ from typing import TypeVar
 
 from mtsd.config import EndpointSettings, Settings
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
-from mtsd.operations.check.catalogue import Kind
+from mtsd.model.reason import Refused
+from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.column_lines import column_lines
+from mtsd.operations.check.decisions import way_of
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line
 from mtsd.operations.check.pair_lines import pair_lines
 from mtsd.operations.check.position_lines import position_lines, reach_lines
-from mtsd.operations.check.reading import Version, read_source, read_target
+from mtsd.operations.check.reading import read_source, read_target
 from mtsd.operations.check.server_lines import server_lines
 from mtsd.operations.check.source_lines import source_lines
 from mtsd.operations.check.target_lines import target_lines
-from mtsd.operations.check.unreachable import interrupted, supported, unreachable
+from mtsd.operations.check.unreachable import interrupted, unreachable
 from mtsd.replica.endpoints import endpoint
 from mtsd.target.position_tables import PositionTables
 from mtsd.wire.connection import Connection
 from mtsd.wire.refusal import RefusedError
+from mtsd.wire.traits import Version, supported
 
 _LONGEST_LOOK_S = 60.0
 
@@ -74,8 +77,9 @@ def lines(
     if known_source is None or known_target is None:
         yield Kind.NOT_COMPARED.line()
         return
-    yield from reach_lines(settings, known_source, known_target)
-    yield from pair_lines(settings, known_source, known_target)
+    way = way_of(settings, known_source, known_target)
+    yield from reach_lines(settings, known_source, known_target, way)
+    yield from pair_lines(settings, known_source, known_target, way)
     yield from column_lines(known_source.server, known_target.server)
 
 
@@ -97,8 +101,8 @@ async def _look(
         return unreachable(server, settings, error)
     try:
         version = supported(server, connection.server_version)
-        if isinstance(version, Line):
-            return version
+        if isinstance(version, Refused):
+            return refused_line(version)
         if after is not None:
             await after
         async with asyncio.timeout(_LONGEST_LOOK_S):

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mtsd.model.position import Position
+from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.table_columns import TableColumn
 
@@ -75,6 +76,10 @@ class SourceFacts:
     """Its binary log files, oldest first, with their sizes in bytes."""
     files_refused: str
     """Why they could not be listed; "" where they could."""
+    end: LowWaterMark | None
+    """Its end, as a mark; None where we may not know."""
+    position_schema: tuple[str, ...] | None
+    """Tables of its database with the position schema's name; None where none is seen."""
     filters: tuple[str, ...]
     """binlog_do_db and binlog_ignore_db, where they are set."""
     replicas: tuple[tuple[int, str], ...]
@@ -86,9 +91,8 @@ class ChannelFacts:
     """The channel's row in the target, and what belongs to it."""
 
     schema_version: int
-    position: Position
-    number: int
-    gtids: str | None
+    mark: LowWaterMark
+    workers: tuple[WorkerRow, ...]
     source_uuid: str
     daemon_uuid: str
     age: float
@@ -104,6 +108,10 @@ class PositionFacts:
     """Engine by table, of those that are there."""
     columns: tuple[str, ...]
     """Those of slave_worker_info."""
+    filled: bool
+    """Whether a table has a row, where not all tables are there."""
+    sources: tuple[tuple[str, str], ...]
+    """All channels: name, and UUID of the source."""
     channel: ChannelFacts | None
     refused: str
     """Why they could not be read; "" where they could."""
@@ -117,3 +125,5 @@ class TargetFacts:
 
     server: ServerFacts
     position: PositionFacts
+    files: tuple[str, ...] | None
+    """Its own binary log files, where they tell of a group in doubt; None: not listed."""

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from mtsd.model.reason import Reason
+
 
 class Level(StrEnum):
     """How bad it is. An error keeps mtsd from starting, or stops it sooner or later."""
@@ -34,6 +36,8 @@ class Template:
     subject: str
     found: str
     remedy: str = ""
+    reason: Reason | None = None
+    """Of what the daemon refuses with the same words."""
 
 
 def ok(subject: str, found: str) -> Template:
@@ -49,6 +53,11 @@ def warning(subject: str, found: str, remedy: str) -> Template:
 def error(subject: str, found: str, remedy: str) -> Template:
     """Return the template of a line about what fails."""
     return Template(Level.ERROR, subject, found, remedy)
+
+
+def refusal(subject: str, reason: Reason) -> Template:
+    """Return the template of a line about what the daemon refuses."""
+    return Template(Level.ERROR, subject, reason.found, reason.remedy, reason)
 
 
 SHOWN = 5

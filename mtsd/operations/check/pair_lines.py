@@ -3,61 +3,63 @@
 from collections.abc import Iterator
 
 from mtsd.config import Latest, Settings
-from mtsd.operations.check.catalogue import Kind
+from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.reason import Refused
+from mtsd.operations.check.catalogue import Kind, refused_line
+from mtsd.operations.check.decisions import Decision, gtids_of
 from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed, size
-from mtsd.operations.check.privileges import mirrors
 from mtsd.operations.check.server_lines import counted, sees_tables, table_lines
 from mtsd.operations.check.target_lines import row_bytes
+from mtsd.replica.gtid_mode import Gtids
+from mtsd.source.continuation import ByFile
 
 _UTC = frozenset({"UTC", "GMT", "ETC/UTC", "ETC/GMT", "UCT", "ZULU"})
 
 
-def pair_lines(settings: Settings, source: SourceFacts, target: TargetFacts) -> Iterator[Line]:
-    """Yield the lines about what has to fit on the two servers."""
-    ours, theirs = source.server, target.server
-    uuid = theirs.variables.get("server_uuid", "").lower()
-    if uuid and uuid == ours.variables.get("server_uuid", "").lower():
+def pair_lines(
+    settings: Settings, source: SourceFacts, target: TargetFacts, way: Decision | None
+) -> Iterator[Line]:
+    """Yield the lines about what has to fit on the two servers; `way` is `way_of`."""
+    uuid = target.server.variables.get("server_uuid", "").lower()
+    if uuid and uuid == source.server.variables.get("server_uuid", "").lower():
         yield Kind.SAME_SERVER.line(uuid=uuid)
-    elif ours.variables.get("server_uuid", "").lower() in theirs.replicates_from:
+    elif source.server.variables.get("server_uuid", "").lower() in target.server.replicates_from:
         yield Kind.NATIVE_REPLICA.line()
-    if theirs.number("server_id") == settings.source.server_id:
+    if target.server.number("server_id") == settings.source.server_id:
         yield Kind.SERVER_ID_OF_TARGET.line(value=settings.source.server_id)
-    if ours.version[:2] > theirs.version[:2]:
-        yield Kind.OLDER_TARGET.line(source=ours.version_text, target=theirs.version_text)
-    yield from _gtids(settings, source, target)
-    yield from _packets(settings, ours, theirs)
-    yield from _variables(ours, theirs)
-    yield from _time_zones(ours, theirs)
+    if source.server.version[:2] > target.server.version[:2]:
+        yield Kind.OLDER_TARGET.line(
+            source=source.server.version_text, target=target.server.version_text
+        )
+    yield from _gtids(settings, source, target, way)
+    yield from _packets(settings, source.server, target.server)
+    yield from _variables(source.server, target.server)
+    yield from _time_zones(source.server, target.server)
     yield from _tables(settings, source, target)
 
 
-def _gtids(settings: Settings, source: SourceFacts, target: TargetFacts) -> Iterator[Line]:
+def _gtids(
+    settings: Settings, source: SourceFacts, target: TargetFacts, way: Decision | None
+) -> Iterator[Line]:
     modes = {
         "source": source.server.variables.get("gtid_mode", "OFF"),
         "target": target.server.variables.get("gtid_mode", "OFF"),
     }
     setting = settings.target.gtid
-    channel = target.position.channel
-    by_gtid = modes["source"] == "ON" and (channel is None or channel.gtids is not None)
-    logs = target.server.on("log_bin") and settings.target.binary_log
-    if setting in {"mirror", "preserve"}:
-        wrong = [(server, mode) for server, mode in modes.items() if mode != "ON"]
-        for server, mode in wrong:
-            yield Kind.GTIDS_NEEDED.line(setting=setting, server=server, value=mode)
-        if setting == "mirror" and logs and not wrong:
-            yield Kind.MIRROR_WITH_BINLOG.line()
-    if setting == "preserve":
-        meaning = "transactions keep their GTIDs on the target, and none are combined"
-    elif mirrors(settings, logs=logs) and set(modes.values()) == {"ON"}:
-        meaning = "the target learns the source's GTIDs at each checkpoint"
-    else:
-        meaning = "the target does not learn the source's GTIDs"
+    gtids = gtids_of(settings, target)
+    if isinstance(gtids, Refused):
+        yield refused_line(gtids)
+    if modes["source"] != "ON" and gtids is Gtids.PRESERVE:
+        yield Kind.GTIDS_NEEDED.line(setting=setting, server="source")
+    if modes["source"] != "ON" and setting == "mirror" and gtids is Gtids.MIRROR:
+        yield Kind.NOTHING_TO_MIRROR.line(value=modes["source"])
+    told = modes["source"] == "ON"
     yield Kind.GTIDS.line(
         source=modes["source"],
         target=modes["target"],
-        way="GTID" if by_gtid else "file and position",
-        meaning=meaning,
+        way=_way(way),
+        meaning=_MEANING[gtids if isinstance(gtids, Gtids) and told else Gtids.OFF],
     )
     if modes["source"] not in {"ON", "OFF"}:
         yield Kind.SOURCE_GTIDS_PARTLY.line(value=modes["source"])
@@ -69,16 +71,32 @@ def _gtids(settings: Settings, source: SourceFacts, target: TargetFacts) -> Iter
             yield Kind.GTID_CONSISTENCY.line(source=enforced)
 
 
-def _packets(settings: Settings, ours: ServerFacts, theirs: ServerFacts) -> Iterator[Line]:
-    here, there = ours.number("max_allowed_packet"), theirs.number("max_allowed_packet")
-    row = size(row_bytes(theirs))
-    if there < here:
-        yield Kind.PACKET_SMALL.line(value=size(there), source=size(here), row=row, wanted=here)
+_MEANING = {
+    Gtids.PRESERVE: "transactions keep their GTIDs on the target, and none are combined",
+    Gtids.MIRROR: "the target learns the source's GTIDs at each checkpoint",
+    Gtids.OFF: "the target does not learn the source's GTIDs",
+}
+
+
+def _way(way: Decision | None) -> str:
+    if way is None or isinstance(way, Refused):
+        return "not read"
+    by_file = isinstance(way, ByFile) or (isinstance(way, LowWaterMark) and bool(way.position.file))
+    return "read by file and position" if by_file else "read by GTID"
+
+
+def _packets(settings: Settings, source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
+    of_source, of_target = source.number("max_allowed_packet"), target.number("max_allowed_packet")
+    row = size(row_bytes(target))
+    if of_target < of_source:
+        yield Kind.PACKET_SMALL.line(
+            value=size(of_target), source=size(of_source), row=row, wanted=of_source
+        )
     else:
-        yield Kind.PACKET.line(value=size(there), row=row)
+        yield Kind.PACKET.line(value=size(of_target), row=row)
     pending = settings.replica.pending_jobs_size_max
-    kind = Kind.PENDING if pending >= here else Kind.PENDING_SMALL
-    yield kind.line(value=size(pending), source=size(here), wanted=here)
+    kind = Kind.PENDING if pending >= of_source else Kind.PENDING_SMALL
+    yield kind.line(value=size(pending), source=size(of_source), wanted=of_source)
 
 
 _DIFFERING = (
@@ -89,39 +107,39 @@ _DIFFERING = (
 """Variables that a statement's event does not carry, or that our user may not set."""
 
 
-def _variables(ours: ServerFacts, theirs: ServerFacts) -> Iterator[Line]:
+def _variables(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
     for name, why in _DIFFERING:
-        here, there = ours.variables.get(name), theirs.variables.get(name)
-        if here is not None and there is not None and here != there:
-            yield Kind.VARIABLE_DIFFERS.line(name=name, source=here, target=there, why=why)
-    if theirs.on("innodb_strict_mode") and not ours.on("innodb_strict_mode"):
+        of_source, of_target = source.variables.get(name), target.variables.get(name)
+        if of_source is not None and of_target is not None and of_source != of_target:
+            yield Kind.VARIABLE_DIFFERS.line(name=name, source=of_source, target=of_target, why=why)
+    if target.on("innodb_strict_mode") and not source.on("innodb_strict_mode"):
         yield Kind.VARIABLE_DIFFERS.line(
             name="innodb_strict_mode",
             source="OFF",
             target="ON",
             why="definitions that the source takes with a warning are refused on the target",
         )
-    cases = [server.number("lower_case_table_names") for server in (ours, theirs)]
+    cases = [server.number("lower_case_table_names") for server in (source, target)]
     if cases[0] != cases[1]:
         yield Kind.LOWER_CASE.line(source=cases[0], target=cases[1])
 
 
-def _time_zones(ours: ServerFacts, theirs: ServerFacts) -> Iterator[Line]:
-    zone = ours.variables.get("time_zone", "SYSTEM")
+def _time_zones(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
+    zone = source.variables.get("time_zone", "SYSTEM")
     named = zone != "SYSTEM" and zone[:1] not in {"+", "-"}
-    if theirs.time_zones:
+    if target.time_zones:
         yield Kind.TIME_ZONES.line(found="known by name on the target")
     elif named:
         yield Kind.TIME_ZONE_UNKNOWN.line(name=zone)
-    elif ours.time_zones:
+    elif source.time_zones:
         yield Kind.NO_TIME_ZONES.line()
     else:
         yield Kind.TIME_ZONES.line(found="neither server knows any by name")
-    here, there = (
-        server.variables.get("system_time_zone", "").upper() for server in (ours, theirs)
+    of_source, of_target = (
+        server.variables.get("system_time_zone", "").upper() for server in (source, target)
     )
-    if zone == "SYSTEM" and here != there and not {here, there} <= _UTC:
-        yield Kind.SYSTEM_TIME_ZONE.line(source=here, target=there)
+    if zone == "SYSTEM" and of_source != of_target and not {of_source, of_target} <= _UTC:
+        yield Kind.SYSTEM_TIME_ZONE.line(source=of_source, target=of_target)
 
 
 def _tables(settings: Settings, source: SourceFacts, target: TargetFacts) -> Iterator[Line]:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mtsd.config import Settings
-
-Version = tuple[int, int, int]
+from mtsd.replica.gtid_mode import Gtids, decide_gtids
+from mtsd.wire.traits import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +144,9 @@ def target_needs(settings: Settings, *, logs: bool, gtids: bool = True) -> tuple
 
     `logs`: the target writes what is applied to a binary log; `gtids`: it has gtid_mode = ON.
     """
-    needs = (*TARGET, *MIRROR) if mirrors(settings, logs=logs) else TARGET
+    mirrors = decide_gtids(settings.target.gtid, gtid_mode=gtids, logged=logs) is Gtids.MIRROR
+    needs = (*TARGET, *MIRROR) if mirrors else TARGET
     return needs if gtids or not logs else (*needs, *EVIDENCE)
-
-
-def mirrors(settings: Settings, *, logs: bool) -> bool:
-    """Tell whether [target] gtid makes this version add to the target's gtid_purged."""
-    setting = settings.target.gtid
-    return setting == "mirror" or (setting == "auto" and not logs)
 
 
 def statements(settings: Settings) -> Iterator[str]:

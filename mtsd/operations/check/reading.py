@@ -1,9 +1,12 @@
 """Reads the facts of a server: queries only, nothing is locked, written or registered."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from time import time
+from typing import TypeVar
 
 from mtsd.model.errors import ServerError
+from mtsd.model.gtid import GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.operations.check.facts import (
     ChannelFacts,
@@ -13,23 +16,25 @@ from mtsd.operations.check.facts import (
     TableFacts,
     TargetFacts,
 )
+from mtsd.replica.recovery import FoundTables, read_tables, read_workers
+from mtsd.source.read_state import read_gtids
 from mtsd.target import literals
 from mtsd.target.fencing import CHANNEL, lock_name
-from mtsd.target.position_tables import SCHEMA_VERSION, TABLES, PositionTables
+from mtsd.target.position_schema import TABLES
+from mtsd.target.position_tables import SCHEMA_VERSION, PositionTables
 from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
+from mtsd.target.worker_info import COLUMNS as WORKER_COLUMNS
 from mtsd.wire.binlog_status import binlog_status
-from mtsd.wire.connection import Connection, Row
+from mtsd.wire.connection import Connection
+from mtsd.wire.replica_status import own_channels, registered_replicas
+from mtsd.wire.traits import Version
 
-Version = tuple[int, int, int]
+T = TypeVar("T")
 
 _REFUSED = frozenset({1044, 1045, 1142, 1143, 1227, 1370})
 """Errors of missing privileges, which have a line of their own."""
-_SQL_THREAD_RUNS = 11
-_SOURCE_UUID = 40
-"""Columns of SHOW REPLICA STATUS, from MySQL 5.6 to 9.7."""
 _OLDEST_WITH_ROLES_LISTED = (8, 0, 19)
-_REPLICA_IN_NAMES = (8, 0, 22)
-_NOWHERE = Position("", 0)
+_NOWHERE = LowWaterMark(0, Position("", 0), None)
 
 
 async def read_source(
@@ -44,18 +49,28 @@ async def read_source(
         files = tuple((str(row[0]), literals.number(row[1])) for row in rows)
     except ServerError as error:
         files_refused = error.text
-    status = await _allowed(connection, binlog_status(version))
+    status = await _allowed(connection.query(binlog_status(version)))
     filters = tuple(
         f"{name} = {value!s}"
         for row in status
         for name, value in (("binlog_do_db", row[2]), ("binlog_ignore_db", row[3]))
         if value
     )
-    hosts = "SHOW REPLICAS" if version >= _REPLICA_IN_NAMES else "SHOW SLAVE HOSTS"
-    replicas = tuple(
-        (literals.number(row[0]), str(row[4])) for row in await _allowed(connection, hosts)
+    end = None
+    if status:
+        file, offset, *_, gtids = status[0]
+        known = GtidSet.parse(str(gtids)) if server.variables.get("gtid_mode") == "ON" else None
+        end = LowWaterMark(0, Position(str(file), literals.number(offset)), known)
+    replicas = await _allowed(registered_replicas(connection, version))
+    return SourceFacts(
+        server,
+        files,
+        files_refused,
+        end,
+        await _tables_in(connection, position_schema),
+        filters,
+        tuple((replica.server_id, replica.uuid) for replica in replicas),
     )
-    return SourceFacts(server, files, files_refused, filters, replicas)
 
 
 async def read_target(
@@ -63,7 +78,14 @@ async def read_target(
 ) -> TargetFacts:
     """Ask the target. Raises ServerError, ConnectionLostError."""
     server = await _server(connection, version, tables.schema)
-    return TargetFacts(server, await _position(connection, tables))
+    position = await _position(connection, tables)
+    files: tuple[str, ...] | None = None
+    if position.channel is not None and any(
+        doubt.target_file for doubt in position.channel.in_doubt
+    ):
+        rows = await _allowed(connection.query("SHOW BINARY LOGS"))
+        files = tuple(str(row[0]) for row in rows) or None
+    return TargetFacts(server, position, files)
 
 
 async def _server(connection: Connection, version: Version, position_schema: str) -> ServerFacts:
@@ -76,6 +98,10 @@ async def _server(connection: Connection, version: Version, position_schema: str
         str(name).lower(): str(value)
         for name, value in await connection.query("SHOW GLOBAL VARIABLES")
     }
+    if "gtid_executed" in variables:
+        # SHOW VARIABLES cuts a long value.
+        executed, purged = await read_gtids(connection)
+        variables |= {"gtid_executed": str(executed), "gtid_purged": str(purged)}
     status = {
         str(name).lower(): str(value)
         for name, value in await connection.query(
@@ -177,22 +203,36 @@ async def _named(
 
 def _users(column: str, position_schema: str) -> str:
     """Return the condition that a schema is a user's."""
+    own = literals.text(position_schema).decode()
     return (
-        f"{column} NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema',"
-        f" '{position_schema}')"
+        f"{column} NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"
+        f" AND {column} <> {own}"
     )
 
 
 async def _replicates_from(connection: Connection, version: Version) -> tuple[str, ...]:
-    newer = version >= _REPLICA_IN_NAMES
-    rows = await _allowed(connection, "SHOW REPLICA STATUS" if newer else "SHOW SLAVE STATUS")
-    return tuple(str(row[_SOURCE_UUID]).lower() for row in rows if row[_SQL_THREAD_RUNS] == "Yes")
+    channels = await _allowed(own_channels(connection, version))
+    return tuple(channel.source_uuid for channel in channels if channel.applying)
 
 
-async def _allowed(connection: Connection, statement: str) -> list[Row]:
-    """Return the rows of a statement; none where it needs a privilege that is missing."""
+async def _tables_in(connection: Connection, schema: str) -> tuple[str, ...] | None:
+    """Return the tables of a database as far as they are seen; None where it is not seen."""
+    name = literals.text(schema)
+    databases = await connection.query(
+        b"SELECT schema_name FROM information_schema.schemata WHERE schema_name=%b" % name
+    )
+    if not databases:
+        return None
+    rows = await connection.query(
+        b"SELECT table_name FROM information_schema.tables WHERE table_schema=%b" % name
+    )
+    return tuple(sorted(str(row[0]) for row in rows))
+
+
+async def _allowed(answer: Awaitable[list[T]]) -> list[T]:
+    """Return the answer to a question; none where it needs a privilege that is missing."""
     try:
-        return await connection.query(statement)
+        return await answer
     except ServerError as error:
         if error.number not in _REFUSED:
             raise
@@ -200,32 +240,34 @@ async def _allowed(connection: Connection, statement: str) -> list[Row]:
 
 
 async def _position(connection: Connection, tables: PositionTables) -> PositionFacts:
-    schema = literals.text(tables.schema).decode()
-    rows = await connection.query(
-        f"SELECT table_name, engine FROM information_schema.tables WHERE table_schema = {schema}"
-        f" AND table_name IN {TABLES}"
-    )
-    engines = {str(name): str(engine) for name, engine in rows}
-    columns = await connection.query(tables.workers.select_columns())
     lock = lock_name(tables.channel, CHANNEL)
     ((daemon,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
+    found = FoundTables({}, (), filled=False)
     channel: ChannelFacts | None = None
+    sources: tuple[tuple[str, str], ...] = ()
     refused = ""
     try:
-        if {"slave_relay_log_info", "slave_in_doubt"} <= engines.keys():
-            channel = await _channel(connection, tables)
+        found = await read_tables(connection, tables)
+        if len(found.engines) == len(TABLES):
+            channel = await _channel(connection, tables, found)
+            rows = await connection.query(tables.select_sources())
+            sources = tuple((str(name), str(uuid)) for name, uuid in rows)
     except ServerError as error:
         refused = error.text
     return PositionFacts(
-        engines,
-        tuple(str(name) for (name,) in columns),
+        found.engines,
+        found.columns,
+        found.filled,
+        sources,
         channel,
         refused,
         None if daemon is None else literals.number(daemon),
     )
 
 
-async def _channel(connection: Connection, tables: PositionTables) -> ChannelFacts | None:
+async def _channel(
+    connection: Connection, tables: PositionTables, found_tables: FoundTables
+) -> ChannelFacts | None:
     name = literals.name(tables.schema) + b".`slave_relay_log_info`"
     found = await connection.query(
         b"SELECT `Schema_version`, TIMESTAMPDIFF(SECOND, `Updated_at`, NOW(6)) FROM %b"
@@ -235,15 +277,16 @@ async def _channel(connection: Connection, tables: PositionTables) -> ChannelFac
         return None
     version, age = literals.number(found[0][0]), float(str(found[0][1]))
     if version != SCHEMA_VERSION:
-        return ChannelFacts(version, _NOWHERE, 0, None, "", "", age, ())
+        return ChannelFacts(version, _NOWHERE, (), "", "", age, ())
     rows = await connection.query(tables.select_channel())
+    known = list(found_tables.columns) == [column.name for column in WORKER_COLUMNS]
+    workers = await read_workers(connection, tables) if known else []
     doubts = await connection.query(tables.select_in_doubt())
     row = tables.channel_row(rows[0])
     return ChannelFacts(
         version,
-        row.mark.position,
-        row.mark.number,
-        None if row.mark.gtids is None else str(row.mark.gtids),
+        row.mark,
+        tuple(workers),
         row.source_uuid.lower(),
         row.daemon_uuid.lower(),
         age,

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from mtsd.config import Settings
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
-from mtsd.operations.check.line import Line, duration
+from mtsd.operations.check.line import Line, duration, listed
 from mtsd.operations.check.privileges import SOURCE, Held, grant, missing
 from mtsd.operations.check.server_lines import sees_tables, table_lines
+from mtsd.target.position_schema import TABLES
 
 _DAY = 86_400
 
@@ -27,9 +28,10 @@ def source_lines(
         )
     else:
         yield Kind.PRIVILEGES.line(server="source", user=server.account)
-    yield from _binary_log(facts)
+    yield from _binary_log(settings, facts)
     yield from _retention(facts)
     yield from _server_ids(settings, facts, target)
+    yield from _position_schema(settings.target.schema, facts)
     if sees_tables(server):
         yield from table_lines("source", server)
     else:
@@ -48,11 +50,11 @@ def retention(facts: SourceFacts) -> float | None:
     return float(seconds) if seconds else None
 
 
-def _binary_log(facts: SourceFacts) -> Iterator[Line]:
+def _binary_log(settings: Settings, facts: SourceFacts) -> Iterator[Line]:
     server = facts.server
     variables = server.variables
     if not server.on("log_bin"):
-        yield Kind.NO_BINARY_LOG.line()
+        yield Kind.NO_BINARY_LOG.line(address=settings.source.address)
         return
     yield Kind.BINARY_LOG.line()
     binlog_format = variables.get("binlog_format", "ROW")
@@ -99,6 +101,18 @@ def _retention(facts: SourceFacts) -> Iterator[Line]:
         yield Kind.RETENTION.line(period=f"binary logs are purged after {duration(seconds)}")
 
 
+def _position_schema(schema: str, facts: SourceFacts) -> Iterator[Line]:
+    tables = facts.position_schema
+    if tables is None:
+        return
+    others = [name for name in tables if name not in TABLES]
+    if others or not tables:
+        found = listed(others) if others else "no table of it is seen"
+        yield Kind.POSITION_SCHEMA_ON_SOURCE.line(schema=schema, tables=found)
+    else:
+        yield Kind.POSITION_SCHEMA_OF_ANOTHER.line(schema=schema)
+
+
 def _server_ids(
     settings: Settings, facts: SourceFacts, target: TargetFacts | None
 ) -> Iterator[Line]:
@@ -107,7 +121,7 @@ def _server_ids(
     if its == 0:
         yield Kind.NO_SERVER_ID.line()
     elif its == own:
-        yield Kind.SERVER_ID_SAME.line(value=own)
+        yield Kind.SERVER_ID_SAME.line(address=settings.source.address, value=own)
     else:
         yield Kind.SERVER_ID.line(source=its, replica=own)
     channel = target.position.channel if target is not None else None

@@ -87,12 +87,12 @@ def _privileges(
             missing=", ".join(accounts),
             grants=f"GRANT ALL ON *.* TO {server.account} WITH GRANT OPTION",
         )
-    if (
-        server.on("log_bin")
-        and not server.on("log_bin_trust_function_creators")
-        and not held.has(("SUPER",))
-    ):
-        yield Kind.FUNCTION_CREATORS.line(user=server.account)
+    trusts = "log_bin_trust_function_creators"
+    if logs and not server.on(trusts):
+        if not held.has(("SUPER",)):
+            yield Kind.FUNCTION_CREATORS.line()
+        if source is not None and source.server.on(trusts):
+            yield Kind.UNSAFE_FUNCTIONS.line()
 
 
 def _read_only(server: ServerFacts) -> Iterator[Line]:

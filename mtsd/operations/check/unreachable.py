@@ -1,6 +1,5 @@
 """Why a server cannot be looked at, and what to do, out of the error that it ended with."""
 
-import re
 import socket
 import ssl
 from collections.abc import Iterator
@@ -14,7 +13,6 @@ from mtsd.wire.refusal import NoTlsError, RefusedError
 _ACCESS_DENIED = frozenset({1044, 1045, 1698})
 _HOST_REFUSED = frozenset({1129, 1130})
 _NEEDS_TLS = 3159
-_OLDEST: dict[str, tuple[int, int, int]] = {"source": (5, 6, 0), "target": (8, 0, 0)}
 
 
 def unreachable(
@@ -43,18 +41,6 @@ def unreachable(
         return _refused(server, settings, error)
     reason = error.reason.removeprefix(f"cannot connect to {settings.address}: ")
     return Kind.UNREACHABLE.line(server=server, address=settings.address, reason=reason)
-
-
-def supported(server: str, text: str) -> tuple[int, int, int] | Line:
-    """Return the version that a server's greeting says, or the line for one that will not do."""
-    if "mariadb" in text.lower():
-        return Kind.MARIADB.line(server=server, version=text)
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
-    version = (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
-    if version < _OLDEST[server]:
-        oldest = ".".join(map(str, _OLDEST[server][:2]))
-        return Kind.TOO_OLD.line(server=server, version=text, oldest=oldest)
-    return version
 
 
 def interrupted(server: str, error: ServerError | ConnectionLostError) -> Line:

@@ -1,0 +1,95 @@
+"""What the daemon would decide, out of the facts: by the very functions that it decides with."""
+
+from collections.abc import Iterator
+
+from mtsd.config import Settings
+from mtsd.model.gtid import GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.reason import Refused
+from mtsd.operations.check.facts import ChannelFacts, SourceFacts, TargetFacts
+from mtsd.replica.gtid_mode import Gtids, decide_gtids
+from mtsd.replica.recovery import gtids_beyond, unsettled
+from mtsd.replica.verdict import Verdict, judge
+from mtsd.schedule.executed_groups import recovered
+from mtsd.source.continuation import Channel, Way, continuation
+from mtsd.source.source_state import BinlogFile, SourceState
+from mtsd.source.start import beginning
+from mtsd.target.position_schema import defect
+from mtsd.target.position_tables import SCHEMA_VERSION, InDoubt
+
+Decision = Way | LowWaterMark
+"""How the channel goes on, or with which mark it begins."""
+
+
+def way_of(settings: Settings, source: SourceFacts, target: TargetFacts) -> Decision | None:
+    """Decide how a start would go on; None where the position is not known."""
+    position = target.position
+    if position.refused or damage(settings, target) is not None:
+        return None
+    state = state_of(source)
+    channel = position.channel
+    if channel is None:
+        told = GtidSet()
+        gtids = gtids_of(settings, target)
+        if gtids is Gtids.MIRROR or gtids is Gtids.PRESERVE:
+            told = GtidSet.parse(target.server.variables.get("gtid_executed", ""))
+        allow = settings.source.allow_partial_history
+        return beginning(settings.source.start, state, allow_partial_history=allow, told=told)
+    if channel.schema_version != SCHEMA_VERSION:
+        return None
+    return continuation(_channel(channel, target), state)
+
+
+def damage(settings: Settings, target: TargetFacts) -> Refused | None:
+    """Decide what keeps mtsd from using the position tables."""
+    facts = target.position
+    return defect(settings.target.schema, facts.engines, facts.columns, filled=facts.filled)
+
+
+def gtids_of(settings: Settings, target: TargetFacts) -> Gtids | Refused:
+    """Decide what the setting `target.gtid` comes to."""
+    server = target.server
+    gtid_mode = server.variables.get("gtid_mode") == "ON"
+    logged = server.on("log_bin") and settings.target.binary_log
+    return decide_gtids(settings.target.gtid, gtid_mode=gtid_mode, logged=logged)
+
+
+def verdicts(
+    channel: ChannelFacts, target: TargetFacts
+) -> Iterator[tuple[InDoubt, Verdict | Refused]]:
+    """Yield the groups that are still in doubt, and what a start would make of each."""
+    executed = recovered(channel.mark.number, (row.executed for row in channel.workers))
+    known = GtidSet.parse(target.server.variables.get("gtid_executed", ""))
+    for doubt in unsettled(channel.in_doubt, channel.mark, executed):
+        done = bool(doubt.evidence) and GtidSet.parse(doubt.evidence).issubset(known)
+        yield doubt, judge(doubt, executed=done, logs=target.files)
+
+
+def state_of(source: SourceFacts) -> SourceState:
+    """Return what decides whether the source can be read from."""
+    variables = source.server.variables
+    gtid_mode = variables.get("gtid_mode") == "ON"
+
+    def gtids(name: str) -> GtidSet:
+        return GtidSet.parse(variables.get(name, "")) if gtid_mode else GtidSet()
+
+    files = tuple(BinlogFile(name, size) for name, size in source.files)
+    return SourceState(
+        uuid=variables.get("server_uuid", "").lower(),
+        gtid_mode=gtid_mode,
+        executed=gtids("gtid_executed"),
+        purged=gtids("gtid_purged"),
+        files=None if source.files_refused else files,
+        end=source.end,
+    )
+
+
+def _channel(channel: ChannelFacts, target: TargetFacts) -> Channel:
+    found = list(verdicts(channel, target))
+    applied = [doubt.source_gtid for doubt, verdict in found if verdict is Verdict.APPLIED]
+    mark = channel.mark
+    executed = None
+    if mark.gtids is not None:
+        executed = mark.gtids.union(gtids_beyond(mark, channel.workers, applied))
+    shown = any(verdict is Verdict.SHOWS_ITSELF for _, verdict in found)
+    return Channel(mark.position, mark.gtids, channel.source_uuid, executed, tells_all=not shown)

@@ -1,0 +1,93 @@
+"""What tells whether a group in doubt was applied: decided without asking anybody.
+
+In this order: what a person has said (`mtsd resolve`); the GTID that it ran under; the target's
+own binlog, from where it stood before; and where there is neither, the error by which a definition
+tells that it has run before. `mtsd.replica.evidence` looks, `mtsd check` foretells.
+
+A group on tables without transactions is settled by the packet that applies it, so one that is in
+doubt has failed, was cut off, or was never begun. Only that last can be told: where what it does is
+logged, its first change uses up its GTID; unless the server itself was killed before it logged.
+"""
+
+import enum
+from collections.abc import Collection
+
+from mtsd.binlog.repeatable import errors_of_a_second_time
+from mtsd.model.group import GroupKind
+from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.replica.report import HALF_APPLIED
+from mtsd.target.position_tables import InDoubt
+
+_SAY = (
+    "say what you found: mtsd resolve --group {number} --applied, or --not-applied, then start"
+    " again"
+)
+_CUT_OFF = (
+    "group {number}, ending at {end}, in databases {databases!r}, was being applied when mtsd or"
+    " the target was killed, and the target has "
+)
+NON_TRANSACTIONAL = Reason(
+    "group {number}, ending at {end}, in databases {databases!r}, changes tables without"
+    " transactions and has failed or was cut off: a part of it may have been applied",
+    f"{HALF_APPLIED}, then start again",
+)
+LOG_PURGED = Reason(
+    _CUT_OFF + "purged {file}, which would tell whether it happened: {excerpt}",
+    f"look whether it has, and {_SAY}",
+)
+NO_EVIDENCE = Reason(
+    _CUT_OFF + "neither GTIDs nor a binlog to tell whether it happened: {excerpt}",
+    f"look whether it has, and {_SAY}. With gtid_mode = ON on the target mtsd can tell by itself",
+)
+_EXCERPT = 200
+
+
+class Verdict(enum.Enum):
+    """What became of a group in doubt."""
+
+    APPLIED = "applied"
+    NOT_APPLIED = "not applied"
+    LOGGED = "logged"
+    """Applied where a statement of its thread is in the target's own binlog, else not."""
+    SHOWS_ITSELF = "shows itself"
+    """To be run: if it has run before, it fails with an error that says so."""
+    NOT_BEGUN = "not begun"
+    """Not applied, as long as the target has run on since the record was written."""
+
+
+def judge(doubt: InDoubt, *, executed: bool, logs: Collection[str] | None) -> Verdict | Refused:
+    """Decide what became of a group in doubt, or why only a person can tell.
+
+    `executed` is whether the target has executed the GTID of its evidence; `logs` are the names of
+    the target's own binlog files, None where they have not been listed.
+    """
+    if doubt.resolution:
+        return Verdict(doubt.resolution)
+    if doubt.kind == GroupKind.NON_TRANSACTIONAL.value:
+        untouched = doubt.evidence and doubt.target_file and not executed
+        return Verdict.NOT_BEGUN if untouched else without_evidence(doubt)
+    if doubt.evidence:
+        return Verdict.APPLIED if executed else Verdict.NOT_APPLIED
+    if doubt.target_file:
+        if logs is not None and doubt.target_file not in logs:
+            return _refused(LOG_PURGED, doubt)
+        return Verdict.LOGGED
+    if errors_of_a_second_time(doubt.statement) is not None:
+        return Verdict.SHOWS_ITSELF
+    return _refused(NO_EVIDENCE, doubt)
+
+
+def without_evidence(doubt: InDoubt) -> Refused:
+    """Return why only a person can tell what became of a group without transactions."""
+    return _refused(NON_TRANSACTIONAL, doubt)
+
+
+def _refused(reason: Reason, doubt: InDoubt) -> Refused:
+    return refuse(
+        reason,
+        number=doubt.number,
+        end=doubt.end,
+        databases=doubt.databases,
+        file=doubt.target_file,
+        excerpt=repr(doubt.statement[:_EXCERPT].decode("utf-8", "replace")),
+    )

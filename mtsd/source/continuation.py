@@ -1,0 +1,160 @@
+"""How a channel goes on with a source: by file, by GTID set, as with another source, or not at all.
+
+The same server is read by file and position, GTIDs or not: asked by GTID set, a server leaves out
+whole files of transactions that have none. Another server is adopted by GTID set, once it is known
+to have executed everything that was. Both the daemon and `mtsd check` decide here.
+"""
+
+from dataclasses import dataclass
+
+from mtsd.model.gtid import GtidSet
+from mtsd.model.position import Position
+from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.source.source_state import SourceState
+
+_LONGEST_SET = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """What is known of how far a channel has come."""
+
+    position: Position
+    """Where to go on in the files of `source_uuid`; file "" where only the GTIDs tell."""
+    gtids: GtidSet | None
+    """What a dump by GTID set is to leave out; None where it is not known."""
+    source_uuid: str
+    executed: GtidSet | None
+    """`gtids` and what is executed beyond; None where it is not known."""
+    tells_all: bool = True
+    """Whether `executed` tells of every group, so that none is known by its number alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByFile:
+    """Read on from a file and position."""
+
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class ByGtid:
+    """Ask for everything that is not in a GTID set."""
+
+    gtids: GtidSet
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """The source is another server: go on with it, by the set of what is executed."""
+
+    executed: GtidSet
+    former: str
+    """The UUID of the source before."""
+
+
+Way = ByFile | ByGtid | Adopt | Refused
+
+_COMPARE = "compare the two servers, then say where to go on with mtsd position set"
+_COPY = "copy the data anew, then say where the copy ends with mtsd position set"
+AHEAD = Reason(
+    "the target is ahead of its source, which lacks {missing}: it was reset, or has lost its last"
+    " transactions, or is another server",
+    _COMPARE,
+)
+PAST_END = Reason(
+    "the position {position} is past the end of the source's binary log, {end}: it was reset, or"
+    " has lost its last transactions",
+    _COMPARE,
+)
+PURGED = Reason(
+    "the source has purged what comes next: {missing}",
+    _COPY,
+)
+PURGED_FILE = Reason(
+    "the source has purged what comes next, {position}: its binary log begins with {first}",
+    _COPY,
+)
+PURGED_APPLIED = Reason(
+    "the source has purged what comes next, {position}: its binary log begins with {first}; by"
+    " their GTIDs all transactions that it has purged are applied",
+    "go on by GTID with mtsd position set gtid:SET, the set being the one of mtsd position show,"
+    " unless the source has written transactions without GTIDs meanwhile",
+)
+OTHER_SOURCE = Reason(
+    "the source is {uuid} now, and the position is one of {former}",
+    "point [source] at that server, or say where to go on in the new one with mtsd position set;"
+    " with gtid_mode = ON on both, mtsd finds it by itself",
+)
+NOT_TOLD = Reason(
+    "the source is {uuid} now, and what was executed of the former one, {former}, is not known by"
+    " GTID",
+    "point [source] at that server, or say where to go on in the new one with mtsd position set",
+)
+GTIDS_OFF = Reason(
+    "the position is known by GTID only, and the source's gtid_mode is not ON",
+    "set gtid_mode = ON on the source, or say where to go on with mtsd position set FILE:POS",
+)
+
+
+def continuation(channel: Channel, source: SourceState) -> Way:
+    """Decide how to go on."""
+    by_gtid = source.gtid_mode and channel.gtids is not None
+    if channel.executed is not None and source.gtid_mode:
+        lacking = channel.executed.minus(source.executed)
+        if lacking:
+            return refuse(AHEAD, missing=shown(lacking))
+    if source.uuid != channel.source_uuid:
+        if not by_gtid:
+            return _of(OTHER_SOURCE, channel, source.uuid)
+        gone = source.purged.minus(channel.executed or GtidSet())
+        adopted = adoption(channel, source.uuid)
+        if gone and isinstance(adopted, Adopt):
+            return refuse(PURGED, missing=shown(gone))
+        return adopted
+    if channel.position.file:
+        return _by_file(channel, source)
+    if channel.gtids is None or not source.gtid_mode:
+        return refuse(GTIDS_OFF)
+    gone = source.purged.minus(channel.gtids)
+    return refuse(PURGED, missing=shown(gone)) if gone else ByGtid(channel.gtids)
+
+
+def adoption(channel: Channel, source_uuid: str) -> Adopt | Refused:
+    """Decide whether what is known of a channel is enough to go on with another server."""
+    if channel.executed is None or not channel.tells_all:
+        return _of(NOT_TOLD, channel, source_uuid)
+    return Adopt(channel.executed, channel.source_uuid)
+
+
+def _of(reason: Reason, channel: Channel, uuid: str) -> Refused:
+    return refuse(reason, uuid=uuid, former=channel.source_uuid)
+
+
+def _by_file(channel: Channel, source: SourceState) -> ByFile | Refused:
+    position = channel.position
+    if not source.files:
+        # Not to be listed: the source itself will say.
+        return ByFile(position)
+    first, last = source.files[0], source.files[-1]
+    end = next((file.size for file in source.files if file.name == position.file), None)
+    if end is not None:
+        if position.offset <= end:
+            return ByFile(position)
+        return refuse(PAST_END, position=position, end=Position(position.file, end))
+    if position > Position(last.name, last.size):
+        return refuse(PAST_END, position=position, end=Position(last.name, last.size))
+    applied = (
+        source.gtid_mode
+        and channel.gtids is not None
+        and channel.gtids == channel.executed
+        and source.purged.issubset(channel.gtids)
+    )
+    reason = PURGED_APPLIED if applied else PURGED_FILE
+    return refuse(reason, position=position, first=first.name)
+
+
+def shown(gtids: GtidSet) -> str:
+    """Return a GTID set for a message, cut where it is long."""
+    text = str(gtids)
+    return text if len(text) <= _LONGEST_SET else f"{text[: _LONGEST_SET - 1]}…"

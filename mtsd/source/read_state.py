@@ -1,0 +1,63 @@
+"""Asks a source what decides whether a replica can read from it."""
+
+import re
+
+from mtsd.model.errors import ServerError
+from mtsd.model.gtid import GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.position import Position
+from mtsd.source.source_state import BinlogFile, SourceState
+from mtsd.wire.binlog_status import binlog_status
+from mtsd.wire.connection import Connection
+from mtsd.wire.traits import ServerTraits
+
+_NOT_ALLOWED = 1227
+_LONGEST_S = 60.0
+_OWNER = re.compile(r"#\d+")
+"""In gtid_owned, behind each number: the thread that owns it."""
+
+
+async def read_source_state(
+    connection: Connection, traits: ServerTraits, *, end: bool = False
+) -> SourceState:
+    """Ask a source, with `end` for its end too. Raises ServerError, ConnectionLostError."""
+    # Listing files waits for a purge of many to end.
+    async with connection.answering(_LONGEST_S):
+        return await _read(connection, traits, end=end)
+
+
+async def _read(connection: Connection, traits: ServerTraits, *, end: bool) -> SourceState:
+    executed = purged = GtidSet()
+    if traits.gtid_mode:
+        executed, purged = await read_gtids(connection)
+    mark = None
+    if end:
+        file, offset, *_, gtids = (await connection.query(binlog_status(traits.version)))[0]
+        known = GtidSet.parse(str(gtids)) if traits.gtid_mode else None
+        mark = LowWaterMark(0, Position(str(file), int(str(offset))), known)
+    try:
+        rows = await connection.query(b"SHOW BINARY LOGS")
+    except ServerError as error:
+        if error.number != _NOT_ALLOWED:
+            raise
+        files = None
+    else:
+        files = tuple(BinlogFile(str(row[0]), int(str(row[1]))) for row in rows)
+    return SourceState(traits.uuid, traits.gtid_mode, executed, purged, files, mark)
+
+
+async def read_gtids(connection: Connection) -> tuple[GtidSet, GtidSet]:
+    """Return what a server has executed or is committing, and its gtid_purged.
+
+    A source sends a transaction before it adds it to gtid_executed, with semi-synchronous
+    replication seconds before. Raises ServerError, ConnectionLostError.
+    """
+    # In this order: what ceases to be owned meanwhile is executed.
+    rows = await connection.query(
+        b"SELECT @@global.gtid_owned, @@global.gtid_executed, @@global.gtid_purged"
+    )
+    owned, executed, purged = (str(text) for text in rows[0])
+    return (
+        GtidSet.parse(executed).union(GtidSet.parse(_OWNER.sub("", owned))),
+        GtidSet.parse(purged),
+    )

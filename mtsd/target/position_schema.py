@@ -1,0 +1,50 @@
+"""Whether position tables are what mtsd has made: decided without asking anybody."""
+
+from collections.abc import Mapping, Sequence
+
+from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.target.worker_info import COLUMNS
+
+FIRST_TABLES = ("slave_worker_info", "slave_relay_log_info", "slave_in_doubt")
+"""Where one of them is missing, there is no position."""
+TABLES = (*FIRST_TABLES, "slave_stopped_group", "slave_skipped_group")
+"""All; a start adds those that an older mtsd has not made."""
+
+PARTIAL = Reason(
+    "{missing} missing in the position schema {schema}, and the other tables there have rows",
+    "restore what is missing from a backup; or, after comparing the servers, drop {schema} and"
+    " begin anew",
+)
+NO_TRANSACTIONS = Reason(
+    "the position tables {tables} in {schema} are not InnoDB: the position would not commit with"
+    " the data",
+    "stop the daemon, and ALTER TABLE … ENGINE = InnoDB",
+)
+ALTERED = Reason(
+    "the columns of {schema}.slave_worker_info are not those that mtsd has made: {columns}",
+    "restore its definition, or point [target] schema elsewhere",
+)
+VERSION = Reason(
+    "the position tables in {schema} have schema version {version}; this mtsd reads {known}",
+    "run the mtsd that wrote them",
+)
+
+
+def defect(
+    schema: str, engines: Mapping[str, str], columns: Sequence[str], *, filled: bool
+) -> Refused | None:
+    """Decide what keeps mtsd from using the tables that are there.
+
+    `engines`: by table, of those of `TABLES` that are there; `columns`: those of
+    slave_worker_info; `filled`: whether any of the tables has a row. None where all is well, or
+    what is missing can be made: a first start may have been killed while it made them.
+    """
+    missing = [name for name in FIRST_TABLES if name not in engines]
+    if missing and filled:
+        return refuse(PARTIAL, missing=", ".join(missing), schema=schema)
+    others = [name for name, engine in engines.items() if engine.upper() != "INNODB"]
+    if others:
+        return refuse(NO_TRANSACTIONS, tables=", ".join(sorted(others)), schema=schema)
+    if TABLES[0] in engines and list(columns) != [column.name for column in COLUMNS]:
+        return refuse(ALTERED, schema=schema, columns=", ".join(columns))
+    return None

@@ -1,0 +1,26 @@
+"""What the setting `target.gtid` comes to, for every target."""
+
+from itertools import product
+from typing import get_args
+
+from mtsd.config.settings import GtidMode
+from mtsd.model.reason import Refused
+from mtsd.replica.gtid_mode import MIRROR_LOGGED, WITHOUT_GTIDS, Gtids, decide_gtids
+
+
+def test_every_setting_on_every_target() -> None:
+    modes: tuple[GtidMode, ...] = get_args(GtidMode)
+    for setting, gtid_mode, logged in product(modes, (True, False), (True, False)):
+        found = decide_gtids(setting, gtid_mode=gtid_mode, logged=logged)
+        if setting in {"auto", "off"}:
+            mirrors = setting == "auto" and gtid_mode and not logged
+            assert found is (Gtids.MIRROR if mirrors else Gtids.OFF)
+        elif not gtid_mode:
+            assert isinstance(found, Refused)
+            assert found.reason is WITHOUT_GTIDS
+        elif setting == "mirror" and logged:
+            assert isinstance(found, Refused)
+            assert found.reason is MIRROR_LOGGED
+        else:
+            assert found is Gtids(setting)
+        assert found is not Gtids.MIRROR or not logged

@@ -1,0 +1,1 @@
+"""How a channel goes on with a source, and where it begins: every case of a small world."""

@@ -1,0 +1,135 @@
+"""How a channel goes on: what is decided loses nothing, doubles nothing, and refuses no more."""
+
+from collections.abc import Iterator
+from itertools import product
+
+from mtsd.model.position import Position
+from mtsd.model.reason import Refused
+from mtsd.source.continuation import (
+    AHEAD,
+    GTIDS_OFF,
+    NOT_TOLD,
+    OTHER_SOURCE,
+    PAST_END,
+    PURGED,
+    PURGED_APPLIED,
+    PURGED_FILE,
+    Adopt,
+    ByFile,
+    ByGtid,
+    Channel,
+    Way,
+    adoption,
+    continuation,
+)
+from tests.source.small_world import A_FILE, TRANSACTIONS, U, World, gtids, place, worlds
+
+
+def channels() -> Iterator[tuple[Channel, int, int]]:
+    """Yield every channel of U, with its mark and the last transaction that is executed."""
+    for mark, past, by_file, known, tells_all in product(
+        TRANSACTIONS, (0, 2), (True, False), (True, False), (True, False)
+    ):
+        if not by_file and not known:
+            continue
+        position = place(mark) if by_file else Position("", 0)
+        upto = gtids(1, mark) if known else None
+        # Past the mark there is a gap.
+        executed = upto.union(gtids(mark + past, mark + past)) if upto and past else upto
+        last = mark + past if upto and past else mark
+        yield Channel(position, upto, U, executed, tells_all=tells_all), mark, last
+
+
+def decisions() -> Iterator[tuple[Channel, int, int, World, Way]]:
+    for world in worlds():
+        state = world.state
+        for channel, mark, last in channels():
+            yield channel, mark, last, world, continuation(channel, state)
+
+
+def test_the_worlds_have_every_way() -> None:
+    found = set()
+    for *_, way in decisions():
+        found.add(way.reason if isinstance(way, Refused) else type(way))
+    assert found == {
+        ByFile, ByGtid, Adopt, AHEAD, GTIDS_OFF, NOT_TOLD, OTHER_SOURCE, PAST_END, PURGED,
+        PURGED_APPLIED, PURGED_FILE,
+    }  # fmt: skip
+
+
+def test_what_is_read_begins_where_the_channel_is_and_is_there() -> None:
+    for channel, mark, last, world, way in decisions():
+        if isinstance(way, ByFile):
+            assert world.uuid == U
+            assert way.position == channel.position
+            assert world.purged <= mark <= world.last
+        elif isinstance(way, ByGtid):
+            assert world.uuid == U
+            assert world.gtid_mode
+            assert not channel.position.file
+            assert way.gtids == gtids(1, mark)
+            assert world.purged <= mark
+            assert last <= world.last
+        elif isinstance(way, Adopt):
+            assert world.uuid != U
+            assert world.gtid_mode
+            assert channel.tells_all
+            assert way.executed == channel.executed
+            assert last <= world.last
+            # What is purged is executed, the gap past the mark too.
+            assert gtids(1, world.purged).issubset(way.executed)
+
+
+def test_nothing_is_refused_that_could_go_on() -> None:
+    for channel, mark, last, world, way in decisions():
+        if not isinstance(way, Refused):
+            continue
+        lost = world.gtid_mode and channel.gtids is not None and last > world.last
+        gone = mark < world.purged or place(mark).file < place(world.purged + 1).file
+        if way.reason is AHEAD:
+            assert lost
+        elif way.reason is PAST_END:
+            assert mark > world.last
+            assert channel.position.file
+        elif way.reason in {PURGED_FILE, PURGED_APPLIED}:
+            assert gone
+            applied = way.reason is PURGED_APPLIED
+            whole = channel.gtids is not None and channel.gtids == channel.executed
+            assert applied == (world.gtid_mode and whole and world.purged <= mark)
+        elif way.reason is PURGED:
+            assert world.gtid_mode
+            assert mark < world.purged
+        elif way.reason is OTHER_SOURCE:
+            assert world.uuid != U
+            assert not world.gtid_mode or channel.gtids is None
+        elif way.reason is NOT_TOLD:
+            assert world.uuid != U
+            assert not channel.tells_all
+        else:
+            assert way.reason is GTIDS_OFF
+            assert not world.gtid_mode
+            assert not channel.position.file
+
+
+def test_every_refusal_is_one_line_that_says_what_to_do() -> None:
+    for *_, way in decisions():
+        if isinstance(way, Refused):
+            said = str(way)
+            assert ". " in said
+            assert "{" not in said
+            assert "\n" not in said
+
+
+def test_files_that_may_not_be_listed_are_left_to_the_source() -> None:
+    for world in worlds():
+        state = world.state
+        unseen = type(state)(state.uuid, state.gtid_mode, state.executed, state.purged)
+        way = continuation(Channel(place(1), None, U, None), unseen)
+        assert isinstance(way, ByFile) == (world.uuid == U)
+
+
+def test_adoption_is_as_it_was_decided_before_the_run_ended() -> None:
+    for channel, _, _, world, way in decisions():
+        if isinstance(way, Adopt):
+            assert adoption(channel, world.uuid) == way
+    assert len(TRANSACTIONS) > A_FILE
