@@ -3,14 +3,12 @@
 import re
 from dataclasses import dataclass
 
+from mtsd.model.gtid import GtidSet
 from mtsd.model.position import FIRST_EVENT
 
 _LAST_POSITION = 2**64 - 1
 
 _FILE_POSITION = re.compile(r"([^\s/\\:'\"`]{1,255}):([0-9]{1,20})")
-_UUID = r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}"
-_GTID_PART = rf"{_UUID}(?::(?:[0-9]+(?:-[0-9]+)?|[a-zA-Z_][a-zA-Z0-9_]{{0,31}}))+"
-_GTID_SET = re.compile(rf"{_GTID_PART}(?:,{_GTID_PART})*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ class FilePosition:
 class GtidStart:
     """Everything that is not in a GTID set.
 
-    `text` is the set without white space, checked for its form only.
+    `text` is the set without white space, in a form that `GtidSet.parse` reads.
     """
 
     text: str
@@ -66,8 +64,9 @@ def parse_start(text: str) -> Start | None:
         return Latest()
     if text.startswith("gtid:"):
         gtids = "".join(text.removeprefix("gtid:").split())
-        if not _GTID_SET.fullmatch(gtids):
+        if not all(gtids.split(",")):
             raise ValueError("not a GTID set")
+        GtidSet.parse(gtids)
         return GtidStart(gtids)
     parts = _FILE_POSITION.fullmatch(text)
     if parts is None:

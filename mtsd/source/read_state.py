@@ -13,8 +13,8 @@ from mtsd.wire.traits import ServerTraits
 
 _NOT_ALLOWED = 1227
 _LONGEST_S = 60.0
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _OWNER = re.compile(r"#\d+")
-"""In gtid_owned, behind each number: the thread that owns it."""
 
 
 async def read_source_state(
@@ -57,7 +57,19 @@ async def read_gtids(connection: Connection) -> tuple[GtidSet, GtidSet]:
         b"SELECT @@global.gtid_owned, @@global.gtid_executed, @@global.gtid_purged"
     )
     owned, executed, purged = (str(text) for text in rows[0])
-    return (
-        GtidSet.parse(executed).union(GtidSet.parse(_OWNER.sub("", owned))),
-        GtidSet.parse(purged),
-    )
+    return GtidSet.parse(executed).union(parse_owned(owned)), GtidSet.parse(purged)
+
+
+def parse_owned(text: str) -> GtidSet:
+    """Read gtid_owned: `UUID[:TAG]:N#THREAD[:N#THREAD]…`, and the next UUID with nothing between.
+
+    Raises ValueError as `GtidSet.parse` does.
+    """
+    uuids = list(_UUID.finditer(text))
+    ends = [*(uuid.start() for uuid in uuids[1:]), len(text)]
+    # Where there is none, only the end of the text is left over.
+    parts = [
+        uuid[0] + _OWNER.sub("", text[uuid.end() : end])
+        for uuid, end in zip(uuids, ends, strict=False)
+    ]
+    return GtidSet.parse(",".join(parts))

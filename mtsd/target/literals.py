@@ -37,6 +37,21 @@ def name(identifier: str) -> bytes:
     return b"`" + identifier.encode() + b"`"
 
 
+def shown_name(identifier: str) -> str:
+    """Return any identifier in quotes, for a statement that is shown to a person."""
+    return "`" + identifier.replace("`", "``") + "`"
+
+
+def shown_text(value: str) -> str:
+    """Return any text in quotes, for a statement that is shown to a person."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def bare_name(quoted: str) -> str:
+    """Return the identifier that `shown_name` has quoted."""
+    return quoted[1:-1].replace("``", "`")
+
+
 def place(position: Position | None) -> tuple[bytes, bytes]:
     """Return the literals of a position's file and offset; of "" and 0 where there is none."""
     if position is None:

@@ -42,6 +42,8 @@ def test_the_four_forms(text: str, start: Start | None) -> None:
         f"gtid:{UUID}",
         f"gtid:{UUID}:1-",
         f"gtid:{UUID}:1,",
+        f"gtid:{UUID}:5-3",
+        f"gtid:{UUID}:0",
     ],
 )
 def test_anything_else_is_refused(text: str) -> None:

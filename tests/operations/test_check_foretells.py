@@ -116,7 +116,8 @@ def situation(
 
 SITUATIONS: list[Situation] = []
 ALWAYS = frozenset({
-    "a file that is not there", "earliest, purged", "going on", "the file is purged",
+    "a file that is not there", "earliest, purged", "going on",
+    "going on, with more GTIDs than SHOW VARIABLES shows", "the file is purged",
     "another source", "another source, which has purged something",
     "the same source on another channel", "in doubt, and its GTID tells",
     "in doubt, without transactions", "mirror to a target that writes a binlog",
@@ -187,6 +188,13 @@ def _(stage: Stage) -> dict[str, Value]:
 
 @situation("going on")
 def _(stage: Stage) -> None:
+    stage.leave()
+
+
+@situation("going on, with more GTIDs than SHOW VARIABLES shows")
+def _(stage: Stage) -> None:
+    holes = ":".join(str(number) for number in range(1, 999, 2))
+    stage.source.sql(f"SET GLOBAL gtid_purged = '+{STRANGE}:{holes}'")
     stage.leave()
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from mtsd.config import Settings
 from mtsd.replica.gtid_mode import Gtids, decide_gtids
+from mtsd.target.literals import bare_name, shown_name, shown_text
 from mtsd.wire.traits import Version
 
 
@@ -88,13 +89,13 @@ class Held:
         held = cls()
         for line in grants:
             if revoke := _REVOKE_LINE.fullmatch(line):
-                held.revoked.setdefault(_bare(revoke[2]), set()).update(_split(revoke[1]))
+                held.revoked.setdefault(bare_name(revoke[2]), set()).update(_split(revoke[1]))
             elif found := _GRANT_LINE.fullmatch(line):
                 names = set(_split(found[1])) | ({"GRANT OPTION"} if found[4] else set())
                 if found[2] == "*":
                     held.everywhere |= names
                 elif found[3] == "*":
-                    held.databases.setdefault(_bare(found[2]), set()).update(names)
+                    held.databases.setdefault(bare_name(found[2]), set()).update(names)
         return held
 
     def has(self, names: Sequence[str]) -> bool:
@@ -132,8 +133,7 @@ def missing_on(held: Held, needs: Iterable[Need], databases: Iterable[str]) -> d
 
 def grant(names: Sequence[str], account: str, database: str = "") -> str:
     """Return a GRANT statement; on everything where `database` is ""."""
-    quoted = database.replace("`", "``")
-    place = f"`{quoted}`.*" if database else "*.*"
+    place = f"{shown_name(database)}.*" if database else "*.*"
     option = " WITH GRANT OPTION" if "GRANT OPTION" in names else ""
     listed = ", ".join(name for name in names if name != "GRANT OPTION") or "USAGE"
     return f"GRANT {listed} ON {place} TO {account}{option}"
@@ -154,8 +154,8 @@ def statements(settings: Settings) -> Iterator[str]:
 
     A user's host is not in the settings: '%' stands for it.
     """
-    source = f"{_quoted(settings.source.user)}@'%'"
-    target = f"{_quoted(settings.target.user)}@'%'"
+    source = f"{shown_text(settings.source.user)}@'%'"
+    target = f"{shown_text(settings.target.user)}@'%'"
     newest = (900, 0, 0)
     yield f"-- On the source ({settings.source.address}):"
     yield grant([need.anyof[0] for need in SOURCE], source) + ";"
@@ -189,14 +189,6 @@ def statements(settings: Settings) -> Iterator[str]:
         yield "-- " + grant([need.anyof[0] for need in MIRROR], target) + ";"
     yield "-- Only where the target is read_only:"
     yield "-- " + grant(["CONNECTION_ADMIN"], target) + ";"
-
-
-def _quoted(user: str) -> str:
-    return "'" + user.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def _bare(name: str) -> str:
-    return name[1:-1].replace("``", "`")
 
 
 def _split(names: str) -> list[str]:

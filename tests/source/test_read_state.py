@@ -1,0 +1,41 @@
+"""What a source is asked before it is read from."""
+
+from contextlib import closing
+
+import pytest
+
+from mtsd.model.gtid import GtidSet
+from mtsd.source.read_state import parse_owned, read_gtids
+from mtsd.wire.connection import Connection
+from mtsd.wire.endpoint import Endpoint
+from tests.servers.mysqld import GTIDS, Server
+
+OTHER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+THIRD = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+def test_owned_gtids_are_read() -> None:
+    # As 9.7.4 writes them.
+    text = f"{OTHER}:8#12:7#10{OTHER}:blue:11#18:9#16{THIRD}:3#14"
+    assert parse_owned(text) == GtidSet.parse(f"{OTHER}:7-8:blue:9:11,{THIRD}:3")
+    assert parse_owned("") == GtidSet()
+
+
+@pytest.mark.servers
+async def test_what_is_being_committed_is_not_lost() -> None:
+    """It may have been sent: with semi-synchronous replication, seconds before it is executed."""
+    with Server(GTIDS) as server:
+        server.sql(f"CREATE DATABASE a; SET GLOBAL gtid_purged = '+{OTHER}:1-3'")
+        ((executed, purged),) = server.sql("SELECT @@global.gtid_executed, @@global.gtid_purged")
+        connection = await Connection.open(
+            Endpoint("source", "127.0.0.1", server.port, "", "root", "")
+        )
+        with closing(server.client()) as one, closing(server.client()) as two, closing(connection):
+            for client, gtid in ((one, f"{OTHER}:7"), (two, f"{OTHER}:blue:9")):
+                client.cursor().execute(f"SET gtid_next = '{gtid}'")
+            for gtids, wanted in zip(
+                await read_gtids(connection),
+                (f"{executed},{OTHER}:7,{OTHER}:blue:9", purged),
+                strict=True,
+            ):
+                assert gtids == GtidSet.parse(str(wanted))
