@@ -9,9 +9,9 @@ from typing import Final
 
 from mtsd.model.errors import BinlogError
 
-# Final, so that compiled code has the number itself.
+# Final: compiled code has the number itself.
 _FULL: Final = 0xFFFFFF
-MAX_PAYLOAD: Final = (1 << 30) + 64
+MAX_PAYLOAD = (1 << 30) + 64
 """Bytes: one event of the largest max_allowed_packet, and the byte before it."""
 
 
