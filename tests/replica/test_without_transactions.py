@@ -33,10 +33,7 @@ DAEMON = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 WORKER = InDoubtWorker(1, DAEMON)
 ROW = blank_row(1, MARK, 1)
 ROWS = 6
-DEFINITIONS = (
-    "CREATE DATABASE a; CREATE TABLE a.m (id INT PRIMARY KEY, t LONGTEXT) ENGINE=MyISAM;"
-    "CREATE TABLE a.other (id INT PRIMARY KEY, t LONGTEXT) ENGINE=MyISAM"
-)
+DEFINITIONS = "CREATE DATABASE a; CREATE TABLE a.m (id INT PRIMARY KEY, t LONGTEXT) ENGINE=MyISAM"
 SMALL = "INSERT INTO a.m VALUES " + ",".join(f"({n}, 'x')" for n in range(1, ROWS + 1))
 LARGE = "INSERT INTO a.m VALUES " + ",".join(
     f"({n}, REPEAT('x', 400000))" for n in range(1, ROWS + 1)
@@ -46,6 +43,7 @@ GROUPS = {
     "several statements": LARGE,
     "a statement as text": "SET binlog_format = STATEMENT; " + SMALL,
 }
+FIRST, *OTHERS = GROUPS
 TARGETS: dict[str, tuple[Options, bool, bool]] = {
     "GTIDs": (GTIDS, True, False),
     "GTIDs kept": (GTIDS, True, True),
@@ -54,6 +52,7 @@ TARGETS: dict[str, tuple[Options, bool, bool]] = {
     "binlog": (NO_GTIDS, True, False),
     "neither": ({**NO_GTIDS, "skip_log_bin": None}, True, False),
 }
+OFTEN = ("GTIDs", "neither")
 SMALL_PACKETS: Options = {"max_allowed_packet": 1 << 20}
 """So that the large group needs several statements, of two rows each."""
 
@@ -73,7 +72,12 @@ def groups() -> dict[str, Group]:
     return dict(zip(GROUPS, plain, strict=True))
 
 
-@pytest.fixture(scope="module", params=TARGETS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=[] if name in OFTEN else [pytest.mark.long]) for name in TARGETS
+    ],
+)
 def target(request: pytest.FixtureRequest) -> Iterator["Target"]:
     options, logged, preserves = TARGETS[request.param]
     with Server({**options, **SMALL_PACKETS}) as server:
@@ -102,8 +106,10 @@ class Target:
         return applier, session.connection
 
     def clean(self) -> None:
-        self.server.sql("TRUNCATE a.m; TRUNCATE a.other; DELETE FROM mtsd.slave_in_doubt")
-        self.server.sql(TABLES.workers.replace(ROW).decode())
+        self.server.sql(
+            "DELETE FROM a.m; DELETE FROM mtsd.slave_in_doubt;"
+            + TABLES.workers.replace(ROW).decode()
+        )
 
     def next(self, group: Group) -> Group:
         """Return the group under a number and a GTID that the target has not seen."""
@@ -161,7 +167,10 @@ async def test_applied_whole_and_recorded(
 
 
 @pytest.mark.parametrize("kind", GROUPS)
-@pytest.mark.parametrize("conflict", range(1, ROWS + 1))
+@pytest.mark.parametrize(
+    "conflict",
+    [1, 2, ROWS, *(pytest.param(n, marks=pytest.mark.long) for n in range(3, ROWS))],
+)
 async def test_a_conflict_at_each_row(
     target: Target, applier: BinlogApplier, groups: dict[str, Group], kind: str, conflict: int
 ) -> None:
@@ -175,7 +184,7 @@ async def test_a_conflict_at_each_row(
             await apply(applier, group)
         assert raised.value.number == 1062
         assert (target.rows(), target.doubts()) == (1, 0)
-        target.server.sql("TRUNCATE a.m")
+        target.server.sql("DELETE FROM a.m")
         await apply(applier, group)
         assert (target.rows(), target.doubts(), target.is_recorded()) == (ROWS, 0, True)
         return
@@ -188,7 +197,7 @@ async def test_a_conflict_at_each_row(
         with pytest.raises(NeedsPersonError, match="mtsd resolve"):
             await verdict_of(applier, group)
     # A person undoes it and has it applied anew: its GTID may be used up by now.
-    target.server.sql("TRUNCATE a.m; DELETE FROM mtsd.slave_in_doubt")
+    target.server.sql("DELETE FROM a.m; DELETE FROM mtsd.slave_in_doubt")
     if target.preserves:
         with pytest.raises(ApplyError, match="has executed already"):
             await apply(applier, group)
@@ -218,9 +227,15 @@ POINTS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", GROUPS)
+@pytest.mark.parametrize(
+    "kind", [FIRST, *(pytest.param(n, marks=pytest.mark.long) for n in OTHERS)]
+)
 @pytest.mark.parametrize(("point", "passes"), POINTS)
-@pytest.mark.parametrize("killed", [False, True], ids=["daemon", "daemon and target"])
+@pytest.mark.parametrize(
+    "killed",
+    [False, pytest.param(True, marks=pytest.mark.long)],
+    ids=["daemon", "daemon and target"],
+)
 async def test_killed_at_each_point(
     target: Target,
     applier: BinlogApplier,
