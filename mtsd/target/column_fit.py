@@ -9,9 +9,11 @@ that one of the two tables does not have are no obstacle at its end.
 import enum
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from mtsd.binlog.column_type import Column, ColumnType
+from mtsd.binlog.column_type import Column, ColumnType, parse_columns
+from mtsd.binlog.table_map import TableMap
+from mtsd.binlog.table_metadata import parse_optional_metadata
 
 NON_LOSSY = "ALL_NON_LOSSY"
 LOSSY = "ALL_LOSSY"
@@ -41,7 +43,8 @@ class Shape:
 
     `size`: bytes of a string, of the length that stands before a BLOB, of an ENUM or SET and of a
     number; digits of a decimal; bits of a BIT; digits of a fraction of a second. `scale`: digits
-    of a decimal behind its point.
+    of a decimal behind its point; dimensions of a VECTOR, 0 where they are not known; bytes of the
+    longest character of a text.
     """
 
     type: ColumnType
@@ -59,13 +62,23 @@ class Shape:
             return f"{name} of {self.size} bytes"
         if self.type in {ColumnType.ENUM, ColumnType.SET}:
             return f"{name} in {self.size} bytes"
+        if self.type is ColumnType.VECTOR and self.scale:
+            return f"vector({self.scale})"
         if self.type is ColumnType.BIT or (self.type in _TIMES and self.size):
             return f"{name}({self.size})"
         return name
 
 
-def shape_of_event(column: Column) -> Shape:
-    """Return the shape of a table map's column."""
+def shapes_of_event(table: TableMap) -> list[Shape]:
+    """Return the shapes of a table map's columns. Raises BinlogError."""
+    dimensions = parse_optional_metadata(table).vector_dimensions
+    return [
+        replace(_shape(column), scale=dimensions[place]) if place in dimensions else _shape(column)
+        for place, column in enumerate(parse_columns(table))
+    ]
+
+
+def _shape(column: Column) -> Shape:
     data = column.metadata
     size = scale = 0
     match column.type:
@@ -88,12 +101,18 @@ def shape_of_event(column: Column) -> Shape:
 
 
 def shape_of_definition(
-    data_type: str, column_type: str, octets: int, precision: int, scale: int, fraction: int
+    data_type: str,
+    column_type: str,
+    octets: int,
+    precision: int,
+    scale: int,
+    fraction: int,
+    collation: str = "",
 ) -> Shape | None:
     """Return the shape of a row of information_schema.columns; None for a type not known.
 
     Its columns DATA_TYPE, COLUMN_TYPE, CHARACTER_OCTET_LENGTH, NUMERIC_PRECISION, NUMERIC_SCALE,
-    DATETIME_PRECISION, 0 for NULL.
+    DATETIME_PRECISION, 0 for NULL, COLLATION_NAME.
     """
     kind = _DATA_TYPES.get(data_type.lower())
     match kind:
@@ -102,7 +121,8 @@ def shape_of_definition(
         case ColumnType.VARCHAR | ColumnType.STRING:
             return Shape(kind, octets)
         case ColumnType.BLOB:
-            return Shape(kind, _LENGTH_BYTES[data_type.lower()])
+            longest = _LONGEST_CHARACTERS.get(collation.partition("_")[0], 1)
+            return Shape(kind, _LENGTH_BYTES[data_type.lower()], longest)
         case ColumnType.NEWDECIMAL:
             return Shape(kind, precision, scale)
         case ColumnType.BIT:
@@ -114,7 +134,9 @@ def shape_of_definition(
             return Shape(kind, 8 if size > 4 else size)
         case ColumnType.TIMESTAMP2 | ColumnType.DATETIME2 | ColumnType.TIME2:
             return Shape(kind, fraction)
-        case ColumnType.JSON | ColumnType.GEOMETRY | ColumnType.VECTOR | ColumnType.FLOAT:
+        case ColumnType.VECTOR:
+            return Shape(kind, 4, int("".join(filter(str.isdecimal, column_type)) or 0))
+        case ColumnType.JSON | ColumnType.GEOMETRY | ColumnType.FLOAT:
             return Shape(kind, 4)
         case ColumnType.DOUBLE:
             return Shape(kind, 8)
@@ -132,6 +154,11 @@ def fit(source: Shape, target: Shape) -> Fit:
     if source.array or target.array:
         return Fit.EXACT if source == target else Fit.NEVER
     before, after = (_of_two_formats(shape.type) for shape in (source, target))
+    if before == after == ColumnType.VECTOR:
+        known = source.scale and target.scale
+        return Fit.NEVER if known and source.scale != target.scale else Fit.EXACT
+    if before == after == ColumnType.BLOB:
+        return _by_order(source.size, target.size)
     if before == after:
         # A fraction of no digits is taken for a former version's time without metadata: the server
         # accepts the table and then reads the row with the fraction that it does not have.
@@ -166,7 +193,10 @@ def _by_order(source: object, target: object) -> Fit:
 
 
 def _longest(shape: Shape) -> int:
-    return (1 << 8 * shape.size) - 1 if shape.type in _BLOBS else shape.size
+    if shape.type not in _BLOBS:
+        return shape.size
+    # The server takes the bytes of a text for characters here.
+    return ((1 << 8 * shape.size) - 1) * (shape.scale or 1)
 
 
 def _of_two_formats(kind: ColumnType) -> ColumnType:
@@ -201,6 +231,12 @@ _LENGTH_BYTES = {
     for number, size in enumerate(("tiny", "", "medium", "long"), start=1)
     for kind in ("blob", "text")
 }
+_LONGEST_CHARACTERS = {
+    **dict.fromkeys(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"), 4),
+    **dict.fromkeys(("utf8mb3", "utf8", "ujis", "eucjpms"), 3),
+    **dict.fromkeys(("ucs2", "gbk", "big5", "sjis", "cp932", "euckr", "gb2312"), 2),
+}
+"""Bytes of the longest character, by character set; 1 in all others."""
 _GEOMETRIES = (
     "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
     "geomcollection", "geometrycollection",

@@ -8,12 +8,11 @@ steps.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mtsd.binlog.column_type import parse_columns
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.table_map import TableMap, parse_table_map
 from mtsd.model.errors import ServerError
 from mtsd.target import literals
-from mtsd.target.column_fit import Fit, Shape, misfits, shape_of_definition, shape_of_event
+from mtsd.target.column_fit import Fit, Shape, misfits, shape_of_definition, shapes_of_event
 from mtsd.target.retry import UNKNOWN
 from mtsd.wire.connection import Connection, Row
 
@@ -52,11 +51,11 @@ def table_column(row: Row) -> TableColumn:
     """Read a row of the columns `COLUMNS`."""
     name, data_type, text, octets, precision, scale, fraction, collation, extra = row
     kind, described = _text(data_type), _text(text)
-    numbers = (int(str(number or 0)) for number in (octets, precision, scale, fraction))
+    numbers = [int(str(number or 0)) for number in (octets, precision, scale, fraction)]
     return TableColumn(
         _text(name),
         described,
-        shape_of_definition(kind, described, *numbers),
+        shape_of_definition(kind, described, *numbers, collation=_text(collation)),
         _text(collation),
         _text(extra),
     )
@@ -100,7 +99,7 @@ async def explain_row_failure(
 
 def _misfit(table: TableMap, target: Sequence[TableColumn], allowed: frozenset[str]) -> str:
     """Say which column of a table does not take its rows; "" where all do."""
-    source = [shape_of_event(column) for column in parse_columns(table)]
+    source = shapes_of_event(table)
     target = without_generated_key(target, len(source))
     found = misfits(source, [column.shape for column in target], allowed)
     if not found:

@@ -8,9 +8,8 @@ import pybase64
 import pymysql
 import pytest
 
-from mtsd.binlog.column_type import ColumnType, parse_columns
 from mtsd.binlog.table_map import parse_table_map
-from mtsd.target.column_fit import Fit, Shape, fit, shape_of_event
+from mtsd.target.column_fit import Fit, fit, shapes_of_event
 from mtsd.target.table_columns import read_columns
 from mtsd.wire.connection import Connection
 from tests.servers.mysqld import Server
@@ -62,7 +61,7 @@ async def test_fits_as_the_server_has_it(types: tuple[str, ...], server: Server)
         server.sql(f"INSERT INTO src0.t{number} VALUES (NULL)")
     dumped = server.tool("mysqlbinlog", f"--start-position={offset}", str(file)).decode()
     description, *rows = map(decoded, re.findall(r"BINLOG '\n(.*?)'", dumped, re.DOTALL))
-    shapes = [shape_of_event(parse_columns(parse_table_map(table_map(row)))[0]) for row in rows]
+    shapes = [shapes_of_event(parse_table_map(table_map(row)))[0] for row in rows]
     assert len(shapes) == len(types)
     connection = await Connection.open(endpoint(server))
     wrong: list[object] = []
@@ -76,21 +75,24 @@ async def test_fits_as_the_server_has_it(types: tuple[str, ...], server: Server)
                 (column,) = await read_columns(connection, database, "t0")
                 assert column.shape is not None
                 for source, shape, row in zip(types, shapes, rows, strict=True):
+                    if is_misread(source, target):
+                        continue
                     renamed = row.replace(b"\x04src0\0", b"\x04" + database.encode() + b"\0")
                     applied = does_apply(cursor, renamed)
                     found = fit(shape, column.shape)
                     if found.allowed(settings.split(",")) != applied:
                         wrong.append((settings, source, target, found, applied))
     connection.close()
-    assert wrong == []
+    assert wrong == [], wrong
 
 
-TIMES = {ColumnType.TIME2, ColumnType.DATETIME2, ColumnType.TIMESTAMP2}
+TIMES = {"time", "datetime", "timestamp"}
 
 
-def is_misread(source: Shape, target: Shape) -> bool:
+def is_misread(source: str, target: str) -> bool:
     """Tell whether the server accepts the table and then reads something else out of its rows."""
-    return source.type is target.type in TIMES and source.size == 0 < target.size
+    kinds = [re.split(r"\W", each.lower())[0] for each in (source, target)]
+    return kinds[0] == kinds[1] in TIMES and "(" in target and "(" not in source
 
 
 def decoded(block: str) -> bytes:
