@@ -51,11 +51,18 @@ def table_column(row: Row) -> TableColumn:
     """Read a row of the columns `COLUMNS`."""
     name, data_type, text, octets, precision, scale, fraction, collation, extra = row
     kind, described = _text(data_type), _text(text)
-    numbers = [int(str(number or 0)) for number in (octets, precision, scale, fraction)]
     return TableColumn(
         _text(name),
         described,
-        shape_of_definition(kind, described, *numbers, collation=_text(collation)),
+        shape_of_definition(
+            kind,
+            described,
+            _number(octets),
+            _number(precision),
+            _number(scale),
+            _number(fraction),
+            _text(collation),
+        ),
         _text(collation),
         _text(extra),
     )
@@ -133,6 +140,10 @@ def remedy(fits: set[Fit]) -> str:
     ]
     cut = ", which may cut values off" if Fit.LOSSY in fits else ""
     return f"{alter}, or SET PERSIST replica_type_conversions = '{','.join(needed)}' there{cut}"
+
+
+def _number(value: object) -> int:
+    return int(str(value or 0))
 
 
 def _text(value: object) -> str:
