@@ -117,8 +117,8 @@ def _lag(args: argparse.Namespace, results: Results) -> None:
         results.lags.append(lag.run(args.rate, args.seconds, args.databases, args.workers))
     title = f"Lag: {args.rate:g} transactions/s over {args.databases} databases, durable targets"
     print(report.lag_table(title, list(chain.from_iterable(results.lags))))
-    peers, ours = zip(*results.lags, strict=True)
-    results.figures += [figures.lag("p50", 5, peers, ours), figures.lag("p99", 2, peers, ours)]
+    native, mtsd = zip(*results.lags, strict=True)
+    results.figures += [figures.lag("p50", 5, native, mtsd), figures.lag("p99", 2, native, mtsd)]
 
 
 def _cpu(args: argparse.Namespace, results: Results) -> None:

@@ -59,8 +59,8 @@ def memory(name: str, most: float, mtsd: Sequence[Applied]) -> Figure:
 def lag(percentile: str, most: float, native: Sequence[Lag], mtsd: Sequence[Lag]) -> Figure:
     """Return how many times the lag of the server's own replica mtsd's is, run by run."""
     found = Range.of(
-        getattr(ours, percentile) / getattr(theirs, percentile)
-        for theirs, ours in zip(native, mtsd, strict=True)
+        getattr(of_mtsd, percentile) / getattr(of_native, percentile)
+        for of_native, of_mtsd in zip(native, mtsd, strict=True)
     )
     name = f"lag, {percentile}: mtsd / the server's own"
     return Figure(name, found, most, at_most=True, unit=" times")

@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def is_made(stamp: str) -> bool:
-    """Tell whether the environment is there, bears this stamp, and its Python still runs."""
+    """Tell whether the environment is there, has this stamp, and its Python still runs."""
     try:
         if STAMP.read_text() != stamp:
             return False

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to mend.
+    """One thing to fix.
 
     `key` is the key's path, or the name of a file or variable; `found` and `allowed` are phrases
     that never hold a secret; `origin` says where the value was given.

@@ -50,7 +50,7 @@ class SourceSession:
     connection: Connection
     traits: ServerTraits
     clock_offset: float
-    """Seconds that the source's clock is ahead of ours, to half a round trip."""
+    """Seconds that the source's clock is ahead of this machine's, to half a round trip."""
 
 
 async def open_source(endpoint: Endpoint, identity: ReplicaIdentity) -> SourceSession:

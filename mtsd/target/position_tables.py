@@ -41,7 +41,7 @@ class InDoubt:
 
     `evidence` is the GTID under which it runs on the target, "" where the target has none. There,
     `target_file` and `target_offset` are the end of the target's own binlog before it, and
-    `thread` is the thread id that its statements bear in it; "" and 0 where nothing is written.
+    `thread` is the thread id that its statements have in it; "" and 0 where nothing is written.
     `resolution` is what a person has decided: "applied", "not applied", or "".
     """
 

@@ -30,7 +30,7 @@ NAME_COLUMN = "VARCHAR(512) NOT NULL"
 TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _TABLE = "slave_worker_info"
 TABLE_ID = (0xFFFF_FFFF_0001).to_bytes(6, "little")
-"""Servers count theirs from a small number."""
+"""A server counts the ids of its tables from a small number."""
 _TABLE_FLAGS = b"\x01\x00"
 
 

@@ -191,7 +191,7 @@ class Connection:
 
     @property
     def next_sequence(self) -> int:
-        """The number that the next packet from the server must bear."""
+        """The number that the next packet from the server must have."""
         return int(self._raw._next_seq_id)  # noqa: SLF001
 
     @contextlib.asynccontextmanager

@@ -23,7 +23,7 @@ class PacketFramer:
     )  # fmt: skip
 
     def __init__(self, sequence: int, status: Callable[[bytes], bytes] | None = None) -> None:
-        """`sequence` is the number that the next packet must bear.
+        """`sequence` is the number that the next packet must have.
 
         With `status`, a payload that begins with 0x00 (OK) comes without that byte, and any other
         as what `status` makes of it.

@@ -430,8 +430,8 @@ class Kind(Enum):
     )
     TARGET_ENGINE = error(
         "target engines",
-        "{count} without transactions that have them on the source: {tables}; after a crash rows"
-        " may be there twice, or missing",
+        "{count} without transactions that have them on the source: {tables}; cut off in the middle"
+        " of a change, a person has to compare",
         "ALTER TABLE … ENGINE = InnoDB on the target, with sql_log_bin = 0 if it is replicated on",
     )
     NO_KEY = warning(

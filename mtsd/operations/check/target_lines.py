@@ -115,7 +115,7 @@ def _sessions(settings: Settings, facts: TargetFacts) -> Iterator[Line]:
         if 0 < value < needed:
             yield Kind.TOO_FEW_SESSIONS.line(name=name, value=value, needed=needed)
             return
-    # Ours is one of those connected, and gone by then.
+    # The session of this check is one of those connected, and gone by then.
     free = most - server.threads_connected + 1
     if free < needed and facts.position.daemon is None:
         yield Kind.SESSIONS_SCARCE.line(free=max(free, 0), value=most, needed=needed)
