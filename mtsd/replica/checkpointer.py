@@ -64,7 +64,7 @@ class Checkpointer:
             due.clear()
             if await self.store():
                 last_use = clock()
-                # However fast the groups are, most of the target's commits shall be those of groups.
+                # However fast the groups are, most commits of the target shall be those of groups.
                 await self._rest()
             elif clock() - last_use > _PING_PERIOD_S:
                 # Also keeps the session, and so the lock, from being idle for too long.
