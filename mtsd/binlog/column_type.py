@@ -8,6 +8,8 @@ column (type 20) wraps another type, whose metadata follows (MySQL documentation
 import enum
 from dataclasses import dataclass
 
+from pymysqlreplication.constants import FIELD_TYPE
+
 from mtsd.binlog.cursor import Cursor
 from mtsd.binlog.table_map import TableMap
 from mtsd.model.errors import BinlogError
@@ -16,41 +18,41 @@ _WHAT = "Table_map event"
 
 
 class ColumnType(enum.IntEnum):
-    """Types of columns as binlogs number them."""
+    """Types of columns in binlogs: python-mysql-replication's, and two that it lacks."""
 
-    DECIMAL = 0
-    TINY = 1
-    SHORT = 2
-    LONG = 3
-    FLOAT = 4
-    DOUBLE = 5
-    NULL = 6
-    TIMESTAMP = 7
-    LONGLONG = 8
-    INT24 = 9
-    DATE = 10
-    TIME = 11
-    DATETIME = 12
-    YEAR = 13
-    NEWDATE = 14
-    VARCHAR = 15
-    BIT = 16
-    TIMESTAMP2 = 17
-    DATETIME2 = 18
-    TIME2 = 19
+    DECIMAL = FIELD_TYPE.DECIMAL
+    TINY = FIELD_TYPE.TINY
+    SHORT = FIELD_TYPE.SHORT
+    LONG = FIELD_TYPE.LONG
+    FLOAT = FIELD_TYPE.FLOAT
+    DOUBLE = FIELD_TYPE.DOUBLE
+    NULL = FIELD_TYPE.NULL
+    TIMESTAMP = FIELD_TYPE.TIMESTAMP
+    LONGLONG = FIELD_TYPE.LONGLONG
+    INT24 = FIELD_TYPE.INT24
+    DATE = FIELD_TYPE.DATE
+    TIME = FIELD_TYPE.TIME
+    DATETIME = FIELD_TYPE.DATETIME
+    YEAR = FIELD_TYPE.YEAR
+    NEWDATE = FIELD_TYPE.NEWDATE
+    VARCHAR = FIELD_TYPE.VARCHAR
+    BIT = FIELD_TYPE.BIT
+    TIMESTAMP2 = FIELD_TYPE.TIMESTAMP2
+    DATETIME2 = FIELD_TYPE.DATETIME2
+    TIME2 = FIELD_TYPE.TIME2
     TYPED_ARRAY = 20
     VECTOR = 242
-    JSON = 245
-    NEWDECIMAL = 246
-    ENUM = 247
-    SET = 248
-    TINY_BLOB = 249
-    MEDIUM_BLOB = 250
-    LONG_BLOB = 251
-    BLOB = 252
-    VAR_STRING = 253
-    STRING = 254
-    GEOMETRY = 255
+    JSON = FIELD_TYPE.JSON
+    NEWDECIMAL = FIELD_TYPE.NEWDECIMAL
+    ENUM = FIELD_TYPE.ENUM
+    SET = FIELD_TYPE.SET
+    TINY_BLOB = FIELD_TYPE.TINY_BLOB
+    MEDIUM_BLOB = FIELD_TYPE.MEDIUM_BLOB
+    LONG_BLOB = FIELD_TYPE.LONG_BLOB
+    BLOB = FIELD_TYPE.BLOB
+    VAR_STRING = FIELD_TYPE.VAR_STRING
+    STRING = FIELD_TYPE.STRING
+    GEOMETRY = FIELD_TYPE.GEOMETRY
 
 
 _METADATA_SIZES = dict.fromkeys(ColumnType, 0) | {

@@ -9,7 +9,7 @@ from mtsd.binlog.gtid_event import GtidEvent, parse_gtid
 from mtsd.binlog.header import parse_header
 from mtsd.binlog.heartbeat import Heartbeat, parse_heartbeat
 from mtsd.binlog.incident import Incident, parse_incident
-from mtsd.binlog.load_data import LOAD_DATA_EVENTS, LoadData, parse_load_data
+from mtsd.binlog.load_data import LOAD_DATA, LoadData, parse_load_data
 from mtsd.binlog.payload import PayloadHeader, parse_payload_header
 from mtsd.binlog.previous_gtids import parse_previous_gtids
 from mtsd.binlog.query import parse_query
@@ -85,7 +85,7 @@ _DECODERS: dict[int, Callable[[bytes], Decoded]] = {
     EventType.HEARTBEAT_LOG_EVENT_V2: parse_heartbeat,
     EventType.GTID_TAGGED_LOG_EVENT: parse_gtid,
     **dict.fromkeys(ROW_EVENTS, parse_rows_header),
-    **dict.fromkeys(LOAD_DATA_EVENTS, parse_load_data),
+    **dict.fromkeys(LOAD_DATA, parse_load_data),
 }
 _BY_NAME_ONLY = frozenset(EventType) - {EventType.UNKNOWN_EVENT}
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
+from mtsd.model.position import FIRST_EVENT
 
 MAGIC = b"\xfebin"
 MAX_EVENT_SIZE = 1 << 30
@@ -24,7 +25,7 @@ class FileFramer:
 
     def __init__(self, *, at_start: bool = True) -> None:
         self._started = not at_start
-        self._offset = 0 if at_start else 4
+        self._offset = 0 if at_start else FIRST_EVENT
         self._parts: list[bytes] = []
         self._waiting = 0
         self._needed = HEADER_SIZE if not at_start else len(MAGIC)
@@ -41,7 +42,7 @@ class FileFramer:
             if data[:4] != MAGIC:
                 raise BinlogError("not a binary log: it does not begin with the magic number")
             self._started = True
-            self._offset = at = 4
+            self._offset = at = FIRST_EVENT
         end = len(data)
         self._needed = HEADER_SIZE
         while end - at >= HEADER_SIZE:

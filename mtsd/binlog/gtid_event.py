@@ -27,8 +27,8 @@ from mtsd.model.gtid import Gtid
 
 MAY_HAVE_STATEMENTS = 0x1
 _LOGICAL_CLOCK = 2
-_GTID = EventType.GTID_LOG_EVENT.value
-_GTID_TAGGED = EventType.GTID_TAGGED_LOG_EVENT.value
+_GTID: int = EventType.GTID_LOG_EVENT.value
+_GTID_TAGGED: int = EventType.GTID_TAGGED_LOG_EVENT.value
 
 _ONLY_GTID = Struct("<B16sq")
 _WITH_CLOCK = Struct("<B16sqBqq")

@@ -10,18 +10,17 @@ from mtsd.binlog.event_type import EventType, type_name
 from mtsd.binlog.header import parse_header
 from mtsd.model.errors import BinlogError
 
-LOAD_DATA_EVENTS = frozenset(
-    {
-        EventType.LOAD_EVENT,
-        EventType.CREATE_FILE_EVENT,
-        EventType.APPEND_BLOCK_EVENT,
-        EventType.EXEC_LOAD_EVENT,
-        EventType.DELETE_FILE_EVENT,
-        EventType.NEW_LOAD_EVENT,
-        EventType.BEGIN_LOAD_QUERY_EVENT,
-        EventType.EXECUTE_LOAD_QUERY_EVENT,
-    }
-)
+LOAD_DATA: dict[EventType, str] = {
+    EventType.LOAD_EVENT: "Load",
+    EventType.CREATE_FILE_EVENT: "Create_file",
+    EventType.APPEND_BLOCK_EVENT: "Append_block",
+    EventType.EXEC_LOAD_EVENT: "Exec_load",
+    EventType.DELETE_FILE_EVENT: "Delete_file",
+    EventType.NEW_LOAD_EVENT: "New_load",
+    EventType.BEGIN_LOAD_QUERY_EVENT: "Begin_load_query",
+    EventType.EXECUTE_LOAD_QUERY_EVENT: "Execute_load_query",
+}
+"""The types, and what MySQL's documentation calls them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,6 @@ class LoadData:
 def parse_load_data(event: bytes) -> LoadData:
     """Name the event; BinlogError where it is none of LOAD DATA."""
     kind = parse_header(event).type
-    if kind not in LOAD_DATA_EVENTS:
+    if kind not in LOAD_DATA:
         raise BinlogError(f"{type_name(kind)} is no event of LOAD DATA")
     return LoadData(EventType(kind))

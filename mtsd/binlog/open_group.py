@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC
-from mtsd.binlog.gtid_event import GtidEvent, parse_gtid
+from mtsd.binlog.gtid_event import GtidEvent
 from mtsd.binlog.position_schema import Treatment, treatment
 from mtsd.binlog.qualifiers import qualifiers
 from mtsd.binlog.query import MAX_DBS_IN_EVENT_MTS
@@ -90,9 +90,9 @@ class OpenGroup:
         """Of those that are held."""
         self._timestamp = int.from_bytes(first[:4], "little")
 
-    def head(self, event: bytes) -> None:
-        """Take in the GTID event. Raises BinlogError."""
-        self._head = head = parse_gtid(event)
+    def head(self, head: GtidEvent) -> None:
+        """Take in the GTID event."""
+        self._head = head
         if head.transaction_length > self._hold_bytes:
             self._limit = self._chunk_bytes
 
@@ -234,10 +234,11 @@ class OpenGroup:
             self._leave_out_savepoints()
         if int.from_bytes(event[17:19], "little") & MTS_ISOLATE:
             self._alone = True
-        if self.streaming and (self._rows or self._steps):
+        if not (self._rows or self._steps):
+            if not (self.streaming or self._unsupported or kind is GroupKind.INCIDENT):
+                kind = GroupKind.EMPTY
+        elif self.streaming:
             yield self._chunk()
-        if self.holds_nothing and not self._unsupported and kind is not GroupKind.INCIDENT:
-            kind = GroupKind.EMPTY
         head = self._head
         group = Group(
             number=self._number,

@@ -1,7 +1,8 @@
 """The short way for what nearly every transaction is: a GTID, BEGIN, rows, Xid, all of it at hand.
 
-It is taken only where the long way of `mtsd.binlog.grouper` gives the same group: whatever is not
-of the very form that is expected here, or is damaged, is left to that one as it stands.
+It is for MySQL's dialect, and is taken only where the long way of `mtsd.binlog.grouper` gives the
+same group: whatever is not of the very form that is expected here, or is damaged, is left to that
+one as it stands.
 """
 
 import struct
@@ -10,8 +11,8 @@ from collections.abc import Sequence
 from zlib_ng.zlib_ng import crc32
 
 from mtsd.binlog.checksum import RESIDUE
+from mtsd.binlog.dialect import MYSQL
 from mtsd.binlog.event_type import MTS_ISOLATE, EventType
-from mtsd.binlog.group_parts import GTIDS, ROWS
 from mtsd.binlog.gtid_event import parse_gtid
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.rows import STMT_END
@@ -21,9 +22,11 @@ from mtsd.model.group import Group, GroupKind
 from mtsd.model.position import Position
 from mtsd.model.step import Rows
 
-_QUERY = EventType.QUERY_EVENT.value
-_TABLE_MAP = EventType.TABLE_MAP_EVENT.value
-_XID = EventType.XID_EVENT.value
+_QUERY: int = EventType.QUERY_EVENT.value
+_TABLE_MAP: int = EventType.TABLE_MAP_EVENT.value
+_XID: int = EventType.XID_EVENT.value
+_HEADS = MYSQL.heads
+_ROWS = MYSQL.rows
 _KIND = GroupKind.ROWS
 _SHORTEST_ROWS = HEADER_SIZE + 8 + 4
 _XID_SIZE = HEADER_SIZE + 8 + 4
@@ -33,6 +36,7 @@ _BEGIN_SIZE = HEADER_SIZE + 13 + len(_BEGIN) + 4
 _END = struct.Struct("<I")
 """At byte 13 of a header: the position after the event."""
 _LOW = 0xFFFFFFFF
+_new = tuple.__new__
 _MANY = 4096
 _MANY_BYTES = 8 << 20
 
@@ -85,7 +89,7 @@ class PlainTransactions:
         """
         try:
             first = events[at]
-            if first[4] not in GTIDS or crc32(first) != RESIDUE:
+            if first[4] not in _HEADS or crc32(first) != RESIDUE:
                 return None
             head = parse_gtid(first[:-4])
             if head.transaction_length > self._hold_bytes:
@@ -119,7 +123,7 @@ class PlainTransactions:
                     database, event = known
                     if database not in databases:
                         databases += (database,)
-                elif code in ROWS:
+                elif code in _ROWS:
                     # Where each of these ends tells that none has come twice or out of order.
                     if length < _SHORTEST_ROWS or unpack(raw, 13)[0] != offset & _LOW:
                         return None
@@ -142,19 +146,24 @@ class PlainTransactions:
         header_flags = raw[17] | raw[18] << 8
         if header_flags & MTS_ISOLATE or not kept or size > self._hold_bytes:
             return None
-        group = Group(
-            number,
-            _KIND,
-            Position(file, offset),
-            databases,
-            False,
-            (Rows(tuple(kept)),),
-            size,
-            row_flags,
-            description,
-            head.gtid,
-            head.last_committed,
-            head.sequence_number,
-            head.immediate_commit_time or int.from_bytes(first[:4], "little") * 1_000_000,
+        # A named tuple's own way of making one is the slowest part of all this.
+        group = _new(
+            Group,
+            (
+                number,
+                _KIND,
+                Position(file, offset),
+                databases,
+                False,
+                (_new(Rows, (tuple(kept),)),),
+                size,
+                row_flags,
+                description,
+                head.gtid,
+                head.last_committed,
+                head.sequence_number,
+                head.immediate_commit_time or int.from_bytes(first[:4], "little") * 1_000_000,
+                "",
+            ),
         )
         return group, at

@@ -4,35 +4,39 @@ Run a second time, CREATE TABLE says that the table exists. ADD INDEX says nothi
 another one, so nothing may be concluded of what is not listed here.
 """
 
+from pymysql.constants import ER
+
 from mtsd.binlog.words import Words
 from mtsd.model.session import SessionContext
 
+_EVENT_ALREADY_EXISTS = 1537
+_EVENT_DOES_NOT_EXIST = 1539
 _CREATED: dict[bytes, frozenset[int]] = {
-    b"DATABASE": frozenset({1007}),
-    b"SCHEMA": frozenset({1007}),
-    b"TABLE": frozenset({1050}),
-    b"VIEW": frozenset({1050}),
-    b"INDEX": frozenset({1061}),
-    b"TRIGGER": frozenset({1359}),
-    b"PROCEDURE": frozenset({1304}),
-    b"FUNCTION": frozenset({1304, 1125}),
-    b"EVENT": frozenset({1537}),
-    b"USER": frozenset({1396}),
-    b"ROLE": frozenset({1396}),
+    b"DATABASE": frozenset({ER.DB_CREATE_EXISTS}),
+    b"SCHEMA": frozenset({ER.DB_CREATE_EXISTS}),
+    b"TABLE": frozenset({ER.TABLE_EXISTS_ERROR}),
+    b"VIEW": frozenset({ER.TABLE_EXISTS_ERROR}),
+    b"INDEX": frozenset({ER.DUP_KEYNAME}),
+    b"TRIGGER": frozenset({ER.TRG_ALREADY_EXISTS}),
+    b"PROCEDURE": frozenset({ER.SP_ALREADY_EXISTS}),
+    b"FUNCTION": frozenset({ER.SP_ALREADY_EXISTS, ER.UDF_EXISTS}),
+    b"EVENT": frozenset({_EVENT_ALREADY_EXISTS}),
+    b"USER": frozenset({ER.CANNOT_USER}),
+    b"ROLE": frozenset({ER.CANNOT_USER}),
 }
 _DROPPED: dict[bytes, frozenset[int]] = {
-    b"DATABASE": frozenset({1008}),
-    b"SCHEMA": frozenset({1008}),
-    b"TABLE": frozenset({1051}),
-    b"TABLES": frozenset({1051}),
-    b"VIEW": frozenset({1051}),
-    b"INDEX": frozenset({1091}),
-    b"TRIGGER": frozenset({1360}),
-    b"PROCEDURE": frozenset({1305}),
-    b"FUNCTION": frozenset({1305}),
-    b"EVENT": frozenset({1539}),
-    b"USER": frozenset({1396}),
-    b"ROLE": frozenset({1396}),
+    b"DATABASE": frozenset({ER.DB_DROP_EXISTS}),
+    b"SCHEMA": frozenset({ER.DB_DROP_EXISTS}),
+    b"TABLE": frozenset({ER.BAD_TABLE_ERROR}),
+    b"TABLES": frozenset({ER.BAD_TABLE_ERROR}),
+    b"VIEW": frozenset({ER.BAD_TABLE_ERROR}),
+    b"INDEX": frozenset({ER.CANT_DROP_FIELD_OR_KEY}),
+    b"TRIGGER": frozenset({ER.TRG_DOES_NOT_EXIST}),
+    b"PROCEDURE": frozenset({ER.SP_DOES_NOT_EXIST}),
+    b"FUNCTION": frozenset({ER.SP_DOES_NOT_EXIST}),
+    b"EVENT": frozenset({_EVENT_DOES_NOT_EXIST}),
+    b"USER": frozenset({ER.CANNOT_USER}),
+    b"ROLE": frozenset({ER.CANNOT_USER}),
 }
 _BETWEEN = frozenset({
     b"OR", b"REPLACE", b"UNIQUE", b"FULLTEXT", b"SPATIAL", b"SQL", b"SECURITY",

@@ -12,7 +12,7 @@ from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.rows import STMT_END
 from mtsd.model.errors import BinlogError
 
-_TABLE_MAP = EventType.TABLE_MAP_EVENT.value
+_TABLE_MAP: int = EventType.TABLE_MAP_EVENT.value
 _LENGTH = Struct("<I")
 _NOT_STMT_END = 0xFF & ~STMT_END
 

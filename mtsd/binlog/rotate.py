@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from mtsd.binlog.cursor import Cursor
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
-from mtsd.model.position import Position
+from mtsd.model.position import FIRST_EVENT, Position
 
 _LONGEST_NAME = 512
-_FIRST = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ def parse_rotate(event: bytes) -> Rotate:
     """Decode a Rotate event; BinlogError where it is cut off or names no place in a file."""
     cursor = Cursor(event, HEADER_SIZE, "Rotate event")
     offset = cursor.uint(8, "offset")
-    if not _FIRST <= offset < 1 << 63:
+    if not FIRST_EVENT <= offset < 1 << 63:
         raise BinlogError(f"Rotate event: {offset} is no place in a file")
     size = cursor.left()
     if not 0 < size <= _LONGEST_NAME:

@@ -21,7 +21,6 @@ from mtsd.model.group import Group, GroupClosed, GroupKind
 from mtsd.model.position import FIRST_EVENT, Position
 
 _PIECE = 1 << 20
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _EXAMPLE = """\

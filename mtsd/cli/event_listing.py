@@ -5,16 +5,16 @@ import enum
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mtsd.binlog.checksum import strip_checksum, verify_format_description
 from mtsd.binlog.decode import Decoded, Undecoded, decode
-from mtsd.binlog.event_type import EventType, type_name
+from mtsd.binlog.event_reader import EventReader
+from mtsd.binlog.event_type import type_name
 from mtsd.binlog.format_description import CHECKSUM_CRC32, FormatDescription
 from mtsd.binlog.gtid_event import GtidEvent
 from mtsd.binlog.header import EventHeader, parse_header
 from mtsd.binlog.heartbeat import Heartbeat
 from mtsd.binlog.incident import Incident
 from mtsd.binlog.load_data import LoadData
-from mtsd.binlog.payload import PayloadHeader, payload_events
+from mtsd.binlog.payload import PayloadHeader
 from mtsd.binlog.rotate import Rotate
 from mtsd.binlog.rows import STMT_END, RowsHeader
 from mtsd.binlog.rows_query import RowsQuery
@@ -24,7 +24,7 @@ from mtsd.binlog.xid import Xid
 from mtsd.cli.printable import printable
 from mtsd.model.errors import BinlogError
 from mtsd.model.gtid import Gtid, GtidSet
-from mtsd.model.position import Position
+from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.step import Intvar, QueryEvent, Rand, UserVar
 
 _LONGEST = 100
@@ -75,28 +75,22 @@ class EventLine:
 def event_lines(file: str, events: Iterable[bytes]) -> Iterator[EventLine]:
     """Yield a line for every event of a file, and after a payload event for each inner one.
 
-    `events` come with their checksums, which are verified. Raises BinlogError with the position
-    after the last sound event.
+    `events` come with their checksums, which are verified. They need not lie where their headers
+    say: a relay log is listed too. Raises BinlogError with the position after the last sound event.
     """
-    checksums = False
-    offset = 4
+    reader = EventReader(Position(file, FIRST_EVENT), in_place=False)
+    before = reader.position
     try:
         for raw in events:
-            event = raw
-            if parse_header(raw).type == EventType.FORMAT_DESCRIPTION_EVENT:
-                verify_format_description(raw)
-            elif checksums:
-                event = strip_checksum(raw)
-            line = _line(file, offset + len(raw), event, len(raw), inner=False)
-            if isinstance(line.decoded, FormatDescription):
-                checksums = line.decoded.checksum_algorithm == CHECKSUM_CRC32
+            before = reader.position
+            event = reader.read(raw)
+            line = _line(file, reader.offset, event, len(raw), inner=False)
             yield line
             if isinstance(line.decoded, PayloadHeader):
-                for inner in payload_events(event):
+                for inner in reader.inner(event):
                     yield _line(file, 0, inner, len(inner), inner=True)
-            offset += len(raw)
     except BinlogError as error:
-        raise BinlogError(error.message, Position(file, offset)) from error
+        raise BinlogError(error.message, before) from error
 
 
 def _line(file: str, offset: int, event: bytes, size: int, *, inner: bool) -> EventLine:

@@ -4,13 +4,13 @@ What tells is decided by `mtsd.replica.verdict`; in the target's own binlog, the
 have a thread id that nothing else has.
 """
 
+from mtsd.binlog.event_reader import EventReader
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.format_description import parse_format_description
-from mtsd.binlog.payload import payload_events
 from mtsd.binlog.query import parse_query
 from mtsd.binlog.statement import classify
 from mtsd.model.errors import NeedsPersonError, ServerError
-from mtsd.model.position import FIRST_EVENT
+from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.reason import Refused
 from mtsd.model.step import StatementKind
 from mtsd.replica.verdict import Verdict, judge, without_evidence
@@ -27,7 +27,7 @@ _REFUSED = frozenset({1044, 1045, 1142, 1227, 1290})
 async def verdict(connection: Connection, doubt: InDoubt) -> Verdict:
     """Tell what became of a group in doubt, when nothing of the run that began it is left.
 
-    Never LOGGED. Raises NeedsPersonError where there is no evidence either way.
+    Never LOGGED or NOT_BEGUN. Raises NeedsPersonError where there is no evidence either way.
     """
     executed = False
     if doubt.evidence:
@@ -109,17 +109,18 @@ async def _is_logged(endpoint: Endpoint, doubt: InDoubt) -> bool:
 
 
 async def _is_in(endpoint: Endpoint, file: BinlogFile, offset: int, thread: int) -> bool:
-    reader = await BinlogFileReader.open(endpoint, file, offset=offset)
-    checksum = 0
+    file_reader = await BinlogFileReader.open(endpoint, file, offset=offset)
+    reader = EventReader(Position(file.name, offset))
     try:
-        while events := await reader.read():
+        while events := await file_reader.read():
             for raw in events:
-                if raw[4] == EventType.FORMAT_DESCRIPTION_EVENT:
-                    checksum = 4 if parse_format_description(raw).checksum_algorithm == 1 else 0
-                elif is_statement_of(raw[: len(raw) - checksum], thread):
-                    return True
+                event = reader.read(raw)
+                compressed = event[4] == EventType.TRANSACTION_PAYLOAD_EVENT
+                for found in reader.inner(event) if compressed else (event,):
+                    if is_statement_of(found, thread):
+                        return True
     finally:
-        reader.close()
+        file_reader.close()
     return False
 
 
@@ -128,8 +129,6 @@ def is_statement_of(event: bytes, thread: int) -> bool:
 
     What only begins or ends a transaction is none.
     """
-    if event[4] == EventType.TRANSACTION_PAYLOAD_EVENT:
-        return any(is_statement_of(inner, thread) for inner in payload_events(event))
     if event[4] != EventType.QUERY_EVENT:
         return False
     query = parse_query(event)

@@ -74,7 +74,12 @@ class BinlogFileReader:
                     raise NeedsPersonError(f"the source sends no events of {self._file.name}")
                 if event[4] == EventType.ROTATE_EVENT:
                     if not any(event[13:17]):
-                        continue  # made up by the source: it names the file that begins
+                        # Made up by the source: it names the file that begins. Behind a file that
+                        # ends with the server's shutdown, that is the next one.
+                        self._ended = not _names(event, self._file.name)
+                        if self._ended:
+                            break
+                        continue
                     self._ended = True
                 events.append(event)
                 if self._ended:
@@ -84,3 +89,9 @@ class BinlogFileReader:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+def _names(rotate: bytes, name: str) -> bool:
+    """Tell whether a Rotate event, with its checksum or without, names a file."""
+    found = rotate[HEADER_SIZE + 8 :]
+    return found.startswith(name.encode()) and len(found) - len(name.encode()) in {0, 4}

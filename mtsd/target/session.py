@@ -254,5 +254,5 @@ def next_gtid(gtid: str) -> bytes:
     return b"SET @@session.gtid_next='%b'" % (gtid or "AUTOMATIC").encode("ascii")
 
 
-_INTERRUPTED = frozenset({1053, 1317, 1927})
+_INTERRUPTED = frozenset({ER.SERVER_SHUTDOWN, ER.QUERY_INTERRUPTED, 1927})
 """Killed or shut down on the source half-way: what it left is in the binlog as if whole."""

@@ -149,7 +149,7 @@ def reading(recording: Recording) -> Grouper:
     """Return a grouper that has read a description and a group in the file f.000003."""
     reader = grouper(start=Position("f.000003", 4))
     (_,) = reader.groups([recording.raw[0]])
-    reader._checksums = False
+    reader._reader.checksums = False
     grouped(*FIRST, reader=reader)
     return reader
 

@@ -25,11 +25,15 @@ def test_same_as_the_file(tmp_path: Path) -> None:
             "FLUSH BINARY LOGS; INSERT INTO a.t VALUES (2);"
             "SET SESSION binlog_transaction_compression = ON; INSERT INTO a.t VALUES (3)"
         )
+        # The second file ends with the server's shutdown, without naming the next one.
+        server.stop()
+        server.start()
+        server.sql("INSERT INTO a.t VALUES (4)")
         config.write_text(f'[source]\nport = {server.port}\nuser = "root"\n')
         for option in ("--events", "--json"):
-            for name in ("binlog.000001", "binlog.000002"):
+            for name in ("binlog.000001", "binlog.000002", "binlog.000003"):
                 of_source = listed("--config", str(config), option, name)
-                assert of_source.count("\n") >= 2
+                assert of_source.count("\n") >= 1
                 assert of_source == listed(option, str(server.datadir / name))
         every = listed("--config", str(config), "--json")
-        assert every.count("\n") == 5
+        assert every.count("\n") == 6

@@ -1,0 +1,176 @@
+"""Raw events to sound ones, each in its place: what everything that reads events stands on.
+
+From a dump, a file, or any part of one that begins with an event: it does no I/O. Every event has
+to begin where the one before it has ended: what a checksum does not tell is that whole events are
+missing, come twice or are out of order. A dump by GTID leaves groups out, and a source bridges
+these gaps by heartbeats.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+
+from zlib_ng.zlib_ng import crc32
+
+from mtsd.binlog.checksum import RESIDUE, strip_checksum, verify_format_description
+from mtsd.binlog.dialect import MYSQL, Dialect
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.format_description import (
+    CHECKSUM_CRC32,
+    FormatDescription,
+    parse_format_description,
+)
+from mtsd.binlog.header import HEADER_SIZE
+from mtsd.binlog.heartbeat import parse_heartbeat
+from mtsd.binlog.payload import payload_events
+from mtsd.binlog.rotate import parse_rotate
+from mtsd.model.errors import BinlogError
+from mtsd.model.position import FIRST_EVENT, Position
+
+_FORMAT_DESCRIPTION: int = EventType.FORMAT_DESCRIPTION_EVENT.value
+_ROTATE: int = EventType.ROTATE_EVENT.value
+_HEARTBEAT: int = EventType.HEARTBEAT_LOG_EVENT.value
+_HEARTBEATS = frozenset({_HEARTBEAT, EventType.HEARTBEAT_LOG_EVENT_V2.value})
+_ARTIFICIAL = frozenset({
+    _ROTATE, _FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS_LOG_EVENT.value,
+})  # fmt: skip
+"""They may be in no file: then a source has made them for the dump."""
+_size_and_end = Struct("<II").unpack_from
+"""At byte 9 of a header."""
+_LOW = 0xFFFFFFFF
+
+
+class EventReader:
+    """Reads events one after another, from `start` on.
+
+    `checksums`: whether events before the first format description end with a checksum, as they
+    do in a dump, and never in a file. `description` is the format description of the file, whole,
+    where reading begins behind it. With `in_place`, events have to lie where their headers say; a
+    relay log keeps the positions that they had on the source.
+    """
+
+    __slots__ = (
+        "_compressed",
+        "_in_place",
+        "_never_inside",
+        "_special",
+        "checksums",
+        "description",
+        "file",
+        "gaps",
+        "offset",
+        "raw_description",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        start: Position,
+        *,
+        checksums: bool = False,
+        description: bytes = b"",
+        dialect: Dialect = MYSQL,
+        in_place: bool = True,
+    ) -> None:
+        self.file = start.file
+        self.offset = start.offset
+        """Where the next event begins."""
+        self.checksums = checksums
+        """Whether the next event has a checksum."""
+        self.description: FormatDescription | None = None
+        self.raw_description = b""
+        """The event of `description`, whole."""
+        self.gaps = 0
+        """How many times a heartbeat has told of events that were left out."""
+        self._compressed = dialect.compressed
+        self._never_inside = dialect.never_inside
+        self._in_place = in_place
+        self._special = frozenset({_FORMAT_DESCRIPTION, *dialect.compressed})
+        if in_place:
+            self._special |= {_ROTATE}
+        if description:
+            self._describe(description)
+
+    @property
+    def position(self) -> Position:
+        """Right after the last event that was read."""
+        return Position(self.file, self.offset)
+
+    def read(self, raw: bytes, inside: bool = False) -> bytes:
+        """Return an event verified, without its checksum; a format description as it is.
+
+        `inside` a group nothing may be left out. Raises BinlogError, which leaves the position
+        where it was, right before the event.
+        """
+        size = len(raw)
+        if size < HEADER_SIZE:
+            raise BinlogError(f"an event of {size} bytes is shorter than a header")
+        code = raw[4]
+        event = raw
+        if self.checksums and code != _FORMAT_DESCRIPTION:
+            # Inline, as this is once an event; the function says what is wrong.
+            event = raw[:-4] if crc32(raw) == RESIDUE else strip_checksum(raw)
+        claimed, log_pos = _size_and_end(raw, 9)
+        if claimed != size:
+            raise BinlogError(f"an event of {size} bytes claims a length of {claimed}")
+        offset = self.offset + size
+        if offset & _LOW != log_pos and self._in_place:
+            offset = self._moved(code, event, log_pos, inside)
+        if code in self._special:
+            if code == _ROTATE:
+                self._rotate(parse_rotate(event).position, offset)
+                return event
+            if code == _FORMAT_DESCRIPTION:
+                self._describe(raw)
+            else:
+                event = self._compressed[code](event)
+        self.offset = offset
+        return event
+
+    def inner(self, event: bytes) -> Iterator[bytes]:
+        """Yield the events in a transaction payload: they have neither a checksum nor a place.
+
+        Raises BinlogError as `payload_events`, and for one that cannot be in a payload.
+        """
+        for inner in payload_events(event):
+            if inner[4] in self._never_inside:
+                raise BinlogError(f"an event of type {inner[4]} is not allowed")
+            yield inner
+
+    def _describe(self, raw: bytes) -> None:
+        verify_format_description(raw)
+        self.description = parse_format_description(raw)
+        self.checksums = self.description.checksum_algorithm == CHECKSUM_CRC32
+        self.raw_description = raw
+
+    def _moved(self, code: int, event: bytes, log_pos: int, inside: bool) -> int:
+        """Return the offset after an event that does not lie right behind the one before it."""
+        before = self.offset
+        if code in _HEARTBEATS:
+            position = parse_heartbeat(event).position
+            offset = position.offset
+            if code == _HEARTBEAT:
+                # It has the low 32 bits only.
+                offset = (before & ~_LOW) | log_pos
+                offset += (1 << 32) * (offset < before)
+            if position.file == self.file and offset >= before:
+                if inside and offset != before:
+                    raise BinlogError(f"a heartbeat at {offset} inside a group: events are missing")
+                self.gaps += offset != before
+                return offset
+            raise BinlogError(f"a heartbeat at {position}")
+        # The source's death leaves a half group, and the next file begins with a Rotate.
+        if log_pos == 0 and code in _ARTIFICIAL and (not inside or code == _ROTATE):
+            return before
+        raise BinlogError(
+            f"an event of type {code}, {len(event)} bytes, that ends at {log_pos}:"
+            " events are missing, come twice or are out of order"
+        )
+
+    def _rotate(self, to: Position, offset: int) -> None:
+        # The first one says where a dump begins. After that there is always one that tells the
+        # next file, and mostly one in the file before it too.
+        here = Position(self.file, offset)
+        if self.description is not None and to != here:
+            at_its_start = here.offset == FIRST_EVENT or to.offset != FIRST_EVENT
+            if at_its_start or to.file == here.file or to < here:
+                raise BinlogError(f"a Rotate event to {to}")
+        self.file, self.offset = to
