@@ -3,6 +3,8 @@
 The last 4 bytes of each event, where the format description names algorithm 1 (CRC32, WL#2540).
 """
 
+from typing import Final
+
 from zlib_ng.zlib_ng import crc32
 
 from mtsd.binlog.header import HEADER_SIZE
@@ -11,7 +13,7 @@ from mtsd.model.errors import BinlogError
 _IN_USE = 0x01
 _CRC32 = 1
 
-RESIDUE = 0x2144DF1C
+RESIDUE: Final = 0x2144DF1C
 """The CRC32 of anything followed by its own CRC32 in little-endian order."""
 
 

@@ -8,6 +8,7 @@ these gaps by heartbeats.
 
 from collections.abc import Iterator
 from struct import Struct
+from typing import Final
 
 from zlib_ng.zlib_ng import crc32
 
@@ -26,17 +27,17 @@ from mtsd.binlog.rotate import parse_rotate
 from mtsd.model.errors import BinlogError
 from mtsd.model.position import FIRST_EVENT, Position
 
-_FORMAT_DESCRIPTION: int = EventType.FORMAT_DESCRIPTION_EVENT.value
-_ROTATE: int = EventType.ROTATE_EVENT.value
-_HEARTBEAT: int = EventType.HEARTBEAT_LOG_EVENT.value
-_HEARTBEATS = frozenset({_HEARTBEAT, EventType.HEARTBEAT_LOG_EVENT_V2.value})
-_ARTIFICIAL = frozenset({
+_FORMAT_DESCRIPTION: Final[int] = EventType.FORMAT_DESCRIPTION_EVENT.value
+_ROTATE: Final[int] = EventType.ROTATE_EVENT.value
+_HEARTBEAT: Final[int] = EventType.HEARTBEAT_LOG_EVENT.value
+_HEARTBEATS: Final = frozenset({_HEARTBEAT, EventType.HEARTBEAT_LOG_EVENT_V2.value})
+_ARTIFICIAL: Final = frozenset({
     _ROTATE, _FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS_LOG_EVENT.value,
 })  # fmt: skip
 """They may be in no file: then a source has made them for the dump."""
 _size_and_end = Struct("<II").unpack_from
 """At byte 9 of a header."""
-_LOW = 0xFFFFFFFF
+_LOW: Final = 0xFFFFFFFF
 
 
 class EventReader:

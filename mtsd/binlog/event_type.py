@@ -5,6 +5,7 @@ The numbers are python-mysql-replication's; those that it lacks are from MySQL's
 """
 
 import enum
+from typing import Final
 
 from pymysqlreplication.constants import BINLOG
 
@@ -79,11 +80,11 @@ SUPPRESS_USE = 0x8
 ARTIFICIAL = 0x20
 """Made for this dump by the source: it is in no file."""
 RELAY_LOG = 0x40
-IGNORABLE = 0x80
+IGNORABLE: Final = 0x80
 """A reader that does not know the type may pass over the event."""
 NO_FILTER = 0x100
 """Replication filters do not apply."""
-MTS_ISOLATE = 0x200
+MTS_ISOLATE: Final = 0x200
 """The source asks for the group to be applied alone."""
 
 

@@ -6,6 +6,7 @@ group by itself (`Log_event` execution modes of the server, sql/rpl_rli.h and lo
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from mtsd.binlog.dialect import MYSQL, Dialect
 from mtsd.binlog.event_reader import EventReader
@@ -27,11 +28,11 @@ from mtsd.model.group import GroupDropped, GroupKind, PositionReached, StreamIte
 from mtsd.model.position import Position
 from mtsd.model.step import StatementKind
 
-_TABLE_MAP: int = EventType.TABLE_MAP_EVENT.value
-_XID: int = EventType.XID_EVENT.value
-_QUERY: int = EventType.QUERY_EVENT.value
-_MANY_MAPS = 4096
-_MANY_BYTES = 8 << 20
+_TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
+_XID: Final[int] = EventType.XID_EVENT.value
+_QUERY: Final[int] = EventType.QUERY_EVENT.value
+_MANY_MAPS: Final = 4096
+_MANY_BYTES: Final = 8 << 20
 
 
 class Grouper:

@@ -17,7 +17,7 @@ documentation, `mysql::binlog::event::Gtid_event` and "MySQL Serialization Libra
 import re
 import struct
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mtsd.binlog.cursor import Cursor
 from mtsd.binlog.event_type import EventType
@@ -25,25 +25,25 @@ from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
 from mtsd.model.gtid import Gtid
 
-MAY_HAVE_STATEMENTS = 0x1
-_LOGICAL_CLOCK = 2
-_GTID: int = EventType.GTID_LOG_EVENT.value
-_GTID_TAGGED: int = EventType.GTID_TAGGED_LOG_EVENT.value
+MAY_HAVE_STATEMENTS: Final = 0x1
+_LOGICAL_CLOCK: Final = 2
+_GTID: Final[int] = EventType.GTID_LOG_EVENT.value
+_GTID_TAGGED: Final[int] = EventType.GTID_TAGGED_LOG_EVENT.value
 
-_ONLY_GTID = Struct("<B16sq")
-_WITH_CLOCK = Struct("<B16sqBqq")
-_CLOCK_END = HEADER_SIZE + _WITH_CLOCK.size
-_WITH_TIMES = Struct("<B16sqBqqQ")
-_TIMES_END = HEADER_SIZE + _WITH_TIMES.size
-_U16 = Struct("<H")
-_U32 = Struct("<I")
-_LOW_56 = (1 << 56) - 1
-_BIT_55 = 1 << 55
-_BIT_31 = 1 << 31
+_ONLY_GTID: Final = Struct("<B16sq")
+_WITH_CLOCK: Final = Struct("<B16sqBqq")
+_CLOCK_END: Final = HEADER_SIZE + _WITH_CLOCK.size
+_WITH_TIMES: Final = Struct("<B16sqBqqQ")
+_TIMES_END: Final = HEADER_SIZE + _WITH_TIMES.size
+_U16: Final = Struct("<H")
+_U32: Final = Struct("<I")
+_LOW_56: Final = (1 << 56) - 1
+_BIT_55: Final = 1 << 55
+_BIT_31: Final = 1 << 31
 
 # A stream has few source UUIDs; the bound is for streams that are damaged.
-_MOST_UUIDS = 4096
-_uuids: dict[bytes, str] = {}
+_MOST_UUIDS: Final = 4096
+_uuids: Final[dict[bytes, str]] = {}
 
 
 class GtidEvent(NamedTuple):
@@ -86,6 +86,15 @@ def parse_gtid(event: bytes) -> GtidEvent:
     kind = event[4]
     if kind == _GTID_TAGGED:
         return _parse_tagged(event)
+    # Declared, so that compiled code takes them for what they are.
+    flags: int
+    sid: bytes
+    number: int
+    clock: int
+    last_committed: int
+    sequence_number: int
+    immediate: int
+    version: int
     flags, sid, number, clock, last_committed, sequence_number, immediate = _WITH_TIMES.unpack_from(
         event, HEADER_SIZE
     )
@@ -95,7 +104,7 @@ def parse_gtid(event: bytes) -> GtidEvent:
     try:
         if immediate & _BIT_55:
             immediate ^= _BIT_55
-            original = int.from_bytes(event[at : at + 7], "little")
+            original: int = int.from_bytes(event[at : at + 7], "little")
             at += 7
         else:
             original = immediate
@@ -126,19 +135,26 @@ def parse_gtid(event: bytes) -> GtidEvent:
     if clock != _LOGICAL_CLOCK:
         raise BinlogError(f"GTID event: logical timestamps of an unknown type {clock}")
     uuid = _uuids.get(sid)
-    return GtidEvent(
-        Gtid(uuid, number)
-        if kind == _GTID and uuid is not None and number > 0
-        else _gtid(kind, sid, number),
-        flags & MAY_HAVE_STATEMENTS != 0,
-        last_committed,
-        sequence_number,
-        immediate,
-        original,
-        length,
-        version,
-        original_version,
-        ticket,
+    gtid: Gtid | None
+    if kind == _GTID and uuid is not None and number > 0:
+        # Past the constructors, which are Python and cost more than what they are called with.
+        gtid = tuple.__new__(Gtid, (uuid, number, ""))
+    else:
+        gtid = _gtid(kind, sid, number)
+    return tuple.__new__(
+        GtidEvent,
+        (
+            gtid,
+            flags & MAY_HAVE_STATEMENTS != 0,
+            last_committed,
+            sequence_number,
+            immediate,
+            original,
+            length,
+            version,
+            original_version,
+            ticket,
+        ),
     )
 
 
@@ -177,7 +193,7 @@ def _parse_short(event: bytes) -> GtidEvent:
     )
 
 
-_FIELDS = (
+_FIELDS: Final = (
     "flags",
     "UUID",
     "number",
@@ -191,10 +207,10 @@ _FIELDS = (
     "original server version",
     "commit group ticket",
 )
-_SIGNED = frozenset({2, 4, 5})
-_MAY_BE_MISSING = frozenset({7, 10, 11})
-_TAG = re.compile(r"([a-z_][a-z0-9_]{0,31})?")
-_BITS = {6: 55, 7: 55, 9: 31, 10: 31}
+_SIGNED: Final = frozenset({2, 4, 5})
+_MAY_BE_MISSING: Final = frozenset({7, 10, 11})
+_TAG: Final = re.compile(r"([a-z_][a-z0-9_]{0,31})?")
+_BITS: Final = {6: 55, 7: 55, 9: 31, 10: 31}
 """Of the fields that events of type 33 keep in so many bits."""
 
 

@@ -6,10 +6,11 @@ flags u16 (MySQL internals manual, "Binlog Event Header").
 
 from dataclasses import dataclass
 from struct import Struct
+from typing import Final
 
 from mtsd.model.errors import BinlogError
 
-HEADER_SIZE = 19
+HEADER_SIZE: Final = 19
 HEADER = Struct("<IBIIIH")
 
 

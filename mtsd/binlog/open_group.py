@@ -1,6 +1,7 @@
 """A group while it is being read: what its events so far make of it."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC
 from mtsd.binlog.gtid_event import GtidEvent
@@ -31,7 +32,7 @@ from mtsd.model.step import (
     row_events,
 )
 
-_MOST_NAMED = 1 << 16
+_MOST_NAMED: Final = 1 << 16
 """Databases of a group: one that has more runs alone, and the rest need not be known."""
 
 

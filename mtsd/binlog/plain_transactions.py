@@ -6,7 +6,8 @@ one as it stands.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from zlib_ng.zlib_ng import crc32
 
@@ -22,23 +23,20 @@ from mtsd.model.group import Group, GroupKind
 from mtsd.model.position import Position
 from mtsd.model.step import Rows
 
-_QUERY: int = EventType.QUERY_EVENT.value
-_TABLE_MAP: int = EventType.TABLE_MAP_EVENT.value
-_XID: int = EventType.XID_EVENT.value
-_HEADS = MYSQL.heads
-_ROWS = MYSQL.rows
-_KIND = GroupKind.ROWS
-_SHORTEST_ROWS = HEADER_SIZE + 8 + 4
-_XID_SIZE = HEADER_SIZE + 8 + 4
-_BEGIN = b"\0BEGIN"
-_BEGIN_SIZE = HEADER_SIZE + 13 + len(_BEGIN) + 4
+_QUERY: Final[int] = EventType.QUERY_EVENT.value
+_TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
+_XID: Final[int] = EventType.XID_EVENT.value
+_HEADS: Final = MYSQL.heads
+_ROWS: Final = MYSQL.rows
+_KIND: Final = GroupKind.ROWS
+_SHORTEST_ROWS: Final = HEADER_SIZE + 8 + 4
+_XID_SIZE: Final = HEADER_SIZE + 8 + 4
+_BEGIN: Final = b"\0BEGIN"
+_BEGIN_SIZE: Final = HEADER_SIZE + 13 + len(_BEGIN) + 4
 """Less its status variables and its database's name."""
-_END = struct.Struct("<I")
-"""At byte 13 of a header: the position after the event."""
-_LOW = 0xFFFFFFFF
-_new = tuple.__new__
-_MANY = 4096
-_MANY_BYTES = 8 << 20
+_LOW: Final = 0xFFFFFFFF
+_MANY: Final = 4096
+_MANY_BYTES: Final = 8 << 20
 
 Read = tuple[Group, int]
 """A group, and the index of the event after its last one."""
@@ -87,9 +85,10 @@ class PlainTransactions:
         None where it is not plain, not whole or not sound. `number` and the format's `description`
         become the group's.
         """
+        crc: Callable[[bytes], int] = crc32
         try:
             first = events[at]
-            if first[4] not in _HEADS or crc32(first) != RESIDUE:
+            if first[4] not in _HEADS or crc(first) != RESIDUE:
                 return None
             head = parse_gtid(first[:-4])
             if head.transaction_length > self._hold_bytes:
@@ -98,20 +97,19 @@ class PlainTransactions:
             # The sizes of the status variables and of the database's name tell where BEGIN begins.
             if raw[4] != _QUERY or len(raw) != _BEGIN_SIZE + (raw[30] | raw[31] << 8) + raw[27]:
                 return None
-            if raw[-10:-4] != _BEGIN or crc32(raw) != RESIDUE:
+            if raw[-10:-4] != _BEGIN or crc(raw) != RESIDUE:
                 return None
-            unpack = _END.unpack_from
             offset += len(first) + len(raw)
             at += 2
             tables = self._tables
             databases: tuple[str, ...] = ()
             kept: list[bytes] = []
             size = 0
-            row_flags = None
+            row_flags = -1
             while True:
                 raw = events[at]
                 at += 1
-                if crc32(raw) != RESIDUE:
+                if crc(raw) != RESIDUE:
                     return None
                 length = len(raw)
                 offset += length
@@ -125,16 +123,16 @@ class PlainTransactions:
                         databases += (database,)
                 elif code in _ROWS:
                     # Where each of these ends tells that none has come twice or out of order.
-                    if length < _SHORTEST_ROWS or unpack(raw, 13)[0] != offset & _LOW:
+                    if length < _SHORTEST_ROWS or _end(raw) != offset & _LOW:
                         return None
                     event = raw[:-4]
                     flags = (raw[25] | raw[26] << 8) & ~STMT_END
                     if flags != row_flags:
-                        if row_flags is not None:
+                        if row_flags >= 0:
                             return None
                         row_flags = flags
                 elif code == _XID and length == _XID_SIZE:
-                    if unpack(raw, 13)[0] != offset & _LOW:
+                    if _end(raw) != offset & _LOW:
                         return None
                     break
                 else:
@@ -146,18 +144,19 @@ class PlainTransactions:
         header_flags = raw[17] | raw[18] << 8
         if header_flags & MTS_ISOLATE or not kept or size > self._hold_bytes:
             return None
-        # A named tuple's own way of making one is the slowest part of all this.
-        group = _new(
+        # Past the constructors, which are Python and cost as much as all that is read here.
+        end = tuple.__new__(Position, (file, offset))
+        group = tuple.__new__(
             Group,
             (
                 number,
                 _KIND,
-                Position(file, offset),
+                end,
                 databases,
                 False,
-                (_new(Rows, (tuple(kept),)),),
+                (tuple.__new__(Rows, (tuple(kept),)),),
                 size,
-                row_flags,
+                None if row_flags < 0 else row_flags,
                 description,
                 head.gtid,
                 head.last_committed,
@@ -167,3 +166,8 @@ class PlainTransactions:
             ),
         )
         return group, at
+
+
+def _end(event: bytes) -> int:
+    """Return the low 32 bits of the position after an event, from its header."""
+    return event[13] | event[14] << 8 | event[15] << 16 | event[16] << 24

@@ -6,15 +6,16 @@ descriptions with the old 6-byte post-header are refused). Table maps: u48 table
 
 from collections.abc import Iterable, Iterator
 from struct import Struct
+from typing import Final
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.rows import STMT_END
 from mtsd.model.errors import BinlogError
 
-_TABLE_MAP: int = EventType.TABLE_MAP_EVENT.value
-_LENGTH = Struct("<I")
-_NOT_STMT_END = 0xFF & ~STMT_END
+_TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
+_LENGTH: Final = Struct("<I")
+_NOT_STMT_END: Final = 0xFF & ~STMT_END
 
 
 def plain_format_description(event: bytes) -> bytes:

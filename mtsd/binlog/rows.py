@@ -10,13 +10,14 @@ Version 1 is types 23 to 25, version 2 types 30 to 32, and 39 (partial JSON upda
 import struct
 from dataclasses import dataclass
 from struct import Struct
+from typing import Final
 
 from mtsd.binlog.cursor import Cursor
 from mtsd.binlog.event_type import EventType, type_name
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
 
-STMT_END = 0x1
+STMT_END: Final = 0x1
 """The last row event of its statement: the table maps before it end here."""
 NO_FOREIGN_KEY_CHECKS = 0x2
 RELAXED_UNIQUE_CHECKS = 0x4

@@ -12,6 +12,11 @@ RELOAD = signal.SIGHUP
 def hold() -> None:
     """Let what comes from now on wait for `release`; at the end of the process it is dropped."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {*STOP, RELOAD})
+    # A shell starts what it puts into the background with SIGINT ignored, nohup with SIGHUP
+    # ignored: then the system would drop what comes, instead of having it wait.
+    for number in (*STOP, RELOAD):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def release() -> None:

@@ -7,11 +7,11 @@ and Storage"); a tag holds for the intervals after it, up to the next tag or UUI
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
-_TAG = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,31}")
-_INTERVAL = re.compile(r"([0-9]+)(?:-([0-9]+))?")
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
+_TAG: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,31}")
+_INTERVAL: Final = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
 _Key = tuple[str, str]
 

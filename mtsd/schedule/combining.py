@@ -1,5 +1,7 @@
 """Which groups may share one target transaction (method C4 of WL#4648)."""
 
+from typing import Final
+
 from mtsd.model.group import Group, GroupKind
 
 
@@ -26,4 +28,4 @@ def writes_system_tables(group: Group) -> bool:
     return _SYSTEM_SCHEMA in group.databases
 
 
-_SYSTEM_SCHEMA = "mysql"
+_SYSTEM_SCHEMA: Final = "mysql"

@@ -6,6 +6,7 @@ queue waits. The edges are the same.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from mtsd.model.group import Group
 from mtsd.schedule.assigned_partition_hash import (
@@ -17,7 +18,7 @@ from mtsd.schedule.assignment import NO_NEEDS, Assignment
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
 
-_CROWDED = 2
+_CROWDED: Final = 2
 """A partition moves on to another worker when its own holds this many more of them."""
 
 

@@ -30,18 +30,18 @@ daemon has died can only add to that prefix, until the predecessor's session end
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.worker_row import WorkerRow
 
-MOST_PACKETS = 2
+MOST_PACKETS: Final = 2
 """The one that the server works on, and one that it finds when it is done with that."""
-_PACKET_BYTES = 1 << 16
-_PACKET_BATCHES = 16
+_PACKET_BYTES: Final = 1 << 16
+_PACKET_BATCHES: Final = 16
 """What shares a packet: more saves nothing, and is in vain where one before it fails."""
-_ROWS = GroupKind.ROWS
+_ROWS: Final = GroupKind.ROWS
 
 Batch = tuple[Group, ...]
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import chain
 from types import MappingProxyType
+from typing import Final
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.gtid import GtidSet
@@ -25,9 +26,9 @@ from mtsd.schedule.schedule_view import ScheduleView
 from mtsd.schedule.wait_cause import WaitCause
 from mtsd.schedule.worker_queue import WorkerQueue
 
-_ROWS = GroupKind.ROWS
-_EMPTY = GroupKind.EMPTY
-_MANY_PASSED = 128
+_ROWS: Final = GroupKind.ROWS
+_EMPTY: Final = GroupKind.EMPTY
+_MANY_PASSED: Final = 128
 """Groups past the stored low-water mark that make the workers' rows long enough to shorten."""
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from pybase64 import b64encode
 
@@ -9,10 +10,11 @@ from mtsd.binlog.event_type import EventType
 from mtsd.binlog.rewrite import statements_of
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.group import Group
+from mtsd.model.step import Rows
 from mtsd.schedule.combining import writes_system_tables
 from mtsd.target.worker_info import RowChange
 
-BASE64_SHARE = 0.70
+BASE64_SHARE: Final = 0.70
 """Row bytes that one BINLOG statement may hold, of max_allowed_packet (measured: about 0.74)."""
 ENOUGH = 8 << 20
 """Bytes of a command to which nothing is added: sending more at once only costs memory."""
@@ -68,10 +70,10 @@ def together(bundles: Sequence[Bundle]) -> Bundle:
     return Bundle(bundles[0].format_description, (command,), tables, len(bundles))
 
 
-_TABLE_MAP = EventType.TABLE_MAP_EVENT.value
-_BINLOG = b"BINLOG '"
-_END = b"'"
-_NEXT = b";"
+_TABLE_MAP: Final = EventType.TABLE_MAP_EVENT.value
+_BINLOG: Final = b"BINLOG '"
+_END: Final = b"'"
+_NEXT: Final = b";"
 
 
 def binlog_statement(events: bytes) -> bytes:
@@ -102,14 +104,18 @@ def row_statements(
     apart = False
     for group in groups:
         apart = writes_system_tables(group)
-        if apart or group.row_flags is None or group.row_flags != flags:
+        row_flags = group.row_flags
+        if apart or row_flags is None or row_flags != flags:
             yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps)
             run = []
-            flags = group.row_flags
+            flags = row_flags
+        # Nearly every group is one step of rows.
+        first = group.steps[0]
+        rows = first.events if len(group.steps) == 1 and type(first) is Rows else group.rows
         if flags is None or apart:
-            yield from statements_of(group.rows, chunk_bytes, merge=False, table_maps=table_maps)
+            yield from statements_of(rows, chunk_bytes, merge=False, table_maps=table_maps)
         else:
-            run.extend(group.rows)
+            run.extend(rows)
     if change is not None and not apart:
         run.extend(change.events(groups[-1].rows[-1], flags or 0))
     yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps)

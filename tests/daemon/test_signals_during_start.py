@@ -53,6 +53,18 @@ def has(process: subprocess.Popen[bytes], name: str, number: signal.Signals) -> 
     return bool(mask(process, name) >> (number - 1) & 1)
 
 
+@pytest.fixture(params=[False, True], ids=["", "in the background"])
+def ignored(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let what is started ignore signals at first, as a shell's background jobs do."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
+    for number in handlers if request.param else ():
+        signal.signal(number, signal.SIG_IGN)
+    yield
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("ignored")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signal_before_the_handlers_are_set(number: signal.Signals, tmp_path: Path) -> None:
     with starting(tmp_path) as process:

@@ -339,17 +339,15 @@ def test_a_definition_without_evidence(without_gtids: Pair, tmp_path: Path) -> N
 
 def test_a_table_without_transactions(pair: Pair, tmp_path: Path) -> None:
     daemon = begun(pair, tmp_path)
-    pair.source.sql(
-        "CREATE TABLE a.plain (id INT PRIMARY KEY) ENGINE=MyISAM; INSERT INTO a.plain VALUES (1);"
-        "INSERT INTO a.t VALUES (1, 1)"
-    )
-    daemon.start(fault=f"{FaultPoint.AFTER_IN_DOUBT}:2")
-    assert daemon.wait() == SIGKILLED
-    assert "without transactions" in stops(daemon)
+    pair.source.sql("CREATE TABLE a.plain (id INT PRIMARY KEY) ENGINE=MyISAM")
+    catch_up(daemon)
+    pair.target.sql("INSERT INTO a.plain VALUES (2)")
+    pair.source.sql("INSERT INTO a.plain VALUES (1), (2), (3); INSERT INTO a.t VALUES (1, 1)")
+    assert "a part of it may have been applied" in (stops(daemon), stops(daemon))[1]
     said = command(daemon, "skip", *group_of(stopped_at(daemon), "gtid"), *REASON)
     assert "may have been applied" in said
     catch_up(daemon)
-    assert pair.target.sql("SELECT * FROM a.plain") == []
+    assert pair.target.sql("SELECT * FROM a.plain") == [(1,), (2,)]
     assert pair.target.sql("SELECT id FROM a.t") == [(1,)]
 
 
