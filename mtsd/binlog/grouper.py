@@ -112,12 +112,17 @@ class Grouper:
             file = reader.file
             before = reader.offset
             try:
-                event = read(events[at], self._group is not None)
+                group = self._group
+                event = read(events[at], group is not None)
                 code = event[4]
-                if code in rows or code == _TABLE_MAP:
-                    if self._row(code, event):
-                        yield from self._overflow()
-                elif code in heads and self._group is None:
+                if group is not None and (code in rows or code == _TABLE_MAP):
+                    if code == _TABLE_MAP:
+                        self._table_map(event, group)
+                    else:
+                        group.rows(event)
+                    if group.is_full:
+                        yield from group.overflow()
+                elif group is None and code in heads:
                     self._opened(event).head(self._dialect.parse_head(event))
                 else:
                     yield from self._other(code, event)
@@ -125,27 +130,16 @@ class Grouper:
                 raise BinlogError(error.message, Position(file, before)) from error
             at += 1
 
-    def _row(self, code: int, event: bytes) -> bool:
-        """Take in a row event or table map; tell whether what is held has to go on."""
-        group = self._group
-        if group is None:
-            what = "table map" if code == _TABLE_MAP else "row event"
-            raise BinlogError(f"a {what} outside of a group")
-        if code == _TABLE_MAP:
-            self._table_map(event, group)
-        else:
-            group.rows(event)
-        return group.is_full
-
-    def _overflow(self) -> Iterable[StreamItem]:
-        return self._group.overflow() if self._group is not None else ()
-
-    def _inner(self, event: bytes) -> Iterable[StreamItem]:
+    def _inner(self, event: bytes, group: OpenGroup) -> Iterable[StreamItem]:
         """Take in an event of a payload; return what it completes."""
         code = event[4]
-        if code not in self._rows and code != _TABLE_MAP:
+        if code == _TABLE_MAP:
+            self._table_map(event, group)
+        elif code in self._rows:
+            group.rows(event)
+        else:
             return self._other(code, event)
-        return self._overflow() if self._row(code, event) else ()
+        return group.overflow() if group.is_full else ()
 
     def _opened(self, event: bytes) -> OpenGroup:
         """Return the group that is being read, which begins with the event if there is none."""
@@ -180,10 +174,14 @@ class Grouper:
         if code == _XID:
             parse_xid(event)
             yield from self._end(GroupKind.ROWS, event)
-        elif code in dialect.heads:
-            raise BinlogError("a GTID event inside a group")
         elif code == _QUERY:
             yield from self._query(event)
+        elif code in dialect.heads:
+            raise BinlogError("a GTID event inside a group")
+        elif code == _TABLE_MAP:
+            raise BinlogError("a table map outside of a group")
+        elif code in self._rows:
+            raise BinlogError("a row event outside of a group")
         elif code == EventType.TRANSACTION_PAYLOAD_EVENT:
             yield from self._payload(event)
         elif code == EventType.XA_PREPARE_LOG_EVENT:
@@ -248,7 +246,7 @@ class Grouper:
             for inner in self._reader.inner(event):
                 if self._group is None:
                     raise BinlogError(f"an event of type {inner[4]} after the transaction's end")
-                for item in self._inner(inner):
+                for item in self._inner(inner, self._group):
                     if held is not None:
                         yield held
                     held = item

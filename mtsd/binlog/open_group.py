@@ -151,7 +151,7 @@ class OpenGroup:
         """Take in a statement that changes something."""
         if kind is StatementKind.DROP_TEMPORARY:
             # None is ever made on the target.
-            self._satellites.clear()
+            self._satellites = []
             return
         if kind is StatementKind.CREATE_SELECT:
             self._kind = GroupKind.CREATE_SELECT
@@ -173,7 +173,7 @@ class OpenGroup:
         names = query.updated_databases
         treated = treatment(query, self._position_schema)
         if treated is Treatment.LEFT_OUT:
-            self._satellites.clear()
+            self._satellites = []
             return
         if treated is Treatment.REFUSED:
             self.refuse(
@@ -278,17 +278,13 @@ class OpenGroup:
             self._rows = []
 
     def _taken_satellites(self) -> tuple[Satellite, ...]:
-        if not self._satellites:
-            return ()
-        satellites = tuple(self._satellites)
-        self._satellites.clear()
-        return satellites
+        satellites, self._satellites = self._satellites, []
+        return tuple(satellites)
 
     def _taken_steps(self) -> tuple[Step, ...]:
         self._end_rows()
-        steps = tuple(self._steps)
-        self._steps = []
-        return steps
+        steps, self._steps = self._steps, []
+        return tuple(steps)
 
     def _leave_out_savepoints(self) -> None:
         """Leave the one step of rows that a transaction without statements is."""
