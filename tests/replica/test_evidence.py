@@ -148,25 +148,37 @@ def command(daemon: DaemonProcess, name: str, *arguments: str, status: int = 0) 
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("point", [FaultPoint.AFTER_IN_DOUBT, FaultPoint.AFTER_STATEMENT])
-def test_a_person_is_asked_where_a_table_has_no_transactions(
-    point: FaultPoint, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(
+    ("point", "target_too"),
+    [
+        (FaultPoint.AFTER_IN_DOUBT, False),
+        (FaultPoint.AFTER_IN_DOUBT, True),
+        (FaultPoint.AFTER_STATEMENT, False),
+    ],
+)
+def test_a_table_without_transactions(point: FaultPoint, target_too: bool, tmp_path: Path) -> None:
+    """A person is asked where the target, too, was killed: it logs what it has begun at its end."""
     with begun(GTIDS, tmp_path) as (pair, daemon):
         make_anew(pair, daemon)
         pair.source.sql(
             "CREATE TABLE a.plain (id INT PRIMARY KEY) ENGINE=MyISAM;"
             "INSERT INTO a.plain VALUES (1), (2)"
         )
-        daemon.start(fault=f"{point}:2")
-        assert daemon.wait() == SIGKILLED
-        applied = bool(pair.target.sql("SELECT * FROM a.plain"))
-        assert applied is (point is FaultPoint.AFTER_STATEMENT)
+        daemon.start(fault=f"{point}:2" if point is FaultPoint.AFTER_IN_DOUBT else f"{point}:1")
+        daemon.wait()
+        if point is FaultPoint.AFTER_STATEMENT:
+            # The first is the table's definition; what changes its rows settles itself.
+            daemon.start(fault=f"{point}:1")
+            assert daemon.wait() == SIGKILLED
+            assert pair.target.sql("SELECT id FROM a.plain") == [(1,), (2,)]
+        if target_too:
+            pair.target.kill()
+            pair.target.start()
         daemon.start()
-        if not applied:
+        if target_too:
             assert daemon.wait() == 3
             said = str(daemon.records()[-1]["error"])
-            assert "a table without transactions" in said
+            assert "tables without transactions" in said
             found = re.search(r"--group (\d+)", said)
             assert found is not None
             command(daemon, "resolve", "--group", found[1], "--not-applied")
