@@ -29,6 +29,8 @@ _XID: Final[int] = EventType.XID_EVENT.value
 _HEADS: Final = MYSQL.heads
 _ROWS: Final = MYSQL.rows
 _KIND: Final = GroupKind.ROWS
+_DEFAULTS: Final[tuple[object, ...]] = tuple(Group._field_defaults.values())
+"""Of a group's last fields."""
 _SHORTEST_ROWS: Final = HEADER_SIZE + 8 + 4
 _XID_SIZE: Final = HEADER_SIZE + 8 + 4
 _BEGIN: Final = b"\0BEGIN"
@@ -162,7 +164,7 @@ class PlainTransactions:
                 head.last_committed,
                 head.sequence_number,
                 head.immediate_commit_time or int.from_bytes(first[:4], "little") * 1_000_000,
-                "",
+                *_DEFAULTS,
             ),
         )
         return group, at

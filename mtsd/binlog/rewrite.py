@@ -1,4 +1,4 @@
-"""Events as the BINLOG statement wants them: without checksums, lengths mended, merged.
+"""Events as the BINLOG statement wants them: without checksums, of their own lengths, merged.
 
 Row events: post-header u48 table id, u16 flags at byte 25 (all of v1, v2 and partial; format
 descriptions with the old 6-byte post-header are refused). Table maps: u48 table id at byte 19.
@@ -35,7 +35,7 @@ def plain_format_description(event: bytes) -> bytes:
     return bytes(plain)
 
 
-def mended(event: bytes) -> bytes:
+def of_own_length(event: bytes) -> bytes:
     """Return the event with the length of its header set to its own length."""
     return event[:9] + len(event).to_bytes(4, "little") + event[13:]
 
@@ -48,7 +48,7 @@ def statements_of(
     Only a single row event that is larger, with its table map, makes a larger one. In each
     statement the maps of its tables go first, then the row events, of which only the last ends it.
     With `merge`, a statement takes in as many statements of the source as fit: all row events must
-    bear equal flags. Without it, the source's statements are cut only where they are larger than
+    have equal flags. Without it, the source's statements are cut only where they are larger than
     `limit`. A new one begins where a table id comes to stand for another definition. The distinct
     table maps that are met are added to `table_maps`. Raises BinlogError where a row event has no
     table map before it.
@@ -70,7 +70,7 @@ def statements_of(
             described[table_id] = event
             if table_maps is not None:
                 table_maps.add(event)
-            known[table_id] = mended(event)
+            known[table_id] = of_own_length(event)
             redefined = redefined or table_id in maps
             continue
         length = len(event)

@@ -176,7 +176,8 @@ class ReplicaSettings:
     """Longest time between two checkpoints."""
 
     transaction_retries: Annotated[int, Field(ge=0, le=2**32 - 1)] = 10
-    """How often a transaction is tried again after a deadlock or a lock wait time-out."""
+    """How often a transaction is tried again after a deadlock, a lock wait time-out, an
+    interruption, or while a disk of the target is full."""
 
     exec_mode: ExecMode = "strict"
     """idempotent: a row that is there already, or is not there, is no error."""

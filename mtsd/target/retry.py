@@ -19,10 +19,8 @@ UNKNOWN = 1105
 `table_columns`)."""
 _FULL = frozenset({3, 28, 1021, 1026, 1114})
 """A disk of the target, as far as the server does not wait by itself until there is space."""
-HALF_WAY = frozenset({INTERRUPTED, UNKNOWN}) | _FULL
-"""After these half of a statement may stay behind where nothing can be rolled back."""
-_TRANSIENT = frozenset({LOCK_WAIT_TIMEOUT, 1213}) | HALF_WAY
-"""Beside it lock wait timeout and deadlock, which the servers retry too."""
+_TRANSIENT = frozenset({LOCK_WAIT_TIMEOUT, 1213, INTERRUPTED, UNKNOWN}) | _FULL
+"""Lock wait timeout and deadlock, which the servers retry too, interruptions, and full disks."""
 _LONGEST_PAUSE = 5.0
 _ATTEMPTS = 10
 _FIRST_WORD_S = 10.0

@@ -471,7 +471,7 @@ def test_checksums() -> None:
     events = in_stream([gtid(1), begin(), *INSERT, xid()])
     (group,) = grouper(checksums=True).groups(events)
     assert isinstance(group, Group)
-    # The header's length is mended where the events are used.
+    # The header's length is set where the events are used.
     assert group.rows == (events[2][:-4], events[3][:-4])
     for index in range(len(events)):
         damaged = events.copy()

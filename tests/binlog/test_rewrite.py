@@ -9,7 +9,7 @@ from mtsd.binlog.checksum import verify_format_description
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.format_description import CHECKSUM_OFF, parse_format_description
 from mtsd.binlog.framing import FileFramer
-from mtsd.binlog.rewrite import mended, plain_format_description, statements_of
+from mtsd.binlog.rewrite import of_own_length, plain_format_description, statements_of
 from mtsd.model.errors import BinlogError
 from tests.binlog.recording import Recording
 from tests.binlog.row_statements import assert_as_few_as_can_be, check, source_statement, split
@@ -96,10 +96,10 @@ def test_a_definition_is_known_until_the_end_of_its_statement() -> None:
 
 
 @given(st.binary(max_size=30), st.integers(0, 1 << 32))
-def test_mended(body: bytes, claimed: int) -> None:
+def test_of_own_length(body: bytes, claimed: int) -> None:
     plain = rows(1, body)
     wrong = plain[:9] + (claimed & 0xFFFFFFFF).to_bytes(4, "little") + plain[13:]
-    assert mended(wrong) == plain
+    assert of_own_length(wrong) == plain
 
 
 def test_format_descriptions_of_one_server_are_equal(recording: Recording) -> None:

@@ -20,7 +20,7 @@ UNBOUNDED = 1 << 40
 
 
 def sealed(plain: bytes) -> bytes:
-    """Return the event with its checksum, its length mended."""
+    """Return the event with its checksum, and the length of both."""
     longer = plain[:9] + (len(plain) + 4).to_bytes(4, "little") + plain[13:]
     return longer + crc32(longer).to_bytes(4, "little")
 

@@ -63,7 +63,7 @@ def test_sigterm_under_load(tmp_path: Path) -> None:
         assert differences(pair.source, pair.target) == []
 
 
-def test_missing_row_stops_and_is_mended(tmp_path: Path) -> None:
+def test_missing_row_stops_and_is_fixed(tmp_path: Path) -> None:
     with Pair() as pair:
         for name in "abc":
             pair.source.sql(
