@@ -59,11 +59,6 @@ class StreamedGroups:
         self._doubt: InDoubt | None = None
         """The record of the group, once it is applied piece by piece."""
 
-    @property
-    def is_piecewise(self) -> bool:
-        """Whether a group is open that has to be finished, as it cannot be undone."""
-        return self._doubt is not None
-
     def passes(self, opened: GroupOpened) -> bool:
         """Tell whether a group is passed over: it has been applied before, or was skipped."""
         return self._coordinator.scheduler.executed_before(opened.number) or (
@@ -113,11 +108,13 @@ class StreamedGroups:
             return
         if not self._coordinator.reads_on:
             return
-        doubt = self._doubt
         row = self._worker.row_after(group)
         try:
             with self._coordinator.pulse.waiting(Wait.TARGET):
-                await self._applier.commit(row, settled=doubt.number if doubt else None)
+                if self._doubt is None:
+                    await self._applier.commit(row)
+                else:
+                    await self._applier.settle(row, group.number)
         except ServerError as error:
             await self._failed(opened, error)
         self._opened = self._doubt = None

@@ -110,8 +110,8 @@ class Applier(Protocol):
         """Apply steps inside the transaction that is open; after an error, `undo` is due."""
         ...
 
-    async def commit(self, row: WorkerRow, *, settled: int | None = None) -> None:
-        """Commit the open transaction; `settled` is a group whose record of doubt is removed."""
+    async def commit(self, row: WorkerRow) -> None:
+        """Commit the open transaction."""
         ...
 
     async def commit_in_doubt(self, doubt: InDoubt) -> None:

@@ -205,12 +205,9 @@ class BinlogApplier:
         self._stream = RowStream(self._chunk_bytes)
         await self._connection.run(b"BEGIN", 1)
 
-    async def commit(self, row: WorkerRow, *, settled: int | None = None) -> None:
+    async def commit(self, row: WorkerRow) -> None:
         """See `Applier`."""
-        record = [self._tables.workers.update(row)]
-        if settled is not None:
-            record.append(self._tables.delete_in_doubt(settled))
-        await self._session.commit(record)
+        await self._session.commit([self._tables.workers.update(row)])
         await self._set_gtid("")
 
     async def commit_in_doubt(self, doubt: InDoubt) -> None:
@@ -308,7 +305,7 @@ class BinlogApplier:
             await self.describe_format(group.format_description)
             await self._connection.run(b"BEGIN", 1)
             await self.apply_steps(group.steps[1:])
-            await self.commit(row, settled=group.number)
+            await self._session.commit(self._settled(row, group.number))
         except MtsdError as error:
             await self._undo(error)
             raise
