@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
 
@@ -18,6 +19,7 @@ from mtsd.target.bundle import (
     ENOUGH,
     Bundle,
     Command,
+    RowTooLargeError,
     binlog_statement,
     commands,
     row_statements,
@@ -143,12 +145,18 @@ class BinlogApplier:
             await self.describe_format(bundle.format_description)
         await self._reached(FaultPoint.BEFORE_BUNDLE)
         statements = 0
-        for command in bundle.commands:
-            if statements:
+        try:
+            for command in bundle.commands:
+                if statements:
+                    await self._connection.receive(statements)
+                self._connection.send(command.sql)
+                statements = command.statements
+                await self._reached(FaultPoint.BUNDLE_SENT)
+        except RowTooLargeError:
+            # It is found while the command before it is on its way.
+            with suppress(ServerError):
                 await self._connection.receive(statements)
-            self._connection.send(command.sql)
-            statements = command.statements
-            await self._reached(FaultPoint.BUNDLE_SENT)
+            raise
         return statements // bundle.transactions
 
     async def answer(self, due: Due) -> None:
