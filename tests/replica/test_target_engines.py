@@ -88,8 +88,15 @@ def test_a_large_transaction_is_applied_whole(settings: dict[str, Value], tmp_pa
         assert pair.target.sql("SELECT * FROM mtsd.slave_in_doubt") == []
 
 
-@pytest.mark.parametrize("settings", [{}, NARROW], ids=["held", "streamed"])
-@pytest.mark.parametrize("source", ["MyISAM", "InnoDB"])
+@pytest.mark.parametrize(
+    ("settings", "source"),
+    [
+        ({}, "MyISAM"),
+        (NARROW, "InnoDB"),
+        pytest.param({}, "InnoDB", marks=pytest.mark.long),
+        pytest.param(NARROW, "MyISAM", marks=pytest.mark.long),
+    ],
+)
 def test_a_part_is_asked_about_until_a_person_says_what_is_there(
     settings: dict[str, Value], source: str, tmp_path: Path
 ) -> None:
@@ -123,13 +130,17 @@ def test_rows_in_the_way_of_the_first_one_leave_no_doubt(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "point",
+    ("settings", "point"),
     [
-        FaultPoint.AFTER_IN_DOUBT, FaultPoint.BUNDLE_SENT, FaultPoint.BEFORE_CHUNK,
-        FaultPoint.COMMIT_SENT,
+        ({}, FaultPoint.BUNDLE_SENT),
+        (NARROW, FaultPoint.BEFORE_CHUNK),
+        *(
+            pytest.param(settings, point, marks=pytest.mark.long)
+            for settings in ({}, NARROW)
+            for point in (FaultPoint.BEFORE_BUNDLE, FaultPoint.COMMIT_SENT)
+        ),
     ],
-)  # fmt: skip
-@pytest.mark.parametrize("settings", [{}, NARROW], ids=["held", "streamed"])
+)
 def test_nobody_is_asked_where_the_target_can_roll_back(
     point: FaultPoint, settings: dict[str, Value], tmp_path: Path
 ) -> None:
@@ -152,7 +163,7 @@ def daemon_ends(daemon: DaemonProcess) -> bool:
     return False
 
 
-@pytest.mark.parametrize("passes", [1, 9])
+@pytest.mark.parametrize("passes", [9, pytest.param(1, marks=pytest.mark.long)])
 def test_killed_while_it_is_streamed(passes: int, tmp_path: Path) -> None:
     with begun(tmp_path, NARROW, source="MyISAM", target="MyISAM") as (pair, daemon):
         pair.source.sql(THREE_MEGABYTES)
