@@ -50,7 +50,7 @@ async def _read(connection: Connection, settings: Settings) -> Status:
         channel=settings.replica.channel,
     )
     tables = PositionTables(settings.target.schema, settings.replica.channel)
-    present = {str(name) for (name,) in await connection.query(tables.tables_present())}
+    present = {str(name) for name, _ in await connection.query(tables.select_tables())}
     if not present.issuperset(FIRST_TABLES):
         return nothing
     # A session may have another default, under which each query would see its own moment.

@@ -17,6 +17,7 @@ from mtsd.replica.verdict import Verdict, judge, without_evidence
 from mtsd.source.binlog_files import BinlogFileReader, list_files
 from mtsd.source.source_state import BinlogFile
 from mtsd.target.position_tables import InDoubt
+from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 
@@ -29,12 +30,7 @@ async def verdict(connection: Connection, doubt: InDoubt) -> Verdict:
 
     Never LOGGED or NOT_BEGUN. Raises NeedsPersonError where there is no evidence either way.
     """
-    executed = False
-    if doubt.evidence:
-        rows = await connection.query(
-            b"SELECT GTID_SUBSET('%b', @@global.gtid_executed)" % doubt.evidence.encode("ascii")
-        )
-        executed = rows[0][0] == 1
+    executed = bool(doubt.evidence) and await has_executed(connection, doubt.evidence)
     found = _told(judge(doubt, executed=executed, logs=None))
     if found is Verdict.NOT_BEGUN:
         if await _has_run_on(connection.endpoint, doubt):

@@ -34,6 +34,7 @@ from mtsd.target.table_columns import explain_row_failure
 from mtsd.target.table_engines import TableEngines
 from mtsd.target.unprotected import apply_unprotected, statement_count
 from mtsd.target.worker_info import TABLE_ID, RowChange
+from mtsd.wire.binlog_status import has_executed
 
 _LARGEST_COMMAND_SHARE = 0.96
 
@@ -244,7 +245,7 @@ class BinlogApplier:
 
     async def has_executed(self, gtid: str) -> bool:
         """See `Applier`."""
-        return await self._session.has_executed(gtid)
+        return await has_executed(self._connection, gtid)
 
     async def log_position(self) -> tuple[str, int]:
         """See `Applier`."""

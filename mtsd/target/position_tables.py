@@ -120,14 +120,6 @@ class PositionTables:
             *self.failed.definitions(),
         ]
 
-    def tables_present(self) -> bytes:
-        """Return the query of the names of those of `TABLES` that are there, one row each."""
-        names = ",".join(f"'{name}'" for name in TABLES)
-        return (
-            b"SELECT table_name FROM information_schema.tables WHERE table_schema=%b"
-            b" AND table_name IN (%b)" % (literals.text(self.schema), names.encode())
-        )
-
     def select_tables(self) -> bytes:
         """Return the query of the tables that are there: name and engine of each."""
         return (

@@ -180,13 +180,6 @@ class TargetSession:
         if self.traits.gtid_mode:
             await self.connection.run(next_gtid(gtid), 1)
 
-    async def has_executed(self, gtid: str) -> bool:
-        """Tell whether the target has executed a GTID."""
-        rows = await self.connection.query(
-            b"SELECT GTID_SUBSET('%b', @@global.gtid_executed)" % gtid.encode("ascii")
-        )
-        return rows[0][0] == 1
-
     async def log_position(self) -> tuple[str, int]:
         """Return the end of the target's own binlog, where that holds all that the session does.
 

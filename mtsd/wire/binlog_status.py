@@ -13,3 +13,11 @@ async def executed_gtids(connection: Connection) -> GtidSet:
     """Return everything that a server has executed. Raises ServerError, ConnectionLostError."""
     rows = await connection.query(b"SELECT @@global.gtid_executed")
     return GtidSet.parse(str(rows[0][0]))
+
+
+async def has_executed(connection: Connection, gtid: str) -> bool:
+    """Tell whether a server has executed a GTID. Raises ServerError, ConnectionLostError."""
+    rows = await connection.query(
+        b"SELECT GTID_SUBSET('%b', @@global.gtid_executed)" % gtid.encode("ascii")
+    )
+    return rows[0][0] == 1
