@@ -15,6 +15,10 @@ class DaemonUnavailableError(MtsdError):
     """Something is there on the control socket, and it does not answer as a daemon does."""
 
 
+class _GoneError(DaemonUnavailableError):
+    """The connection ended before the answer began, as it does where the daemon ends."""
+
+
 class DaemonRefusedError(MtsdError):
     """The daemon answers that it does not do what is asked for; `status` is that of HTTP."""
 
@@ -40,7 +44,11 @@ def get(path: Path, target: str, timeout: float = 5.0) -> bytes | None:
     `timeout` is in seconds, for each wait. Raises DaemonUnavailableError where the socket may not
     be opened, or the daemon does not answer or answers no HTTP; DaemonRefusedError.
     """
-    return _ask(path, "GET", target, None, timeout)
+    try:
+        return _ask(path, "GET", target, None, timeout)
+    except _GoneError:
+        # It ended while it was asked: none runs now, or the one that has taken its place answers.
+        return _ask(path, "GET", target, None, timeout)
 
 
 def post(
@@ -84,6 +92,10 @@ def _ask(path: Path, method: str, target: str, body: bytes | None, timeout: floa
     except TimeoutError as error:
         raise DaemonUnavailableError(
             f"the daemon on {path} did not answer within {timeout:g} s"
+        ) from error
+    except ConnectionError as error:
+        raise _GoneError(
+            f"the daemon on {path} closed the connection before it answered: it may have ended"
         ) from error
     except (OSError, http.client.HTTPException) as error:
         raise DaemonUnavailableError(f"cannot ask the daemon on {path}: {error}") from error

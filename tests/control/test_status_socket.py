@@ -264,7 +264,7 @@ def test_a_daemon_that_fails_to_say_it_is_an_error(runner: asyncio.Runner, tmp_p
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (b"", "cannot ask"),
+        (b"", "closed the connection before it answered"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "not say an mtsd's status"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", "cannot ask"),
         (None, "did not answer within 0.2 s"),
@@ -280,17 +280,37 @@ def test_what_answers_something_else_is_an_error(
         done = threading.Event()
 
         def serve() -> None:
-            client, _ = listener.accept()
-            with client:
-                client.recv(65536)
-                if answer is None:
-                    done.wait(10)
-                else:
-                    client.sendall(answer)
+            # One that closes the connection without an answer is asked once more.
+            for _ in range(2 if answer == b"" else 1):
+                client, _address = listener.accept()
+                with client:
+                    client.recv(65536)
+                    if answer is None:
+                        done.wait(10)
+                    else:
+                        client.sendall(answer)
 
-        server = threading.Thread(target=serve)
+        server = threading.Thread(target=serve, daemon=True)
         server.start()
         with pytest.raises(DaemonUnavailableError, match=message):
             fetch_status(path, timeout=0.2 if answer is None else 5.0)
         done.set()
         server.join()
+
+
+def test_a_daemon_that_ends_while_it_is_asked_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "mtsd.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def end() -> None:
+            client, _ = listener.accept()
+            path.unlink()
+            # What has come in and was not read makes the other side's connection reset.
+            client.close()
+
+        daemon = threading.Thread(target=end, daemon=True)
+        daemon.start()
+        assert fetch_status(path) is None
+        daemon.join()
