@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             import_module(f"mtsd.cli.{command}").register(subparsers)
     finally:
         if collects:
+            # What the modules hold stays until the end: nothing of it is worth a search.
+            gc.freeze()
             gc.enable()
     args = parser.parse_args(words)
     function: Callable[[argparse.Namespace], int] = args.run

@@ -4,9 +4,9 @@ All in one event loop and without awaits between a change and its wake-ups, so t
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from mtsd.model.group import Group
+from mtsd.model.group import Group, StreamItem
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
@@ -32,15 +32,17 @@ class Coordinator:
         self.pulse = Pulse()
         """The dispatcher's, for the watchdog."""
 
-    def add_at_once(self, group: Group) -> bool:
-        """Give a group to the scheduler; False where there is no room for it now."""
-        scheduler = self.scheduler
-        if scheduler.blocked(group.size) is not None or not self.reads_on:
-            return False
-        worker = scheduler.add(group)
-        if worker is not None:
-            self._work[worker].set()
-        return True
+    def take_in(self, items: Iterator[StreamItem]) -> StreamItem | None:
+        """Give the scheduler what it can add at once of `items`, see `Scheduler.take_in`.
+
+        Returns the item that has to be looked at, None at the end.
+        """
+        can_begin: set[int] = set()
+        try:
+            return self.scheduler.take_in(items, can_begin)
+        finally:
+            for worker in can_begin:
+                self._work[worker].set()
 
     async def add(self, group: Group) -> None:
         """Give a group to the scheduler as soon as there is room for it.
@@ -57,7 +59,8 @@ class Coordinator:
             waited = asyncio.get_running_loop().time() - began
             self.waits[cause] = self.waits.get(cause, 0.0) + waited
             cause = scheduler.blocked(group.size)
-        self.add_at_once(group)
+        if self.reads_on and (worker := scheduler.add(group)) is not None:
+            self._work[worker].set()
 
     def add_committed(self, group: Group) -> None:
         """Enter a streamed group that has been applied."""

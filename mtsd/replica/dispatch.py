@@ -22,8 +22,6 @@ from mtsd.replica.skipped_groups import GroupStream
 from mtsd.replica.streamed_groups import StreamedGroups, failed_stream
 from mtsd.source.stream import StreamClosedError
 
-_ROWS = GroupKind.ROWS
-
 
 class Dispatcher:
     """The way of a group from the source to its worker's queue."""
@@ -47,7 +45,7 @@ class Dispatcher:
     async def run(self) -> None:
         """Dispatch until the stream is closed or the coordinator has ended."""
         # Most groups are rows, and there is room: that way has no await.
-        add_at_once = self._coordinator.add_at_once
+        take_in = self._coordinator.take_in
         pulse = self._coordinator.pulse
         try:
             while not self._stopped():
@@ -55,15 +53,13 @@ class Dispatcher:
                 # Reading a backlog never waits, and the workers would never get their turn.
                 await asyncio.sleep(0)
                 items = await self._stream.read()
-                for item in items if self._preserved is None else map(self._kept, items):
+                if self._preserved is not None:
+                    items = map(self._kept, items)
+                while not self._stopped() and (item := take_in(items)) is not None:
                     if type(item) is Group:
-                        if item.kind is _ROWS and not item.unsupported and add_at_once(item):
-                            continue
                         await self._group(item)
                     else:
                         await self._other(item)
-                    if self._stopped():
-                        break
         except StreamClosedError:
             pass
         finally:

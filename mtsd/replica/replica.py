@@ -241,8 +241,8 @@ class Replica:
         scheduler = self._coordinator.scheduler
         return ReplicaStatistics(
             connected=self._stream.connected,
-            received=self._stream.position,
-            received_gtids=self._stream.gtids,
+            received=self._stream.received.position,
+            received_gtids=self._stream.received.gtids,
             executed=scheduler.gaq.position,
             executed_gtids=scheduler.gaq.mark().gtids,
             executed_number=scheduler.gaq.number,

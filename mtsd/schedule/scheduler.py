@@ -6,14 +6,14 @@ every number up to LWM is in E; a group begins only when all that it waits for i
 been stored of LWM and of the workers' bits is in E.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
-from mtsd.model.group import Group, GroupKind
+from mtsd.model.group import Group, GroupKind, StreamItem
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
@@ -111,6 +111,26 @@ class Scheduler:
     def executed_before(self, number: int) -> bool:
         """Tell whether a former run has committed this group."""
         return number in self._executed
+
+    def take_in(self, items: Iterator[StreamItem], can_begin: set[int]) -> StreamItem | None:
+        """Add the groups of rows that come next, as long as there is room and they are read on.
+
+        Returns the first item that is something else, or that cannot be added now; None at the
+        end. Workers that can begin something are put into `can_begin`, also where `items` raises.
+        """
+        for item in items:
+            if (
+                type(item) is not Group
+                or item.kind is not _ROWS
+                or item.unsupported
+                or self.blocked(item.size) is not None
+                or not self.reads_on
+            ):
+                return item
+            worker = self.add(item)
+            if worker is not None:
+                can_begin.add(worker)
+        return None
 
     def add(self, group: Group) -> int | None:
         """Take in the next group of the stream.

@@ -11,10 +11,9 @@ from mtsd.binlog.grouper import Grouper
 from mtsd.binlog.temporary_tables import TemporaryTables
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
-from mtsd.model.group import Group, GroupClosed, GroupDropped, PositionReached, StreamItem
+from mtsd.model.group import StreamItem
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.position import Position
 from mtsd.model.pulse import Pulse, Wait
 from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.source.continuation import (
@@ -34,6 +33,7 @@ from mtsd.source.handshake import (
     start_dump,
 )
 from mtsd.source.read_state import read_source_state
+from mtsd.source.received import Received
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.connection import BUSY
 from mtsd.wire.dump_packets import event_of
@@ -100,14 +100,9 @@ class SourceStream:
         self._source_uuid = source_uuid
         self._executed = executed
         self._reached = reached
-        self._next_number = mark.number + 1
-        self.position: Position = mark.position
-        """Where reading would go on: after the last complete group."""
-        self.gtids: GtidSet | None = mark.gtids.copy() if mark.gtids is not None else None
-        """Everything received, complete groups only; None where not known."""
+        self.received = Received(mark)
         self.clock_offset = 0.0
         self.connected = False
-        self._group_seen = False
         self._session: SourceSession | None = None
         self._grouper: Grouper | None = None
         self._temporary = TemporaryTables()
@@ -136,7 +131,9 @@ class SourceStream:
                     async with asyncio.timeout(deadline):
                         data = await self._session.connection.read()
                 await self._reached(FaultPoint.AFTER_READ)
-                return self._items(self._grouper, self._framer.feed(data))
+                events = self._framer.feed(data)
+                self._backoff.reset()
+                return self.received.items(self._grouper, events)
             except (ConnectionLostError, TimeoutError, EOFError) as error:
                 dropped = self._disconnect()
                 if self._closing.is_set():
@@ -184,30 +181,30 @@ class SourceStream:
         self.clock_offset = session.clock_offset
         self._framer = PacketFramer(session.connection.next_sequence, event_of)
         self._grouper = Grouper(
-            start=self.position,
-            next_number=self._next_number,
+            start=self.received.position,
+            next_number=self.received.next_number,
             checksums=session.traits.binlog_checksum,
             hold_bytes=self.settings.hold_bytes,
             chunk_bytes=self.settings.chunk_bytes,
             position_schema=self.settings.position_schema,
             temporary=self._temporary,
         )
-        self._group_seen = False
+        self.received.connected()
         self.connected = True
         log.info(
             "connected to the source",
             source=str(self.endpoint),
             version=session.connection.server_version,
             by="file and position" if isinstance(way, ByFile) else "GTID set",
-            position=str(self.position),
+            position=str(self.received.position),
         )
 
     def _channel(self) -> Channel:
-        executed = self.gtids
+        executed = self.received.gtids
         if executed is not None and self._executed is not None:
             executed = executed.union(self._executed)
         # Whether that tells all is asked anew once this run has ended, where it matters.
-        return Channel(self.position, self.gtids, self._source_uuid, executed)
+        return Channel(self.received.position, self.received.gtids, self._source_uuid, executed)
 
     def _disconnect(self) -> list[StreamItem]:
         dropped = list(self._grouper.abandon()) if self._grouper is not None else []
@@ -221,7 +218,7 @@ class SourceStream:
         pause = self._backoff.next_pause()
         log.warning(
             "source not connected", reason=reason, again_in_s=round(pause, 2),
-            position=str(self.position),
+            position=str(self.received.position),
         )  # fmt: skip
         with self._pulse.waiting(Wait.SOURCE), contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), pause)
@@ -244,45 +241,14 @@ class SourceStream:
             " with its position tables, give the copy another Daemon_uuid in slave_relay_log_info"
         )
 
-    def _items(self, grouper: Grouper, events: list[bytes]) -> Iterator[StreamItem]:
-        for item in grouper.groups(events):
-            group = item.group if isinstance(item, GroupClosed) else item
-            if type(group) is Group:
-                self._group_seen = True
-                self.position = group.end
-                if (
-                    self.gtids is not None
-                    and group.gtid is not None
-                    and not self.gtids.add(group.gtid)
-                ):
-                    # It came from another source before. By GTID it would not have come at all,
-                    # so it takes no number.
-                    grouper.next_number = group.number
-                    if item is not group:
-                        yield GroupDropped(group.number)
-                    yield PositionReached(group.end)
-                    continue
-                self._next_number = group.number + 1
-            elif isinstance(item, PositionReached):
-                # A dump by GTID begins with the head of a file that lies before its first group.
-                if not self._group_seen and item.end <= self.position:
-                    continue
-                self.position = item.end
-                if self.gtids is None and item.gtids is not None:
-                    self.gtids = item.gtids.copy()
-            elif isinstance(item, GroupDropped):
-                self._group_seen = True
-            yield item
-        self._backoff.reset()
-
     def _explained(self, error: ServerError) -> str:
         if error.number == _FATAL_READING:
             text = error.text.lower()
             remedy = next((what for sign, what in _REMEDIES.items() if sign in text), AHEAD.remedy)
             reason = Reason(_CANNOT_SEND, remedy)
-            gtids = shown(self.gtids) if self.gtids else ""
+            gtids = shown(self.received.gtids) if self.received.gtids else ""
             said = error.text.rstrip(".")
-            return str(refuse(reason, position=self.position, gtids=gtids, said=said))
+            return str(refuse(reason, position=self.received.position, gtids=gtids, said=said))
         return explained(error)
 
 

@@ -1,0 +1,58 @@
+"""What has been received of the source's groups: where reading would go on, whatever breaks off.
+
+Pure: it looks at each item of the stream once, on its way from the grouper to the scheduler.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from mtsd.binlog.grouper import Grouper
+from mtsd.model.group import Group, GroupClosed, GroupDropped, PositionReached, StreamItem
+from mtsd.model.low_water_mark import LowWaterMark
+
+
+class Received:
+    """Begins with what a low-water mark has; only complete groups count."""
+
+    def __init__(self, mark: LowWaterMark) -> None:
+        self.next_number = mark.number + 1
+        """The number of the group that comes next."""
+        self.position = mark.position
+        """Where reading would go on: after the last complete group."""
+        self.gtids = mark.gtids.copy() if mark.gtids is not None else None
+        """All their GTIDs, and those of before; None where not known."""
+        self._group_seen = False
+
+    def connected(self) -> None:
+        """Learn that what comes next is of another connection."""
+        self._group_seen = False
+
+    def items(self, grouper: Grouper, events: Sequence[bytes]) -> Iterator[StreamItem]:
+        """Yield what the grouper makes of events, without what has been received before.
+
+        Raises BinlogError as the grouper does.
+        """
+        for item in grouper.groups(events):
+            group = item.group if isinstance(item, GroupClosed) else item
+            if type(group) is Group:
+                self._group_seen = True
+                self.position = group.end
+                gtid = group.gtid
+                if gtid is not None and self.gtids is not None and not self.gtids.add(gtid):
+                    # It came from another source before. By GTID it would not have come at all,
+                    # so it takes no number.
+                    grouper.next_number = group.number
+                    if item is not group:
+                        yield GroupDropped(group.number)
+                    yield PositionReached(group.end)
+                    continue
+                self.next_number = group.number + 1
+            elif isinstance(item, PositionReached):
+                # A dump by GTID begins with the head of a file that lies before its first group.
+                if not self._group_seen and item.end <= self.position:
+                    continue
+                self.position = item.end
+                if self.gtids is None and item.gtids is not None:
+                    self.gtids = item.gtids.copy()
+            elif isinstance(item, GroupDropped):
+                self._group_seen = True
+            yield item
