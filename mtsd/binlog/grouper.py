@@ -20,13 +20,13 @@ from mtsd.binlog.query import parse_query
 from mtsd.binlog.rewrite import plain_format_description
 from mtsd.binlog.statement import classify
 from mtsd.binlog.table_map import TableMap, parse_table_map
-from mtsd.binlog.temporary_tables import TemporaryTables
 from mtsd.binlog.xa_prepare import parse_xa_prepare
 from mtsd.binlog.xid import parse_xid
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import GroupDropped, GroupKind, PositionReached, StreamItem
 from mtsd.model.position import Position
 from mtsd.model.step import StatementKind
+from mtsd.model.temporary_tables import NONE_OPEN, NOT_KNOWN, TemporaryTables
 
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _XID: Final[int] = EventType.XID_EVENT.value
@@ -40,8 +40,9 @@ class Grouper:
 
     One for each connection to the source, as a half group must not outlive it. `hold_bytes`:
     larger groups are streamed in chunks of about `chunk_bytes`. Row events on `position_schema`
-    are left out, and it is no partition. `checksums` is as for EventReader. `temporary` goes on
-    from one connection to the next.
+    are left out, and it is no partition. `checksums` is as for EventReader. `temporary` is
+    what is known of the source's temporary tables at `start`; with `fold_case` their names do not
+    tell upper from lower case.
     """
 
     def __init__(
@@ -53,7 +54,8 @@ class Grouper:
         hold_bytes: int,
         chunk_bytes: int,
         position_schema: str = "",
-        temporary: TemporaryTables | None = None,
+        temporary: TemporaryTables = NOT_KNOWN,
+        fold_case: bool = False,
         dialect: Dialect = MYSQL,
     ) -> None:
         self.next_number = next_number
@@ -64,7 +66,9 @@ class Grouper:
         self._hold_bytes = hold_bytes
         self._chunk_bytes = min(chunk_bytes, hold_bytes)
         self._position_schema = position_schema
-        self._temporary = TemporaryTables() if temporary is None else temporary
+        self.temporary = temporary
+        """What is known of the source's temporary tables after the last complete group."""
+        self._fold_case = fold_case
         self._gaps = 0
         self._format = b""
         self._maps: dict[bytes, tuple[TableMap, bytes]] = {}
@@ -151,7 +155,8 @@ class Grouper:
                 chunk_bytes=self._chunk_bytes,
                 position_schema=self._position_schema,
                 description=self._format,
-                temporary=self._temporary,
+                temporary=self.temporary,
+                fold_case=self._fold_case,
             )
         return self._group
 
@@ -190,16 +195,19 @@ class Grouper:
         elif code in dialect.passed_over:
             if self._gaps != self._reader.gaps:
                 self._gaps = self._reader.gaps
-                self._temporary.miss()
+                known = self._news(self.temporary.with_gap())
+                if known is not None:
+                    yield PositionReached(self.position, temporary=known)
         elif code == EventType.ROTATE_EVENT:
             yield from self.abandon()
             if in_file:
                 yield PositionReached(self.position)
         elif code == EventType.FORMAT_DESCRIPTION_EVENT:
             yield from self.abandon()
-            self._described(event)
+            created = self._described(event)
             if in_file:
-                yield PositionReached(self.position)
+                known = self._news(NONE_OPEN) if created else None
+                yield PositionReached(self.position, temporary=known)
         elif code == EventType.PREVIOUS_GTIDS_LOG_EVENT:
             gtids = parse_previous_gtids(event)
             if in_file:
@@ -227,14 +235,21 @@ class Grouper:
         if self._group is not None and self._group.is_full:
             yield from self._group.overflow()
 
-    def _described(self, event: bytes) -> None:
-        description = self._reader.description
-        created = 0 if description is None else description.created
-        self._temporary.describe(int.from_bytes(event[5:9], "little"), created)
+    def _news(self, temporary: TemporaryTables) -> TemporaryTables | None:
+        """Take in what is known of temporary tables from here on; return it where it changes."""
+        if temporary == self.temporary:
+            return None
+        self.temporary = temporary
+        return temporary
+
+    def _described(self, event: bytes) -> bool:
+        """Take in a format description; tell whether the source started with its file."""
         self._format = plain_format_description(event)
         self._maps.clear()
         self._maps_size = 0
         self._plain.forget_tables()
+        description = self._reader.description
+        return description is not None and description.created != 0
 
     def _payload(self, event: bytes) -> Iterator[StreamItem]:
         group = self._group
@@ -293,4 +308,5 @@ class Grouper:
         if group is None:
             raise BinlogError(f"the end of a transaction (event type {event[4]}) without a begin")
         self.next_number += 1
+        self.temporary = group.temporary
         yield from group.end(kind, event, self.position)

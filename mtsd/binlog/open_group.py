@@ -10,7 +10,7 @@ from mtsd.binlog.qualifiers import qualifiers
 from mtsd.binlog.query import MAX_DBS_IN_EVENT_MTS
 from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.table_map import TableMap
-from mtsd.binlog.temporary_tables import TemporaryTables, may_use_temporary_tables
+from mtsd.binlog.temporary_tables import after, may_use_temporary_tables, what_may_use
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import (
     Group,
@@ -31,6 +31,7 @@ from mtsd.model.step import (
     Step,
     row_events,
 )
+from mtsd.model.temporary_tables import SourceThread, TemporaryTables
 
 _MOST_NAMED: Final = 1 << 16
 """Databases of a group: one that has more runs alone, and the rest need not be known."""
@@ -41,14 +42,16 @@ class OpenGroup:
 
     More than `hold_bytes` of them go on as chunks of about `chunk_bytes`, see `overflow`. Row
     events and statements on `position_schema` are left out, and it is no partition.
-    `description` is the format's, `temporary` are the source's threads with temporary tables.
+    `description` is the format's. `temporary` is what is known of the source's temporary tables;
+    with `fold_case` their names do not tell upper from lower case.
     """
 
     __slots__ = (
-        "_alone", "_chunk_bytes", "_databases", "_description", "_flags_differ", "_head",
-        "_hold_bytes", "_kind", "_left_out", "_limit", "_number", "_position_schema",
-        "_row_flags", "_rows", "_satellites", "_savepoint_bytes", "_size", "_steps", "_temporary",
-        "_timestamp", "_total", "_unsupported", "begun", "streaming",
+        "_alone", "_chunk_bytes", "_databases", "_description", "_flags_differ",
+        "_fold_case", "_head", "_hold_bytes", "_kind", "_left_out", "_limit", "_number",
+        "_position_schema", "_row_flags", "_rows", "_satellites", "_savepoint_bytes", "_size",
+        "_steps", "_temporary_before", "_timestamp", "_total", "_unsupported", "begun",
+        "streaming", "temporary",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +64,7 @@ class OpenGroup:
         position_schema: str,
         description: bytes,
         temporary: TemporaryTables,
+        fold_case: bool,
     ) -> None:
         self.begun = False
         """Inside a transaction: BEGIN or XA START has been seen."""
@@ -70,7 +74,10 @@ class OpenGroup:
         self._chunk_bytes = chunk_bytes
         self._position_schema = position_schema
         self._description = description
-        self._temporary = temporary
+        self.temporary = temporary
+        """What is known of temporary tables after the last statement."""
+        self._temporary_before = temporary
+        self._fold_case = fold_case
         self._head: GtidEvent | None = None
         self._kind: GroupKind | None = None
         self._size = 0
@@ -149,6 +156,9 @@ class OpenGroup:
 
     def statement(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
         """Take in a statement that changes something."""
+        thread = int.from_bytes(event[5:9], "little"), query.thread_id
+        if event[17] & THREAD_SPECIFIC or kind is StatementKind.TEMPORARY:
+            self._thread_specific(thread, query, kind)
         if kind is StatementKind.DROP_TEMPORARY:
             # None is ever made on the target.
             self._satellites = []
@@ -157,19 +167,6 @@ class OpenGroup:
             self._kind = GroupKind.CREATE_SELECT
         elif self.begun and self._kind is None:
             self._kind = GroupKind.STATEMENTS
-        thread = int.from_bytes(event[5:9], "little"), query.thread_id
-        if kind is StatementKind.TEMPORARY:
-            self._temporary.add(thread)
-            self.refuse("temporary tables")
-        elif (
-            event[17] & THREAD_SPECIFIC
-            and self._temporary.may_have(thread)
-            and may_use_temporary_tables(query, kind)
-        ):
-            self.refuse(
-                "a statement that may use a temporary table of its session on the source (flag"
-                " THREAD_SPECIFIC)"
-            )
         names = query.updated_databases
         treated = treatment(query, self._position_schema)
         if treated is Treatment.LEFT_OUT:
@@ -196,6 +193,21 @@ class OpenGroup:
             elif name != self._position_schema:
                 self._databases[name] = None
         self._keep_statement(event, query, kind)
+
+    def _thread_specific(
+        self, thread: SourceThread, query: QueryEvent, kind: StatementKind
+    ) -> None:
+        """Take in what a statement uses of its session's temporary tables, and does to them."""
+        before = self.temporary
+        if kind is StatementKind.TEMPORARY:
+            self.refuse("temporary tables")
+        elif (
+            kind is not StatementKind.DROP_TEMPORARY
+            and before.may_have(thread)
+            and may_use_temporary_tables(query, kind)
+        ):
+            self.refuse(what_may_use(before, thread))
+        self.temporary = after(before, thread, query, kind, fold_case=self._fold_case)
 
     @property
     def holds_nothing(self) -> bool:
@@ -256,6 +268,7 @@ class OpenGroup:
             sequence_number=head.sequence_number if head else 0,
             commit_time=self._commit_time(),
             unsupported=self._unsupported,
+            temporary=None if self.temporary is self._temporary_before else self.temporary,
         )
         yield GroupClosed(group) if self.streaming else group
 

@@ -1,58 +1,83 @@
-"""Which statements may use a temporary table of the session that they ran in.
+"""What statements do to the temporary tables of the session that they ran in, and which use them.
 
-Such a statement has the flag THREAD_SPECIFIC, and so have many that do not: CONNECTION_ID(), a
-multi-table DELETE, every DROP TABLE. Run where that temporary table is not, it would find the base
-table that was hidden. Only binlog_format = STATEMENT logs what uses one, and it logs the CREATE
-TEMPORARY TABLE before that: a thread whose whole life was read, and none of those, has none.
+What uses one has the flag THREAD_SPECIFIC, and so have many statements that do not:
+CONNECTION_ID(), a multi-table DELETE, every DROP TABLE. Run where that temporary table is not, it
+would find the base table that was hidden. Only binlog_format = STATEMENT logs what uses one, and it
+logs the CREATE TEMPORARY TABLE before that; a session's end is logged as a DROP TEMPORARY TABLE,
+and a server's start leaves none.
 """
 
+from mtsd.binlog.tokenizer import TokenKind
 from mtsd.binlog.words import Words
 from mtsd.model.step import QueryEvent, StatementKind
+from mtsd.model.temporary_tables import SourceThread, TableName, TemporaryTables
 
-_MOST = 65_536
 _READS = frozenset({b"SELECT", b"TABLE"})
 """Behind these stands another table's name, in a CREATE TABLE."""
+_OF_A_PART = frozenset({b"COLUMN", b"INDEX", b"KEY"})
+"""Behind RENAME in an ALTER TABLE: it is not the table that gets another name."""
 
-Thread = tuple[int, int]
-"""The id of a server, and that of a thread of it."""
 
+def after(
+    temporary: TemporaryTables,
+    thread: SourceThread,
+    query: QueryEvent,
+    kind: StatementKind,
+    *,
+    fold_case: bool,
+) -> TemporaryTables:
+    """Return what is known of temporary tables after a statement.
 
-class TemporaryTables:
-    """The threads of the source that may have temporary tables, of those whose life is known.
-
-    One for all connections to a source, as long as they read on where the one before has ended.
+    `fold_case`: whether the source's names of tables do not tell upper from lower case.
     """
+    if kind is StatementKind.TEMPORARY:
+        words = Words(query.statement, query.context)
+        words.take_words(b"CREATE", b"OR", b"REPLACE", b"TEMPORARY", b"TABLE")
+        words.take_words(b"IF", b"NOT", b"EXISTS")
+        return temporary.opened(thread, _name(words, query, fold_case=fold_case))
+    if thread not in temporary.by_thread:
+        return temporary
+    words = Words(query.statement, query.context)
+    if kind is StatementKind.DROP_TEMPORARY:
+        words.take_words(b"DROP", b"TEMPORARY", b"TABLE", b"TABLES", b"IF", b"EXISTS")
+        dropped = [_name(words, query, fold_case=fold_case)]
+        while words.at_symbol(b","):
+            words.take()
+            dropped.append(_name(words, query, fold_case=fold_case))
+        return temporary.dropped(thread, dropped)
+    if kind is StatementKind.DDL and words.word() == b"ALTER" and words.at_word(b"TABLE"):
+        words.take()
+        table = _name(words, query, fold_case=fold_case)
+        if _at_new_name(words):
+            to = _name(words, query, fold_case=fold_case)
+            return temporary.renamed(thread, table, to)
+    return temporary
 
-    def __init__(self) -> None:
-        self._server: int | None = None
-        """The server whose binlog was read from its start on, without a gap."""
-        self._threads: set[Thread] = set()
 
-    def describe(self, server: int, created: int) -> None:
-        """Take in a format description; `created` is 0 unless the server has just started.
+def _name(words: Words, query: QueryEvent, *, fold_case: bool) -> TableName:
+    database, table = words.take_name()
+    database = database or query.database
+    return (database.lower(), table.lower()) if fold_case else (database, table)
 
-        It is 0 too where a dump begins inside of a file, or leaves groups out.
-        """
-        if created:
-            self._server = server
-            self._threads = {thread for thread in self._threads if thread[0] != server}
-        elif server != self._server:
-            self._server = None
 
-    def miss(self) -> None:
-        """Say that groups were left out, which may have made temporary tables."""
-        self._server = None
-
-    def add(self, thread: Thread) -> None:
-        """Take in a CREATE TEMPORARY TABLE."""
-        if len(self._threads) >= _MOST:
-            self.miss()
-            self._threads.clear()
-        self._threads.add(thread)
-
-    def may_have(self, thread: Thread) -> bool:
-        """Tell whether a thread may have temporary tables."""
-        return thread[0] != self._server or thread in self._threads
+def _at_new_name(words: Words) -> bool:
+    """Go on to the table's new name in what follows its name in an ALTER TABLE, if it has one."""
+    depth = 0
+    begins = True
+    while words.next is not None:
+        if begins and words.at_word(b"RENAME"):
+            words.take()
+            if words.next.kind is not TokenKind.WORD or words.next.text not in _OF_A_PART:
+                words.take_words(b"TO", b"AS")
+                if words.at_symbol(b"="):
+                    words.take()
+                return True
+        token = words.next
+        words.take()
+        if token.kind is TokenKind.SYMBOL:
+            depth += (token.text == b"(") - (token.text == b")")
+        begins = token.text == b"," and not depth
+    return False
 
 
 def may_use_temporary_tables(query: QueryEvent, kind: StatementKind) -> bool:
@@ -79,3 +104,20 @@ def may_use_temporary_tables(query: QueryEvent, kind: StatementKind) -> bool:
         return words.at_word(b"LIKE") or words.passes(_READS)
     by_index = first in {b"CREATE", b"DROP"} and words.passes(frozenset({b"INDEX"}), within=2)
     return (first == b"ALTER" or by_index) and query.ddl_xid is None
+
+
+def what_may_use(temporary: TemporaryTables, thread: SourceThread) -> str:
+    """Return what to call a statement of `may_use_temporary_tables`, by what its thread has."""
+    tables = sorted(".".join(table) for table in temporary.by_thread.get(thread, ()))
+    if tables:
+        more = f" and {len(tables) - _SHOWN} more" if len(tables) > _SHOWN else ""
+        has = f"it has {', '.join(tables[:_SHOWN])}{more}"
+    else:
+        has = "which it has is known only where mtsd has read everything since the source's start"
+    return (
+        "a statement that may use a temporary table of its session on the source (flag"
+        f" THREAD_SPECIFIC; {has})"
+    )
+
+
+_SHOWN = 5

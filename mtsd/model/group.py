@@ -7,6 +7,7 @@ from typing import NamedTuple
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 from mtsd.model.step import Step, row_events
+from mtsd.model.temporary_tables import TemporaryTables
 
 
 class GroupKind(enum.Enum):
@@ -66,6 +67,8 @@ class Group(NamedTuple):
     """Every table that it updates, as "database.table"; only where the policy needs them."""
     keys: frozenset[bytes] = frozenset()
     """The keys of the rows that it changes; only where the policy needs them."""
+    temporary: TemporaryTables | None = None
+    """What is known of the source's temporary tables after it; None where it changes none."""
 
     @property
     def rows(self) -> tuple[bytes, ...]:
@@ -113,10 +116,12 @@ class PositionReached:
     """Between groups, the stream has passed `end` (Rotate, FDE, Previous_gtids, Stop).
 
     `gtids` is all that was executed before this place, where a Previous_gtids event says it.
+    `temporary` is what is known of the source's temporary tables here, where that has changed.
     """
 
     end: Position
     gtids: GtidSet | None = None
+    temporary: TemporaryTables | None = None
 
 
 StreamItem = Group | GroupOpened | GroupChunk | GroupClosed | GroupDropped | PositionReached

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
+from mtsd.model.temporary_tables import NOT_KNOWN, TemporaryTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,8 +13,10 @@ class LowWaterMark:
 
     `gtids` is everything executed up to here; None where it is not known yet (started at a
     position, no Previous_gtids event seen). It is this value's own: nothing changes it later.
+    `temporary` is what is known of the source's temporary tables at `position`.
     """
 
     number: int
     position: Position
     gtids: GtidSet | None
+    temporary: TemporaryTables = NOT_KNOWN

@@ -6,10 +6,8 @@ All in one event loop and without awaits between a change and its wake-ups, so t
 import asyncio
 from collections.abc import Iterator, Sequence
 
-from mtsd.model.group import Group, StreamItem
-from mtsd.model.gtid import GtidSet
+from mtsd.model.group import Group, PositionReached, StreamItem
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.position import Position
 from mtsd.model.pulse import Pulse, Wait
 from mtsd.schedule.scheduler import Limits, Scheduler
 
@@ -68,9 +66,9 @@ class Coordinator:
         self._room.set()
         self._end_if_stopped()
 
-    def reach(self, position: Position, gtids: GtidSet | None) -> None:
+    def reach(self, reached: PositionReached) -> None:
         """Pass a place between groups."""
-        self.scheduler.reach(position, gtids)
+        self.scheduler.reach(reached.end, reached.gtids, reached.temporary)
 
     async def drained(self) -> None:
         """Wait until everything that was added has committed, or nothing more will."""

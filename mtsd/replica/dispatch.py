@@ -98,7 +98,7 @@ class Dispatcher:
         elif isinstance(item, GroupDropped):
             await self._streamed.drop()
         elif not isinstance(item, Group):
-            self._coordinator.reach(item.end, item.gtids)
+            self._coordinator.reach(item)
 
     async def _close(self, group: Group) -> None:
         if self._streamed.can_apply(group):

@@ -11,6 +11,7 @@ from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
+from mtsd.model.temporary_tables import TemporaryTables
 
 _Entry = tuple[Position, Gtid | None, int]
 """A group's end, GTID and commit time: its events would be held for longer than needed."""
@@ -23,11 +24,15 @@ class GroupAssignedQueue:
         self._entries: deque[_Entry] = deque()
         self._done: set[int] = set()
         """Numbers of the entries that have committed."""
-        self._reached: dict[int, tuple[Position, GtidSet | None]] = {}
-        """Where the stream stood last behind an entry, and the GTIDs that it told there."""
+        self._reached: dict[int, tuple[Position, GtidSet | None, TemporaryTables | None]] = {}
+        """Where the stream stood last behind an entry, and the GTIDs that it told there.
+
+        And what is known of temporary tables there, where that has changed.
+        """
         self._number = mark.number
         self._position = mark.position
         self._gtids = mark.gtids.copy() if mark.gtids is not None else None
+        self._temporary = mark.temporary
         self.newest = mark.number
         """The number of the newest group that has entered."""
 
@@ -57,7 +62,7 @@ class GroupAssignedQueue:
     def mark(self) -> LowWaterMark:
         """Return the low-water mark with a copy of its GTID set."""
         gtids = self._gtids.copy() if self._gtids is not None else None
-        return LowWaterMark(self._number, self._position, gtids)
+        return LowWaterMark(self._number, self._position, gtids, self._temporary)
 
     def enter(self, group: Group, *, done: bool = False) -> None:
         """Take the next group of the stream in. Raises ValueError if a number was left out."""
@@ -66,6 +71,8 @@ class GroupAssignedQueue:
             raise ValueError(f"group {number} entered where {self.newest + 1} was due")
         self.newest = number
         self._entries.append((group.end, group.gtid, group.commit_time))
+        if group.temporary is not None:
+            self._reached[number] = group.end, None, group.temporary
         if done:
             self._done.add(number)
             self._advance()
@@ -85,14 +92,22 @@ class GroupAssignedQueue:
         """Tell whether a group that has entered has committed."""
         return number <= self._number or number in self._done
 
-    def reach(self, position: Position, gtids: GtidSet | None) -> None:
+    def reach(
+        self, position: Position, gtids: GtidSet | None, temporary: TemporaryTables | None = None
+    ) -> None:
         """Move on over what stands between groups: now, or when the groups before it are done."""
         if self._entries:
             newest = self.newest
-            _, told = self._reached.get(newest, (position, None))
-            self._reached[newest] = (position, told if gtids is None else gtids)
+            _, told, known = self._reached.get(newest, (position, None, None))
+            self._reached[newest] = (
+                position,
+                told if gtids is None else gtids,
+                known if temporary is None else temporary,
+            )
             return
         self._position = position
+        if temporary is not None:
+            self._temporary = temporary
         if self._gtids is None and gtids is not None:
             self._gtids = gtids.copy()
 
@@ -112,7 +127,9 @@ class GroupAssignedQueue:
             if gtids is not None and gtid is not None:
                 gtids.add(gtid)
             if reached and number in reached:
-                position, told = reached.pop(number)
+                position, told, temporary = reached.pop(number)
+                if temporary is not None:
+                    self._temporary = temporary
                 if gtids is None and told is not None:
                     gtids = self._gtids = told.copy()
             self._position = position

@@ -17,6 +17,7 @@ from mtsd.model.group import Group, GroupKind, StreamItem
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
+from mtsd.model.temporary_tables import TemporaryTables
 from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
 from mtsd.schedule.assignment import Need, Policy
 from mtsd.schedule.executed_groups import ExecutedGroups
@@ -202,9 +203,11 @@ class Scheduler:
         self._highest_begun = group.number
         self.gaq.enter(group, done=True)
 
-    def reach(self, position: Position, gtids: GtidSet | None) -> None:
+    def reach(
+        self, position: Position, gtids: GtidSet | None, temporary: TemporaryTables | None = None
+    ) -> None:
         """Learn that the stream has passed a place between groups."""
-        self.gaq.reach(position, gtids)
+        self.gaq.reach(position, gtids, temporary)
 
     def take(self, worker: int, *, ahead: bool = False) -> tuple[Group, ...]:
         """Begin the next batch of a worker; empty where it has nothing that can begin.

@@ -43,12 +43,14 @@ class Received:
                     grouper.next_number = group.number
                     if item is not group:
                         yield GroupDropped(group.number)
-                    yield PositionReached(group.end)
+                    yield PositionReached(group.end, temporary=group.temporary)
                     continue
                 self.next_number = group.number + 1
             elif isinstance(item, PositionReached):
                 # A dump by GTID begins with the head of a file that lies before its first group.
                 if not self._group_seen and item.end <= self.position:
+                    if item.temporary is not None:
+                        yield PositionReached(self.position, temporary=item.temporary)
                     continue
                 self.position = item.end
                 if self.gtids is None and item.gtids is not None:

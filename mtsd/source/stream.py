@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import structlog
 
 from mtsd.binlog.grouper import Grouper
-from mtsd.binlog.temporary_tables import TemporaryTables
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import StreamItem
@@ -16,6 +15,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.pulse import Pulse, Wait
 from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.model.temporary_tables import NOT_KNOWN
 from mtsd.source.continuation import (
     AHEAD,
     PURGED,
@@ -105,7 +105,7 @@ class SourceStream:
         self.connected = False
         self._session: SourceSession | None = None
         self._grouper: Grouper | None = None
-        self._temporary = TemporaryTables()
+        self._temporary = mark.temporary
         self._framer: PacketFramer | None = None
         self._backoff = Backoff()
         self._met: list[float] = []
@@ -187,7 +187,8 @@ class SourceStream:
             hold_bytes=self.settings.hold_bytes,
             chunk_bytes=self.settings.chunk_bytes,
             position_schema=self.settings.position_schema,
-            temporary=self._temporary,
+            temporary=self._temporary if isinstance(way, ByFile) else NOT_KNOWN,
+            fold_case=session.traits.lower_case_table_names,
         )
         self.received.connected()
         self.connected = True
@@ -207,7 +208,10 @@ class SourceStream:
         return Channel(self.received.position, self.received.gtids, self._source_uuid, executed)
 
     def _disconnect(self) -> list[StreamItem]:
-        dropped = list(self._grouper.abandon()) if self._grouper is not None else []
+        dropped: list[StreamItem] = []
+        if self._grouper is not None:
+            dropped += self._grouper.abandon()
+            self._temporary = self._grouper.temporary
         if self._session is not None:
             self._session.connection.close()
         self._session = self._grouper = self._framer = None

@@ -12,6 +12,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.model.reason import refuse
+from mtsd.model.temporary_tables import TemporaryTables
 from mtsd.target import literals
 from mtsd.target.failed_groups import FailedGroups
 from mtsd.target.position_schema import TABLES, VERSION
@@ -87,6 +88,7 @@ class PositionTables:
   `Master_log_pos` BIGINT UNSIGNED NOT NULL,
   `Group_number` BIGINT UNSIGNED NOT NULL,
   `Executed_gtid_set` LONGTEXT NULL,
+  `Temporary_tables` LONGTEXT NOT NULL COMMENT 'open on the source; empty: not known',
   `Number_of_workers` INT UNSIGNED NOT NULL,
   `Source_uuid` CHAR(36) NOT NULL,
   `Daemon_uuid` CHAR(36) NOT NULL,
@@ -136,9 +138,8 @@ class PositionTables:
         """Return the query of the channel's row, for `channel_row`."""
         return (
             b"SELECT `Master_log_name`,`Master_log_pos`,`Group_number`,`Executed_gtid_set`,"
-            b"`Number_of_workers`,`Source_uuid`,`Daemon_uuid`,`Schema_version` FROM "
-            + self._relay_log_info
-            + self._of_channel
+            b"`Temporary_tables`,`Number_of_workers`,`Source_uuid`,`Daemon_uuid`,`Schema_version`"
+            b" FROM " + self._relay_log_info + self._of_channel
         )
 
     def select_sources(self) -> bytes:
@@ -147,7 +148,7 @@ class PositionTables:
 
     def channel_row(self, row: Row) -> ChannelRow:
         """Read a row of `select_channel`. Raises NeedsPersonError on another schema version."""
-        file, offset, number, gtids, workers, source_uuid, daemon_uuid, version = row
+        file, offset, number, gtids, temporary, workers, source_uuid, daemon_uuid, version = row
         if version != SCHEMA_VERSION:
             refused = refuse(VERSION, schema=self.schema, version=version, known=SCHEMA_VERSION)
             raise NeedsPersonError(str(refused))
@@ -155,6 +156,7 @@ class PositionTables:
             literals.number(number),
             Position(str(file), literals.number(offset)),
             None if gtids is None else GtidSet.parse(str(gtids)),
+            TemporaryTables.parse(str(temporary)),
         )
         return ChannelRow(mark, literals.number(workers), str(source_uuid), str(daemon_uuid))
 
@@ -200,6 +202,7 @@ class PositionTables:
                 b"`Executed_gtid_set`",
                 literals.nullable(None if mark.gtids is None else str(mark.gtids)),
             ),
+            (b"`Temporary_tables`", literals.text(mark.temporary.text())),
         ]
 
     def select_in_doubt(self) -> bytes:

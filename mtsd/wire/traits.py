@@ -33,6 +33,8 @@ class ServerTraits:
     max_allowed_packet: int
     read_only: bool
     super_read_only: bool
+    lower_case_table_names: bool
+    """Names of tables do not tell upper from lower case."""
 
 
 def supported(server: str, text: str) -> Version | Refused:
@@ -56,7 +58,8 @@ async def read_traits(connection: Connection) -> ServerTraits:
     await connection.query("SET @@session.sql_select_limit=18446744073709551615")
     rows = await connection.query(
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'gtid_mode',"
-        " 'log_bin', 'binlog_checksum', 'max_allowed_packet', 'read_only', 'super_read_only')"
+        " 'log_bin', 'binlog_checksum', 'max_allowed_packet', 'read_only', 'super_read_only',"
+        " 'lower_case_table_names')"
     )
     variables = {str(name).lower(): str(value) for name, value in rows}
     return ServerTraits(
@@ -69,4 +72,5 @@ async def read_traits(connection: Connection) -> ServerTraits:
         max_allowed_packet=int(variables["max_allowed_packet"]),
         read_only=variables["read_only"] == "ON",
         super_read_only=variables.get("super_read_only") == "ON",
+        lower_case_table_names=variables.get("lower_case_table_names", "0") != "0",
     )

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 SATELLITES = ("Intvar events", "Rand events", "User_var events")
 TEMPORARY = "temporary tables"
 THREAD_SPECIFIC = (
-    "a statement that may use a temporary table of its session on the source (flag THREAD_SPECIFIC)"
+    "a statement that may use a temporary table of its session on the source (flag THREAD_SPECIFIC;"
+    " it has d1.passing)"
 )
 XA = "XA transactions"
 MANY = tuple(f"m{number:02}" for number in range(17))

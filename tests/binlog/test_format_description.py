@@ -19,8 +19,10 @@ def description(
     header: int = 19,
     lengths: bytes = LENGTHS,
     algorithm: int = 1,
+    created: int = 0,
 ) -> bytes:
-    body = version.to_bytes(2, "little") + server.ljust(50, b"\0") + bytes(4) + bytes((header,))
+    body = version.to_bytes(2, "little") + server.ljust(50, b"\0")
+    body += created.to_bytes(4, "little") + bytes((header,))
     return event(
         EventType.FORMAT_DESCRIPTION_EVENT, body + lengths + bytes((algorithm,)) + b"\1\2\3\4"
     )

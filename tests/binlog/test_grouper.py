@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtsd.binlog.event_type import IGNORABLE, MTS_ISOLATE, SUPPRESS_USE, THREAD_SPECIFIC, EventType
-from mtsd.binlog.grouper import Grouper
 from mtsd.binlog.header import HEADER_SIZE
-from mtsd.binlog.temporary_tables import TemporaryTables
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import (
     Group,
@@ -21,6 +19,7 @@ from mtsd.model.group import (
     GroupKind,
     GroupOpened,
     PositionReached,
+    StreamItem,
 )
 from mtsd.model.position import Position
 from mtsd.model.step import (
@@ -34,6 +33,7 @@ from mtsd.model.step import (
     UserVar,
     UserVarType,
 )
+from mtsd.model.temporary_tables import NONE_OPEN, NOT_KNOWN, TemporaryTables
 from tests.binlog.building import event, query
 from tests.binlog.recording import Recording
 from tests.binlog.transactions import (
@@ -57,7 +57,8 @@ else:
 
 INSERT = (table_map(1), rows(1))
 MAY_USE_ONE = (
-    "a statement that may use a temporary table of its session on the source (flag THREAD_SPECIFIC)"
+    "a statement that may use a temporary table of its session on the source (flag THREAD_SPECIFIC;"
+    " which it has is known only where mtsd has read everything since the source's start)"
 )
 ROTATE = event(EventType.ROTATE_EVENT, (4).to_bytes(8, "little") + b"f.000002")
 STOP = event(EventType.STOP_EVENT, b"")
@@ -196,11 +197,12 @@ def test_a_temporary_table_that_was_never_made_is_not_dropped(statement: bytes) 
         assert (group.kind, group.steps, group.unsupported) == (GroupKind.EMPTY, (), "")
 
 
-def description_of(recording: Recording, *, server: int, created: int) -> bytes:
+def description_of(recording: Recording, *, created: int) -> bytes:
     described = bytearray(recording.raw[0])
-    described[5:9] = server.to_bytes(4, "little")
     described[71:75] = created.to_bytes(4, "little")
-    described[13:17] = bytes(4)
+    # Where a dump begins inside of a file, the source says neither when it started nor where.
+    log_pos = 4 + len(described) if created else 0
+    described[13:17] = log_pos.to_bytes(4, "little")
     described[-5] = 0
     return bytes(described)
 
@@ -208,42 +210,41 @@ def description_of(recording: Recording, *, server: int, created: int) -> bytes:
 def test_whose_threads_are_known_to_have_no_temporary_tables(recording: Recording) -> None:
     specific = query(b"TRUNCATE t", flags=THREAD_SPECIFIC)
     made = query(b"CREATE TEMPORARY TABLE t (a INT)", flags=THREAD_SPECIFIC)
-    temporary = TemporaryTables()
+    reader = grouper()
 
-    def refused(reader: Grouper) -> bool:
+    def refused() -> bool:
         (group,) = grouped(specific, reader=reader)
         assert isinstance(group, Group)
+        assert group.temporary is None
         return bool(group.unsupported)
 
-    def connected(server: int, created: int) -> Grouper:
-        reader = Grouper(
-            start=Position("f.000001", 4),
-            next_number=1,
-            checksums=False,
-            hold_bytes=1000,
-            chunk_bytes=1000,
-            temporary=temporary,
-        )
-        list(reader.groups([description_of(recording, server=server, created=created)]))
-        return reader
+    def connected(*, created: int) -> list[StreamItem]:
+        nonlocal reader
+        reader = grouper(temporary=reader.temporary)
+        return list(reader.groups([description_of(recording, created=created)]))
 
-    assert refused(connected(1, 0))
-    reader = connected(1, 1700)
-    assert not refused(reader)
-    assert not refused(connected(1, 0))
-    assert refused(connected(2, 0))
-    assert not refused(connected(1, 1700))
-    # A server that has read from another one: of that one's threads nothing is known.
-    assert refused(connected(2, 1700))
-    reader = connected(1, 1700)
-    grouped(made, reader=reader)
-    assert refused(reader)
-    assert refused(connected(1, 0))
-    assert not refused(connected(1, 1800))
-    reader = connected(1, 1800)
+    behind = Position("f.000001", 4 + len(recording.raw[0]))
+    assert connected(created=0) == []
+    assert refused()
+    assert connected(created=1700) == [PositionReached(behind, temporary=NONE_OPEN)]
+    assert not refused()
+    assert connected(created=0) == []
+    assert not refused()
+    (group,) = grouped(made, reader=reader)
+    opened = TemporaryTables(complete=True, by_thread={(1, 7): frozenset({("", "t")})})
+    assert isinstance(group, Group)
+    assert group.temporary == reader.temporary == opened
+    assert refused()
+    assert connected(created=0) == []
+    assert refused()
+    # The server has started again.
+    assert connected(created=1800) == [PositionReached(behind, temporary=NONE_OPEN)]
+    assert not refused()
     beat = event(EventType.HEARTBEAT_LOG_EVENT, b"f.000001", log_pos=5000)
-    list(reader.groups([beat]))
-    assert refused(reader)
+    assert list(reader.groups([beat])) == [
+        PositionReached(Position("f.000001", 5000), temporary=NOT_KNOWN)
+    ]
+    assert refused()
 
 
 @pytest.mark.parametrize(

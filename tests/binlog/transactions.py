@@ -8,6 +8,7 @@ from mtsd.binlog.grouper import Grouper
 from mtsd.model.group import Group, StreamItem
 from mtsd.model.position import Position
 from mtsd.model.step import Intvar, LoadFile, Rand, Rows, Satellite, Step, UserVar
+from mtsd.model.temporary_tables import NOT_KNOWN, TemporaryTables
 from tests.binlog.building import event, query
 
 STMT_END = 0x01
@@ -91,6 +92,7 @@ def grouper(
     chunk_bytes: int = UNBOUNDED,
     position_schema: str = "mtsd",
     checksums: bool = False,
+    temporary: TemporaryTables = NOT_KNOWN,
 ) -> Grouper:
     """Return a grouper whose first group is number 1."""
     return Grouper(
@@ -100,6 +102,7 @@ def grouper(
         hold_bytes=hold_bytes,
         chunk_bytes=chunk_bytes,
         position_schema=position_schema,
+        temporary=temporary,
     )
 
 

@@ -5,6 +5,7 @@ from zlib import crc32
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
+from mtsd.model.temporary_tables import NONE_OPEN
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import ChannelRow, InDoubt, PositionTables
@@ -16,7 +17,8 @@ UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 def leave_behind(target: Server, channel: str) -> None:
     """Fill the tables: up to 7, then 8 and 10 are done, and 11 is in doubt."""
     tables = PositionTables("mtsd", channel)
-    mark = LowWaterMark(7, Position("binlog.000002", 700), GtidSet.parse(f"{UUID}:1-7"))
+    temporary = NONE_OPEN.opened((1, 42), ("shop", "basket"))
+    mark = LowWaterMark(7, Position("binlog.000002", 700), GtidSet.parse(f"{UUID}:1-7"), temporary)
     token = crc32(channel.encode())
     former = Position("binlog.000002", 600)
     statements = [
