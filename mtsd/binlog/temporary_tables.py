@@ -64,20 +64,20 @@ def _at_new_name(words: Words) -> bool:
     """Go on to the table's new name in what follows its name in an ALTER TABLE, if it has one."""
     depth = 0
     begins = True
-    while words.next is not None:
+    while True:
         if begins and words.at_word(b"RENAME"):
             words.take()
-            if words.next.kind is not TokenKind.WORD or words.next.text not in _OF_A_PART:
+            if not any(words.at_word(part) for part in _OF_A_PART):
                 words.take_words(b"TO", b"AS")
                 if words.at_symbol(b"="):
                     words.take()
-                return True
-        token = words.next
-        words.take()
+                return words.next is not None
+        token = words.take()
+        if token is None:
+            return False
         if token.kind is TokenKind.SYMBOL:
             depth += (token.text == b"(") - (token.text == b")")
         begins = token.text == b"," and not depth
-    return False
 
 
 def may_use_temporary_tables(query: QueryEvent, kind: StatementKind) -> bool:
@@ -108,7 +108,7 @@ def may_use_temporary_tables(query: QueryEvent, kind: StatementKind) -> bool:
 
 def what_may_use(temporary: TemporaryTables, thread: SourceThread) -> str:
     """Return what to call a statement of `may_use_temporary_tables`, by what its thread has."""
-    tables = sorted(".".join(table) for table in temporary.by_thread.get(thread, ()))
+    tables = [_printable(table) for table in sorted(temporary.by_thread.get(thread, ()))]
     if tables:
         more = f" and {len(tables) - _SHOWN} more" if len(tables) > _SHOWN else ""
         has = f"it has {', '.join(tables[:_SHOWN])}{more}"
@@ -121,3 +121,7 @@ def what_may_use(temporary: TemporaryTables, thread: SourceThread) -> str:
 
 
 _SHOWN = 5
+
+
+def _printable(table: TableName) -> str:
+    return "".join(each if each.isprintable() else "?" for each in ".".join(table))

@@ -176,7 +176,7 @@ def test_a_base_table_that_a_temporary_one_hides(pair: Pair, tmp_path: Path) -> 
     assert differences(pair.source, pair.target) == []
 
 
-@pytest.mark.parametrize("end", ["stop", "kill"])
+@pytest.mark.parametrize("end", [pytest.param("stop", marks=pytest.mark.long), "kill"])
 def test_a_restart_of_the_source_leaves_none(pair: Pair, tmp_path: Path, end: str) -> None:
     daemon = DaemonProcess(pair.source, pair.target, tmp_path)
     catch_up(daemon)
@@ -229,7 +229,7 @@ def test_at_a_position_set_by_hand_nothing_is_known(pair: Pair, tmp_path: Path, 
     "point",
     [
         FaultPoint.BEFORE_CHECKPOINT,
-        FaultPoint.AFTER_CHECKPOINT,
+        pytest.param(FaultPoint.AFTER_CHECKPOINT, marks=pytest.mark.long),
         pytest.param(FaultPoint.AFTER_READ, marks=pytest.mark.long),
         pytest.param(FaultPoint.AFTER_BUNDLE, marks=pytest.mark.long),
         pytest.param(FaultPoint.BEFORE_STOP_CHECKPOINT, marks=pytest.mark.long),
