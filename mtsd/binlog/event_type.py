@@ -71,19 +71,12 @@ class EventType(enum.IntEnum):
 
 
 # Flags of the common header. Plain ints: they are tested once an event.
-IN_USE = 0x1
-"""In a file's FDE: the file is being written, or was when its server died."""
 THREAD_SPECIFIC = 0x4
 """The statement depends on its source connection: it uses temporary tables."""
 SUPPRESS_USE = 0x8
 """The statement needs no default database."""
-ARTIFICIAL = 0x20
-"""Made for this dump by the source: it is in no file."""
-RELAY_LOG = 0x40
 IGNORABLE: Final = 0x80
 """A reader that does not know the type may pass over the event."""
-NO_FILTER = 0x100
-"""Replication filters do not apply."""
 MTS_ISOLATE: Final = 0x200
 """The source asks for the group to be applied alone."""
 

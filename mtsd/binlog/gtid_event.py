@@ -32,7 +32,6 @@ _GTID_TAGGED: Final[int] = EventType.GTID_TAGGED_LOG_EVENT.value
 
 _ONLY_GTID: Final = Struct("<B16sq")
 _WITH_CLOCK: Final = Struct("<B16sqBqq")
-_CLOCK_END: Final = HEADER_SIZE + _WITH_CLOCK.size
 _WITH_TIMES: Final = Struct("<B16sqBqqQ")
 _TIMES_END: Final = HEADER_SIZE + _WITH_TIMES.size
 _U16: Final = Struct("<H")

@@ -15,7 +15,6 @@ from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent
 
 OPTION_AUTO_IS_NULL = 0x4000
-OPTION_NOT_AUTOCOMMIT = 0x80000
 OPTION_NO_FOREIGN_KEY_CHECKS = 0x4000000
 OPTION_RELAXED_UNIQUE_CHECKS = 0x8000000
 
@@ -155,7 +154,7 @@ def parse_status_variables(status: bytes) -> StatusVariables:
                 invoker = user, cursor.take(cursor.uint(1, name), name)
             case 12:
                 count = cursor.uint(1, name)
-                over_max = count > MAX_DBS_IN_EVENT_MTS
+                over_max = count == OVER_MAX_DBS_IN_EVENT_MTS
                 updated = () if over_max else tuple(_name(cursor, name) for _ in range(count))
             case 13:
                 microseconds = cursor.uint(3, name)

@@ -21,7 +21,6 @@ STMT_END: Final = 0x1
 """The last row event of its statement: the table maps before it end here."""
 NO_FOREIGN_KEY_CHECKS = 0x2
 RELAXED_UNIQUE_CHECKS = 0x4
-COMPLETE_ROWS = 0x8
 USE_SQL_FOREIGN_KEY = 0x10
 """Foreign keys are handled by the SQL layer: rows changed by a cascade are logged too."""
 
@@ -45,8 +44,6 @@ UPDATES = frozenset(
 )
 ROW_EVENTS = VERSION_1 | VERSION_2
 
-DUMMY_TABLE_ID = 0xFFFFFF
-"""An event of this table holds no rows: it only ends a statement."""
 
 _V1 = Struct("<IHH")
 _V1_END = HEADER_SIZE + _V1.size

@@ -63,5 +63,5 @@ class Policy(Protocol):
         ...
 
 
-NOTHING: frozenset[int] = frozenset()
+_NOTHING: frozenset[int] = frozenset()
 NO_NEEDS: frozenset[Need] = frozenset()

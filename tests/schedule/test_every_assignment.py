@@ -12,7 +12,7 @@ import pytest
 
 from mtsd.model.group import GroupKind
 from mtsd.schedule.alone import AloneRule
-from mtsd.schedule.assignment import NOTHING, Assignment
+from mtsd.schedule.assignment import Assignment
 from tests.schedule.simulated_run import Mode, RunSettings
 from tests.schedule.simulated_target import SimulatedTarget
 from tests.schedule.streams import Shape, Stream
@@ -65,7 +65,7 @@ def go_through(shapes: Sequence[Shape], plan: Plan) -> None:
 @pytest.mark.parametrize("workers", list(placements(4)), ids=str)
 def test_every_mark_of_four_groups(workers: tuple[int, ...]) -> None:
     for chosen in marks(4):
-        plan = tuple(map(Assignment, workers, [NOTHING] * 4, chosen))
+        plan = tuple(map(Assignment, workers, [frozenset()] * 4, chosen))
         go_through([ROWS] * 4, plan)
 
 
@@ -94,12 +94,12 @@ FIVE = [
 
 @pytest.mark.parametrize(("workers", "chosen"), FIVE, ids=str)
 def test_marks_of_five_groups(workers: tuple[int, ...], chosen: tuple[int, ...]) -> None:
-    go_through([ROWS] * 5, tuple(map(Assignment, workers, [NOTHING] * 5, chosen)))
+    go_through([ROWS] * 5, tuple(map(Assignment, workers, [frozenset()] * 5, chosen)))
 
 
 @pytest.mark.parametrize(("workers", "chosen"), [((0, 1, 2, 0), (0, 0, 1, 2))], ids=str)
 def test_marks_through_crashes_and_stops(workers: tuple[int, ...], chosen: tuple[int, ...]) -> None:
-    plan = tuple(map(Assignment, workers, [NOTHING] * 4, chosen))
+    plan = tuple(map(Assignment, workers, [frozenset()] * 4, chosen))
     crash_anywhere_once([ROWS, ROWS, EMPTY, ROWS], settings_of(plan))
 
 
@@ -108,4 +108,4 @@ def test_marks_through_crashes_and_stops(workers: tuple[int, ...], chosen: tuple
 @pytest.mark.parametrize("workers", list(placements(5)), ids=str)
 def test_every_mark_of_five_groups(workers: tuple[int, ...]) -> None:
     for chosen in marks(5):
-        go_through([ROWS] * 5, tuple(map(Assignment, workers, [NOTHING] * 5, chosen)))
+        go_through([ROWS] * 5, tuple(map(Assignment, workers, [frozenset()] * 5, chosen)))
