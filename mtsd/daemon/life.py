@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Mapping
 
@@ -98,6 +99,7 @@ class Daemon:
         """Stop gracefully; called again: at once, as after a crash."""
         if self._stopping.is_set():
             log.warning("stopped at once by a second signal: the next start recovers")
+            logging.shutdown()
             os._exit(ExitStatus.FAILED)
         log.info("stopping")
         self._stopping.set()

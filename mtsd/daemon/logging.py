@@ -5,9 +5,11 @@ records have one form. What is bound in structlog's context variables (channel, 
 every record that is made within, those of the libraries too.
 """
 
+import io
 import logging
 import os
 import sys
+from functools import cache
 from typing import TextIO
 
 import structlog
@@ -15,6 +17,7 @@ from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from mtsd.config import LogSettings
+from mtsd.daemon.log_writer import LogWriter
 
 _OURS = "mtsd"
 _IN_FRONT = ("timestamp", "level", "event")
@@ -22,19 +25,19 @@ _OF_MANY_LINES = frozenset({"exception", "stack"})
 
 
 def set_up_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
-    """Send every record of `settings.level` and above to `stream` (standard error if None).
+    """Send every record of `settings.level` and above to `stream`.
 
-    Of libraries only warnings and worse are taken. May be called again while running, for another
-    level or format.
+    If that is None, to standard error, by a thread of its own. Of libraries only warnings and worse
+    are taken. May be called again while running, for another level or format.
     """
-    stream = sys.stderr if stream is None else stream
-    handler = logging.StreamHandler(stream)
+    into = _standard_error() if stream is None else stream
+    handler = _Handler(into)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=_described(),
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                *_rendered(settings, stream),
+                *_rendered(settings, into),
             ],
         )
     )
@@ -59,6 +62,26 @@ def set_up_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
     )
 
 
+class _Handler(logging.StreamHandler[TextIO | LogWriter]):
+    def close(self) -> None:
+        if isinstance(self.stream, LogWriter):
+            self.stream.drain()
+        super().close()
+
+
+def _standard_error() -> TextIO | LogWriter:
+    try:
+        sys.stderr.fileno()
+    except io.UnsupportedOperation:
+        return sys.stderr
+    return _writer(sys.stderr)
+
+
+@cache
+def _writer(stream: TextIO) -> LogWriter:
+    return LogWriter(stream)
+
+
 def _described() -> list[Processor]:
     return [
         structlog.contextvars.merge_contextvars,
@@ -70,7 +93,7 @@ def _described() -> list[Processor]:
     ]
 
 
-def _rendered(settings: LogSettings, stream: TextIO) -> list[Processor]:
+def _rendered(settings: LogSettings, stream: TextIO | LogWriter) -> list[Processor]:
     terminal = stream.isatty()
     if settings.format == "json" or (settings.format == "auto" and not terminal):
         return [

@@ -2,7 +2,9 @@ import asyncio
 import io
 import json
 import logging
+import os
 import re
+import sys
 import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -181,3 +183,23 @@ def test_names_of_a_source_leave_a_record_on_one_line_and_the_cursor_where_it_is
     bare = re.sub(r"\x1b\[\d*m", "", line) if terminal else line
     assert bare.isprintable()
     assert "😀" in bare or form == "json"
+
+
+def test_records_that_nobody_takes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as pipe, os.fdopen(writing, "w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        set_up_logging(LogSettings(level="info", format="json"))
+        for number in range(20_000):
+            _ours().info("taken", number=number)
+        taken, lost = [], 0
+        for line in pipe:
+            record = json.loads(line)
+            if record["event"] != "taken":
+                assert record["level"] == "warning"
+                lost = record["records"]
+                break
+            taken.append(record["number"])
+        assert taken == list(range(len(taken)))
+        assert 10_000 < len(taken) < 20_000
+        assert len(taken) + lost == 20_000
