@@ -17,6 +17,7 @@ from mtsd.operations.stored_status import read_stored
 
 _MOST_PARTITIONS = 20
 _MOST_SKIPPED = 5
+_LONG_WAIT_S = 1.0
 _EXAMPLE = """\
 example:
   mtsd status --config /etc/mtsd/config.toml
@@ -76,7 +77,8 @@ def _show(status: Status, *, as_json: bool) -> None:
 def lines(status: Status) -> Iterator[str]:
     """Write a status for people."""
     running = status.state != "stopped"
-    facts = [("state", str(status.state)), ("source", status.source), ("target", status.target)]
+    state = f"{status.state}: {printable(status.doing)}" if status.doing else str(status.state)
+    facts = [("state", state), ("source", status.source), ("target", status.target)]
     if status.channel:
         facts.append(("channel", status.channel))
     if running:
@@ -97,6 +99,7 @@ def lines(status: Status) -> Iterator[str]:
     yield from _in_doubt(status)
     yield from _skipped(status)
     yield from _workers(status, running=running)
+    yield from _target_waits(status)
     yield from _partitions(status)
     yield from _waits(status)
 
@@ -195,6 +198,41 @@ def _workers(status: Status, *, running: bool) -> Iterator[str]:
         ],
         ">>>>>>>",
     )
+
+
+def _target_waits(status: Status) -> Iterator[str]:
+    """Tell which workers the target keeps waiting, for more than a moment."""
+    waiting = [
+        (worker.id, worker.target_wait)
+        for worker in status.workers
+        if worker.target_wait is not None and worker.target_wait.seconds >= _LONG_WAIT_S
+    ]
+    if waiting:
+        yield ""
+        yield from _table(
+            (
+                "target awaited by worker",
+                "for",
+                "at",
+                "connection",
+                "group",
+                "kind",
+                "databases",
+            ),
+            [
+                (
+                    str(worker),
+                    f"{wait.seconds:.1f} s",
+                    wait.statement,
+                    str(wait.connection),
+                    str(wait.group or "streamed"),
+                    wait.kind,
+                    printable(wait.databases),
+                )
+                for worker, wait in waiting
+            ],
+            ">><>>",
+        )
 
 
 def _partitions(status: Status) -> Iterator[str]:

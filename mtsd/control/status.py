@@ -39,6 +39,22 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class TargetWaitStatus:
+    """A worker that waits for the target's answer, for `seconds`, to a statement of that kind.
+
+    `connection` is its session there. `group` is the number of the group that it is at, 0 for one
+    that is applied while it is read; `kind` and `databases` are the group's.
+    """
+
+    seconds: float
+    statement: str
+    connection: int
+    group: int = 0
+    kind: str = ""
+    databases: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerStatus:
     """One worker. Counts are since the start of the daemon."""
 
@@ -57,6 +73,8 @@ class WorkerStatus:
     """The end of the last group that it committed."""
     busy_ratio: float = 0.0
     """The part of the time, 0 to 1, in which it had work."""
+    target_wait: TargetWaitStatus | None = None
+    """What it waits for at the target; None where it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +160,8 @@ class Status:
     stopped_at: StoppedStatus | None = None
     """Only read from the target, where no daemon runs, as `in_doubt` and `skipped` are."""
     skipped: tuple[SkippedStatus, ...] = ()
+    doing: str = ""
+    """What a start is at, or waits for, in words; "" once it runs."""
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Write it as a JSON object."""

@@ -24,6 +24,7 @@ from mtsd.model.build import COMPILED
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.exit_status import ExitStatus
 from mtsd.model.fault_points import Reached, nothing
+from mtsd.model.progress import Progress
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.replica import Replica, StopTimeoutError
 from mtsd.replica.streamed_groups import StreamedGroupError
@@ -60,6 +61,7 @@ class Daemon:
         self._replica: Replica | None = None
         self._state: State = "starting"
         self._last_error: str | None = None
+        self._progress = Progress()
         self._new_source = ""
         self._stopping = asyncio.Event()
         self._streamed_attempts: dict[int, int] = {}
@@ -93,7 +95,8 @@ class Daemon:
     def status(self) -> Status:
         """Return what the status socket answers."""
         statistics = self._replica.statistics if self._replica is not None else None
-        return stated(self._state, self._settings, statistics, self._last_error)
+        doing = self._progress.doing
+        return stated(self._state, self._settings, statistics, self._last_error, doing)
 
     def stop(self) -> None:
         """Stop gracefully; called again: at once, as after a crash."""
@@ -201,7 +204,12 @@ class Daemon:
         self._state = "recovering"
         settings = self._settings
         starting = asyncio.create_task(
-            Replica.start(settings, new_source=self._new_source, reached=self._reached)
+            Replica.start(
+                settings,
+                new_source=self._new_source,
+                progress=self._progress,
+                reached=self._reached,
+            )
         )
         stopping = asyncio.create_task(self._stopping.wait())
         try:
@@ -213,6 +221,7 @@ class Daemon:
                 return
         finally:
             stopping.cancel()
+            self._progress.doing = ""
         self._replica = replica = starting.result()
         self._new_source = ""
         if self._settings is not settings:

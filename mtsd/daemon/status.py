@@ -3,8 +3,16 @@
 from time import time
 
 from mtsd.config import Settings
-from mtsd.control.status import PartitionStatus, Place, State, Status, WorkerStatus
+from mtsd.control.status import (
+    PartitionStatus,
+    Place,
+    State,
+    Status,
+    TargetWaitStatus,
+    WorkerStatus,
+)
 from mtsd.replica.statistics import ReplicaStatistics
+from mtsd.replica.target_waits import TargetWait
 
 
 def stated(
@@ -12,8 +20,12 @@ def stated(
     settings: Settings,
     statistics: ReplicaStatistics | None,
     last_error: str | None,
+    doing: str = "",
 ) -> Status:
-    """Return the status; `statistics` is None while no run is on."""
+    """Return the status.
+
+    `statistics` is None while no run is on, and `doing` what a start is at.
+    """
     if statistics is None:
         return Status(
             state=state,
@@ -25,6 +37,7 @@ def stated(
             lag_seconds=None,
             pending_groups=0,
             pending_bytes=0,
+            doing=doing,
             last_error=last_error,
             workers=(),
             partitions=(),
@@ -56,6 +69,7 @@ def stated(
                 retries=worker.retries,
                 last=Place.of(worker.last_position, worker.last_gtid),
                 busy_ratio=round(worker.busy_seconds / max(statistics.run_seconds, 1e-9), 4),
+                target_wait=_target_wait(worker.target_wait),
             )
             for worker in statistics.workers
         ),
@@ -70,6 +84,19 @@ def stated(
             for partition in statistics.partitions
         ),
         waits=statistics.waits,
+    )
+
+
+def _target_wait(wait: TargetWait | None) -> TargetWaitStatus | None:
+    if wait is None:
+        return None
+    return TargetWaitStatus(
+        seconds=round(wait.seconds, 3),
+        statement=wait.statement,
+        connection=wait.connection,
+        group=wait.group,
+        kind=wait.kind,
+        databases=",".join(wait.databases),
     )
 
 

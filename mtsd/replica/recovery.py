@@ -12,6 +12,7 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
+from mtsd.model.progress import Progress
 from mtsd.model.reason import Refused
 from mtsd.replica.evidence import verdict
 from mtsd.replica.one_channel import claim_source, release_source
@@ -98,7 +99,11 @@ async def read_channel(connection: Connection, tables: PositionTables) -> Channe
 
 
 async def recover(
-    connection: Connection, tables: PositionTables, workers: int, reached: Reached
+    connection: Connection,
+    tables: PositionTables,
+    workers: int,
+    reached: Reached,
+    progress: Progress | None = None,
 ) -> Recovered:
     """Fence the former run off, settle what is in doubt, and record what has been executed.
 
@@ -112,7 +117,10 @@ async def recover(
         raise LookupError("the channel has no row")
     former = await read_workers(connection, tables)
     sessions = range(1, max([channel.workers, workers, *(row.id for row in former)]) + 1)
-    await fence(connection, tables.channel, sessions)
+    progress = progress or Progress()
+    progress.doing = "ends what a former run left behind"
+    await fence(connection, tables.channel, sessions, progress)
+    progress.doing = "recovers"
     await reached(FaultPoint.AFTER_FENCING)
 
     # Only now does nothing change any more.

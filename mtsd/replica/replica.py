@@ -10,6 +10,7 @@ from mtsd.config import Settings
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.gtid import GtidSet
+from mtsd.model.progress import Progress
 from mtsd.model.pulse import Pulse
 from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
@@ -27,6 +28,7 @@ from mtsd.replica.skipped_groups import AsSkipped
 from mtsd.replica.statistics import ReplicaStatistics, WorkerStatistics
 from mtsd.replica.stopped_group import record_stopped
 from mtsd.replica.streamed_groups import StreamedGroupError, StreamedGroups
+from mtsd.replica.target_waits import TargetWait, TargetWaits
 from mtsd.replica.worker import Worker, WorkerSettings
 from mtsd.schedule.alone import AloneRule
 from mtsd.schedule.policies import choose_policy
@@ -77,16 +79,24 @@ class Replica:
 
     @classmethod
     async def start(
-        cls, settings: Settings, *, new_source: str = "", reached: Reached = nothing
+        cls,
+        settings: Settings,
+        *,
+        new_source: str = "",
+        progress: Progress | None = None,
+        reached: Reached = nothing,
     ) -> "Replica":
         """Connect to the target, recover, and get everything ready to run.
 
-        `new_source` is the UUID of a source that goes on by GTID set where the former one stopped.
+        `new_source` is the UUID of a source that goes on by GTID set where the former one stopped;
+        `progress` is told what the start is at.
         Raises NeedsPersonError, ServerError, ConnectionLostError; nothing is left open then.
         """
+        progress = progress or Progress()
         target = endpoint("target", settings.target)
         session_settings = SessionSettings(settings.target.binary_log)
         tables = PositionTables(settings.target.schema, settings.replica.channel)
+        progress.doing = "connects to the target"
         session = await TargetSession.open(target, session_settings, reached=reached)
         workers: list[Worker] = []
         try:
@@ -96,14 +106,17 @@ class Replica:
             # A target that has vanished is noticed on this session, for all of them.
             session.connection.expect_receipt(_RECEIPT_S)
             gtids = gtids_of(settings.target.gtid, session)
-            await take_channel(session.connection, tables.channel)
+            progress.doing = "takes the channel"
+            await take_channel(session.connection, tables.channel, progress=progress)
+            progress.doing = "reads the position tables"
             await make_tables(session.connection, tables)
             await first_start(settings, session, tables)
             count = max(settings.replica.parallel_workers, 1)
-            recovered = await recover(session.connection, tables, count, reached)
+            recovered = await recover(session.connection, tables, count, reached, progress)
             if new_source:
                 await adopt_source(session.connection, tables, recovered, new_source)
-                recovered = await recover(session.connection, tables, count, reached)
+                recovered = await recover(session.connection, tables, count, reached, progress)
+            progress.doing = "opens the sessions of the workers"
             preserved = None
             known = GtidSet()
             if gtids is Gtids.PRESERVE:
@@ -156,6 +169,9 @@ class Replica:
         checkpointer = asyncio.create_task(
             self._guard(self._checkpointer.run()), name="checkpointer"
         )
+        waits = asyncio.create_task(
+            TargetWaits(self._target_waits, len(self._workers)).run(), name="target waits"
+        )
         try:
             await coordinator.ended.wait()
             self._stream.close()
@@ -180,7 +196,7 @@ class Replica:
                     highest_done=coordinator.scheduler.gaq.highest_done,
                 )
         finally:
-            for task in [*worker_tasks, dispatcher, checkpointer]:
+            for task in [*worker_tasks, dispatcher, checkpointer, waits]:
                 task.cancel()
             await self._close()
         if coordinator.failure is not None:
@@ -257,6 +273,9 @@ class Replica:
             partitions=tuple(scheduler.partitions()),
         )
 
+    def _target_waits(self) -> list[TargetWait]:
+        return [wait for worker in self._workers if (wait := worker.target_wait()) is not None]
+
     def _worker_statistics(self, worker: Worker) -> WorkerStatistics:
         queue = self._coordinator.scheduler.workers[worker.index]
         waiting = "waiting" if len(queue) else "idle"
@@ -271,6 +290,7 @@ class Replica:
             last_position=worker.last.end if worker.last else None,
             last_gtid=worker.last.gtid if worker.last else None,
             busy_seconds=worker.busy_seconds,
+            target_wait=worker.target_wait(),
         )
 
     def _stop_timed_out(self) -> None:

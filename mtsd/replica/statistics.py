@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
+from mtsd.replica.target_waits import TargetWait
 from mtsd.schedule.partition_statistics import PartitionStatistics
 
 
@@ -22,6 +23,7 @@ class WorkerStatistics:
     last_position: Position | None
     last_gtid: Gtid | None
     busy_seconds: float
+    target_wait: TargetWait | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from mtsd.replica.in_doubt import (
     keep_in_doubt,
 )
 from mtsd.replica.report import failed, half_applied
+from mtsd.replica.target_waits import TargetWait, kind_in_words
 from mtsd.schedule.in_flight import Batch, InFlight, Packet
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
@@ -97,6 +98,25 @@ class Worker:
                 raise self._failed(self._running(error.number), error, remedy) from error
             finally:
                 self.busy_seconds += clock() - began
+
+    def target_wait(self) -> TargetWait | None:
+        """Return how long the target has not answered, and at what; None where none is waited for.
+
+        A packet's transactions are answered one by one: it is the wait for one of them.
+        """
+        awaited = self.applier.awaited
+        if awaited is None:
+            return None
+        running = self._coordinator.scheduler.workers[self.index].running
+        return TargetWait(
+            self.index + 1,
+            self.applier.connection_id,
+            asyncio.get_running_loop().time() - awaited.since,
+            kind_in_words(awaited.statement),
+            running[0].number if running else 0,
+            running[0].kind.value if running else "",
+            running[0].databases if running else (),
+        )
 
     def row_after(self, group: Group) -> WorkerRow:
         """Return what this worker's row becomes with a group, while nothing is on its way."""

@@ -15,6 +15,7 @@ from mtsd.schedule.in_flight import Due, Packet
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.bundle import Bundle
 from mtsd.target.position_tables import InDoubt
+from mtsd.wire.connection import Awaited
 
 
 class Applier(Protocol):
@@ -38,6 +39,16 @@ class Applier(Protocol):
     @property
     def is_logged(self) -> bool:
         """Whether what the session does enters the target's own binlog."""
+        ...
+
+    @property
+    def connection_id(self) -> int:
+        """The target's id of the session."""
+        ...
+
+    @property
+    def awaited(self) -> Awaited | None:
+        """What the target has not answered yet; None where nothing is waited for."""
         ...
 
     @property

@@ -35,6 +35,7 @@ from mtsd.target.table_engines import TableEngines
 from mtsd.target.unprotected import apply_unprotected, statement_count
 from mtsd.target.worker_info import TABLE_ID, RowChange
 from mtsd.wire.binlog_status import has_executed
+from mtsd.wire.connection import Awaited
 
 _LARGEST_COMMAND_SHARE = 0.96
 
@@ -85,6 +86,16 @@ class BinlogApplier:
     def is_logged(self) -> bool:
         """See `Applier`."""
         return self._session.is_logged
+
+    @property
+    def connection_id(self) -> int:
+        """See `Applier`."""
+        return self._connection.thread_id
+
+    @property
+    def awaited(self) -> Awaited | None:
+        """See `Applier`."""
+        return self._connection.awaited
 
     @property
     def closed(self) -> bool:

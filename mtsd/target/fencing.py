@@ -13,6 +13,7 @@ import structlog
 
 from mtsd.binlog.statement import without_secrets
 from mtsd.model.errors import NeedsPersonError, ServerError
+from mtsd.model.progress import Progress
 from mtsd.target.signs_of_life import Session, SignsOfLife
 from mtsd.wire.connection import Connection, Row
 
@@ -55,7 +56,13 @@ async def release_lock(connection: Connection, lock: str) -> None:
     await connection.query(b"SELECT RELEASE_LOCK('%b')" % lock.encode())
 
 
-async def take_channel(connection: Connection, channel: str, *, patience_s: int = 10) -> None:
+async def take_channel(
+    connection: Connection,
+    channel: str,
+    *,
+    patience_s: int = 10,
+    progress: Progress | None = None,
+) -> None:
     """Take the coordinator's lock; raises FencedOutError where a living daemon holds it.
 
     The session of a killed daemon ends as soon as the server waits for its client again. Until
@@ -66,7 +73,7 @@ async def take_channel(connection: Connection, channel: str, *, patience_s: int 
     lock = lock_name(channel, CHANNEL)
     clock = asyncio.get_running_loop().time
     life = SignsOfLife()
-    waiting = _Waiting()
+    waiting = _Waiting(progress)
     while not await take_lock(connection, lock, _LOOK_PERIOD_S):
         before = clock()
         holders = await _holders(connection, channel)
@@ -87,7 +94,9 @@ async def take_channel(connection: Connection, channel: str, *, patience_s: int 
         waiting.tell(lock, coordinator, holder)
 
 
-async def fence(connection: Connection, channel: str, ids: Iterable[int]) -> None:
+async def fence(
+    connection: Connection, channel: str, ids: Iterable[int], progress: Progress | None = None
+) -> None:
     """End what a former daemon's workers still do; their locks are held when this returns.
 
     Only for the holder of the coordinator's lock: no living daemon has these sessions. One that
@@ -95,7 +104,7 @@ async def fence(connection: Connection, channel: str, ids: Iterable[int]) -> Non
     """
     for session_id in ids:
         lock = lock_name(channel, session_id)
-        waiting = _Waiting()
+        waiting = _Waiting(progress)
         while not await take_lock(connection, lock):
             rows = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
             if rows[0][0] is None:
@@ -140,9 +149,10 @@ def _session(row: Row) -> Session:
 
 
 class _Waiting:
-    """Says again and again what is waited for."""
+    """Says again and again what is waited for: in the log, and at once in `progress`."""
 
-    def __init__(self) -> None:
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
         self._clock = asyncio.get_running_loop().time
         self._began = self._clock()
         self._next = self._began + _FIRST_WORD_S
@@ -152,8 +162,13 @@ class _Waiting:
         return self._clock() - self._began
 
     def tell(self, lock: str, holder: int, session: Session | None) -> None:
-        """Log what the holder of a lock does, where it is time for that."""
+        """Say what the holder of a lock does; in the log where it is time for that."""
         now = self._clock()
+        if self._progress is not None:
+            self._progress.doing = (
+                f"waits for a session of a former run to end, connection {holder} on the target"
+                f" ({round(self.seconds)} s by now)"
+            )
         if now < self._next:
             return
         self._next = now + _NEXT_WORD_S

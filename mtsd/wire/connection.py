@@ -12,7 +12,7 @@ import ssl
 import struct
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pymysql.err import InternalError, MySQLError, raise_mysql_exception
 
@@ -40,6 +40,19 @@ Value = str | bytes | int | float | None
 Row = tuple[Value, ...]
 T = TypeVar("T")
 
+_SHOWN = 64
+"""Bytes of a statement that are kept: its kind is to be told, and it may hold secrets."""
+
+
+class Awaited(NamedTuple):
+    """An answer that has not come: how the newest of what was sent begins, and since when.
+
+    `since` is on the event loop's clock, in seconds.
+    """
+
+    statement: bytes
+    since: float
+
 
 class Connection:
     """One session on a server. Not for use by two coroutines at once."""
@@ -49,6 +62,9 @@ class Connection:
         self.endpoint = endpoint
         self._answers: deque[int] = deque()
         """The packet number that the answer to each bundle on its way begins with."""
+        self._newest = b""
+        self._asked_at: float | None = None
+        """When what may return rows was sent, until it is answered."""
         writer = raw._writer  # noqa: SLF001
         self._inbox = Inbox(writer.transport, writer.transport.get_protocol())
 
@@ -98,6 +114,12 @@ class Connection:
         """Whether the connection is closed on our side."""
         return self._raw._writer is None  # noqa: SLF001
 
+    @property
+    def awaited(self) -> Awaited | None:
+        """What the server has not answered yet, where somebody waits for that; else None."""
+        since = self._asked_at or self._inbox.waits_since
+        return None if since is None else Awaited(self._newest, since)
+
     async def query(self, sql: str | bytes) -> list[Row]:
         """Run one statement and return the rows of its (last) result set.
 
@@ -146,6 +168,7 @@ class Connection:
         writer = self._raw._writer  # noqa: SLF001
         if writer is None:
             raise ConnectionLostError(self.endpoint.role, "it is closed")
+        self._newest = statements[:_SHOWN]
         # A bundle is not copied only to stand behind its first byte.
         left = memoryview(statements)
         command = b"%c" % _QUERY
@@ -242,13 +265,17 @@ class Connection:
 
     async def _results(self) -> list[Row]:
         self._raw._next_seq_id = self._answers.popleft()  # noqa: SLF001
-        await self._raw._writer.drain()  # noqa: SLF001
-        while True:
-            await self._raw._read_query_result()  # noqa: SLF001
-            result = self._raw._result  # noqa: SLF001
-            if not result.has_next:
-                rows: list[Row] = list(result.rows or ())
-                return rows
+        self._asked_at = asyncio.get_running_loop().time()
+        try:
+            await self._raw._writer.drain()  # noqa: SLF001
+            while True:
+                await self._raw._read_query_result()  # noqa: SLF001
+                result = self._raw._result  # noqa: SLF001
+                if not result.has_next:
+                    rows: list[Row] = list(result.rows or ())
+                    return rows
+        finally:
+            self._asked_at = None
 
     async def _receive(self, count: int, *, more: bool) -> None:
         sequence = self._answers.popleft()

@@ -33,6 +33,8 @@ class Inbox(asyncio.Protocol):
         self._pieces: deque[bytes] = deque()
         self._held = 0
         self._waiter: asyncio.Future[None] | None = None
+        self.waits_since: float | None = None
+        """Since when somebody waits for what has not come, on the loop's clock; None: nobody."""
         self._ended = False
         self._due = 0
         """Answers that somebody waits for."""
@@ -117,11 +119,13 @@ class Inbox(asyncio.Protocol):
             self._transport.resume_reading()
 
     async def _more(self) -> None:
-        self._waiter = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        self.waits_since = loop.time()
         try:
             await self._waiter
         finally:
-            self._waiter = None
+            self._waiter = self.waits_since = None
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -18,6 +18,7 @@ from mtsd.control.status import (
     SkippedStatus,
     Status,
     StoppedStatus,
+    TargetWaitStatus,
     WorkerStatus,
 )
 from mtsd.control.status_route import status_route
@@ -137,6 +138,24 @@ waited for    time
 capacity    12.2 s
 dependency   0.5 s"""
     )
+
+
+def test_who_waits_for_the_target_and_what_a_start_is_at() -> None:
+    workers = (
+        WorkerStatus(1, "applying", target_wait=TargetWaitStatus(0.9, "BINLOG", 10, 6, "rows")),
+        WorkerStatus(
+            2, "applying", target_wait=TargetWaitStatus(7.26, "COMMIT", 11, 8, "ddl", "s")
+        ),
+        WorkerStatus(3, "applying", target_wait=TargetWaitStatus(70.0, "BINLOG", 12)),
+    )
+    told = list(lines(Status("running", "s", "t", workers=workers)))
+    assert told[-3:] == [
+        "target awaited by worker     for  at      connection     group  kind  databases",
+        "                       2   7.3 s  COMMIT          11         8  ddl   s",
+        "                       3  70.0 s  BINLOG          12  streamed",
+    ]
+    told = list(lines(Status("recovering", "s", "t", doing="takes the channel")))
+    assert told[0] == "state     recovering: takes the channel"
 
 
 def test_a_stop_and_what_was_skipped_before() -> None:

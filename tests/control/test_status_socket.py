@@ -16,7 +16,14 @@ import uvloop
 
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
 from mtsd.control.server import ControlServer, StatusSocketError, _listener
-from mtsd.control.status import InDoubtStatus, PartitionStatus, Place, Status, WorkerStatus
+from mtsd.control.status import (
+    InDoubtStatus,
+    PartitionStatus,
+    Place,
+    Status,
+    TargetWaitStatus,
+    WorkerStatus,
+)
 from mtsd.control.status_route import status_route
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
@@ -32,7 +39,20 @@ FULL = Status(
     pending_groups=2,
     pending_bytes=200,
     last_error="connection to the target lost: it is closed",
-    workers=(WorkerStatus(1, "applying", 2, 200, 7, 1, 0, Place("binlog.000002", 700), 0.5),),
+    workers=(
+        WorkerStatus(
+            1,
+            "applying",
+            2,
+            200,
+            7,
+            1,
+            0,
+            Place("binlog.000002", 700),
+            0.5,
+            TargetWaitStatus(3.5, "ALTER TABLE", 11, 8, "ddl", "shop"),
+        ),
+    ),
     partitions=(PartitionStatus("shop", 1, 2, 0.25, 7), PartitionStatus("blog", None)),
     waits={"partition": 0.5},
     in_doubt=(InDoubtStatus(8, 1, "ddl", Place("binlog.000002", 800, "u:8"), "shop"),),
@@ -97,6 +117,14 @@ def test_the_json_is_that_of_the_contract() -> None:
             "retries": 0,
             "last": {"file": "binlog.000002", "pos": 700, "gtid": ""},
             "busy_ratio": 0.5,
+            "target_wait": {
+                "seconds": 3.5,
+                "statement": "ALTER TABLE",
+                "connection": 11,
+                "group": 8,
+                "kind": "ddl",
+                "databases": "shop",
+            },
         }
     ]
     assert told["partitions"][1] == {
