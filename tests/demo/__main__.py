@@ -20,6 +20,7 @@ FIRST_S = 10
 DOWN_S = 3
 SECOND_S = 10
 CAUGHT_UP_S = 60.0
+_LONG_WAIT_S = 1.0
 
 
 def say(text: str = "") -> None:
@@ -74,7 +75,13 @@ class Watch:
             return "  (mtsd is not running)"
         lag = "unknown" if status.lag_seconds is None else f"{status.lag_seconds:.3f} s"
         workers = " ".join(f"{worker.groups:>5}" for worker in status.workers)
-        return f"{lag:>8}  {status.pending_groups:>7}  {workers}"
+        waits = "".join(
+            f", worker {worker.id} has waited {wait.seconds:.1f} s for the target: {wait.statement}"
+            for worker in status.workers
+            if (wait := worker.target_wait) is not None and wait.seconds >= _LONG_WAIT_S
+        )
+        doing = f" {status.doing}" if status.doing else ""
+        return f"{lag:>8}  {status.pending_groups:>7}  {workers}{waits}{doing}"
 
 
 def show_checksums(source: Server, target: Server) -> None:
