@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     collects = gc.isenabled()
     gc.disable()
     try:
-        for command in words[:1] if words and words[0] in COMMANDS else COMMANDS:
+        for command in _needed(words):
             import_module(f"mtsd.cli.{command}").register(subparsers)
     finally:
         if collects:
@@ -45,3 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(words)
     function: Callable[[argparse.Namespace], int] = args.run
     return function(args)
+
+
+def _needed(words: Sequence[str]) -> Sequence[str]:
+    """Return the commands to import: one where it is named, none for the version, else all."""
+    if words[:1] == ["--version"]:
+        return ()
+    return words[:1] if words and words[0] in COMMANDS else COMMANDS

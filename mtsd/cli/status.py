@@ -13,7 +13,6 @@ from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetc
 from mtsd.control.status import Place, Status
 from mtsd.model.errors import MtsdError
 from mtsd.model.exit_status import ExitStatus
-from mtsd.operations.stored_status import read_stored
 
 _MOST_PARTITIONS = 20
 _MOST_SKIPPED = 5
@@ -58,6 +57,9 @@ def _status(args: argparse.Namespace) -> int:
 
 
 def _show_stored(settings: Settings, *, as_json: bool) -> int:
+    # Most of what this command would import, and not needed where a daemon answers.
+    from mtsd.operations.stored_status import read_stored  # noqa: PLC0415
+
     try:
         status = asyncio.run(read_stored(settings))
     except MtsdError as error:

@@ -25,6 +25,7 @@ from mtsd.control.status_route import status_route
 from mtsd.model.exit_status import ExitStatus
 from tests.control.killed_daemon import UUID, leave_behind
 from tests.servers.mysqld import Server
+from tests.test_start_of_commands import imported_by
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +106,12 @@ def test_a_running_daemon_is_asked(
         assert main(["status", "--config", str(config), "--json"]) == ExitStatus.DONE
         assert Status.from_json(capsys.readouterr().out) == STATUS
     assert told.err == ""
+
+
+def test_a_daemon_is_asked_without_what_reads_the_target(config: Path, tmp_path: Path) -> None:
+    with _daemon(tmp_path / "mtsd.sock", STATUS):
+        modules = imported_by("status", "--config", str(config))
+    assert not modules & {"pymysqlreplication", "aiomysql", "mtsd.operations.stored_status"}
 
 
 def test_the_layout_for_people() -> None:
