@@ -32,7 +32,9 @@ def scheduler_of(
 
 
 @pytest.mark.parametrize(
-    "needs", [NO_NEEDS, {Need.TABLES}, {Need.KEYS}, {Need.TABLES, Need.KEYS}], ids=str
+    "needs",
+    [NO_NEEDS, {Need.TABLES}, {Need.KEYS}, {Need.TABLES, Need.KEYS}],
+    ids=["nothing", "tables", "keys", "tables and keys"],
 )
 def test_a_policy_gets_what_it_asks_for_and_no_more(needs: frozenset[Need]) -> None:
     policy = PlannedPolicy(needs=frozenset(needs))
