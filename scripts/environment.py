@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tests.servers import pip
 from tests.servers.apt import AptError, PrivateApt
 from tests.servers.provision import CACHE, provide
 
@@ -54,8 +55,7 @@ def is_made(stamp: str) -> bool:
 
 def install() -> None:
     """Make the environment with the locked packages; raises CalledProcessError and AptError."""
-    options = ["-qq", "--no-input", "--disable-pip-version-check", "--require-hashes"]
-    command = ["install", *options, "--requirement", str(LOCK)]
+    command = pip.install(LOCK)
     if importlib.util.find_spec("ensurepip"):
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
         subprocess.run([PYTHON, "-m", "pip", *command], check=True)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.packaging.locations import PROJECT
+from tests.servers import pip
 from tests.servers.apt import PrivateApt
-from tests.servers.provision import CACHE
+from tests.servers.provision import CACHE, alone
 
 _HOME: Final = CACHE / "toolchain"
 _LOCK: Final = PROJECT / "requirements-compiler.lock"
@@ -20,6 +21,11 @@ def toolchain(*, home: Path = _HOME, own_only: bool = False) -> dict[str, str]:
 
     With `own_only` nothing of the machine's is looked for. Raises CalledProcessError and AptError.
     """
+    with alone(home):
+        return _toolchain(home, own_only=own_only)
+
+
+def _toolchain(home: Path, *, own_only: bool) -> dict[str, str]:
     variables: dict[str, str] = {}
     compiler = str(sysconfig.get_config_var("CC") or "cc").split()[0]
     if own_only or shutil.which(compiler) is None:
@@ -37,12 +43,8 @@ def _zig(home: Path) -> Path:
     """Install the compiler that PyPI has."""
     program = home / "ziglang" / "zig"
     if not program.is_file():
-        options = ["-qq", "--no-input", "--disable-pip-version-check", "--require-hashes"]
-        subprocess.run(
-            [sys.executable, "-m", "pip", "install", *options, "--upgrade",
-             "--target", home, "--requirement", _LOCK],
-            check=True,
-        )  # fmt: skip
+        words = pip.install(_LOCK, "--upgrade", "--target", str(home))
+        subprocess.run([sys.executable, "-m", "pip", *words], check=True)
     return program
 
 

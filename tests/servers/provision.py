@@ -59,7 +59,7 @@ def provide() -> Installation:
     Safe to be called by several processes at once: one downloads, the others wait.
     """
     home = CACHE / "mysql"
-    with _alone(home):
+    with alone(home):
         return _on_path(home) or _cached(home) or _download(home)
 
 
@@ -97,7 +97,8 @@ def _libraries(root: Path) -> list[Path]:
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[None]:
+def alone(home: Path) -> Iterator[None]:
+    """Keep other processes from filling the folder `home` meanwhile; it is made if need be."""
     home.mkdir(parents=True, exist_ok=True)
     with (home / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
