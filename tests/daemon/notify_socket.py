@@ -49,7 +49,7 @@ class NotifySocket:
             text.partition("\n")[0] for _, text in list(self.received) if text.startswith(words)
         ]
 
-    def wait_for(self, condition: Callable[[Self], bool], timeout: float = 30.0) -> None:
+    def wait_for(self, condition: Callable[[Self], bool], timeout: float = 120.0) -> None:
         """Wait until it holds."""
         deadline = time.monotonic() + timeout
         while not condition(self):

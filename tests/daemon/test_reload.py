@@ -101,7 +101,7 @@ def test_a_running_daemon_takes_over_what_can_change(
             "replica.batch_groups", "replica.checkpoint_period", "replica.skip_errors",
         ]  # fmt: skip
         assert done["for_next_connection"] == []
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while stored(pair.target) == before:
             assert time.monotonic() < deadline, "checkpoint_period has not changed"
             time.sleep(0.05)
@@ -133,11 +133,11 @@ def test_a_running_daemon_takes_over_what_can_change(
         with pair.target.client() as client, client.cursor() as cursor:
             cursor.execute("LOCK TABLES a.t WRITE")
             pair.source.sql("INSERT INTO a.t VALUES (5, 0)")
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 120
             while not ((status := daemon.status()) and status.workers[0].state == "applying"):
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
-            assert daemon.stop(20) == 1
+            assert daemon.stop() == 1
         assert "stop_timeout passed" in str(daemon.records()[-1]["error"])
     assert "geheim" not in daemon.log.read_text()
 
@@ -309,7 +309,7 @@ def test_a_reload_while_starting_is_not_the_end_of_the_start(
         cursor.execute("SELECT GET_LOCK('mtsd:early:0', 0)")
         daemon.start()
         try:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 120
             while daemon.status() is None:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)

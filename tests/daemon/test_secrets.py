@@ -94,7 +94,7 @@ def test_while_it_runs(daemon: DaemonProcess) -> None:
     daemon.config.write_text(f"[source]\npassword = ['geheim']\n[{NEXT!r}]\n".replace("\\", ""))
     assert_hidden(told(daemon, "config", "show"), told(daemon, "run"))
     daemon.reload()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while "configuration refused" not in daemon.log.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -64,16 +64,35 @@ def ignored(request: pytest.FixtureRequest) -> Iterator[None]:
         signal.signal(number, handler)
 
 
+@contextmanager
+def held_before_its_handlers(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a daemon and stop its process (SIGSTOP) while it blocks signals, without handlers."""
+    for _ in range(20):
+        with starting(folder) as process:
+            deadline = time.monotonic() + PATIENCE_S
+            while not has(process, "SigBlk", signal.SIGTERM):
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+            process.send_signal(signal.SIGSTOP)
+            while state(process) != "T":
+                assert time.monotonic() < deadline
+            if not has(process, "SigCgt", signal.SIGTERM):
+                yield process
+                return
+    pytest.fail("its handlers were always set before this process had the time to look")
+
+
+def state(process: subprocess.Popen[bytes]) -> str:
+    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 @pytest.mark.usefixtures("ignored")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signal_before_the_handlers_are_set(number: signal.Signals, tmp_path: Path) -> None:
-    with starting(tmp_path) as process:
+    with held_before_its_handlers(tmp_path) as process:
         deadline = time.monotonic() + PATIENCE_S
-        while not has(process, "SigBlk", signal.SIGTERM):
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-        assert not has(process, "SigCgt", signal.SIGTERM)
         process.send_signal(number)
+        process.send_signal(signal.SIGCONT)
         if number is signal.SIGHUP:
             while b'"configuration read again"' not in (tmp_path / "log").read_bytes():
                 assert process.poll() is None

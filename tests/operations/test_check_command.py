@@ -153,7 +153,7 @@ def test_a_target_that_replicates_by_itself_is_found(pair: Pair, tmp_path: Path)
         f" SOURCE_LOG_POS = {offset}, GET_SOURCE_PUBLIC_KEY = 1; START REPLICA"
     )
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while "native-replica" not in (said := told(tmp_path, _settings(pair))).bad:
             assert time.monotonic() < deadline, said.bad
             time.sleep(0.1)

@@ -78,7 +78,7 @@ def stops(daemon: DaemonProcess) -> str:
 
 
 def wait_for(server: Server, query: str, value: int) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while server.sql(query) != [(value,)]:
         assert time.monotonic() < deadline, query
         time.sleep(0.02)

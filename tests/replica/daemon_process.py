@@ -101,7 +101,7 @@ class DaemonProcess:
     def status(self) -> Status | None:
         """Return what its socket says; None where nothing answers."""
         try:
-            return fetch_status(self.folder / "mtsd.sock", 5.0)
+            return fetch_status(self.folder / "mtsd.sock", 60.0)
         except DaemonUnavailableError:
             if self.running:
                 raise
@@ -169,7 +169,7 @@ class DaemonProcess:
     def kill(self) -> None:
         """SIGKILL."""
         self._started().kill()
-        self._started().wait(10)
+        self._started().wait(60)
 
     def wait(self, timeout: float = 120.0) -> int:
         """Wait for its end; returns the exit status."""

@@ -42,7 +42,7 @@ def gate_closed(target: Server) -> Iterator[None]:
 
 
 def wait_until_pending(daemon: DaemonProcess, groups: int) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while (status := daemon.status()) is None or status.pending_groups != groups:
         assert time.monotonic() < deadline, f"{status}\n{daemon.last_words()}"
         time.sleep(0.02)

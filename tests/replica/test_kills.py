@@ -73,7 +73,7 @@ def test_killed_at_every_fault_point(tmp_path: Path) -> None:
             for point in points:
                 passes = chance.randint(1, 20) if point in OFTEN else 1
                 daemon.start(fault=f"{point}:{passes}")
-                assert daemon.wait(40) == SIGKILLED, (point, daemon.last_words())
+                assert daemon.wait() == SIGKILLED, (point, daemon.last_words())
             daemon.start(fault=FaultPoint.BEFORE_STOP_CHECKPOINT)
             daemon.wait_until_running()
             assert daemon.stop() == SIGKILLED

@@ -14,7 +14,7 @@ from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
-HEARTBEAT_S = 0.5
+HEARTBEAT_S = 1.0
 SOURCE_PATIENCE_S = 2
 HELD_S = 4.0
 """Longer than the source waits for a reader, and than three heartbeats."""

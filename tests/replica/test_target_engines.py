@@ -191,7 +191,7 @@ def test_a_stop_finishes_what_cannot_be_undone(tmp_path: Path) -> None:
             daemon._started().terminate()
             cursor.execute("UNLOCK TABLES")
         blocker.close()
-        assert daemon.wait(60) == 0, daemon.last_words()
+        assert daemon.wait() == 0, daemon.last_words()
         assert pair.target.sql("SELECT COUNT(*) FROM a.t WHERE id <= 3000") == [(3000,)]
         assert pair.target.sql("SELECT * FROM mtsd.slave_in_doubt") == []
         catch_up(daemon)
@@ -199,7 +199,7 @@ def test_a_stop_finishes_what_cannot_be_undone(tmp_path: Path) -> None:
 
 
 def wait_for_doubt(pair: Pair) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not pair.target.sql("SELECT * FROM mtsd.slave_in_doubt"):
         assert time.monotonic() < deadline
         time.sleep(0.05)

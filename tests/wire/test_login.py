@@ -3,6 +3,7 @@
 import socket
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from threading import Thread
 
 import pytest
@@ -181,8 +182,9 @@ async def test_who_is_too_many_may_come_again(server: Server) -> None:
 @pytest.mark.parametrize("direction", ["up", "down"])
 async def test_a_session_that_falls_silent(server: Server, direction: Direction) -> None:
     with Proxy(server) as proxy:
-        endpoint = Endpoint("source", "127.0.0.1", proxy.port, "", "root", "", connect_timeout=0.5)
+        endpoint = Endpoint("source", "127.0.0.1", proxy.port, "", "root", "", connect_timeout=60.0)
         connection = await Connection.open(endpoint)
+        connection.endpoint = replace(endpoint, connect_timeout=0.5)
         proxy.stall(2, (direction,))
         with pytest.raises(ConnectionLostError, match=r"has not answered within 0\.5 s"):
             async with connection.answering():
@@ -195,15 +197,15 @@ async def test_addresses_where_no_server_is(server: Server) -> None:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         unused.bind(("127.0.0.1", 0))
-        for host, port, path, said in (
-            ("127.0.0.1", unused.getsockname()[1], "", "nothing listens at 127.0.0.1:"),
-            ("no-such-host.invalid", 3306, "", "check [source] host"),
-            ("", 0, str(server.folder / "nothing.sock"), "or check [source] unix_socket"),
-            ("127.0.0.1", silent.getsockname()[1], "", "no answer from 127.0.0.1:"),
+        for host, port, path, patience_s, said in (
+            ("127.0.0.1", unused.getsockname()[1], "", 60, "nothing listens at 127.0.0.1:"),
+            ("no-such-host.invalid", 3306, "", 60, "check [source] host"),
+            ("", 0, str(server.folder / "nothing.sock"), 60, "or check [source] unix_socket"),
+            ("127.0.0.1", silent.getsockname()[1], "", 0.5, "no answer from 127.0.0.1:"),
         ):
             with pytest.raises(ConnectionLostError, match="connection to the source lost") as lost:
                 await Connection.open(
-                    Endpoint("source", host, port, path, "root", "", connect_timeout=0.5)
+                    Endpoint("source", host, port, path, "root", "", connect_timeout=patience_s)
                 )
             assert said in str(lost.value)
 
@@ -222,7 +224,7 @@ def test_what_is_no_mysql_server() -> None:
         thread = Thread(target=greet)
         thread.start()
         port = other.getsockname()[1]
-        endpoint = Endpoint("source", "127.0.0.1", port, "", "root", "", connect_timeout=5.0)
+        endpoint = Endpoint("source", "127.0.0.1", port, "", "root", "", connect_timeout=60.0)
         with pytest.raises(RefusedError, match="is no MySQL server"):
             uvloop.run(Connection.open(endpoint))
         thread.join()

@@ -106,7 +106,7 @@ async def test_a_servers_own_replica_is_read() -> None:
             f" SOURCE_PORT={pair.source.port}, GET_SOURCE_PUBLIC_KEY=1, SOURCE_AUTO_POSITION=1"
             " FOR CHANNEL 'shop'; START REPLICA"
         )
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         target = await Connection.open(
             Endpoint("target", "127.0.0.1", pair.target.port, "", "root", "")
         )
