@@ -244,12 +244,11 @@ def test_a_load_outlives_its_server_and_knows_what_it_did() -> None:
         load.prepare()
         seen = [0]
         with load.running():
-            for _ in range(1):
-                time.sleep(0.7)
-                seen.append(load.committed)
-                server.kill()
-                server.start()
-            time.sleep(0.5)
+            wait_for_commits(load, 20)
+            seen.append(load.committed)
+            server.kill()
+            server.start()
+            wait_for_commits(load, seen[-1] + 20)
         seen.append(load.committed)
         assert seen == sorted(set(seen))
         assert audit(server, load.ledger) == []
@@ -259,6 +258,13 @@ def test_a_load_outlives_its_server_and_knows_what_it_did() -> None:
         server.kill()
         with pytest.raises(pymysql.err.OperationalError):
             intolerant.run(transactions=1)
+
+
+def wait_for_commits(load: MixedLoad, number: int) -> None:
+    deadline = time.monotonic() + 120
+    while load.committed < number:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_the_benchmarks_transactions() -> None:

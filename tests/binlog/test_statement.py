@@ -183,9 +183,9 @@ def test_a_large_statement_is_not_read_to_its_end() -> None:
 @pytest.mark.parametrize("quote", [b"'", b'"', b"`", b"/*", b"/*!", b"('"])
 def test_long_unclosed_quotes_take_linear_time(quote: bytes) -> None:
     statement = b"CREATE TABLE t " + quote + b"\\'*(" * 100_000 + b" START TRANSACTION"
-    start = time.perf_counter()
+    start = time.process_time()
     classify(statement)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
 
 
 def test_strings_end_as_the_sql_mode_says() -> None:

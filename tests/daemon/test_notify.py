@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from mtsd.daemon import notify
 from mtsd.daemon.notify import Notifier
 
 
@@ -84,17 +85,23 @@ def test_an_address_that_cannot_be_used_is_a_failure_like_others(address: str) -
     assert len(logs) == 1
 
 
-def test_a_service_manager_that_does_not_read_costs_little(tmp_path: Path) -> None:
+def test_a_service_manager_that_does_not_read_costs_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, capture_logs() as logs:
         manager.bind(str(tmp_path / "notify"))
         notifier = Notifier({"NOTIFY_SOCKET": str(tmp_path / "notify")})
         while not logs:
             notifier.watchdog()
-        began, used = time.monotonic(), time.process_time()
+        used = time.process_time()
+        monkeypatch.setattr(notify, "_PATIENCE", 60.0)
+        began = time.monotonic()
         notifier.status("lost")
-        assert time.monotonic() - began < 0.3
+        assert time.monotonic() - began < 30, "it waits for a reader"
+        monkeypatch.setattr(notify, "_PATIENCE", 0.5)
+        began = time.monotonic()
         notifier.stopping()
-        assert 0.4 < time.monotonic() - began < 5
+        assert 0.4 < time.monotonic() - began < 30
         assert time.process_time() - used < 0.2
 
 

@@ -142,7 +142,10 @@ def group_of(status: dict[str, Any], by: str) -> tuple[str, str]:
     return f"--{by}", known[by]
 
 
-@pytest.mark.parametrize("by", ["group", "gtid"])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize("by", ["group", pytest.param("gtid", marks=LONG)])
 def test_rows_that_later_groups_have_overtaken(pair: Pair, by: str, tmp_path: Path) -> None:
     daemon = begun(pair, tmp_path)
     status = conflict(pair, daemon)
@@ -206,14 +209,11 @@ def test_its_gtid_counts_as_executed(mode: str, tmp_path: Path) -> None:
         assert GtidSet.parse(str(executed)).issubset(GtidSet.parse(str(known)))
 
 
-LONG = pytest.mark.long
-
-
 @pytest.mark.parametrize(
     "point",
     [
         pytest.param(FaultPoint.AFTER_FENCING, marks=LONG),
-        FaultPoint.AFTER_RECOVERY_WRITE,
+        pytest.param(FaultPoint.AFTER_RECOVERY_WRITE, marks=LONG),
         pytest.param(FaultPoint.AFTER_READ, marks=LONG),
         pytest.param(FaultPoint.BEFORE_BUNDLE, marks=LONG),
         FaultPoint.AFTER_BUNDLE,

@@ -28,13 +28,17 @@ SETTINGS: dict[str, dict[str, Value]] = {
 }
 
 
+LONG = pytest.mark.long
+
+
 @pytest.mark.parametrize("name", SETTINGS)
-def test_backlog(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("transactions", [700, pytest.param(3000, marks=LONG)])
+def test_backlog(name: str, transactions: int, tmp_path: Path) -> None:
     source_options = GTIDS if name != "one by one" else NO_GTIDS
     with Pair(source_options, GTIDS) as pair:
         load = MixedLoad(pair.source, seed=1)
         load.prepare()
-        load.run(transactions=1500)
+        load.run(transactions=transactions)
         with DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS[name]) as daemon:
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
@@ -43,12 +47,13 @@ def test_backlog(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source_options", [GTIDS, NO_GTIDS], ids=["gtid", "no gtid"])
-def test_live(source_options: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("seconds", [4, pytest.param(20, marks=LONG)])
+def test_live(source_options: dict[str, str], seconds: int, tmp_path: Path) -> None:
     with Pair(source_options, GTIDS) as pair:
         load = MixedLoad(pair.source, seed=2, mix=Mix(statement_format=True))
         load.prepare()
         stopping = Event()
-        thread = Thread(target=lambda: load.run(seconds=8, until=stopping, rate=400))
+        thread = Thread(target=lambda: load.run(seconds=seconds, until=stopping, rate=400))
         with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
             thread.start()
             daemon.wait_until_running()

@@ -71,7 +71,7 @@ def test_of_two_that_begin_at_once_one_goes_on(schemas: bool, tmp_path: Path) ->
         pair.source.sql(BEGUN)
         one, two = daemons(pair, tmp_path, schemas=schemas)
         with one, two:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 120
             while one.running and two.running:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
