@@ -52,7 +52,7 @@ def test_the_printed_grants_are_enough(tmp_path: Path, capsys: pytest.CaptureFix
             mix = Mix(create_select=True, statement_format=True)
             load = MixedLoad(pair.source, seed=11, databases=3, mix=mix)
             load.prepare()
-            with load.running(rate=300):
+            with load.running(rate=150):
                 pair.source.sql(
                     "CREATE DEFINER = gone@localhost VIEW a.v AS SELECT id FROM a.t;FLUSH TABLES"
                 )

@@ -1,20 +1,22 @@
 """`mtsd binlog --config`: the files of a live source read the same as on its disk."""
 
-import subprocess
-import sys
+import io
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from mtsd.cli.main import main
 from tests.servers.mysqld import Server
 
 pytestmark = pytest.mark.servers
 
 
 def listed(*arguments: str) -> str:
-    command = [sys.executable, "-m", "mtsd", "binlog", *arguments]
-    root = Path(__file__).parents[2]
-    return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
+    said = io.StringIO()
+    with redirect_stdout(said):
+        assert main(["binlog", *arguments]) == 0
+    return said.getvalue()
 
 
 def test_same_as_the_file(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_killed_at_every_fault_point(tmp_path: Path) -> None:
     chance.shuffle(points)
     with Pair(GTIDS, GTIDS) as pair:
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS)
-        with live_load(pair, seed=5, rate=200) as load:
+        with live_load(pair, seed=5, rate=120) as load:
             for point in points:
                 passes = chance.randint(1, 20) if point in OFTEN else 1
                 daemon.start(fault=f"{point}:{passes}")
@@ -113,7 +113,7 @@ def test_killed_at_random(kills: int, tmp_path: Path) -> None:
     chance = random.Random(kills)
     with Pair(GTIDS, GTIDS) as pair:
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS)
-        with live_load(pair, seed=kills, rate=200) as load:
+        with live_load(pair, seed=kills, rate=120) as load:
             for _ in range(kills):
                 if not daemon.running:
                     daemon.start()

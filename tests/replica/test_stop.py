@@ -42,7 +42,7 @@ def test_sigterm_under_load(tmp_path: Path) -> None:
         load = MixedLoad(pair.source, seed=11)
         load.prepare()
         stopping = Event()
-        thread = Thread(target=lambda: load.run(until=stopping, rate=300))
+        thread = Thread(target=lambda: load.run(until=stopping, rate=150))
         thread.start()
         daemon = DaemonProcess(pair.source, pair.target, tmp_path)
         try:
