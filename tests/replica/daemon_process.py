@@ -118,13 +118,19 @@ class DaemonProcess:
             time.sleep(0.05)
 
     def wait_until_caught_up(self, timeout: float = 120.0) -> None:
-        """Wait until everything that is in the source's binlog now is in the target."""
+        """Wait until everything that is in the source's binlog now is in the target.
+
+        `timeout` is how long it may apply nothing: how much there is, is no matter.
+        """
         row = self.source.sql("SHOW BINARY LOG STATUS")[0]
         file, offset, gtids = str(row[0]), int(str(row[1])), str(row[4] or "")
+        place = None
         deadline = time.monotonic() + timeout
         while True:
             status = self.status()
             if status is not None and status.state == "running":
+                if status.executed != place:
+                    deadline = time.monotonic() + timeout
                 place = status.executed
                 if (place.file, place.pos) >= (file, offset):
                     return

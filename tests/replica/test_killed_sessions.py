@@ -16,7 +16,8 @@ from tests.servers.locks import wait_for_lock_wait
 from tests.servers.mysqld import GTIDS, Server
 from tests.servers.pair import Pair
 
-pytestmark = pytest.mark.servers
+# They go on for as long as a busy machine needs.
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
 SETTINGS: dict[str, Value] = {
     "replica.pending_jobs_size_max": 262_144,

@@ -17,7 +17,8 @@ from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 
-pytestmark = pytest.mark.servers
+# They go on for as long as a busy machine needs.
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
 SETTINGS: dict[str, Value] = {
     # Small limits, so that large groups are streamed and the queues fill up.

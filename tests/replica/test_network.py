@@ -15,7 +15,8 @@ from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 from tests.servers.proxy import BOTH, Direction, Proxy
 
-pytestmark = pytest.mark.servers
+# They go on for as long as a busy machine needs.
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
 LONG = [pytest.mark.long, pytest.mark.timeout(900)]
 HEARTBEAT_S = 0.4
