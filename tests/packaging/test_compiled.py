@@ -129,11 +129,13 @@ def assert_passes(project: Path, *paths: str) -> None:
     options = ["-q", "-m", "not long", "-p", "no:cacheprovider", "-p", "no:xdist"]
     # It is no part of the run that it is started by.
     environ = {name: value for name, value in os.environ.items() if "PYTEST_" not in name}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, *paths], cwd=project, env=environ,
-        capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    for arguments in (["mtsd", "--version"], ["pytest", *options, *paths]):
+        done = subprocess.run(
+            [sys.executable, "-m", *arguments], cwd=project, env=environ,
+            capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert arguments[0] == "pytest" or "(compiled)" in done.stdout
 
 
 def test_without_a_compiler_there_is_one_clear_line(tmp_path: Path) -> None:
