@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from mtsd.control.client import DaemonUnavailableError, fetch_status
 from mtsd.control.status import Status
@@ -17,6 +17,7 @@ from tests.servers.mysqld import Server
 
 Value = str | int | float | bool | list[list[str]]
 _ROOT = Path(__file__).parents[2]
+_MADE: Final[list["DaemonProcess"]] = []
 
 
 class DaemonError(AssertionError):
@@ -58,6 +59,7 @@ class DaemonProcess:
         self.config = folder / "config.toml"
         self.log = folder / "mtsd.log"
         self._process: subprocess.Popen[bytes] | None = None
+        _MADE.append(self)
 
     def __enter__(self) -> Self:
         self.start()
@@ -210,6 +212,12 @@ class DaemonProcess:
         if self._process is None:
             raise DaemonError("it was never started")
         return self._process
+
+
+def close_all() -> None:
+    """Kill what a test that has failed leaves running: it would go on at the others' cost."""
+    while _MADE:
+        _MADE.pop().close()
 
 
 def toml(settings: Mapping[str, Value]) -> str:

@@ -166,7 +166,7 @@ def test_lives() -> None:
     run_state_machine_as_test(
         Lives,
         settings=settings(
-            max_examples=150,
+            max_examples=80,
             stateful_step_count=60,
             deadline=None,
             derandomize=True,

@@ -1,0 +1,13 @@
+"""What holds for every test."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.replica.daemon_process import close_all
+
+
+@pytest.fixture(autouse=True)
+def _no_daemon_outlives_its_test() -> Iterator[None]:
+    yield
+    close_all()
