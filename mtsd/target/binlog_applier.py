@@ -315,6 +315,7 @@ class BinlogApplier:
         table = without_start_transaction(created.query.statement, created.query.context)
         try:
             await self._session.run_statement(created, table)
+            await self._reached(FaultPoint.AFTER_STATEMENT)
         except ServerError as error:
             await self._session.undo(error)
             raise
