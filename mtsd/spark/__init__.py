@@ -1,0 +1,1 @@
+"""Binary logs on Spark: rows as Arrow columns (extra `spark`)."""

@@ -1,0 +1,149 @@
+"""A column of rows as an Arrow array: which type it gets, and what makes it.
+
+Arrow has a type for every type of MySQL, but Spark lacks unsigned integers and takes no time zone
+but UTC, so integers are widened where it needs that. The text of a value is the one that a single
+row's value has (`mtsd.binlog.column_values`): dates that are in no calendar have only that.
+"""
+
+import enum
+
+import pyarrow as pa
+
+from mtsd.binlog.column_format import ColumnFormat
+from mtsd.binlog.column_type import ColumnType
+from mtsd.binlog.column_values import is_unsigned
+from mtsd.model.errors import NotSupportedError
+from mtsd.spark.json_arrays import json_array
+from mtsd.spark.lockstep import Buffer, Slots
+from mtsd.spark.number_arrays import (
+    WIDEST_DECIMAL,
+    bit_array,
+    decimal_array,
+    decimal_text_array,
+    integer_array,
+    real_array,
+    year_array,
+)
+from mtsd.spark.temporal_arrays import shown_array, typed_array
+from mtsd.spark.text_arrays import (
+    binary_array,
+    enum_array,
+    padded_array,
+    set_array,
+    text_array,
+    vector_array,
+)
+
+_T = ColumnType
+_INTEGERS = {
+    _T.TINY: (pa.int8(), pa.int16()),
+    _T.SHORT: (pa.int16(), pa.int32()),
+    _T.INT24: (pa.int32(), pa.int32()),
+    _T.LONG: (pa.int32(), pa.int64()),
+    _T.LONGLONG: (pa.int64(), pa.decimal128(20, 0)),
+}
+"""With sign and without."""
+_TEMPORAL = {
+    _T.DATE: pa.date32(),
+    _T.NEWDATE: pa.date32(),
+    _T.TIME: pa.duration("us"),
+    _T.TIME2: pa.duration("us"),
+    _T.DATETIME: pa.timestamp("us"),
+    _T.DATETIME2: pa.timestamp("us"),
+    _T.TIMESTAMP: pa.timestamp("us", "UTC"),
+    _T.TIMESTAMP2: pa.timestamp("us", "UTC"),
+}
+
+
+class Dates(enum.Enum):
+    """What becomes of dates and times, of which some are in no calendar (0000-00-00)."""
+
+    STRICT = enum.auto()
+    """Typed; such a date is an error."""
+    NULLS = enum.auto()
+    """Typed; such a date becomes NULL."""
+    TEXT = enum.auto()
+    """All are text, as a SELECT shows them."""
+
+
+def arrow_type(column: ColumnFormat, dates: Dates = Dates.STRICT) -> pa.DataType:
+    """Return the type of a column's arrays.
+
+    NotSupportedError where something is needed that nobody has told, as for `converter`.
+    """
+    if column.array:
+        return pa.string()
+    match column.type:
+        case kind if kind in _INTEGERS:
+            return _INTEGERS[kind][is_unsigned(column)]
+        case kind if kind in _TEMPORAL:
+            return pa.string() if dates is Dates.TEXT else _TEMPORAL[kind]
+        case _T.YEAR:
+            return pa.int16()
+        case _T.FLOAT:
+            return pa.float32()
+        case _T.DOUBLE:
+            return pa.float64()
+        case _T.NEWDECIMAL if column.digits <= WIDEST_DECIMAL:
+            return pa.decimal128(column.digits, column.scale)
+        case _T.NEWDECIMAL | _T.JSON:
+            return pa.string()
+        case _T.BIT:
+            return pa.decimal128(20, 0) if column.size == 8 else pa.int64()
+        case _T.ENUM | _T.SET if column.members:
+            return pa.string()
+        case _T.ENUM | _T.SET:
+            return pa.decimal128(20, 0) if column.size == 8 else pa.int64()
+        case _T.GEOMETRY:
+            return pa.binary()
+        case _T.VECTOR:
+            return pa.list_(pa.float32())
+        case _T.STRING | _T.VARCHAR | _T.VAR_STRING | _T.BLOB:
+            return pa.binary() if column.is_bytes else pa.string()
+        case kind:
+            raise NotSupportedError(f"{column.where}: values of type {kind.name} are not decoded")
+
+
+def column_array(
+    buffer: Buffer, slots: Slots, column: ColumnFormat, dates: Dates = Dates.STRICT
+) -> pa.Array:
+    """Return a column's values as an array of `arrow_type`.
+
+    BinlogError where a value is none of its type, NotSupportedError for a date that has no place.
+    """
+    kind = arrow_type(column, dates)
+    if column.array:
+        return json_array(buffer, slots, column)
+    match column.type:
+        case found if found in _INTEGERS:
+            return integer_array(buffer, slots, kind, unsigned=is_unsigned(column))
+        case found if found in _TEMPORAL:
+            if dates is Dates.TEXT:
+                return shown_array(buffer, slots, column)
+            return typed_array(buffer, slots, column, kind, nulls=dates is Dates.NULLS)
+        case _T.YEAR:
+            return year_array(buffer, slots, kind)
+        case _T.FLOAT | _T.DOUBLE:
+            return real_array(buffer, slots, kind)
+        case _T.NEWDECIMAL if column.digits <= WIDEST_DECIMAL:
+            return decimal_array(buffer, slots, column)
+        case _T.NEWDECIMAL:
+            return decimal_text_array(buffer, slots, column)
+        case _T.JSON:
+            return json_array(buffer, slots, column)
+        case _T.BIT:
+            return bit_array(buffer, slots, kind)
+        case _T.ENUM if column.members:
+            return enum_array(buffer, slots, column)
+        case _T.SET if column.members:
+            return set_array(buffer, slots, column)
+        case _T.ENUM | _T.SET:
+            return integer_array(buffer, slots, kind, unsigned=True)
+        case _T.VECTOR:
+            return vector_array(buffer, slots, column)
+        case _T.STRING if column.is_bytes:
+            return padded_array(buffer, slots, column.size)
+        case _ if kind == pa.string():
+            return text_array(buffer, slots, column)
+        case _:
+            return binary_array(buffer, slots.starts, slots.sizes, slots.valid)

@@ -1,0 +1,358 @@
+"""Where the values of row images lie, for the k-th row of many events at once.
+
+One step takes the next image of every event that has one, with one numpy operation a column of
+variable size; columns of fixed size between two of these cost nothing. So a batch of thousands of
+events is walked in as many steps as the longest of them has rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from mtsd.binlog.column_format import ColumnFormat
+from mtsd.model.errors import BinlogError
+
+Bytes = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+PADDING: Final = 64
+"""Zeros behind the bytes of a buffer, so that the widest value of fixed size can be read there."""
+
+
+class Buffer:
+    """Bytes that values lie in, and numbers at any place of them."""
+
+    __slots__ = ("_views", "data", "raw")
+
+    def __init__(self, raw: bytes) -> None:
+        """`raw` ends with PADDING bytes of no meaning."""
+        self.raw = raw
+        self.data: Bytes = np.frombuffer(raw, np.uint8)
+        self._views: dict[str, npt.NDArray[np.unsignedinteger]] = {}
+
+    @property
+    def size(self) -> int:
+        """Return the number of bytes before the padding."""
+        return len(self.raw) - PADDING
+
+    def numbers(self, kind: str, places: Places) -> npt.NDArray[np.unsignedinteger]:
+        """Return the numbers of numpy's type `kind` ("<u4") that begin at these places."""
+        if kind == "u1":
+            return self.data[places]
+        view = self._views.get(kind)
+        if view is None:
+            # Overlapping numbers that are not aligned: the one at place n begins with byte n.
+            dtype: np.dtype[np.unsignedinteger] = np.dtype(kind)
+            count = len(self.raw) - dtype.itemsize + 1
+            view = np.ndarray((count,), dtype, self.raw, 0, (1,))
+            self._views[kind] = view
+        return view[places]
+
+    def lengths(self, prefix: int, places: Places) -> Places:
+        """Return little-endian lengths of `prefix` bytes."""
+        if prefix == 1:
+            return self.data[places].astype(np.int64)
+        if prefix == 2:
+            return self.numbers("<u2", places).astype(np.int64)
+        found = self.numbers("<u4", places).astype(np.int64)
+        return found & 0xFFFFFF if prefix == 3 else found
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The values of one column: where each begins, its bytes, and whether it is not NULL.
+
+    `size` is that of every value, 0 where they vary: then it is in `sizes`, which is empty else.
+    `valid` is None where none is NULL. A NULL has a place too, between its neighbours, and no bytes
+    where they vary.
+    """
+
+    starts: Places
+    size: int
+    sizes: Places
+    valid: Flags | None
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+_NO_PLACES: Final = np.zeros(0, np.int64)
+
+
+@dataclass(slots=True)
+class _Run:
+    """Columns of fixed size side by side, and the one of variable size behind them, if any."""
+
+    fixed: list[int]
+    """By their number among the columns present."""
+    size: int = 0
+    variable: int | None = None
+
+
+class ImageLayout:
+    """The images that one table map and one bitmap of columns describe."""
+
+    def __init__(self, formats: Sequence[ColumnFormat], present: Sequence[int]) -> None:
+        self._formats = [formats[index] for index in present]
+        self.present = tuple(present)
+        self._sizes = [(column.prefix, column.size) for column in self._formats]
+        self._null_bytes = (len(present) + 7) >> 3
+        self._runs = [_Run([])]
+        for number, column in enumerate(self._formats):
+            if column.prefix:
+                self._runs[-1].variable = number
+                self._runs.append(_Run([]))
+            else:
+                self._runs[-1].fixed.append(number)
+                self._runs[-1].size += column.size
+
+    def walk(self, buffer: Buffer, at: Places, ends: Places) -> "Step":
+        """Find the values of the images that begin at `at`, in events that end at `ends`.
+
+        Raises BinlogError where one is cut off.
+        """
+        nulls = _NullBits(buffer, at, self._null_bytes)
+        begin = at
+        at = at + self._null_bytes
+        if (at > ends).any():
+            raise BinlogError(f"row event: an image is cut off at byte {_first(at, ends)}")
+        origins: list[Places] = []
+        variable: list[tuple[Places, Places]] = []
+        for run in self._runs:
+            origins.append(at)
+            if run.size:
+                at = at + self._run_size(run, nulls)
+                self._check(at, ends, run.fixed)
+            if run.variable is None:
+                continue
+            column = self._formats[run.variable]
+            sizes = buffer.lengths(column.prefix, at)
+            missing = nulls.of(run.variable)
+            starts = at + column.prefix
+            if missing is not None:
+                sizes = np.where(missing, 0, sizes)
+                starts = np.where(missing, at, starts)
+            at = starts + sizes
+            self._check(at, ends, [run.variable])
+            variable.append((starts, sizes))
+        return Step(begin, at, nulls, origins, variable)
+
+    def skip(self, raw: bytes, at: int) -> int:
+        """Return where the image that begins at `at` ends, which may be behind its event."""
+        start = at
+        at += self._null_bytes
+        nulls = int.from_bytes(raw[start:at], "little")
+        for prefix, size in self._sizes:
+            if not nulls & 1:
+                if prefix:
+                    at += prefix + int.from_bytes(raw[at : at + prefix], "little")
+                else:
+                    at += size
+            nulls >>= 1
+        return at
+
+    def slots(self, steps: Sequence["Step"], order: Places | None, wanted: int) -> Slots:
+        """Return the values of a column, by its number among those present, over all steps.
+
+        `order` gives each row's place in the result, None: they are in order.
+        """
+        valid = self._valid(steps, order, wanted)
+        passed = 0
+        for number, run in enumerate(self._runs):
+            if run.variable == wanted:
+                starts = _joined([step.variable[passed][0] for step in steps], order)
+                sizes = _joined([step.variable[passed][1] for step in steps], order)
+                return Slots(starts, 0, sizes, valid)
+            if wanted in run.fixed:
+                parts = []
+                for step in steps:
+                    place = step.origins[number]
+                    before = _Run(run.fixed[: run.fixed.index(wanted)])
+                    before.size = sum(self._formats[index].size for index in before.fixed)
+                    if before.size:
+                        place = place + self._run_size(before, step.nulls)
+                    parts.append(place)
+                size = self._formats[wanted].size
+                return Slots(_joined(parts, order), size, _NO_PLACES, valid)
+            passed += run.variable is not None
+        raise IndexError(wanted)
+
+    def _valid(self, steps: Sequence["Step"], order: Places | None, wanted: int) -> Flags | None:
+        missing = [step.nulls.of(wanted) for step in steps]
+        if all(found is None for found in missing):
+            return None
+        parts = [
+            np.ones(len(step.begin), np.bool_) if found is None else ~found
+            for step, found in zip(steps, missing, strict=True)
+        ]
+        joined = np.concatenate(parts) if len(parts) > 1 else parts[0]
+        if order is None:
+            return joined
+        result = np.empty_like(joined)
+        result[order] = joined
+        return result
+
+    def _run_size(self, run: _Run, nulls: "_NullBits") -> Places | int:
+        size: Places | int = run.size
+        for index in run.fixed:
+            missing = nulls.of(index)
+            if missing is not None:
+                size = size - missing * self._formats[index].size
+        return size
+
+    def _check(self, at: Places, ends: Places, columns: Sequence[int]) -> None:
+        if (at > ends).any():
+            where = self._formats[columns[0]].where
+            raise BinlogError(f"{where}: a value passes its event's end {_first(at, ends)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One image of each event: where it begins and ends, and what `ImageLayout.slots` needs."""
+
+    begin: Places
+    end: Places
+    nulls: "_NullBits"
+    origins: list[Places]
+    variable: list[tuple[Places, Places]]
+
+
+class _NullBits:
+    """The null bits of images, which of these columns none is NULL in."""
+
+    __slots__ = ("_some", "_words")
+
+    def __init__(self, buffer: Buffer, at: Places, size: int) -> None:
+        self._words: list[npt.NDArray[np.unsignedinteger]] = []
+        self._some: list[int] = []
+        for byte in range(0, size, 8):
+            width = min(8, size - byte)
+            # Behind the last image of all these are bytes of the padding.
+            places = np.minimum(at + byte, buffer.size)
+            word = (
+                buffer.data[places]
+                if width == 1
+                else buffer.numbers("<u2" if width == 2 else "<u4" if width <= 4 else "<u8", places)
+            )
+            self._words.append(word)
+            self._some.append(int(np.bitwise_or.reduce(word)) if len(word) else 0)
+
+    def of(self, number: int) -> Flags | None:
+        """Return where the column is NULL, by its number in the image; None: nowhere."""
+        word, bit = number >> 6, number & 63
+        if not self._some[word] >> bit & 1:
+            return None
+        values = self._words[word]
+        mask = values.dtype.type(1 << bit)
+        missing: Flags = values & mask != 0
+        return missing
+
+
+def _joined(parts: Sequence[Places], order: Places | None) -> Places:
+    joined = np.concatenate(parts) if len(parts) > 1 else parts[0]
+    if order is None:
+        return joined
+    result = np.empty_like(joined)
+    result[order] = joined
+    return result
+
+
+def _first(at: Places, ends: Places) -> int:
+    """Return the end of the first event that is passed, within the batch."""
+    return int(ends[np.argmax(at > ends)])
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The images of many events, in the steps that found them, and the rows that they are of.
+
+    `order` has the place of each image among the rows, None: the step has them in order. The rows
+    are those of the first event, then of the second: `events` and `rows` number them from 0.
+    """
+
+    before: list[Step]
+    after: list[Step]
+    order: Places | None
+    events: Places
+    rows: Places
+
+
+def walk(
+    buffer: Buffer,
+    starts: Places,
+    ends: Places,
+    before: ImageLayout | None,
+    after: ImageLayout | None,
+) -> Walk:
+    """Walk through events of one kind, whose rows begin and end at these places.
+
+    Each row has an image of `before`, of `after`, or both in this order. Raises BinlogError.
+    """
+    layouts = [layout for layout in (before, after) if layout is not None]
+    steps: list[list[Step]] = [[] for _ in layouts]
+    index = np.flatnonzero(starts < ends)
+    at, limit = starts[index], ends[index]
+    members: list[Places] = []
+    numbers: list[Places] = []
+    while len(index):
+        number = np.full(len(index), len(members))
+        is_last = len(members) >= _MANY_ROWS and len(index) < _FEW_EVENTS
+        if is_last:
+            index, at, limit, more = _one_by_one(buffer, layouts, index, at, limit)
+            number = more + len(members)
+        members.append(index)
+        numbers.append(number)
+        begin = at
+        for layout, found in zip(layouts, steps, strict=True):
+            step = layout.walk(buffer, at, limit)
+            found.append(step)
+            at = step.end
+        if (at == begin).any():
+            raise BinlogError("row event: rows without a column")
+        if is_last:
+            break
+        going_on = at < limit
+        if not going_on.all():
+            index, at, limit = index[going_on], at[going_on], limit[going_on]
+    found_events = np.concatenate([*members, _NO_PLACES])
+    counts = np.bincount(found_events, minlength=len(starts))
+    first = np.cumsum(counts) - counts
+    events = np.repeat(np.arange(len(starts)), counts)
+    rows = np.arange(len(events)) - first[events]
+    order = None if len(members) < 2 else first[found_events] + np.concatenate(numbers)
+    return Walk(
+        [] if before is None else steps[0], [] if after is None else steps[-1], order, events, rows
+    )
+
+
+_MANY_ROWS: Final = 64
+_FEW_EVENTS: Final = 16
+"""Fewer are not worth a step a row: the rest of them is walked row by row, then taken at once."""
+
+
+def _one_by_one(
+    buffer: Buffer, layouts: Sequence[ImageLayout], index: Places, at: Places, ends: Places
+) -> tuple[Places, Places, Places, Places]:
+    """Return all rows that are left: their events, where they begin and may end, their number."""
+    members: list[int] = []
+    begins: list[int] = []
+    limits: list[int] = []
+    numbers: list[int] = []
+    for event, place, end in zip(index.tolist(), at.tolist(), ends.tolist(), strict=True):
+        number = 0
+        begin = -1
+        # What passes the end is found when the row is read.
+        while begin < place < end:
+            begin = place
+            members.append(event)
+            begins.append(begin)
+            limits.append(end)
+            numbers.append(number)
+            number += 1
+            for layout in layouts:
+                place = layout.skip(buffer.raw, place)  # noqa: PLW2901
+    return np.array(members), np.array(begins), np.array(limits), np.array(numbers)

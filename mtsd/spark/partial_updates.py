@@ -1,0 +1,84 @@
+"""Partial updates of JSON as ordinary ones, so that they can be read in lockstep with others.
+
+They are rare, and each is read by itself: the diffs are applied to the document before.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from mtsd.binlog.column_format import ColumnFormat, json_columns
+from mtsd.binlog.column_values import Value
+from mtsd.binlog.cursor import Cursor
+from mtsd.binlog.json_binary import json_text
+from mtsd.binlog.json_diff import changed_json, parse_json_diffs
+from mtsd.binlog.row_image import ImageDecoder
+from mtsd.model.errors import BinlogError, NotSupportedError
+
+_PARTIAL_JSON: Final = 1
+
+
+class PartialUpdates:
+    """Rewrites the images of one table map and one pair of bitmaps.
+
+    `before` and `after` are the columns of the images, `wanted` those whose values are needed.
+    """
+
+    def __init__(
+        self,
+        formats: Sequence[ColumnFormat],
+        before: Sequence[int],
+        after: Sequence[int],
+        wanted: Collection[int],
+    ) -> None:
+        raw = [bytes] * len(formats)
+        self._formats = formats
+        self._before = ImageDecoder(formats, before, raw)
+        self._after = ImageDecoder(formats, after, raw)
+        self._json = json_columns(formats)
+        self._wanted = wanted
+
+    def rewritten(self, event: bytes, at: int) -> bytes:
+        """Return the event, whose rows begin at `at`, with whole documents after the updates.
+
+        They are texts, not in binary form, and empty where the column is not wanted. BinlogError
+        where the event is damaged; NotSupportedError where the document before is not in it.
+        """
+        parts = [event[:at]]
+        while at < len(event):
+            start = at
+            before, at = self._before.read(event, at)
+            parts.append(event[start:at])
+            cursor = Cursor(event, at, "row event")
+            partial = 0
+            if cursor.net_int("options of an image") & _PARTIAL_JSON:
+                partial = cursor.uint((len(self._json) + 7) >> 3, "partial bits")
+            at = cursor.at
+            nulls = event[at : at + ((len(self._after.columns) + 7) >> 3)]
+            after, at = self._after.read(event, at)
+            parts.append(nulls)
+            documents = dict(zip(before.columns, before.values, strict=True))
+            for index, value in zip(after.columns, after.values, strict=True):
+                if isinstance(value, bytes):
+                    parts.append(self._value(index, value, documents, partial))
+        return b"".join(parts)
+
+    def _value(self, index: int, raw: bytes, before: dict[int, Value], partial: int) -> bytes:
+        column = self._formats[index]
+        if index in self._json:
+            raw = self._text(index, raw, before, partial).encode() if index in self._wanted else b""
+        return len(raw).to_bytes(column.prefix, "little") + raw
+
+    def _text(self, index: int, raw: bytes, before: dict[int, Value], partial: int) -> str:
+        column = self._formats[index]
+        try:
+            if not partial >> self._json.index(index) & 1:
+                return json_text(raw)
+            document = before.get(index)
+            if isinstance(document, bytes):
+                return changed_json(document, parse_json_diffs(raw))
+        except BinlogError as error:
+            raise BinlogError(f"{column.where}: {error}") from error
+        raise NotSupportedError(
+            f"{column.where}: a partial update, and the document before it is not logged: that"
+            " needs binlog_row_image = FULL, or no binlog_row_value_options, on the source"
+        )
