@@ -8,7 +8,7 @@ have no company are decoded one by one (`mtsd.binlog.json_binary`, where the for
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +30,10 @@ from mtsd.binlog.json_binary import (
     is_inlined,
     json_text,
 )
-from mtsd.binlog.json_number import double_text
 from mtsd.model.errors import BinlogError
-from mtsd.spark.json_strings import quoted
-from mtsd.spark.lockstep import Buffer, Places, Slots
+from mtsd.spark.json_numbers import double_texts
+from mtsd.spark.json_strings import escaped
+from mtsd.spark.lockstep import Buffer, Bytes, Places, Slots
 from mtsd.spark.number_arrays import array_of
 from mtsd.spark.text_arrays import binary_array, with_validity
 
@@ -42,19 +42,19 @@ _COMPANY: Final = 16
 _MOST_MISSES: Final = 4
 """Shapes in a row without company: then the others are taken one by one."""
 _LARGEST_HEADER: Final = 4096
-_EMPTY: Final = np.zeros(0, np.int64)
+
+_Pieces: TypeAlias = list[str | pa.Array]
+"""What the texts consist of, side by side: the same in all of them, or an array of each one's."""
 
 
 def json_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
     """Return the documents' texts. BinlogError where one is cut off or not of its form."""
     count = len(slots)
-    if not count:
-        return pa.array([], pa.string())
-    # NULLs have no bytes, as the null of a new column NOT NULL: both read as the text "null".
+    # NULLs have no bytes, nor has the null of a new column NOT NULL: both get the text "null".
     full = np.flatnonzero(slots.sizes)
+    starts = slots.starts[full]
     try:
-        documents = _Documents(buffer, slots.starts[full], slots.starts[full] + slots.sizes[full])
-        found = documents.texts()
+        found = _Documents(buffer, starts, starts + slots.sizes[full]).texts()
     except BinlogError as error:
         raise BinlogError(f"{column.where}: {error}") from error
     if len(full) < count:
@@ -66,15 +66,23 @@ def json_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """Values of one type, each of another document: where it begins, and whose it is."""
+    """Values of one type, each of another document: where it begins, and where that ends.
+
+    `rows` are the numbers of these documents.
+    """
 
     kind: int
     at: Places
+    ends: Places
     rows: Places
-    """By the number of the document."""
 
-    def __getitem__(self, chosen: npt.NDArray[np.integer] | npt.NDArray[np.bool_]) -> "_Values":
-        return _Values(self.kind, self.at[chosen], self.rows[chosen])
+    def chosen(self, places: Places) -> "_Values":
+        return _Values(self.kind, self.at[places], self.ends[places], self.rows[places])
+
+    def within(self, ends: Places) -> None:
+        """Raise BinlogError where a value ends behind its document."""
+        if (ends > self.ends).any():
+            raise BinlogError("JSON: a value passes the end of its document")
 
 
 class _Documents:
@@ -88,155 +96,151 @@ class _Documents:
         """Bytes that no value has claimed, as in `JsonDocument`."""
 
     def texts(self) -> pa.Array:
+        """Return the text of every document."""
         kinds = self._buffer.data[self._starts]
-        rows = np.arange(len(kinds))
         parts: list[tuple[Places, pa.Array]] = []
-        for kind in np.unique(kinds).tolist():
-            mine = np.flatnonzero(kinds == kind)
-            parts.append((mine, self._values(_Values(kind, self._starts[mine] + 1, rows[mine]), 0)))
+        for kind in np.flatnonzero(np.bincount(kinds)).tolist():
+            rows = np.flatnonzero(kinds == kind)
+            values = _Values(kind, self._starts[rows] + 1, self._ends[rows], rows)
+            parts.append((rows, _joined(self._pieces(values, 0), len(rows))))
         return _assembled(parts, len(kinds))
 
-    def _values(self, values: _Values, depth: int) -> pa.Array:
-        """Return the texts of values of one type."""
+    def _pieces(self, values: _Values, depth: int) -> _Pieces:
+        """Return the texts of values of one type, in pieces."""
         kind = values.kind
+        at = values.at
         if kind <= LARGE_ARRAY:
             return self._containers(values, depth)
         if kind == STRING:
-            return self._strings(values)
+            return ['"', self._strings(values), '"']
         if kind == DOUBLE:
-            self._within(values, values.at + 8)
-            return _doubles(self._buffer.numbers("<u8", values.at).view("<f8"))
+            values.within(at + 8)
+            return [double_texts(self._buffer.numbers("<u8", at).view("<f8"))]
         if kind == LITERAL:
-            return self._literals(values)
+            values.within(at + 1)
+            return [_literals(self._buffer.data[at])]
         if INT16 <= kind <= UINT64:
-            size = 2 << ((kind - INT16) >> 1)
-            self._within(values, values.at + size)
-            return self._integers(values.at, size, signed=bool(kind & 1))
-        return self._one_by_one(values)
+            size = _size_of(kind)
+            values.within(at + size)
+            return [_integers(self._buffer.numbers(f"<u{size}", at), kind)]
+        return [self._one_by_one(values)]
 
-    def _containers(self, values: _Values, depth: int) -> pa.Array:
+    def _containers(self, values: _Values, depth: int) -> _Pieces:
         if depth > DEEPEST:
             raise BinlogError(f"JSON: more than {DEEPEST} levels")
+        count = len(values.at)
         parts: list[tuple[Places, pa.Array]] = []
-        remaining = np.arange(len(values.at))
+        remaining = np.arange(count)
         misses = 0
         while len(remaining) >= _COMPANY and misses < _MOST_MISSES:
             example = len(remaining) // 2
             shape = self._shape(values, int(remaining[example]))
             if shape is None:
-                alike = np.zeros(len(remaining), np.bool_)
-                alike[example] = True
-            else:
-                alike = shape.alike(self._buffer, values.at[remaining])
-            members = remaining[alike]
-            if shape is None or len(members) < _COMPANY:
                 misses += 1
+                parts.append((remaining[[example]], self._alone(values, remaining[[example]])))
+                remaining = np.delete(remaining, example)
+                continue
+            places = values.at if len(remaining) == count else values.at[remaining]
+            heads = shape.heads(self._buffer, places)
+            alike = shape.alike(heads, self._buffer, places)
+            if len(remaining) == count and alike.all():
+                return self._of_shape(values, shape, heads, depth)
+            members = remaining[alike]
+            remaining = remaining[~alike]
+            if len(members) < _COMPANY:
                 # Another one stands for the rest in the next round.
-                parts.append((members, self._alone(values[members])))
+                misses += 1
+                parts.append((members, self._alone(values, members)))
             else:
                 misses = 0
-                parts.append((members, self._of_shape(values[members], shape, depth)))
-            remaining = remaining[~alike]
+                pieces = self._of_shape(values.chosen(members), shape, heads[alike], depth)
+                parts.append((members, _joined(pieces, len(members))))
         if len(remaining):
-            parts.append((remaining, self._alone(values[remaining])))
-        return _assembled(parts, len(values.at))
+            parts.append((remaining, self._alone(values, remaining)))
+        return [_assembled(parts, count)]
 
     def _shape(self, values: _Values, example: int) -> "_Shape | None":
         """Return the shape of one object or array; None where it is too large to be common."""
-        at, row = int(values.at[example]), int(values.rows[example])
-        raw = self._buffer.raw[at : min(at + _LARGEST_HEADER, int(self._ends[row]))]
+        at = int(values.at[example])
+        raw = self._buffer.raw[at : min(at + _LARGEST_HEADER, int(values.ends[example]))]
         try:
             return _Shape(values.kind, raw)
         except BinlogError:
             # Too large, or damaged, which is found where it is read by itself.
             return None
 
-    def _of_shape(self, values: _Values, shape: "_Shape", depth: int) -> pa.Array:
+    def _of_shape(self, values: _Values, shape: "_Shape", heads: Bytes, depth: int) -> _Pieces:
         width = shape.width
-        sizes = self._buffer.lengths(width, values.at + width)
-        self._within(values, values.at + sizes)
+        sizes = _field(heads, width, f"<u{width}").astype(np.int64)
+        values.within(values.at + sizes)
         if (sizes < shape.size).any():
             raise BinlogError(f"JSON: an object or array of less than {shape.size} bytes")
-        self._claim(values.rows, shape.size)
-        if not shape.members:
-            return pa.repeat(pa.scalar(shape.end, pa.string()), len(values.at))
-        pieces: list[pa.Array | pa.Scalar] = []
+        self._claim(values, shape.size)
+        pieces: _Pieces = []
         for before, kind, place in shape.members:
-            pieces.append(pa.scalar(before, pa.string()))
-            entry = values.at + place
+            pieces.append(before)
             if is_inlined(kind, width):
-                pieces.append(self._values(_Values(kind, entry, values.rows), depth + 1))
+                if kind == LITERAL:
+                    pieces.append(_literals(heads[:, place]))
+                else:
+                    pieces.append(_integers(_field(heads, place, f"<u{_size_of(kind)}"), kind))
                 continue
-            found = values.at + self._buffer.lengths(width, entry)
-            self._within(values, found)
-            pieces.append(self._values(_Values(kind, found, values.rows), depth + 1))
-        pieces.append(pa.scalar(shape.end, pa.string()))
-        return pc.binary_join_element_wise(*pieces, "")
+            at = values.at + _field(heads, place, f"<u{width}")
+            values.within(at)
+            pieces += self._pieces(_Values(kind, at, values.ends, values.rows), depth + 1)
+        pieces.append(shape.end)
+        return pieces
 
     def _strings(self, values: _Values) -> pa.Array:
         buffer = self._buffer
-        first = buffer.data[values.at].astype(np.int64)
+        sizes = buffer.data[values.at].astype(np.int64)
         starts = values.at + 1
-        sizes = first & 0x7F
-        more = first >= 0x80
-        shift = 7
+        more = sizes >= 0x80
+        shift = 0
+        if more.any():
+            sizes &= 0x7F
         while more.any():
+            shift += 7
             if shift > 28:
                 raise BinlogError("JSON: a string without a length")
             byte = buffer.data[np.minimum(starts, buffer.size)].astype(np.int64)
             sizes = np.where(more, sizes | (byte & 0x7F) << shift, sizes)
             starts = starts + more
             more = more & (byte >= 0x80)
-            shift += 7
-        self._within(values, starts + sizes)
-        self._claim(values.rows, starts + sizes - values.at)
-        return quoted(binary_array(buffer, starts, sizes, None))
-
-    def _literals(self, values: _Values) -> pa.Array:
-        self._within(values, values.at + 1)
-        found = self._buffer.data[values.at]
-        if (found > 2).any():
-            raise BinlogError("JSON: a literal that is neither null, true nor false")
-        return pa.array(LITERALS, pa.string()).take(pa.array(found))
-
-    def _integers(self, at: Places, size: int, *, signed: bool) -> pa.Array:
-        found = self._buffer.numbers(f"<u{size}", at)
-        kind = f"{'int' if signed else 'uint'}{8 * size}"
-        return array_of(getattr(pa, kind)(), found.view(f"<{kind[0]}{size}"), None).cast(
-            pa.string()
-        )
+        ends = starts + sizes
+        values.within(ends)
+        self._claim(values, ends - values.at)
+        return escaped(binary_array(buffer, starts, sizes, None))
 
     def _one_by_one(self, values: _Values) -> pa.Array:
         """Decode scalars of the other types, mostly dates and decimals."""
         texts = []
-        for at, row in zip(values.at.tolist(), values.rows.tolist(), strict=True):
-            document = JsonDocument(self._buffer.raw[at : int(self._ends[row])])
-            texts.append(document.scalar(values.kind, 0))
+        for at, end in zip(values.at.tolist(), values.ends.tolist(), strict=True):
+            texts.append(JsonDocument(self._buffer.raw[at:end]).scalar(values.kind, 0))
         return pa.array(texts, pa.string())
 
-    def _alone(self, values: _Values) -> pa.Array:
+    def _alone(self, values: _Values, members: Places) -> pa.Array:
         """Decode objects and arrays that have no company."""
         raw = self._buffer.raw
         kind = bytes((values.kind,))
-        texts = []
-        for at, row in zip(values.at.tolist(), values.rows.tolist(), strict=True):
-            texts.append(json_text(kind + raw[at : int(self._ends[row])]))
-        return pa.array(texts, pa.string())
+        places = zip(values.at[members].tolist(), values.ends[members].tolist(), strict=True)
+        return pa.array([json_text(kind + raw[at:end]) for at, end in places], pa.string())
 
-    def _within(self, values: _Values, ends: Places) -> None:
-        if (ends > self._ends[values.rows]).any():
-            raise BinlogError("JSON: a value passes the end of its document")
-
-    def _claim(self, rows: Places, sizes: Places | int) -> None:
-        self._left[rows] -= sizes
-        if (self._left[rows] < 0).any():
+    def _claim(self, values: _Values, sizes: Places | int) -> None:
+        if len(values.rows) == len(self._left):
+            self._left -= sizes
+            left = self._left
+        else:
+            left = self._left[values.rows] - sizes
+            self._left[values.rows] = left
+        if (left < 0).any():
             raise BinlogError("JSON: the values take more bytes than the document has")
 
 
 class _Shape:
     """What objects or arrays have in common: their keys and the types of their members."""
 
-    __slots__ = ("_words", "end", "members", "size", "width")
+    __slots__ = ("_mask", "_padded", "_wanted", "end", "members", "size", "width")
 
     def __init__(self, kind: int, raw: bytes) -> None:
         """`raw` begins with the number of elements. BinlogError where it ends too early."""
@@ -269,40 +273,81 @@ class _Shape:
             mask[entry + 1 : entry + 1 + width] = bytes(width)
             before = opening if not number else ", "
             if is_object:
-                before += f"{_quoted_key(names[number])}: "
+                before += f"{_quoted(names[number])}: "
             self.members.append((before, raw[entry], entry + 1))
-        wanted = bytes(a & b for a, b in zip(raw, mask, strict=False))
-        self._words: list[tuple[int, np.uint64, np.uint64]] = []
-        for at in range(0, self.size, 8):
-            bits = int.from_bytes(mask[at : at + 8], "little")
-            if bits:
-                word = int.from_bytes(wanted[at : at + 8], "little")
-                self._words.append((at, np.uint64(bits), np.uint64(word)))
+        self._padded = (self.size + 7) & ~7
+        self._mask = np.frombuffer(bytes(mask).ljust(self._padded, b"\0"), np.uint64)
+        wanted = np.frombuffer(raw[: self.size].ljust(self._padded, b"\0"), np.uint64)
+        self._wanted = wanted & self._mask
 
-    def alike(self, buffer: Buffer, at: Places) -> npt.NDArray[np.bool_]:
-        """Tell which of the objects or arrays at these places have this shape."""
-        found = np.ones(len(at), np.bool_)
-        last = buffer.size - self.size
-        for place, mask, wanted in self._words:
-            # What begins too near to the end has another shape; its words are read before it.
-            words = buffer.numbers("<u8", np.minimum(at + place, buffer.size))
-            found &= words & mask == wanted
-        return found & (at <= last)
+    def heads(self, buffer: Buffer, at: Places) -> Bytes:
+        """Return as many bytes of the objects or arrays at these places as the shape has."""
+        # What begins too near to the end has another shape; some bytes before it are read.
+        last = max(len(buffer.raw) - self._padded, 0)
+        return buffer.heads(self._padded, np.minimum(at, last))
 
-
-def _quoted_key(raw: bytes) -> str:
-    (text,) = quoted(pa.array([raw], pa.binary())).to_pylist()
-    return str(text)
+    def alike(self, heads: Bytes, buffer: Buffer, at: Places) -> npt.NDArray[np.bool_]:
+        """Tell which of them have this shape."""
+        words = heads.view(np.uint64)
+        found = at + self.size <= buffer.size
+        for place in np.flatnonzero(self._mask).tolist():
+            found &= words[:, place] & self._mask[place] == self._wanted[place]
+        return found
 
 
-def _doubles(numbers: npt.NDArray[np.float64]) -> pa.Array:
-    return pa.array([double_text(number) for number in numbers.tolist()], pa.string())
+def _field(heads: Bytes, place: int, kind: str) -> npt.NDArray[np.unsignedinteger]:
+    """Return the numbers at one place of every head."""
+    return np.ndarray((len(heads),), kind, heads, place, (heads.strides[0],))
+
+
+def _size_of(kind: int) -> int:
+    """Return the bytes of an integer type."""
+    return 2 << ((kind - INT16) >> 1)
+
+
+def _integers(found: npt.NDArray[np.unsignedinteger], kind: int) -> pa.Array:
+    name = f"{'int' if kind & 1 else 'uint'}{8 * _size_of(kind)}"
+    values = np.ascontiguousarray(found).view(name)
+    return array_of(getattr(pa, name)(), values, None).cast(pa.string())
+
+
+def _literals(found: Bytes) -> pa.Array:
+    if (found > 2).any():
+        raise BinlogError("JSON: a literal that is neither null, true nor false")
+    return pa.array(LITERALS, pa.string()).take(pa.array(np.ascontiguousarray(found)))
+
+
+def _quoted(raw: bytes) -> str:
+    (text,) = escaped(pa.array([raw], pa.binary())).to_pylist()
+    return f'"{text}"'
+
+
+def _joined(pieces: _Pieces, count: int) -> pa.Array:
+    """Return the texts that consist of these pieces."""
+    merged: list[pa.Array | pa.Scalar] = []
+    literal = ""
+    for piece in pieces:
+        if isinstance(piece, str):
+            literal += piece
+            continue
+        if literal:
+            merged.append(pa.scalar(literal, pa.string()))
+            literal = ""
+        merged.append(piece)
+    if literal:
+        merged.append(pa.scalar(literal, pa.string()))
+    if len(merged) == 1:
+        (only,) = merged
+        return only if isinstance(only, pa.Array) else pa.repeat(only, count)
+    return pc.binary_join_element_wise(*merged, "")
 
 
 def _assembled(parts: Sequence[tuple[Places, pa.Array]], count: int) -> pa.Array:
     """Return the arrays as one, each value at its place."""
     if len(parts) == 1:
         return parts[0][1]
+    if not parts:
+        return pa.array([], pa.string())
     order = np.empty(count, np.int32)
     at = 0
     for places, _ in parts:

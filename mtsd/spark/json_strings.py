@@ -1,4 +1,4 @@
-"""Texts as strings of JSON, many at once: quoted, and escaped as a server does."""
+"""Texts as strings of JSON, many at once: escaped as a server does."""
 
 from typing import Final
 
@@ -22,24 +22,21 @@ _ESCAPES: Final = {
 _BACKSLASH: Final = 0x5C
 _NEEDS: Final = np.zeros(256, np.bool_)
 _NEEDS[list(_ESCAPES)] = True
-_QUOTE: Final = pa.scalar('"', pa.string())
 
 
-def quoted(found: pa.Array) -> pa.Array:
-    """Return bytes in UTF-8 as JSON strings. BinlogError where they are not UTF-8."""
+def escaped(found: pa.Array) -> pa.Array:
+    """Return bytes in UTF-8 as texts with what JSON wants escaped, without the quotes.
+
+    BinlogError where they are not UTF-8.
+    """
     try:
         texts = found.cast(pa.string())
     except pa.ArrowInvalid as error:
         raise BinlogError("JSON: a string is not UTF-8") from error
-    return pc.binary_join_element_wise(_QUOTE, escaped(texts), _QUOTE, "")
-
-
-def escaped(texts: pa.Array) -> pa.Array:
-    """Return texts with what JSON wants escaped."""
     data = contents(texts)
     if not _NEEDS[data].any():
         return texts
-    there = np.flatnonzero(np.bincount(data, minlength=256)[:128] * _NEEDS[:128])
+    there = np.flatnonzero(np.bincount(data, minlength=256) * _NEEDS)
     # The backslash goes first: those of the others must stay single.
     for byte in sorted(there.tolist(), key=lambda byte: byte != _BACKSLASH):
         texts = pc.replace_substring(texts, chr(byte), _ESCAPES[byte])

@@ -52,6 +52,11 @@ class Buffer:
             self._views[kind] = view
         return view[places]
 
+    def heads(self, size: int, places: Places) -> Bytes:
+        """Return the `size` bytes at each of these places, a row each."""
+        view = np.ndarray((len(self.raw) - size + 1,), f"V{size}", self.raw, 0, (1,))
+        return view[places].view(np.uint8).reshape(len(places), size)
+
     def lengths(self, prefix: int, places: Places) -> Places:
         """Return little-endian lengths of `prefix` bytes."""
         if prefix == 1:
