@@ -66,7 +66,7 @@ class PartialUpdates:
         column = self._formats[index]
         if index in self._json:
             raw = self._text(index, raw, before, partial).encode() if index in self._wanted else b""
-        return len(raw).to_bytes(column.prefix, "little") + raw
+        return len(raw).to_bytes(column.prefix, "little") + raw if column.prefix else raw
 
     def _text(self, index: int, raw: bytes, before: dict[int, Value], partial: int) -> str:
         column = self._formats[index]
