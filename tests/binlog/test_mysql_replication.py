@@ -153,7 +153,7 @@ def empty_text(ours: bytes, theirs: object) -> bool:
     return ours == b"" and theirs == ""
 
 
-def fraction_added(ours: str, theirs: object) -> bool:
+def fraction_left(ours: str, theirs: object) -> bool:
     whole, _, fraction = ours.partition(".")
     micro = dt.timedelta(microseconds=int(fraction.ljust(6, "0")))
     wrong = as_theirs("time_0", whole)
@@ -174,7 +174,10 @@ DIFFERENCES: dict[str, tuple[str, Known]] = {
     },
     **{f"timestamp_{digits}": ("it has 1970 for the zero date", no_second) for digits in range(7)},
     **{
-        f"time_{digits}": ("it adds the fraction of a negative time", fraction_added)
+        f"time_{digits}": (
+            "it takes the fraction of a negative time for what is left to the second",
+            fraction_left,
+        )
         for digits in range(1, 7)
     },
     "binary_5": ("it leaves out the zeros at the end, which belong to a BINARY", no_zeros),
