@@ -161,7 +161,7 @@ def fraction_left(ours: str, theirs: object) -> bool:
         ours[0] == "-"
         and isinstance(wrong, dt.timedelta)
         and bool(micro)
-        and (theirs == wrong + micro)
+        and theirs == wrong + micro - dt.timedelta(seconds=1)
     )
 
 
