@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final
 
-from pymysql.charset import charset_by_id
+from pymysql.charset import charset_by_id, charset_by_name
 
 from mtsd.model.errors import BinlogError, NotSupportedError
 
@@ -34,6 +34,17 @@ def character_set(collation: int) -> str:
             f"collation {collation} is not known: its column's text cannot be decoded"
         ) from None
     return _FORMER_NAMES.get(name, name)
+
+
+def any_collation(name: str) -> int:
+    """Return the id of a collation of a character set; NotSupportedError where it is not known."""
+    for first, _, found in _LATER_COLLATIONS:
+        if found == name:
+            return first
+    try:
+        return int(charset_by_name("utf8" if name == "utf8mb3" else name).id)
+    except KeyError:
+        raise NotSupportedError(f"character set {name[:80]!r} is not known") from None
 
 
 @cache

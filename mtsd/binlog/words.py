@@ -66,6 +66,10 @@ class Words:
             return ""
         return unquoted(self._statement[token.start : token.end]).decode("utf-8", "surrogateescape")
 
+    def text_of(self, start: int, end: int) -> str:
+        """Return a part of the statement by its bytes."""
+        return self._statement[start:end].decode("utf-8", "surrogateescape")
+
     def find(
         self, first: bytes, second: bytes, *, before: AbstractSet[bytes] = frozenset()
     ) -> tuple[int, int] | None:

@@ -1,0 +1,234 @@
+"""Definitions of tables as of a position: told, loaded, and moved on by the DDL in the stream.
+
+What a statement makes of a table it has to be asked in the order of the stream. Where it cannot be
+told, the table has no definition any more, and the reason is kept for whoever needs one.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from mtsd.binlog.character_sets import character_set, text_decoder
+from mtsd.binlog.tokenizer import TokenKind
+from mtsd.binlog.words import Words
+from mtsd.catalog.definition import TableDefinition
+from mtsd.catalog.table_statement import UnknownClauseError, altered, created
+from mtsd.model.errors import BinlogError, NotSupportedError
+from mtsd.model.session import SessionContext
+from mtsd.model.step import QueryEvent
+
+_UTF8MB4: Final = 255
+_Name = tuple[str, str]
+
+
+class Catalog:
+    """The tables that are known; `folded` where names of tables differ by more than their case."""
+
+    def __init__(
+        self, definitions: Iterable[TableDefinition] = (), *, folded: bool = False
+    ) -> None:
+        self._folded = folded
+        self._tables: dict[_Name, TableDefinition] = {}
+        self._reasons: dict[_Name, str] = {}
+        self._character_sets: dict[str, str] = {}
+        """Defaults of databases."""
+        for definition in definitions:
+            self.define(definition)
+
+    def __iter__(self) -> Iterator[TableDefinition]:
+        return iter(self._tables.values())
+
+    def define(self, definition: TableDefinition) -> None:
+        """Keep what is told of a table; it replaces what was known of it."""
+        name = self._name(definition.database, definition.table)
+        self._tables[name] = definition
+        self._reasons.pop(name, None)
+
+    def find(self, database: str, table: str) -> TableDefinition | None:
+        """Return a table's definition; None where it is not known."""
+        return self._tables.get(self._name(database, table))
+
+    def get(self, database: str, table: str) -> TableDefinition:
+        """Return a table's definition; NotSupportedError, with the reason, where it is unknown."""
+        found = self.find(database, table)
+        if found is None:
+            name = self._name(database, table)
+            reason = self._reasons.get(name, "nothing has told it so far")
+            raise NotSupportedError(
+                f"the definition of `{database}`.`{table}` is unknown: {reason}"
+            )
+        return found
+
+    def move_on(self, query: QueryEvent) -> None:
+        """Take a statement of the stream into account; others than DDL change nothing."""
+        statement, context = _in_utf8(query)
+        tokens = Words(statement, context)
+        try:
+            match tokens.word():
+                case b"CREATE":
+                    self._create(tokens, query)
+                case b"ALTER":
+                    self._alter(tokens, query)
+                case b"DROP":
+                    self._drop(tokens, query)
+                case b"RENAME":
+                    self._rename(tokens, query)
+        except UnknownClauseError as error:
+            self._forget_all(statement, context, query, str(error))
+
+    def _forget_all(
+        self, statement: bytes, context: SessionContext, query: QueryEvent, reason: str
+    ) -> None:
+        """Forget the table that the statement names first, which it changes."""
+        tokens = Words(statement, context)
+        tokens.take_words(b"CREATE", b"ALTER", b"OR", b"REPLACE", b"ONLINE", b"IGNORE", b"TABLE")
+        tokens.take_words(b"IF", b"NOT", b"EXISTS")
+        self._forget(self._named(tokens, query), query, reason)
+
+    def _forget(self, name: _Name, query: QueryEvent, reason: str) -> None:
+        self._tables.pop(name, None)
+        text = query.statement[:200].decode(errors="replace")
+        self._reasons[name] = f"{reason}, in: {text}"
+
+    def _create(self, tokens: Words, query: QueryEvent) -> None:
+        tokens.take_words(b"OR", b"REPLACE")
+        word = tokens.word()
+        if word in {b"DATABASE", b"SCHEMA"}:
+            self._database(tokens, query)
+        elif word in {b"UNIQUE", b"INDEX", b"FULLTEXT", b"SPATIAL"}:
+            self._index(word, tokens, query)
+        elif word == b"TABLE":
+            tokens.take_words(b"IF", b"NOT", b"EXISTS")
+            name = self._named(tokens, query)
+            is_like = tokens.at_word(b"LIKE")
+            if is_like:
+                tokens.take()
+            elif tokens.at_symbol(b"("):
+                # LIKE may stand in parentheses too.
+                is_like = _is_like(query)
+                if is_like:
+                    tokens.take()
+                    tokens.take()
+            if is_like:
+                self._like(name, self._named(tokens, query), query)
+            else:
+                default = self._default(name[0], query)
+                self.define(created(tokens, *name, default))
+
+    def _like(self, name: _Name, other: _Name, query: QueryEvent) -> None:
+        found = self._tables.get(other)
+        if found is None:
+            self._forget(name, query, f"`{other[0]}`.`{other[1]}` is unknown")
+        else:
+            self.define(replace(found, database=name[0], table=name[1]))
+
+    def _default(self, database: str, query: QueryEvent) -> str:
+        known = self._character_sets.get(database)
+        if known is not None:
+            return known
+        collation = query.context.collation_database
+        return character_set(collation) if collation and database == query.database else ""
+
+    def _database(self, tokens: Words, query: QueryEvent) -> None:
+        tokens.take_words(b"IF", b"NOT", b"EXISTS")
+        _, name = tokens.take_name()
+        while token := tokens.take():
+            if token.text in {b"SET", b"CHARSET", b"COLLATE"}:
+                if tokens.at_symbol(b"="):
+                    tokens.take()
+                found = tokens.take_name()[1].strip("'\"").lower()
+                found = found.partition("_")[0] if token.text == b"COLLATE" else found
+                self._character_sets[name] = "utf8mb3" if found == "utf8" else found
+                return
+        if query.context.collation_server:
+            self._character_sets[name] = character_set(query.context.collation_server)
+
+    def _index(self, word: bytes, tokens: Words, query: QueryEvent) -> None:
+        if word != b"UNIQUE":
+            return
+        tokens.passes(frozenset({b"ON"}))
+        self._forget(self._named(tokens, query), query, "a unique index")
+
+    def _alter(self, tokens: Words, query: QueryEvent) -> None:
+        tokens.take_words(b"ONLINE", b"IGNORE")
+        word = tokens.word()
+        if word in {b"DATABASE", b"SCHEMA"}:
+            self._database(tokens, query)
+        if word != b"TABLE":
+            return
+        tokens.take_words(b"IF", b"EXISTS")
+        name = self._named(tokens, query)
+        before = self._tables.get(name)
+        if before is None:
+            # It may have a reason already, and the name that it gets has none of its own.
+            return
+        after = altered(tokens, before)
+        del self._tables[name]
+        self.define(after)
+
+    def _drop(self, tokens: Words, query: QueryEvent) -> None:
+        word = tokens.word()
+        if word in {b"DATABASE", b"SCHEMA"}:
+            tokens.take_words(b"IF", b"EXISTS")
+            _, database = tokens.take_name()
+            for name in [one for one in self._tables if one[0] == self._name(database, "")[0]]:
+                del self._tables[name]
+            self._character_sets.pop(database, None)
+        elif word == b"TABLE":
+            tokens.take_words(b"IF", b"EXISTS")
+            for name in self._names(tokens, query):
+                self._tables.pop(name, None)
+                self._reasons.pop(name, None)
+        elif word == b"INDEX" and tokens.passes(frozenset({b"ON"})):
+            self._forget(self._named(tokens, query), query, "an index is dropped")
+
+    def _rename(self, tokens: Words, query: QueryEvent) -> None:
+        if tokens.word() not in {b"TABLE", b"TABLES"}:
+            return
+        while True:
+            old = self._named(tokens, query)
+            tokens.take_words(b"TO")
+            new = self._named(tokens, query)
+            found = self._tables.pop(old, None)
+            if found is not None:
+                self.define(replace(found, database=new[0], table=new[1]))
+            else:
+                self._reasons[new] = self._reasons.pop(old, "nothing has told it so far")
+            if not tokens.at_symbol(b","):
+                return
+            tokens.take()
+
+    def _names(self, tokens: Words, query: QueryEvent) -> Iterator[_Name]:
+        yield self._named(tokens, query)
+        while tokens.at_symbol(b","):
+            tokens.take()
+            yield self._named(tokens, query)
+
+    def _named(self, tokens: Words, query: QueryEvent) -> _Name:
+        qualifier, name = tokens.take_name()
+        return self._name(qualifier or query.database, name)
+
+    def _name(self, database: str, table: str) -> _Name:
+        return (database.lower(), table.lower()) if self._folded else (database, table)
+
+
+def _is_like(query: QueryEvent) -> bool:
+    """Tell whether the first word in the first parentheses is LIKE."""
+    statement, context = _in_utf8(query)
+    tokens = Words(statement, context)
+    while token := tokens.take():
+        if token.kind is TokenKind.SYMBOL and token.text == b"(":
+            return tokens.at_word(b"LIKE")
+    return False
+
+
+def _in_utf8(query: QueryEvent) -> tuple[bytes, SessionContext]:
+    """Return a statement in UTF-8, and the session to read it in."""
+    client = query.context.character_set_client
+    if query.statement.isascii() or client is None:
+        return query.statement, query.context
+    try:
+        text = text_decoder(client)(query.statement)
+    except (BinlogError, NotSupportedError):
+        return query.statement, query.context
+    return text.encode(), replace(query.context, character_set_client=_UTF8MB4)
