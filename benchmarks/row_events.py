@@ -29,7 +29,11 @@ def recorded(kind: str) -> Path:
     path = _FOLDER / f"{ROWS}-rows-{kind.split('-', maxsplit=1)[0]}" / "binlog.000002"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
-        options = {"binlog_row_metadata": "FULL", "gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+        options = {
+            "binlog_row_metadata": "FULL",
+            "gtid_mode": "ON",
+            "enforce_gtid_consistency": "ON",
+        }
         with Server(options) as server:
             server.sql(f"CREATE DATABASE shop; USE shop; {_TABLE}; FLUSH BINARY LOGS")
             with closing(server.client("shop")) as client, client.cursor() as cursor:
