@@ -19,6 +19,8 @@ _ESCAPES: Final = {
     0x22: '\\"',
     0x5C: "\\\\",
 }
+_SPACE: Final = 0x20
+_QUOTE: Final = 0x22
 _BACKSLASH: Final = 0x5C
 _NEEDS: Final = np.zeros(256, np.bool_)
 _NEEDS[list(_ESCAPES)] = True
@@ -34,7 +36,8 @@ def escaped(found: pa.Array) -> pa.Array:
     except pa.ArrowInvalid as error:
         raise BinlogError("JSON: a string is not UTF-8") from error
     data = contents(texts)
-    if not _NEEDS[data].any():
+    # Three comparisons are faster than one look at a table.
+    if not ((data < _SPACE) | (data == _QUOTE) | (data == _BACKSLASH)).any():
         return texts
     there = np.flatnonzero(np.bincount(data, minlength=256) * _NEEDS)
     # The backslash goes first: those of the others must stay single.

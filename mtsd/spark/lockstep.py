@@ -6,8 +6,8 @@ events is walked in as many steps as the longest of them has rows.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -120,7 +120,7 @@ class ImageLayout:
 
         Raises BinlogError where one is cut off.
         """
-        nulls = _NullBits(buffer, at, self._null_bytes)
+        nulls = _NullBits.read(buffer, at, self._null_bytes)
         begin = at
         at = at + self._null_bytes
         if (at > ends).any():
@@ -160,46 +160,43 @@ class ImageLayout:
             nulls >>= 1
         return at
 
-    def slots(self, steps: Sequence["Step"], order: Places | None, wanted: int) -> Slots:
-        """Return the values of a column, by its number among those present, over all steps.
+    def values(self, buffer: Buffer, images: "Step", wanted: int) -> tuple[Buffer, Slots]:
+        """Return the values of a column, by its number among those present, and what they lie in.
 
-        `order` gives each row's place in the result, None: they are in order.
+        Columns of fixed size side by side are taken out of the buffer together, where none is NULL.
         """
-        valid = self._valid(steps, order, wanted)
+        for number, run in enumerate(self._runs):
+            if wanted in run.fixed and len(run.fixed) > 1:
+                if any(images.nulls.of(index) is not None for index in run.fixed):
+                    break
+                compact = images.compact.get(number)
+                if compact is None:
+                    taken = buffer.heads(run.size, images.origins[number])
+                    places = np.arange(0, len(images.begin) * run.size, run.size)
+                    compact = Buffer(taken.tobytes() + bytes(PADDING)), places
+                    images.compact[number] = compact
+                before = run.fixed[: run.fixed.index(wanted)]
+                offset = sum(self._formats[index].size for index in before)
+                size = self._formats[wanted].size
+                return compact[0], Slots(compact[1] + offset, size, _NO_PLACES, None)
+        return buffer, self._slots(images, wanted)
+
+    def _slots(self, images: "Step", wanted: int) -> Slots:
+        missing = images.nulls.of(wanted)
+        valid = None if missing is None else ~missing
         passed = 0
         for number, run in enumerate(self._runs):
             if run.variable == wanted:
-                starts = _joined([step.variable[passed][0] for step in steps], order)
-                sizes = _joined([step.variable[passed][1] for step in steps], order)
-                return Slots(starts, 0, sizes, valid)
+                return Slots(images.variable[passed][0], 0, images.variable[passed][1], valid)
             if wanted in run.fixed:
-                parts = []
-                for step in steps:
-                    place = step.origins[number]
-                    before = _Run(run.fixed[: run.fixed.index(wanted)])
-                    before.size = sum(self._formats[index].size for index in before.fixed)
-                    if before.size:
-                        place = place + self._run_size(before, step.nulls)
-                    parts.append(place)
-                size = self._formats[wanted].size
-                return Slots(_joined(parts, order), size, _NO_PLACES, valid)
+                before = _Run(run.fixed[: run.fixed.index(wanted)])
+                before.size = sum(self._formats[index].size for index in before.fixed)
+                starts = images.origins[number]
+                if before.size:
+                    starts = starts + self._run_size(before, images.nulls)
+                return Slots(starts, self._formats[wanted].size, _NO_PLACES, valid)
             passed += run.variable is not None
         raise IndexError(wanted)
-
-    def _valid(self, steps: Sequence["Step"], order: Places | None, wanted: int) -> Flags | None:
-        missing = [step.nulls.of(wanted) for step in steps]
-        if all(found is None for found in missing):
-            return None
-        parts = [
-            np.ones(len(step.begin), np.bool_) if found is None else ~found
-            for step, found in zip(steps, missing, strict=True)
-        ]
-        joined = np.concatenate(parts) if len(parts) > 1 else parts[0]
-        if order is None:
-            return joined
-        result = np.empty_like(joined)
-        result[order] = joined
-        return result
 
     def _run_size(self, run: _Run, nulls: "_NullBits") -> Places | int:
         size: Places | int = run.size
@@ -217,23 +214,53 @@ class ImageLayout:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One image of each event: where it begins and ends, and what `ImageLayout.slots` needs."""
+    """One image of each event: where it begins and ends, and what `ImageLayout.values` needs."""
 
     begin: Places
     end: Places
     nulls: "_NullBits"
     origins: list[Places]
     variable: list[tuple[Places, Places]]
+    compact: dict[int, tuple[Buffer, Places]] = field(default_factory=dict)
+
+    @classmethod
+    def joined(cls, steps: Sequence["Step"], order: Places | None) -> "Step":
+        """Return several steps as one; `order` has the place of each image, None: in order."""
+        if len(steps) == 1 and order is None:
+            return steps[0]
+
+        def join(parts: Sequence[Places]) -> Places:
+            return _joined(parts, order)
+
+        first = steps[0]
+        return cls(
+            join([step.begin for step in steps]),
+            join([step.end for step in steps]),
+            _NullBits.joined([step.nulls for step in steps], order),
+            [join([step.origins[n] for step in steps]) for n in range(len(first.origins))],
+            [
+                (
+                    join([step.variable[n][0] for step in steps]),
+                    join([step.variable[n][1] for step in steps]),
+                )
+                for n in range(len(first.variable))
+            ],
+        )
 
 
 class _NullBits:
     """The null bits of images, which of these columns none is NULL in."""
 
-    __slots__ = ("_some", "_words")
+    __slots__ = ("_some", "words")
 
-    def __init__(self, buffer: Buffer, at: Places, size: int) -> None:
-        self._words: list[npt.NDArray[np.unsignedinteger]] = []
-        self._some: list[int] = []
+    def __init__(self, words: list[npt.NDArray[np.unsignedinteger]]) -> None:
+        self.words = words
+        self._some = [int(np.bitwise_or.reduce(word)) if len(word) else 0 for word in words]
+
+    @classmethod
+    def read(cls, buffer: Buffer, at: Places, size: int) -> "_NullBits":
+        """Read the bits that stand in `size` bytes at these places."""
+        words: list[npt.NDArray[np.unsignedinteger]] = []
         for byte in range(0, size, 8):
             width = min(8, size - byte)
             # Behind the last image of all these are bytes of the padding.
@@ -243,21 +270,30 @@ class _NullBits:
                 if width == 1
                 else buffer.numbers("<u2" if width == 2 else "<u4" if width <= 4 else "<u8", places)
             )
-            self._words.append(word)
-            self._some.append(int(np.bitwise_or.reduce(word)) if len(word) else 0)
+            words.append(word)
+        return cls(words)
+
+    @classmethod
+    def joined(cls, parts: Sequence["_NullBits"], order: Places | None) -> "_NullBits":
+        """Return those of several steps as those of one."""
+        count = len(parts[0].words)
+        return cls([_joined([part.words[n] for part in parts], order) for n in range(count)])
 
     def of(self, number: int) -> Flags | None:
         """Return where the column is NULL, by its number in the image; None: nowhere."""
         word, bit = number >> 6, number & 63
         if not self._some[word] >> bit & 1:
             return None
-        values = self._words[word]
+        values = self.words[word]
         mask = values.dtype.type(1 << bit)
         missing: Flags = values & mask != 0
         return missing
 
 
-def _joined(parts: Sequence[Places], order: Places | None) -> Places:
+_Number = TypeVar("_Number", bound=np.integer)
+
+
+def _joined(parts: Sequence[npt.NDArray[_Number]], order: Places | None) -> npt.NDArray[_Number]:
     joined = np.concatenate(parts) if len(parts) > 1 else parts[0]
     if order is None:
         return joined
@@ -273,15 +309,13 @@ def _first(at: Places, ends: Places) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """The images of many events, in the steps that found them, and the rows that they are of.
+    """The images of many events, and the rows that they are of: those of the first event first.
 
-    `order` has the place of each image among the rows, None: the step has them in order. The rows
-    are those of the first event, then of the second: `events` and `rows` number them from 0.
+    `events` and `rows` number them from 0.
     """
 
-    before: list[Step]
-    after: list[Step]
-    order: Places | None
+    before: Step | None
+    after: Step | None
     events: Places
     rows: Places
 
@@ -329,8 +363,9 @@ def walk(
     events = np.repeat(np.arange(len(starts)), counts)
     rows = np.arange(len(events)) - first[events]
     order = None if len(members) < 2 else first[found_events] + np.concatenate(numbers)
+    images = [Step.joined(found, order) if found else None for found in steps]
     return Walk(
-        [] if before is None else steps[0], [] if after is None else steps[-1], order, events, rows
+        None if before is None else images[0], None if after is None else images[-1], events, rows
     )
 
 

@@ -139,8 +139,8 @@ class RowBatches:
         found = walk(buffer, ends - sizes + rows_at, ends, before, after)
         numbers = np.fromiter((number for number, _ in members), np.int64, len(members))
         return RowBatch(
-            self._columns(before, buffer, found.before, found.order),
-            self._columns(after, buffer, found.after, found.order, texts=is_partial),
+            self._columns(before, buffer, found.before),
+            self._columns(after, buffer, found.after, texts=is_partial),
             numbers[found.events],
             found.rows,
         )
@@ -156,13 +156,12 @@ class RowBatches:
         self,
         layout: ImageLayout | None,
         buffer: Buffer,
-        steps: Sequence[Step],
-        order: Places | None,
+        images: Step | None,
         *,
         texts: bool = False,
     ) -> ImageColumns | None:
         """Return the columns of some images; `texts`: their documents are texts."""
-        if layout is None:
+        if layout is None or images is None:
             return None
         columns: list[int] = []
         arrays: list[pa.Array] = []
@@ -170,13 +169,13 @@ class RowBatches:
             if index not in self.wanted:
                 continue
             column = self.formats[index]
-            slots = layout.slots(steps, order, number)
+            lie_in, slots = layout.values(buffer, images, number)
             columns.append(index)
             if texts and column.type is ColumnType.JSON:
-                found = binary_array(buffer, slots.starts, slots.sizes, slots.valid)
+                found = binary_array(lie_in, slots.starts, slots.sizes, slots.valid)
                 arrays.append(checked(found, column.where))
             else:
-                arrays.append(column_array(buffer, slots, column, self._dates))
+                arrays.append(column_array(lie_in, slots, column, self._dates))
         return ImageColumns(tuple(columns), tuple(arrays))
 
 
