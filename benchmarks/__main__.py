@@ -7,14 +7,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from benchmarks import backlog, cpu, figures, lag, large, machine, report
+from benchmarks import backlog, cpu, figures, lag, large, machine, report, rows
 from benchmarks.backlog import Applied, Pair
 from benchmarks.cpu import Stages
 from benchmarks.external import installed
 from benchmarks.figures import Figure
 from benchmarks.lag import Lag
 
-PARTS: Final = ("backlog", "large", "lag", "cpu")
+PARTS: Final = ("backlog", "large", "lag", "cpu", "rows")
 DEFAULT_PARTS: Final = PARTS[:3]
 DURABLE: Final = "durable"
 NOT_DURABLE: Final = "not durable"
@@ -47,6 +47,10 @@ def main() -> int:
     print(report.settings_list("This run", about), flush=True)
     if "cpu" in args.part:
         _cpu(args, results)
+    if "rows" in args.part:
+        decoded = rows.measured()
+        print(rows.table(decoded))
+        results.figures += rows.figures(decoded)
     measures = {"backlog": _backlog, "large": _large, "lag": _lag}
     if parts := [part for part in measures if part in args.part]:
         with installed(pure=args.pure):

@@ -61,16 +61,16 @@ class Stages:
 def measured(*, against: str, instructions: bool) -> list[Stages]:
     """Return the figures of this tree, and those of the revision `against` if it is not empty."""
     file = recorded()
-    with _variants(against) as variants:
-        found = {variant.name: Stages(variant.name) for variant in variants}
+    with variants(against) as trees:
+        found = {variant.name: Stages(variant.name) for variant in trees}
         for _ in range(_TURNS):
-            for variant in variants:
+            for variant in trees:
                 least = found[variant.name].microseconds
                 for run in _json(variant, file)["runs"]:
                     for stage, spent in run.items():
                         least[stage] = min(spent, least.get(stage, spent))
         if instructions:
-            for variant in variants:
+            for variant in trees:
                 stages = list(found[variant.name].microseconds)
                 counts = [_counted(variant, file, until) for until in ("", *stages)]
                 found[variant.name].instructions = {
@@ -81,7 +81,8 @@ def measured(*, against: str, instructions: bool) -> list[Stages]:
 
 
 @contextmanager
-def _variants(against: str) -> Iterator[list[Variant]]:
+def variants(against: str) -> Iterator[list[Variant]]:
+    """Yield this tree compiled and pure, and so the revision `against` if it is not empty."""
     with TemporaryDirectory(prefix="mtsd-stages-") as name:
         folder = Path(name)
         register(folder, 0)
@@ -92,22 +93,23 @@ def _variants(against: str) -> Iterator[list[Variant]]:
             command = ["git", "archive", "--output", str(archive), against]
             subprocess.run(command, cwd=_ROOT, check=True)
             unpack_archive(archive, tree, filter="data")
-        variants = []
+        found = []
         for number, (label, tree) in enumerate(trees.items()):
             made = folder / f"wheel{number}"
             made.mkdir()
             wheel = build("wheel", tree, made, {**toolchain(), "COMPILE_MTSD": "1"})
             packages = folder / f"packages{number}"
             unpack_archive(wheel, packages, "zip")
-            variants += [
+            found += [
                 Variant(f"compiled{label}", tree, (packages, tree)),
                 Variant(f"pure{label}", tree, (tree,)),
             ]
-        yield variants
+        yield found
         register(folder, None)
 
 
-def _environ(variant: Variant) -> Mapping[str, str]:
+def environ(variant: Variant) -> Mapping[str, str]:
+    """Return the environment of a process in which `mtsd` is the variant's."""
     paths = os.pathsep.join(map(str, variant.path))
     fixed = {"PYTHONPATH": paths, "PYTHONSAFEPATH": "1", "PYTHONHASHSEED": "0"}
     return {**os.environ, **fixed}
@@ -120,7 +122,7 @@ def _command(file: Path, *options: object) -> list[str]:
 def _json(variant: Variant, file: Path) -> dict[str, list[dict[str, float]]]:
     done = subprocess.run(
         _command(file, "--runs", _RUNS),
-        cwd=variant.tree, env=_environ(variant), stdout=subprocess.PIPE, text=True, check=True,
+        cwd=variant.tree, env=environ(variant), stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
     found: dict[str, list[dict[str, float]]] = json.loads(done.stdout)
     return found
@@ -132,7 +134,7 @@ def _counted(variant: Variant, file: Path, until: str) -> int:
     try:
         done = subprocess.run(
             [*_VALGRIND, *_command(file, *options)],
-            cwd=variant.tree, env=_environ(variant), capture_output=True, text=True, check=True,
+            cwd=variant.tree, env=environ(variant), capture_output=True, text=True, check=True,
         )  # fmt: skip
     except FileNotFoundError as error:
         raise CountingError("to count instructions, install valgrind") from error
