@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from mtsd.binlog.column_format import ColumnFormat
 from mtsd.binlog.packed_decimal import groups
-from mtsd.model.errors import BinlogError
+from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.spark.lockstep import Buffer, Flags, Places, Slots
 
 Unsigned = npt.NDArray[np.unsignedinteger]
@@ -181,7 +181,21 @@ def texts_of(
     data: npt.NDArray[np.uint8], sizes: npt.NDArray[np.int64], valid: Flags | None = None
 ) -> pa.Array:
     """Return texts of these sizes that lie one behind the other in `data`, which is UTF-8."""
-    offsets = np.zeros(len(sizes) + 1, np.int32)
-    np.cumsum(sizes, out=offsets[1:])
+    offsets = offsets_of_sizes(sizes)
     buffers = [validity(valid), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(pa.string(), len(sizes), buffers)
+
+
+def offsets_of_sizes(sizes: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
+    """Return where values of these sizes begin, and where the last one ends.
+
+    NotSupportedError for more than Arrow's arrays hold: only one event of its own can have that.
+    """
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    if offsets[-1] > _MOST_BYTES:
+        raise NotSupportedError(f"{offsets[-1]} bytes of text in one column of a row event")
+    return offsets.astype(np.int32)
+
+
+_MOST_BYTES: Final = (1 << 31) - 1

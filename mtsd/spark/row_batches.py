@@ -94,7 +94,9 @@ class RowBatches:
                 groups.setdefault(key, []).append((number, rows_at))
         for (kind, first, second), members in groups.items():
             for part in _parts(members, events):
-                yield self._batch(kind, first, second, part, events)
+                batch = self._batch(kind, first, second, part, events)
+                if len(batch.rows):
+                    yield batch
 
     def _kind(self, event: bytes) -> tuple[tuple[int, bytes, bytes], int]:
         """Return an event's type and bitmaps, and where its rows begin; 0 where it has none."""
@@ -106,10 +108,11 @@ class RowBatches:
         ):
             middle = 30 + self._bitmap
             first = event[30:middle]
-            if kind not in _UPDATES:
+            if kind not in _UPDATES and middle <= len(event):
                 return (kind, first, first), middle
             end = middle + self._bitmap
-            return (kind, first, event[middle:end]), end
+            if end <= len(event):
+                return (kind, first, event[middle:end]), end
         header = parse_rows_header(event)
         if header.table_id == DUMMY_TABLE_ID and not header.width:
             return (kind, b"", b""), 0

@@ -14,7 +14,7 @@ from mtsd.binlog.column_format import ColumnFormat
 from mtsd.binlog.column_values import member_names
 from mtsd.model.errors import BinlogError
 from mtsd.spark.lockstep import Buffer, Bytes, Flags, Places, Slots
-from mtsd.spark.number_arrays import little_endian, validity
+from mtsd.spark.number_arrays import little_endian, offsets_of_sizes, validity
 
 _UTF8 = frozenset({"utf8mb4", "utf8mb3"})
 
@@ -94,10 +94,10 @@ def offsets_of(found: pa.Array) -> npt.NDArray[np.int32]:
 def _single_byte(found: pa.Array, data: Bytes, table: str) -> pa.Array:
     encoded = [character.encode() for character in table]
     widths = np.array([len(one) for one in encoded], np.int64)
-    ends = np.concatenate(([0], np.cumsum(widths[data])))
+    ends = offsets_of_sizes(widths[data])
     offsets = offsets_of(found)
     places = (offsets - offsets[0]).astype(np.int64)
-    new = ends[places].astype(np.int32)
+    new = ends[places]
     text = data.tobytes().decode("latin-1").translate(dict(enumerate(table)))
     buffers = [found.buffers()[0], pa.py_buffer(new), pa.py_buffer(text.encode())]
     return pa.Array.from_buffers(pa.string(), len(found), buffers)

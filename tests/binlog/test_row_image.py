@@ -222,3 +222,22 @@ def test_partial_updates_of_json(server: Server, image: str) -> None:
         if image == "FULL":
             assert (before["other"], after["other"]) == (other, other)
     assert not diffs if image == "FULL" else diffs > 20 or image == "NOBLOB"
+
+
+def test_what_the_default_metadata_do_not_tell(server: Server) -> None:
+    server.sql("CREATE TABLE r.bare (id INT UNSIGNED, e ENUM('x', 'y'), s SET('p', 'q', 'r'),"
+               " t VARCHAR(5) CHARACTER SET latin1, b VARBINARY(5))")  # fmt: skip
+    server.sql("SET GLOBAL binlog_row_metadata = MINIMAL")
+    try:
+        insert_one = (
+            "INSERT INTO bare VALUES (4294967295, 'y', 'p,r', 'é', x'e9'), (1, NULL, '', '', '')"
+        )
+        events = logged(server, [insert_one], "r")
+    finally:
+        server.sql("SET GLOBAL binlog_row_metadata = FULL; DROP TABLE r.bare")
+    changes = changes_of(events, "bare")
+    assert [column.name for column in changes[0][0].formats] == [""] * 5
+    assert [change.after and change.after.values for _, change in changes] == [
+        (4294967295, 2, 5, "é", b"\xe9"),
+        (1, None, 0, "", b""),
+    ]
