@@ -53,7 +53,11 @@ def test_its_metadata_are_the_projects(wheel: Path) -> None:
     assert f"Version: {__version__}" in lines
     assert "Requires-Python: >=3.11" in lines
     needs = [line for line in lines if line.startswith("Requires-Dist: ")]
-    assert len(needs) == len(project["dependencies"])
+    extras = project["optional-dependencies"]
+    for extra, packages in extras.items():
+        assert sum(f"extra == '{extra}'" in line for line in needs) == len(packages)
+    always = [line for line in needs if "extra ==" not in line]
+    assert len(always) == len(project["dependencies"])
     assert "mtsd = mtsd.__main__:main" in scripts.splitlines()
 
 
