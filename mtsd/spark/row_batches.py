@@ -5,8 +5,7 @@ which event each one is, so that whoever needs the order of the stream has it.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -29,7 +28,6 @@ _PARTIAL_UPDATE: Final[int] = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
 _DELETES: Final = frozenset(
     {EventType.DELETE_ROWS_EVENT.value, EventType.DELETE_ROWS_EVENT_V1.value}
 )
-_NO_EXTRA: Final = b"\x02\x00"
 _LARGEST: Final = 64 << 20
 """Bytes of events in a batch, unless it is one event."""
 
@@ -73,8 +71,12 @@ class RowBatches:
         self.formats = self._rows.formats
         self.wanted = frozenset(range(len(self.formats)) if wanted is None else wanted)
         self._dates = dates
-        self._width = len(self.formats)
-        self._bitmap = (self._width + 7) >> 3
+        bitmap = (len(self.formats) + 7) >> 3
+        self._plain_ends = {
+            kind: 30 + bitmap * (1 + (kind in _UPDATES))
+            for kind in (_PLAIN if len(self.formats) < 251 else ())
+        }
+        """Where rows begin in events of version 2 without extra data, by the type of event."""
         self._layouts: dict[bytes, ImageLayout] = {}
 
     def type_of(self, column: int) -> pa.DataType:
@@ -87,64 +89,50 @@ class RowBatches:
         Raises BinlogError where one is damaged or not of the table map, NotSupportedError where
         the binary log does not tell enough of a wanted column, or a value has no place in its type.
         """
-        groups: dict[tuple[int, bytes, bytes], list[tuple[int, int]]] = {}
+        groups: dict[tuple[int, bytes], _Group] = {}
+        plain_ends = self._plain_ends
         for number, event in enumerate(events):
-            key, rows_at = self._kind(event)
-            if rows_at:
-                groups.setdefault(key, []).append((number, rows_at))
-        for (kind, first, second), members in groups.items():
-            for part in _parts(members, events):
-                batch = self._batch(kind, first, second, part, events)
+            kind = event[4]
+            group = groups.get((kind, event[27 : plain_ends.get(kind, 27)]))
+            if group is None:
+                group = self._group(event, groups)
+            if group is not None:
+                group.members.append(number)
+        for group in groups.values():
+            for part in _parts(group.members, events):
+                batch = self._batch(group, part, events)
                 if len(batch.rows):
                     yield batch
 
-    def _kind(self, event: bytes) -> tuple[tuple[int, bytes, bytes], int]:
-        """Return an event's type and bitmaps, and where its rows begin; 0 where it has none."""
-        kind = event[4]
-        if (
-            kind in _PLAIN
-            and event[27:30] == _NO_EXTRA + bytes((self._width & 0xFF,))
-            and (self._width < 251)
-        ):
-            middle = 30 + self._bitmap
-            first = event[30:middle]
-            if kind not in _UPDATES and middle <= len(event):
-                return (kind, first, first), middle
-            end = middle + self._bitmap
-            if end <= len(event):
-                return (kind, first, event[middle:end]), end
+    def _group(self, event: bytes, groups: dict[tuple[int, bytes], "_Group"]) -> "_Group | None":
+        """Return the group that an event belongs to, made if need be; None without rows."""
         header = parse_rows_header(event)
         if header.table_id == DUMMY_TABLE_ID and not header.width:
-            return (kind, b"", b""), 0
-        first, second = self._rows.bitmaps(event, header)
-        return (kind, first, second), header.rows_at
+            return None
+        key = (event[4], event[27 : header.rows_at])
+        group = groups.get(key)
+        if group is None:
+            first, second = self._rows.bitmaps(event, header)
+            group = groups[key] = _Group(event[4], first, second, header.rows_at)
+        return group
 
-    def _batch(
-        self,
-        kind: int,
-        first: bytes,
-        second: bytes,
-        members: Sequence[tuple[int, int]],
-        events: Sequence[bytes],
-    ) -> RowBatch:
-        before = self._layout(first) if kind in _UPDATES or kind in _DELETES else None
-        after = None if kind in _DELETES else self._layout(second)
-        chosen = [events[number] for number, _ in members]
+    def _batch(self, group: "_Group", members: Sequence[int], events: Sequence[bytes]) -> RowBatch:
+        kind = group.kind
+        before = self._layout(group.first) if kind in _UPDATES or kind in _DELETES else None
+        after = None if kind in _DELETES else self._layout(group.second)
+        chosen = [events[number] for number in members]
         is_partial = kind == _PARTIAL_UPDATE
         if is_partial and before is not None and after is not None:
             updates = PartialUpdates(self.formats, before.present, after.present, self.wanted)
-            chosen = [updates.rewritten(events[number], at) for number, at in members]
-        raw = b"".join([*chosen, bytes(PADDING)])
-        ends = np.fromiter(accumulate(map(len, chosen)), np.int64, len(chosen))
+            chosen = [updates.rewritten(event, group.rows_at) for event in chosen]
+        buffer = Buffer(b"".join([*chosen, bytes(PADDING)]))
         sizes = np.fromiter(map(len, chosen), np.int64, len(chosen))
-        rows_at = np.fromiter((at for _, at in members), np.int64, len(members))
-        buffer = Buffer(raw)
-        found = walk(buffer, ends - sizes + rows_at, ends, before, after)
-        numbers = np.fromiter((number for number, _ in members), np.int64, len(members))
+        ends = np.cumsum(sizes)
+        found = walk(buffer, ends - sizes + group.rows_at, ends, before, after)
         return RowBatch(
             self._columns(before, buffer, found.before),
             self._columns(after, buffer, found.after, texts=is_partial),
-            numbers[found.events],
+            np.array(members)[found.events],
             found.rows,
         )
 
@@ -182,12 +170,21 @@ class RowBatches:
         return ImageColumns(tuple(columns), tuple(arrays))
 
 
-def _parts(
-    members: Sequence[tuple[int, int]], events: Sequence[bytes]
-) -> Iterator[Sequence[tuple[int, int]]]:
+@dataclass(slots=True)
+class _Group:
+    """Events of one type whose heads are the same from the extra data on, by their number."""
+
+    kind: int
+    first: bytes
+    second: bytes
+    rows_at: int
+    members: list[int] = field(default_factory=list)
+
+
+def _parts(members: Sequence[int], events: Sequence[bytes]) -> Iterator[Sequence[int]]:
     """Split events so that a part has at most _LARGEST bytes, or is one event."""
     begin = size = 0
-    for place, (number, _) in enumerate(members):
+    for place, number in enumerate(members):
         more = len(events[number])
         if size and size + more > _LARGEST:
             yield members[begin:place]

@@ -338,6 +338,49 @@ def test_enum_and_set_without_names_are_numbers() -> None:
         assert assert_same(table, [event]) == 3
 
 
+def test_dates_and_times_of_the_formats_before_5_6_4() -> None:
+    kinds = bytes((
+        ColumnType.TIME, ColumnType.DATETIME, ColumnType.TIMESTAMP, ColumnType.NEWDATE,
+        ColumnType.YEAR,
+    ))  # fmt: skip
+    rng = random.Random(19)
+    made = [bytes(1 + 3 + 8 + 4 + 3 + 1)]
+    for _ in range(200):
+        clock = rng.randrange(24) * 10000 + rng.randrange(60) * 100 + rng.randrange(60)
+        hours = rng.choice((-1, 1)) * (rng.randrange(839) * 10000 + clock % 10000)
+        date = (rng.randrange(10000) * 100 + rng.randrange(13)) * 100 + rng.randrange(32)
+        made.append(
+            b"\0"
+            + hours.to_bytes(3, "little", signed=True)
+            + (date * 10**6 + clock).to_bytes(8, "little")
+            + rng.randbytes(4)
+            + (rng.randrange(10000) << 9 | rng.randrange(13) << 5 | rng.randrange(32)).to_bytes(
+                3, "little"
+            )
+            + rng.randbytes(1)
+        )
+    event = rows_event(EventType.WRITE_ROWS_EVENT, 5, 31, b"".join(made))
+    assert assert_same(plain_table(kinds), [event]) == 201
+    typed = as_columns_of_kinds(kinds, event)
+    assert typed["duration[us]"] == typed["timestamp[us]"] == typed["date32[day]"] == 201
+    # 60 seconds, and hour 24.
+    for kind, wrong in (
+        (kinds[:1], (60).to_bytes(3, "little")),
+        (kinds[1:2], (240000).to_bytes(8, "little")),
+    ):
+        broken = rows_event(EventType.WRITE_ROWS_EVENT, 1, 1, b"\0" + wrong)
+        with pytest.raises(BinlogError):
+            one_by_one(plain_table(kind), [broken])
+        with pytest.raises(BinlogError):
+            as_columns(plain_table(kind), [broken])
+
+
+def as_columns_of_kinds(kinds: bytes, event: bytes) -> dict[str, int]:
+    (batch,) = RowBatches(plain_table(kinds), dates=Dates.NULLS).batches([event])
+    assert batch.after is not None
+    return {str(array.type): len(array) for array in batch.after.arrays}
+
+
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20))
 def test_doubles_of_json(numbers: list[float]) -> None:
     check_doubles(numbers)
