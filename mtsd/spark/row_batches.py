@@ -17,6 +17,7 @@ from mtsd.binlog.row_image import RowDecoder
 from mtsd.binlog.rows import DUMMY_TABLE_ID, UPDATES, VERSION_2, parse_rows_header
 from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.table_metadata import OptionalMetadata
+from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.spark.column_arrays import Dates, arrow_type, column_array
 from mtsd.spark.lockstep import PADDING, Buffer, ImageLayout, Places, Step, walk
 from mtsd.spark.partial_updates import PartialUpdates
@@ -57,6 +58,22 @@ class RowBatch:
     rows: Places
 
 
+class DamagedEventError(BinlogError):
+    """Row event number `event` of those that were given, from 0, is damaged."""
+
+    def __init__(self, message: str, event: int) -> None:
+        super().__init__(message)
+        self.event = event
+
+
+class UnsupportedEventError(NotSupportedError):
+    """Row event number `event` of those that were given, from 0, has what cannot be read."""
+
+    def __init__(self, message: str, event: int) -> None:
+        super().__init__(message)
+        self.event = event
+
+
 class RowBatches:
     """Reads the row events of one table map; `told` and `wanted` are as for `RowDecoder`."""
 
@@ -86,8 +103,9 @@ class RowBatches:
     def batches(self, events: Sequence[bytes]) -> Iterator[RowBatch]:
         """Yield the rows of these events, which have no checksums.
 
-        Raises BinlogError where one is damaged or not of the table map, NotSupportedError where
-        the binary log does not tell enough of a wanted column, or a value has no place in its type.
+        Raises DamagedEventError where one is damaged or not of the table map,
+        UnsupportedEventError where the binary log does not tell enough of a wanted column, or a
+        value has no place in its type.
         """
         groups: dict[tuple[int, bytes], _Group] = {}
         plain_ends = self._plain_ends
@@ -95,12 +113,22 @@ class RowBatches:
             kind = event[4]
             group = groups.get((kind, event[27 : plain_ends.get(kind, 27)]))
             if group is None:
-                group = self._group(event, groups)
+                try:
+                    group = self._group(event, groups)
+                except BinlogError as error:
+                    raise DamagedEventError(error.message, number) from error
             if group is not None:
                 group.members.append(number)
         for group in groups.values():
             for part in _parts(group.members, events):
-                batch = self._batch(group, part, events)
+                try:
+                    batch = self._batch(group, part, events)
+                except BinlogError as error:
+                    place = self._first_failing(group, part, events)
+                    raise DamagedEventError(error.message, place) from error
+                except NotSupportedError as error:
+                    place = self._first_failing(group, part, events)
+                    raise UnsupportedEventError(str(error), place) from error
                 if len(batch.rows):
                     yield batch
 
@@ -135,6 +163,20 @@ class RowBatches:
             np.array(members)[found.events],
             found.rows,
         )
+
+    def _first_failing(
+        self, group: "_Group", members: Sequence[int], events: Sequence[bytes]
+    ) -> int:
+        """Return the first of these events without which the ones before it can be read."""
+        sound, failing = 0, len(members)
+        while failing - sound > 1:
+            middle = (sound + failing) // 2
+            try:
+                self._batch(group, members[sound:middle], events)
+                sound = middle
+            except (BinlogError, NotSupportedError):
+                failing = middle
+        return members[sound]
 
     def _layout(self, bitmap: bytes) -> ImageLayout:
         found = self._layouts.get(bitmap)

@@ -26,7 +26,7 @@ from mtsd.spark.column_arrays import Dates
 from mtsd.spark.json_arrays import _Documents, _Values
 from mtsd.spark.json_numbers import double_texts
 from mtsd.spark.lockstep import Places
-from mtsd.spark.row_batches import RowBatches
+from mtsd.spark.row_batches import DamagedEventError, RowBatches, UnsupportedEventError
 from tests.binlog.row_values import (
     KINDS,
     LENIENT,
@@ -441,6 +441,32 @@ def test_cut_off_at_every_byte() -> None:
             continue
         with pytest.raises(BinlogError):
             as_columns(table, [raw[:size]], TOLD)
+
+
+def test_an_error_names_the_event() -> None:
+    table = plain_table(bytes((ColumnType.VARCHAR,)), b"\x0a\0")
+    told = OptionalMetadata(collations={0: 255})
+    sound = rows_event(EventType.WRITE_ROWS_EVENT, 1, 1, b"\0\1a")
+    other = rows_event(EventType.DELETE_ROWS_EVENT, 1, 1, b"\0\1a")
+    for place in range(9):
+        for wrong in (b"\0\1\xff", b"\0\5a"):
+            events = [sound, other] * 6
+            events[place] = rows_event(EventType(events[place][4]), 1, 1, wrong)
+            with pytest.raises(DamagedEventError, match="column 1 of `d`") as failed:
+                list(RowBatches(table, told).batches(events))
+            assert failed.value.event == place
+    events = [sound] * 5 + [rows_event(EventType.WRITE_ROWS_EVENT, 2, 1, b"\0\1a")]
+    with pytest.raises(DamagedEventError, match="2 columns, and 1 in the table map") as failed:
+        list(RowBatches(table, told).batches(events))
+    assert failed.value.event == 5
+    dates = plain_table(bytes((ColumnType.DATE,)))
+    days = [
+        rows_event(EventType.WRITE_ROWS_EVENT, 1, 1, b"\0" + raw)
+        for raw in (b"\x21\xd0\x0f", b"\x22\xd0\x0f", bytes(3))
+    ]
+    with pytest.raises(UnsupportedEventError, match="not in the calendar") as unsupported:
+        list(RowBatches(dates).batches(days))
+    assert unsupported.value.event == 2
 
 
 def test_partitioned_tables_and_other_row_metadata(server: Server) -> None:
