@@ -12,26 +12,28 @@ from base64 import encodebytes
 from json.encoder import encode_basestring
 from typing import Final
 
+from pymysqlreplication import json_binary as codes
+
 from mtsd.binlog.column_type import ColumnType
 from mtsd.binlog.json_number import double_text
 from mtsd.binlog.packed_decimal import packed_size, unpack_decimal
 from mtsd.binlog.temporal import packed_date_text, packed_datetime_text, packed_time_text
 from mtsd.model.errors import BinlogError
 
-SMALL_OBJECT: Final = 0x00
-LARGE_OBJECT: Final = 0x01
-SMALL_ARRAY: Final = 0x02
-LARGE_ARRAY: Final = 0x03
-LITERAL: Final = 0x04
-INT16: Final = 0x05
-UINT16: Final = 0x06
-INT32: Final = 0x07
-UINT32: Final = 0x08
-INT64: Final = 0x09
-UINT64: Final = 0x0A
-DOUBLE: Final = 0x0B
-STRING: Final = 0x0C
-OPAQUE: Final = 0x0F
+SMALL_OBJECT: Final[int] = codes.JSONB_TYPE_SMALL_OBJECT
+LARGE_OBJECT: Final[int] = codes.JSONB_TYPE_LARGE_OBJECT
+SMALL_ARRAY: Final[int] = codes.JSONB_TYPE_SMALL_ARRAY
+LARGE_ARRAY: Final[int] = codes.JSONB_TYPE_LARGE_ARRAY
+LITERAL: Final[int] = codes.JSONB_TYPE_LITERAL
+INT16: Final[int] = codes.JSONB_TYPE_INT16
+UINT16: Final[int] = codes.JSONB_TYPE_UINT16
+INT32: Final[int] = codes.JSONB_TYPE_INT32
+UINT32: Final[int] = codes.JSONB_TYPE_UINT32
+INT64: Final[int] = codes.JSONB_TYPE_INT64
+UINT64: Final[int] = codes.JSONB_TYPE_UINT64
+DOUBLE: Final[int] = codes.JSONB_TYPE_DOUBLE
+STRING: Final[int] = codes.JSONB_TYPE_STRING
+OPAQUE: Final[int] = codes.JSONB_TYPE_OPAQUE
 
 LITERALS: Final = ("null", "true", "false")
 DEEPEST: Final = 100
