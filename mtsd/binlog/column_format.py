@@ -37,7 +37,6 @@ class ColumnFormat:
     where: str
     digits: int = 0
     scale: int = 0
-    array: bool = False
     unsigned: bool | None = None
     collation: int | None = None
     members: tuple[bytes, ...] = ()
@@ -86,7 +85,6 @@ def column_formats(
                 f"{label} of `{table.database}`.`{table.table}`",
                 column.metadata[0] if decimal or column.type in _FRACTIONS else 0,
                 column.metadata[1] if decimal else 0,
-                column.array,
                 own.unsigned.get(index, told.unsigned.get(index)),
                 own.collations.get(index, told.collations.get(index)),
                 _members(column.type, index, own) or _members(column.type, index, told),
@@ -108,8 +106,9 @@ def _framing(column: Column) -> tuple[int, int]:
     """Return a column's prefix and size."""
     data = column.metadata
     if column.array:
-        # As a JSON array, whatever its elements are.
-        return 4, 0
+        raise NotSupportedError(
+            "the array of a multi-valued index: servers have written none to a binary log so far"
+        )
     match column.type:
         case kind if kind in _SIZES:
             return 0, _SIZES[kind]

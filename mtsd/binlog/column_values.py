@@ -45,8 +45,6 @@ def converter(column: ColumnFormat) -> Convert:
     NotSupportedError where something is needed that the table map does not tell: whether an
     integer is signed, the character set of a text.
     """
-    if column.array:
-        return json_text
     match column.type:
         case _T.TINY | _T.SHORT | _T.INT24 | _T.LONG | _T.LONGLONG:
             return _unsigned if is_unsigned(column) else _signed

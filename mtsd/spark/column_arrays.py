@@ -71,8 +71,6 @@ def arrow_type(column: ColumnFormat, dates: Dates = Dates.STRICT) -> pa.DataType
 
     NotSupportedError where something is needed that nobody has told, as for `converter`.
     """
-    if column.array:
-        return pa.string()
     match column.type:
         case kind if kind in _INTEGERS:
             return _INTEGERS[kind][is_unsigned(column)]
@@ -112,8 +110,6 @@ def column_array(
     BinlogError where a value is none of its type, NotSupportedError for a date that has no place.
     """
     kind = arrow_type(column, dates)
-    if column.array:
-        return json_array(buffer, slots, column)
     match column.type:
         case found if found in _INTEGERS:
             return integer_array(buffer, slots, kind, unsigned=is_unsigned(column))

@@ -165,6 +165,7 @@ def test_more_than_64_columns() -> None:
         (bytes((ColumnType.VARCHAR,)), b"\x0a\0", "column 1 of `d`.`t`: .* its character set"),
         (bytes((ColumnType.NULL,)), b"", "values of type NULL are not decoded"),
         (bytes((ColumnType.DECIMAL,)), b"", "type DECIMAL are of servers before 5.6"),
+        (bytes((ColumnType.TYPED_ARRAY,)), b"\x03", "the array of a multi-valued index"),
     ],
 )
 def test_what_nobody_has_told(types: bytes, metadata: bytes, message: str) -> None:
