@@ -45,6 +45,9 @@ UPDATES = frozenset(
 ROW_EVENTS = VERSION_1 | VERSION_2
 
 
+DUMMY_TABLE_ID = 0xFFFFFF
+"""An event of this table holds no rows: it only ends a statement."""
+
 _V1 = Struct("<IHH")
 _V1_END = HEADER_SIZE + _V1.size
 _V2 = Struct("<IHHH")
