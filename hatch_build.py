@@ -1,9 +1,9 @@
 """The wheel's build hook: with COMPILE_MTSD=1 in the environment, mypyc compiles its hot modules.
 
 `compiled` in pyproject.toml, [tool.hatch.build.targets.wheel.hooks.custom], lists them. The wheel
-holds their source as well; Python imports the compiled module where it finds both. It needs a C
-compiler and Python's headers, and ends the build without them: nobody gets the slower one unawares.
-(A variable of the form MTSD_... would be a setting to mtsd, and an unknown one.)
+contains their source as well; Python imports the compiled module if it finds both. It needs a C
+compiler and Python's headers, and fails without them: nobody gets the slower build unawares.
+(A variable of the form MTSD_... would be a setting of mtsd, and an unknown one.)
 """
 
 import os
@@ -14,25 +14,25 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# What it compiles with is what the tests have compiled with.
+# It compiles with the same versions as the tests do.
 _MYPY = "mypy>=2.4,<2.5"
-# The project's own run of mypy is the strict one; here the packages that mtsd needs may be missing.
+# The project's own run of mypy is the strict one; here mtsd's dependencies may be missing.
 _MYPY_OPTIONS = ["--config-file=", "--ignore-missing-imports"]
 _LIBRARY = "mtsd"
-"""The compiled modules are entries to one library beside the package, `mtsd__mypyc`."""
+"""The compiled modules are stubs that load one library beside the package, `mtsd__mypyc`."""
 
 
 class CompileHook(BuildHookInterface):  # type: ignore[type-arg]  # its argument is hatchling's own
-    """Compiles where it is asked to; an editable install stays as it is, which can be edited."""
+    """Compiles if requested; an editable install stays uncompiled, so that it can be edited."""
 
     _folder: Path | None = None
 
     def dependencies(self) -> list[str]:
-        """Return what the build needs beside the backend."""
+        """Return what the build needs in addition to the backend."""
         return [_MYPY, "setuptools>=77"] if _is_asked_for() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add the compiled modules to the wheel; raises SystemExit where one cannot be had."""
+        """Add the compiled modules to the wheel; raises SystemExit if one cannot be built."""
         if version == "editable" or not _is_asked_for():
             return
         modules: list[str] = self.config["compiled"]
@@ -59,14 +59,14 @@ def _is_asked_for() -> bool:
 
 
 def _compiled(root: Path, modules: list[str], folder: Path) -> list[Path]:
-    """Compile `modules`, paths under `root`, into `folder`/lib; returns the files made there."""
+    """Compile `modules`, paths under `root`, into `folder`/lib; return the resulting files."""
     from mypyc.build import mypycify  # noqa: PLC0415  # only this build needs them
     from setuptools import Distribution  # noqa: PLC0415
     from setuptools.errors import CompileError, LinkError, PlatformError  # noqa: PLC0415
 
     if absent := [module for module in modules if not (root / module).is_file()]:
         raise SystemExit(
-            f"pyproject.toml has modules compiled that are not there: {', '.join(absent)}"
+            f"pyproject.toml lists modules to be compiled that do not exist: {', '.join(absent)}"
         )
     before = Path.cwd()
     os.chdir(root)

@@ -24,7 +24,7 @@ LARGE: Final = "durable, one transaction"
 
 @dataclass(slots=True)
 class Results:
-    """What has been measured so far, by variant where there are several."""
+    """What has been measured so far, by variant if there are several."""
 
     pairs: dict[str, list[Pair]] = field(default_factory=dict)
     large: list[Pair] = field(default_factory=list)
@@ -33,14 +33,14 @@ class Results:
     figures: list[Figure] = field(default_factory=list)
 
     def add(self, variant: str, pair: Pair) -> Pair:
-        """Keep a pair of runs over a backlog and tell of it."""
+        """Add a pair of runs over a backlog, and print it."""
         self.pairs.setdefault(variant, []).append(pair)
         _tell(variant, pair)
         return pair
 
 
 def main() -> int:
-    """Run the parts that are asked for; 1 where a figure is missed."""
+    """Run the requested parts; return 1 if a figure is missed."""
     args = _arguments()
     results = Results()
     about = {**machine.about(), **{name: str(value) for name, value in vars(args).items()}}
@@ -71,7 +71,7 @@ def _backlog(args: argparse.Namespace, results: Results) -> None:
     load = (args.transactions, args.databases, args.workers)
     with backlog.loaded_source(args.transactions, args.databases) as source:
         for number in range(args.repeat):
-            # Whatever comes first finds the machine as the run before has left it.
+            # Whichever runs first finds the machine as the previous run has left it.
             order = {"native_first": number % 2 == 0}
             pair = results.add(DURABLE, backlog.pair(source, *load, durable=True, **order))
             single = backlog.external(
@@ -95,7 +95,7 @@ def _backlog(args: argparse.Namespace, results: Results) -> None:
 
 
 def _runs(pairs: dict[str, list[Pair]]) -> dict[str, list[Applied]]:
-    """Return the runs of each variant, each once: one may be in the pairs of two variants."""
+    """Return the runs of each variant without repetition: one may be in pairs of two variants."""
     told: set[int] = set()
     runs: dict[str, list[Applied]] = {}
     for variant, row in pairs.items():

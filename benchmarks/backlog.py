@@ -1,10 +1,10 @@
-"""How fast a backlog is applied that waits as a whole: by the server's own replica, and by mtsd.
+"""How fast a waiting backlog is applied: by the server's own replica, and by mtsd.
 
-Each replica has its target for itself, one after the other, and each target begins with the
+Each replica has a target of its own, one after the other, and each target begins with the
 databases of the load and nothing else. The server's own replica begins with START REPLICA, when its
-relay log holds the whole backlog and its process runs; mtsd begins when its process runs, so that
-connecting, making its tables and reading from the source count. Both end with the last commit of
-the load in the target's binlog.
+relay log contains the whole backlog and its process is running; mtsd begins when its process is
+running, so that connecting, creating its tables and reading from the source count. Both end with
+the last commit of the load in the target's binlog.
 """
 
 import time
@@ -28,7 +28,7 @@ _TIMEOUT_S: Final = 900.0
 
 
 class RowsDifferError(RuntimeError):
-    """A replica has not made its target equal to the source: its figures mean nothing."""
+    """A replica's target differs from the source: its figures are meaningless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Applied:
     """One replica's run over a backlog. Times in seconds, memory in bytes.
 
     `seconds` count from where the replica begins, `seconds_of_commits` from the first commit, both
-    to the last one; `start_up` is what a process of its own takes before it begins. `own_cpu` and
-    `peak_memory` are the daemon's, its start-up included, None where the replica is in the server;
+    up to the last one; `start_up` is what a separate process takes before it begins. `own_cpu` and
+    `peak_memory` are the daemon's, including its start-up, None if the replica is in the server;
     `server_cpu` is the target's, from where the replica begins until it has caught up.
     """
 
@@ -55,22 +55,22 @@ class Applied:
 
     @property
     def rate(self) -> float:
-        """Transactions of the source a second."""
+        """Transactions of the source per second."""
         return self.source_transactions / self.seconds
 
     @property
     def server_cpu_each(self) -> float:
-        """The target's µs of CPU a transaction of the source."""
+        """The target's CPU per transaction of the source, in µs."""
         return self.server_cpu / self.source_transactions * 1e6
 
     @property
     def own_cpu_each(self) -> float:
-        """The daemon's µs of CPU a transaction of the source; 0 where there is no daemon."""
+        """The daemon's CPU per transaction of the source, in µs; 0 if there is no daemon."""
         return (self.own_cpu or 0.0) / self.source_transactions * 1e6
 
     @property
     def cpu_each(self) -> float:
-        """The µs of CPU a transaction of the source of all that applies it."""
+        """The CPU per transaction of the source of everything that applies it, in µs."""
         return self.server_cpu_each + self.own_cpu_each
 
 
@@ -83,18 +83,18 @@ class Pair:
 
     @property
     def times(self) -> float:
-        """How many times as fast mtsd was."""
+        """How many times faster mtsd was."""
         return self.native.seconds / self.mtsd.seconds
 
     @property
     def disturbed(self) -> bool:
-        """Whether either run was."""
+        """Whether either run was disturbed."""
         return self.native.load.disturbed or self.mtsd.load.disturbed
 
 
 @contextmanager
 def loaded_source(transactions: int, databases: int) -> Iterator[Server]:
-    """Start a source whose binlog holds the backlog and not one event more."""
+    """Start a source whose binlog contains the backlog and not a single event more."""
     with servers.source() as source:
         prepare(source, databases)
         small.fill(source, transactions, databases)
@@ -102,7 +102,7 @@ def loaded_source(transactions: int, databases: int) -> Iterator[Server]:
 
 
 def prepare(server: Server, databases: int) -> None:
-    """Make the databases of the load, and leave no trace of that in the binlog."""
+    """Create the databases of the load, and leave no trace of that in the binlog."""
     small.prepare(server, databases)
     server.sql("RESET BINARY LOGS AND GTIDS")
 
@@ -207,6 +207,6 @@ def external(
 
 
 def verify(source: Server, target: Server) -> None:
-    """Raise RowsDifferError unless the target holds what the source holds."""
+    """Raise RowsDifferError unless the target contains the same rows as the source."""
     if found := differences(source, target):
         raise RowsDifferError("\n".join(found))

@@ -1,8 +1,8 @@
-"""When a server committed what, by its own binlog.
+"""When a server committed what, according to its own binlog.
 
 The commit times are those of the GTID events, in µs since 1970: the server reads its clock when it
 writes a transaction to the binlog, right before it syncs. Source and targets do so at the same
-stage, so differences between them are lags.
+stage, so the differences between them are lags.
 """
 
 from collections.abc import Collection, Iterator
@@ -28,7 +28,7 @@ class Span:
 
 
 def groups(server: Server) -> Iterator[Group]:
-    """Yield what the server has committed, without what concerns the position tables only.
+    """Yield what the server has committed, except what concerns only the position tables.
 
     Large groups come without their events.
     """

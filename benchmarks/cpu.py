@@ -1,9 +1,9 @@
-"""The daemon's own CPU by stage, compiled and pure, and beside that of another revision.
+"""The daemon's own CPU by stage, compiled and pure, and optionally that of another revision.
 
-Each variant is a process of its own (`benchmarks.stages`) over the same recorded file. Seconds of
-CPU are shared with whatever else runs on the machine (caches, clock frequency): the variants take
-turns, and what counts is the least of all runs. Instructions, which valgrind counts, come out the
-same each time; they leave out how long each one takes.
+Each variant is a process of its own (`benchmarks.stages`) over the same recorded file. CPU time is
+affected by whatever else runs on the machine (caches, clock frequency): the variants take turns,
+and the minimum of all runs counts. Instructions, which valgrind counts, are the same each time;
+they ignore how long each one takes.
 """
 
 import json
@@ -27,7 +27,7 @@ from tests.servers.reaper import register
 _ROOT: Final = Path(__file__).resolve().parents[1]
 _TURNS: Final = 4
 _RUNS: Final = 4
-"""In each turn's process."""
+"""Per process."""
 _COUNTED: Final = 2000
 """Transactions whose instructions are counted, which takes fifty times as long."""
 _VALGRIND: Final = (
@@ -37,7 +37,7 @@ _REFERENCES: Final = re.compile(r"I\s+refs:\s+([\d,]+)")
 
 
 class CountingError(RuntimeError):
-    """valgrind is not there, or has not said how many instructions it has counted."""
+    """valgrind is missing, or has not reported how many instructions it has counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _json(variant: Variant, file: Path) -> dict[str, list[dict[str, float]]]:
 
 
 def _counted(variant: Variant, file: Path, until: str) -> int:
-    """Return the instructions of a whole process that goes as far as the stage `until`."""
+    """Return the instructions of a whole process that runs up to the stage `until`."""
     options = ("--runs", 1, "--transactions", _COUNTED, "--until", until)
     try:
         done = subprocess.run(

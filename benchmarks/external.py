@@ -1,4 +1,4 @@
-"""mtsd as a peer: the daemon between two servers, with its defaults but for what is told here."""
+"""mtsd as the other replica: the daemon between two servers, with few settings not default."""
 
 import os
 import subprocess
@@ -21,16 +21,16 @@ from tests.servers.reaper import register
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 _SERVER_IDS: Final = count(4201)
-"""One each: for a while a source holds on to a replica that has gone, and another has another."""
+"""One each: a source keeps a replica that has gone for a while, so the next has another id."""
 _POLL_S: Final = 0.2
-"""Seldom enough to cost nothing: what is measured is in the target's binlog."""
+"""Rarely enough to cost nothing: what is measured is in the target's binlog."""
 
 
 class External:
-    """`mtsd run` from `source` to `target`; as a context manager it starts, and is gone at the end.
+    """`mtsd run` from `source` to `target`; a context manager that starts it and ends it.
 
     It reads the source as the server's own replica does, over TCP without TLS, and reaches the
-    target over its Unix socket. `settings` ("replica.batch_groups": 1) come over the defaults.
+    target over its Unix socket. `settings` ("replica.batch_groups": 1) override the defaults.
     """
 
     def __init__(self, source: Server, target: Server, settings: Mapping[str, Value]) -> None:
@@ -49,7 +49,7 @@ class External:
         self.started = 0.0
         """When its process was started, in seconds since 1970."""
         self.began = 0.0
-        """When it began to replicate, by its own log; known once it has caught up."""
+        """When it began to replicate, according to its own log; known once it has caught up."""
 
     def __enter__(self) -> Self:
         self.started = time.time()
@@ -64,16 +64,16 @@ class External:
 
     @property
     def cpu_seconds(self) -> float:
-        """Seconds of CPU that it has used; 0 before it was started."""
+        """CPU seconds that it has used; 0 before it was started."""
         return cpu_seconds(self._daemon.pid) if self.started else 0.0
 
     @property
     def peak_memory(self) -> int:
-        """The most bytes that it had resident."""
+        """The maximum of its resident memory in bytes."""
         return peak_memory(self._daemon.pid)
 
     def wait_until_caught_up(self, timeout: float) -> None:
-        """Wait until its stored low-water mark is the source's end of now; raises DaemonError."""
+        """Wait until its stored low-water mark is the source's current end; raises DaemonError."""
         file, offset = self._source.sql("SHOW BINARY LOG STATUS")[0][:2]
         deadline = time.monotonic() + timeout
         while self._mark() < (str(file), int(offset)):
@@ -86,7 +86,7 @@ class External:
         self.began = datetime.fromisoformat(str(record["timestamp"])).timestamp()
 
     def stop(self) -> None:
-        """Stop it gracefully; raises DaemonError where it ends with another status than 0."""
+        """Stop it gracefully; raises DaemonError if its exit status is not 0."""
         if code := self._daemon.stop():
             raise DaemonError(f"it ended with {code}:\n{self._daemon.last_words()}")
 
@@ -106,8 +106,8 @@ class External:
 def installed(*, pure: bool) -> Iterator[None]:
     """Let the daemon be what the image installs, the compiled wheel; or the checkout's, if `pure`.
 
-    Either has its bytecode compiled, in a folder apart: without it, a checkout whose bytecode may
-    not be written is compiled at every start.
+    Both have their bytecode compiled, in a separate folder: otherwise a checkout whose bytecode
+    may not be written would be compiled at every start.
     """
     before = dict(os.environ)
     with TemporaryDirectory(prefix="mtsd-installed-") as name:
@@ -120,7 +120,7 @@ def installed(*, pure: bool) -> Iterator[None]:
                 (folder / "wheel").mkdir()
                 unpack_archive(build_wheel(folder / "wheel"), folder / "packages", "zip")
                 os.environ["PYTHONPATH"] = str(folder / "packages")
-                # Else the checkout, where the daemon is started, would come first.
+                # Otherwise the checkout, where the daemon is started, would take precedence.
                 os.environ["PYTHONSAFEPATH"] = "1"
             warm_up = [sys.executable, "-m", "mtsd", "run", "--help"]
             subprocess.run(warm_up, cwd=_ROOT, stdout=subprocess.DEVNULL, check=True)

@@ -1,4 +1,4 @@
-"""What has to be reached, and whether it is; and what several runs come to."""
+"""The targets to reach, and whether they are reached; and the summary of several runs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ MEGABYTE: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What several runs have found."""
+    """The range of several runs' results."""
 
     median: float
     lowest: float
@@ -21,14 +21,14 @@ class Range:
 
     @classmethod
     def of(cls, found: Iterable[float]) -> "Range":
-        """Return that of at least one run."""
+        """Return the range of at least one run."""
         every = list(found)
         return cls(median(every), min(every), max(every))
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure: the median of `found` has to be at least `limit`, or `at_most` that."""
+    """One figure: the median of `found` has to be at least `limit`, or at most, if `at_most`."""
 
     name: str
     found: Range
@@ -44,20 +44,20 @@ class Figure:
 
 
 def ratio(name: str, least: float, pairs: Sequence[Pair]) -> Figure:
-    """Return how many times as fast mtsd is, pair by pair."""
+    """Return how many times faster mtsd is, pair by pair."""
     found = Range.of(pair.times for pair in pairs)
     return Figure(f"{name}: mtsd / the server's own", found, least, at_most=False, unit=" times")
 
 
 def memory(name: str, most: float, mtsd: Sequence[Applied]) -> Figure:
-    """Return mtsd's highest peak of resident memory, which is to be kept to in every run."""
+    """Return mtsd's highest peak of resident memory, which is limited in every run."""
     peak = max(run.peak_memory or 0 for run in mtsd) / MEGABYTE
     found = Range.of([peak])
     return Figure(f"{name}: peak resident memory of mtsd", found, most, at_most=True, unit=" MB")
 
 
 def lag(percentile: str, most: float, native: Sequence[Lag], mtsd: Sequence[Lag]) -> Figure:
-    """Return how many times the lag of the server's own replica mtsd's is, run by run."""
+    """Return the ratio of mtsd's lag to that of the server's own replica, run by run."""
     found = Range.of(
         getattr(of_mtsd, percentile) / getattr(of_native, percentile)
         for of_native, of_mtsd in zip(native, mtsd, strict=True)

@@ -1,9 +1,8 @@
-"""How long after its commit on the source a transaction is committed on the target, under a load.
+"""How long after its commit on the source a transaction commits on the target, under load.
 
-Both replicas follow the same source at the same time, each to a target of its own, so both meet
-the same transactions and the same noise of the machine. Times are those of the binlogs (see
-`commits`); a transaction is known by its tick, a row with its number, also where mtsd has combined
-it with others.
+Both replicas follow the same source at the same time, each to its own target, so both get the same
+transactions and the same noise of the machine. Times are those of the binlogs (see `commits`); a
+transaction is identified by its tick, a numbered row, even if mtsd has combined it with others.
 """
 
 import re
@@ -25,7 +24,7 @@ from tests.servers.mysqld import Server
 
 _TIMEOUT_S: Final = 300.0
 _WARM_UP_S: Final = 2.0
-"""Of the load, at its beginning, that is not counted."""
+"""The beginning of the load, which is not counted."""
 
 _GTID: Final = re.compile(rb"\bimmediate_commit_timestamp=(\d+) ")
 _TICK: Final = re.compile(rb"### INSERT INTO `\w+`\.`ticks`")

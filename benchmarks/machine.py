@@ -1,4 +1,4 @@
-"""What the figures are made on, and what else ran there meanwhile (proc(5): cpuinfo, stat)."""
+"""What the figures are measured on, and what else ran there (proc(5): cpuinfo, stat)."""
 
 import os
 import platform
@@ -14,16 +14,16 @@ _BUSY: Final = (0, 1, 2, 5, 6, 7)
 _STEAL: Final = 7
 _COUNTED: Final = 8
 DISTURBED: Final = 0.10
-"""Share of the processors that others may use. The kernel's own threads, that write what a run
-wants written, are among the others, and take some per cent."""
+"""Share of the processors that others may use. They include the kernel's own threads, which write
+what a run wants written and take a few per cent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
     """The machine during a run. Shares are of all its processors together.
 
-    `others` is what processes that take no part in the run have used, the kernel's included;
-    `stolen` what the hypervisor has given to other machines, and so a part of it.
+    `others` is what processes that take no part in the run have used, including the kernel's;
+    `stolen` is what the hypervisor has given to other machines, and is included in `others`.
     """
 
     average_before: float
@@ -34,14 +34,14 @@ class Load:
 
     @property
     def disturbed(self) -> bool:
-        """Whether others have used so much that the run's figures are not its own."""
+        """Whether others have used so much that the run's figures are unreliable."""
         return self.others > DISTURBED
 
 
 class LoadWatch:
-    """Begins when it is made. `used` returns the seconds of CPU of all that take part in the run.
+    """Begins when created. `used` returns the CPU seconds of everything that takes part in the run.
 
-    That sum has to grow only: a process that ends meanwhile has to stay in it.
+    That sum must only grow: a process that ends has to remain in it.
     """
 
     def __init__(self, used: Callable[[], float]) -> None:
@@ -66,13 +66,13 @@ class LoadWatch:
 
 
 def own_cpu_seconds() -> float:
-    """Return the seconds of CPU of this process, and of its children that have ended."""
+    """Return the CPU seconds of this process, and of its children that have ended."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
 
 def processor() -> str:
-    """Return the processor's name, with its clock where the name leaves that out."""
+    """Return the processor's name, with its clock if the name does not include it."""
     told: dict[str, str] = {}
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         name, _, value = line.partition(":")
@@ -85,7 +85,7 @@ def processor() -> str:
 
 
 def about() -> Mapping[str, object]:
-    """Return what a reader has to know of the machine to judge its figures."""
+    """Return what a reader needs to know about the machine to judge its figures."""
     return {
         "processor": processor(),
         "processors": os.cpu_count(),

@@ -16,11 +16,11 @@ Status = dict[str, Any]
 
 
 class NativeReplicaError(RuntimeError):
-    """The server's own replica has stopped with an error, or does not end."""
+    """The server's own replica has stopped with an error, or does not finish."""
 
 
 class NativeReplica:
-    """The replica inside `target`, as it comes: only where the source is has been told."""
+    """The replica inside `target`, with defaults: only the source's address is set."""
 
     def __init__(self, source: Server, target: Server) -> None:
         self._source = source
@@ -32,7 +32,7 @@ class NativeReplica:
         )
 
     def receive(self, timeout: float) -> float:
-        """Start the receiver only, wait until the relay log holds all, and return the seconds."""
+        """Start only the receiver, wait until the relay log has everything; return the seconds."""
         began = time.monotonic()
         file, offset = self._source.sql("SHOW BINARY LOG STATUS")[0][:2]
         self._target.sql("START REPLICA IO_THREAD")
@@ -56,7 +56,7 @@ class NativeReplica:
         self._target.sql("STOP REPLICA")
 
     def wait_until_caught_up(self, timeout: float) -> None:
-        """Wait until everything that is in the source's binlog now is applied."""
+        """Wait until everything now in the source's binlog is applied."""
         gtids = str(self._source.sql("SELECT @@GLOBAL.gtid_executed")[0][0])
         deadline = time.monotonic() + timeout
         while True:

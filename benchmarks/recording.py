@@ -14,7 +14,7 @@ _FOLDER: Final = CACHE / "benchmarks"
 
 
 def recorded() -> Path:
-    """Return the file, which has TRANSACTIONS of them; a server makes it where it is missing."""
+    """Return the file, which has TRANSACTIONS of them; a server creates it if it is missing."""
     path = _FOLDER / f"{TRANSACTIONS}-small-transactions" / NAME
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)

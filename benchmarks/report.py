@@ -36,12 +36,12 @@ def applied_table(title: str, runs: Mapping[str, Sequence[Applied]]) -> str:
 
 _LEGEND = (
     "  load: average over a minute at the end; others: share of the processors that other processes"
-    f"\n  and the kernel's threads had meanwhile; * over {DISTURBED:.0%}, the run was disturbed"
+    f"\n  and the kernel's threads used; * over {DISTURBED:.0%}, the run was disturbed"
 )
 
 
 def pairs_table(title: str, pairs: Mapping[str, Sequence[Pair]]) -> str:
-    """Return what the pairs of each variant come to: medians and, behind each, the range."""
+    """Return a summary of the pairs of each variant: medians, each followed by the range."""
     heads = f"{'times':>20}{'own, µs/trx':>20}{'target + mtsd':>20}{'mtsd':>20}{'disturbed':>12}"
     lines = [f"\n{title}: medians (ranges) of pairs", f"  {'':27}{heads}"]
     for variant, row in pairs.items():
@@ -96,7 +96,7 @@ def markdown(
     large: Sequence[Pair],
     lags: Sequence[tuple[Lag, Lag]],
 ) -> str:
-    """Return the table of the README, of all parts that were run."""
+    """Return the table of the README, for all parts that were run."""
     lines = [
         f"\n{about['processor']}, {about['processors']} processors, Python {about['python']}:\n",
         "| | the server's own replica | mtsd | times | CPU: the server's own | target and mtsd |",
@@ -122,12 +122,12 @@ def markdown(
 
 
 def settings_list(title: str, settings: Mapping[str, object]) -> str:
-    """Return settings, a line each."""
+    """Return settings, one per line."""
     return "\n".join([f"\n{title}", *(f"  {name} = {value}" for name, value in settings.items())])
 
 
 def figures_list(figures: Sequence[Figure]) -> str:
-    """Return a line for each figure that has to be reached."""
+    """Return a line for each figure that has a limit."""
     lines = ["\nRequired"]
     for figure in figures:
         side = "at most" if figure.at_most else "at least"
@@ -144,7 +144,7 @@ def as_json(
     stages: Sequence[Stages],
     figures: Sequence[Figure],
 ) -> str:
-    """Return all runs, not only those that the figures are made of."""
+    """Return all runs, not only those that the figures are based on."""
     document = {
         "about": dict(about),
         "pairs": {

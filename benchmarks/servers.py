@@ -9,12 +9,12 @@ SOURCE: Final[Options] = {
     "innodb_redo_log_capacity": "2G",
     "max_connections": 200,
 }
-"""Not durable: how the backlog came about is not measured."""
+"""Not durable: how the backlog is created is not measured."""
 
 TARGET: Final[Options] = {
     "innodb_buffer_pool_size": "1G",
     "innodb_redo_log_capacity": "2G",
-    # As they come: the tests' servers go without them.
+    # The default: the tests' servers run without it.
     "innodb_flush_method": "O_DIRECT",
     "performance_schema": "ON",
 }
@@ -47,7 +47,7 @@ REPLICA_SETTINGS: Final = (
     "innodb_redo_log_capacity",
     "performance_schema",
 )
-"""What a reader has to know of a target to judge its figures."""
+"""What a reader needs to know about a target to judge its figures."""
 
 
 def source() -> Server:

@@ -1,9 +1,10 @@
-"""What a transaction costs the daemon in each of its stages: no servers, no sockets, no event loop.
+"""What a transaction costs the daemon in each of its stages: no servers, sockets or event loop.
 
-`python -m benchmarks.stages FILE` takes a recorded binlog file the way that a daemon takes a
-backlog: the bytes of a dump come in pieces, become events, groups, batches of a worker, the rows
-of slave_worker_info, and at last packets of BINLOG statements. It prints JSON: µs of CPU a
-transaction by stage, a list of runs. `python -m benchmarks --part cpu` runs it, compiled and pure.
+`python -m benchmarks.stages FILE` processes a recorded binlog file as a daemon processes a
+backlog: the bytes of a dump arrive in pieces, become events, groups, batches of a worker, the rows
+of slave_worker_info, and finally packets of BINLOG statements. It prints JSON: µs of CPU per
+transaction by stage, as a list of runs. `python -m benchmarks --part cpu` runs it, compiled and
+pure.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from mtsd.wire.dump_packets import event_of
 from mtsd.wire.framing import PacketFramer
 
 STAGES: Final = ("framing", "grouping", "scheduling", "worker rows", "statements")
-"""In their order; "framing" is that of the protocol's packets."""
+"""In order; "framing" is that of the protocol's packets."""
 
 _PIECE: Final = 1 << 16
 """Bytes that a socket gives at once."""
@@ -44,10 +45,10 @@ _LIMITS: Final = Limits(
 )
 """The daemon's defaults."""
 _CHECKPOINT_GROUPS: Final = 2048
-"""Groups between two checkpoints: of 50 ms, at 40,000 groups a second."""
+"""Groups between two checkpoints: every 50 ms, at 40,000 groups per second."""
 _PACKET_LIMIT: Final = 60 << 20
 _GC_THRESHOLD: Final = 200_000
-"""That of `mtsd run`."""
+"""The same as in `mtsd run`."""
 
 
 def main() -> None:
@@ -99,7 +100,7 @@ def _events(file: Path) -> Iterator[bytes]:
 
 
 class Run:
-    """One pass over a dump, up to the stage of index `until` less 1; `nanoseconds` by stage."""
+    """One pass over a dump, up to the stage of index `until` - 1; `nanoseconds` by stage."""
 
     def __init__(self, file: str, until: int) -> None:
         start = Position(file, 4)
@@ -121,7 +122,7 @@ class Run:
         self._rows = [blank_row(worker + 1, mark, worker + 1) for worker in range(_WORKERS)]
 
     def take(self, pieces: Sequence[bytes]) -> None:
-        """Take the pieces, one after the other, through all stages."""
+        """Pass the pieces, one after the other, through all stages."""
         clock = time.thread_time_ns
         spent = self.nanoseconds
         until = self._until
@@ -141,14 +142,14 @@ class Run:
                 continue
             for group in groups:
                 if self._scheduler.blocked(group.size) is not None:
-                    raise RuntimeError("the scheduler has no room: the figures mean nothing")
+                    raise RuntimeError("the scheduler has no room: the figures are meaningless")
                 self._scheduler.add(group)
             spent[2] += clock() - began
             self._work(least=_LIMITS.batch_groups)
         if until > 2:
             self._work(least=1)
             if not self._scheduler.idle:
-                raise RuntimeError("groups are left: the figures mean nothing")
+                raise RuntimeError("groups are left over: the figures are meaningless")
 
     def _work(self, *, least: int) -> None:
         """Let each worker apply its batches while `least` groups wait for it."""
@@ -188,7 +189,7 @@ def _statements(batch: Sequence[Group], change: RowChange) -> None:
     rows = row_statements(batch, _LIMITS.batch_bytes, change, set())
     first = list(islice(rows, 2))
     if len(first) != 1:
-        raise RuntimeError("a batch is not one statement: the figures mean nothing")
+        raise RuntimeError("a batch is not one statement: the figures are meaningless")
     tuple(commands([], first, [], _PACKET_LIMIT))
 
 

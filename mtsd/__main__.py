@@ -6,10 +6,10 @@ from mtsd.daemon.signals import hold
 
 
 def main() -> int:
-    """Run a command; returns its exit status.
+    """Run a command and return its exit status.
 
-    Python needs a part of a second for what a daemon consists of. A signal that comes meanwhile
-    waits until the daemon can stop in good order, or read its configuration again.
+    Python takes a fraction of a second to import what a daemon consists of. A signal that arrives
+    in the meantime waits until the daemon can stop gracefully, or reload its configuration.
     """
     if sys.argv[1:2] == ["run"]:
         hold()

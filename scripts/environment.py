@@ -1,7 +1,7 @@
-"""Make the project's environment; `scripts/setup` runs it, with the standard library only.
+"""Creates the project's environment; `scripts/setup` runs it, with the standard library only.
 
-A stamp in `.venv` says what it was made from, so that a second run is quick. pip's own settings
-(index, certificates, proxy) are the machine's.
+A stamp in `.venv` records what it was created from, so that a second run is quick. pip's own
+settings (index, certificates, proxy) are the machine's.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ COMMAND: Final = '#!/bin/sh\nexec "$(dirname "$0")/python" -m mtsd "$@"\n'
 
 
 def main() -> None:
-    """Make what is missing; several may run at once, and one works."""
+    """Create what is missing; several may run at once, but only one does the work."""
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "setup.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         stamp = hashlib.sha256(LOCK.read_bytes() + str(PROJECT).encode()).hexdigest()
         if not is_made(stamp):
-            print(f"environment: making {VENV.name} from {LOCK.name}", file=sys.stderr)
+            print(f"environment: creating {VENV.name} from {LOCK.name}", file=sys.stderr)
             shutil.rmtree(VENV, ignore_errors=True)
             install()
             make_importable()
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def is_made(stamp: str) -> bool:
-    """Tell whether the environment is there, has this stamp, and its Python still runs."""
+    """Return whether the environment exists, has this stamp, and its Python still runs."""
     try:
         if STAMP.read_text() != stamp:
             return False
@@ -54,13 +54,13 @@ def is_made(stamp: str) -> bool:
 
 
 def install() -> None:
-    """Make the environment with the locked packages; raises CalledProcessError and AptError."""
+    """Create the environment with the locked packages; raises CalledProcessError and AptError."""
     command = pip.install(LOCK)
     if importlib.util.find_spec("ensurepip"):
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
         subprocess.run([PYTHON, "-m", "pip", *command], check=True)
         return
-    # Debian and Ubuntu ship it in a package apart. A wheel of pip runs without being installed.
+    # Debian and Ubuntu ship it in a separate package. A wheel of pip runs without installation.
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", VENV], check=True)
     folder = VENV / "pip"
     with PrivateApt(folder) as apt:

@@ -1,1 +1,1 @@
-"""Pure: bytes to events, events to groups, and events rewritten for the applier."""
+"""Pure: turns bytes into events, and events into groups; rewrites events for the applier."""

@@ -1,8 +1,7 @@
 """The column types of a table map and their metadata.
 
-Each column has a type byte, and, by its type, 0 to 2 bytes of metadata; a multi-valued index's
-column (type 20) wraps another type, whose metadata follows (MySQL documentation,
-`mysql::binlog::event::Table_map_event`).
+Each column has a type byte and, depending on its type, 0 to 2 bytes of metadata; the column of a
+multi-valued index (type 20) wraps another type, whose metadata follows (MySQL documentation,
 """
 
 import enum
@@ -18,7 +17,7 @@ _WHAT = "Table_map event"
 
 
 class ColumnType(enum.IntEnum):
-    """Types of columns in binlogs: python-mysql-replication's, and two that it lacks."""
+    """Column types in binlogs: those of python-mysql-replication, and two that it lacks."""
 
     DECIMAL = FIELD_TYPE.DECIMAL
     TINY = FIELD_TYPE.TINY
@@ -77,10 +76,10 @@ _METADATA_SIZES = dict.fromkeys(ColumnType, 0) | {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's type: ENUM and SET are told from the STRING that they are written as.
+    """A column's type, with ENUM and SET distinguished from the STRING that they are written as.
 
-    `metadata` are the bytes that the type has there; `array` says that `type` is the element's
-    of a multi-valued index.
+    `metadata` is the type's metadata bytes; `array` means that `type` is the element type of a
+    multi-valued index.
     """
 
     type: ColumnType
@@ -91,7 +90,7 @@ class Column:
 def parse_columns(table: TableMap) -> tuple[Column, ...]:
     """Split a table map's types and metadata by column.
 
-    BinlogError for a type that is not known, and where the metadata are too short or too long.
+    Raises BinlogError for an unknown type, and if the metadata is too short or too long.
     """
     cursor = Cursor(table.metadata, 0, _WHAT)
     columns = tuple(_column(cursor, number) for number in table.column_types)
@@ -103,7 +102,7 @@ def _column(cursor: Cursor, number: int, *, array: bool = False) -> Column:
     try:
         kind = ColumnType(number)
     except ValueError:
-        raise BinlogError(f"{_WHAT}: column type {number} is not known") from None
+        raise BinlogError(f"{_WHAT}: unknown column type {number}") from None
     if kind is ColumnType.TYPED_ARRAY:
         if array:
             raise BinlogError(f"{_WHAT}: an array of arrays")

@@ -1,10 +1,10 @@
-"""Reading an event's fields in order, without ever leaving the event."""
+"""Reads an event's fields in order, without ever reading beyond the event."""
 
 from mtsd.model.errors import BinlogError
 
 
 class Cursor:
-    """A place in an event's bytes. Every read checks the bounds first, and allocates only then.
+    """A place in an event's bytes. Every read checks the bounds before it allocates anything.
 
     `what` names the event in errors. All integers are little-endian.
     """
@@ -20,7 +20,7 @@ class Cursor:
             raise BinlogError(f"{what}: cut off at byte {len(data)}")
 
     def left(self) -> int:
-        """Return how many bytes are still to be read."""
+        """Return the number of unread bytes."""
         return self.end - self.at
 
     def take(self, size: int, field: str) -> bytes:
@@ -29,16 +29,16 @@ class Cursor:
         stop = start + size
         if stop > self.end:
             raise BinlogError(
-                f"{self.what}: {field} of {size} bytes at byte {start} passes the end {self.end}"
+                f"{self.what}: {field} of {size} bytes at {start} exceeds the end {self.end}"
             )
         self.at = stop
         return self.data[start:stop]
 
     def skip(self, size: int, field: str) -> None:
-        """Pass over the next `size` bytes."""
+        """Skip the next `size` bytes."""
         if self.at + size > self.end:
             raise BinlogError(
-                f"{self.what}: {field} of {size} bytes at byte {self.at} passes the end {self.end}"
+                f"{self.what}: {field} of {size} bytes at {self.at} exceeds the end {self.end}"
             )
         self.at += size
 
@@ -47,7 +47,7 @@ class Cursor:
         return int.from_bytes(self.take(size, field), "little")
 
     def net_int(self, field: str) -> int:
-        """Read a length-encoded integer: 1, 3, 4 or 9 bytes, told by the first one."""
+        """Read a length-encoded integer: 1, 3, 4 or 9 bytes, depending on the first one."""
         first = self.uint(1, field)
         if first < 251:
             return first
@@ -57,7 +57,7 @@ class Cursor:
             return self.uint(3, field)
         if first == 254:
             return self.uint(8, field)
-        raise BinlogError(f"{self.what}: {field}: {first} begins no length-encoded integer")
+        raise BinlogError(f"{self.what}: {field}: {first} does not start a length-encoded integer")
 
     def varlen_uint(self, field: str) -> int:
         """Read an unsigned integer of MySQL's serialization library, 1 to 9 bytes.
@@ -83,13 +83,13 @@ class Cursor:
         return self.as_text(self.take(size, field), field)
 
     def as_text(self, raw: bytes, field: str) -> str:
-        """Decode UTF-8 that was taken from the event."""
+        """Decode UTF-8 bytes that were read from the event."""
         try:
             return raw.decode()
         except UnicodeDecodeError as error:
             raise BinlogError(f"{self.what}: {field} {raw[:80]!r} is not UTF-8") from error
 
     def finish(self) -> None:
-        """Refuse bytes that nothing has read."""
+        """Raise BinlogError if there are unread bytes left."""
         if self.at != self.end:
-            raise BinlogError(f"{self.what}: {self.end - self.at} unknown bytes at its end")
+            raise BinlogError(f"{self.what}: {self.end - self.at} unexpected bytes at its end")

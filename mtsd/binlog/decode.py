@@ -1,4 +1,4 @@
-"""From an event's type to its decoder, for readers that want every event."""
+"""From an event's type to its decoder, for readers that need every event."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from mtsd.model.step import Intvar, QueryEvent, Rand, UserVar
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The source was shut down in good order."""
+    """The source was shut down gracefully."""
 
 
 @dataclass(frozen=True, slots=True)
 class Undecoded:
-    """An event whose contents are not read: its type is known by name, or may be ignored."""
+    """An event whose contents are not decoded: its type has a name, or may be ignored."""
 
     type: int
 
@@ -91,10 +91,10 @@ _BY_NAME_ONLY = frozenset(EventType) - {EventType.UNKNOWN_EVENT}
 
 
 def decode(event: bytes) -> Decoded:
-    """Decode an event: without its checksum, but a format description whole (see its module).
+    """Decode an event, without its checksum; but a format description with it (see its module).
 
-    Raises BinlogError as the type's decoder, and for an unknown type, unless its header says that
-    it may be ignored.
+    Raises BinlogError as the type's decoder does, and for an unknown type, unless its header says
+    that it may be ignored.
     """
     header = parse_header(event)
     decoder = _DECODERS.get(header.type)
@@ -102,4 +102,4 @@ def decode(event: bytes) -> Decoded:
         return decoder(event)
     if header.type in _BY_NAME_ONLY or header.flags & IGNORABLE:
         return Undecoded(header.type)
-    raise BinlogError(f"{type_name(header.type)}: no known type of event")
+    raise BinlogError(f"{type_name(header.type)}: unknown event type")

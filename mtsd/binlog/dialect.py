@@ -1,7 +1,7 @@
-"""What differs in the binary logs of a family of servers; what is the same has its own modules.
+"""What differs in the binary logs of a family of servers; the rest has its own modules.
 
-Event types that both families have, with one meaning, are not here: Query, Xid, Rotate, Stop,
-format description, incident, Table_map. MariaDB's dialect gets its place beside MySQL's.
+Event types that both families share, with the same meaning, are not here: Query, Xid, Rotate, Stop,
+format description, incident, Table_map. MariaDB's dialect will have its place next to MySQL's.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,23 +17,23 @@ from mtsd.model.step import Satellite
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The events of a family of servers, by the number of their type."""
+    """The events of a family of servers, by type number."""
 
     name: str
     heads: frozenset[int]
-    """What a group begins with: its GTID, or that it has none."""
+    """What a group begins with: its GTID, or an event saying that it has none."""
     parse_head: Callable[[bytes], GtidEvent]
     rows: frozenset[int]
     satellites: Mapping[int, tuple[str, Callable[[bytes], Satellite]]]
-    """They prepare the statement that follows: the name and the decoder of each."""
+    """They set up the statement that follows: the name and the decoder of each."""
     load_data: Mapping[int, str]
-    """LOAD DATA in statement format, and its files: the name of each."""
+    """LOAD DATA in statement format and its files: the name of each."""
     passed_over: frozenset[int]
     """They change no data."""
     never_inside: frozenset[int] = frozenset()
-    """They cannot be in a transaction payload."""
+    """They never occur in a transaction payload."""
     compressed: Mapping[int, Callable[[bytes], bytes]] = field(default_factory=dict)
-    """What makes an event of a plain type out of a compressed one."""
+    """What turns a compressed event into one of a plain type."""
 
 
 _HEADS = frozenset({
@@ -46,7 +46,7 @@ MYSQL = Dialect(
     name="MySQL",
     heads=_HEADS,
     parse_head=parse_gtid,
-    # Plain ints: they are looked up once an event.
+    # Plain ints: they are looked up for every event.
     rows=frozenset(kind.value for kind in ROW_EVENTS),
     satellites={
         EventType.INTVAR_EVENT.value: ("Intvar", parse_intvar),
@@ -55,11 +55,11 @@ MYSQL = Dialect(
     },
     load_data={kind.value: name for kind, name in LOAD_DATA.items()},
     passed_over=frozenset({
-        EventType.ROWS_QUERY_LOG_EVENT.value,  # the text of the statement, for a reader
+        EventType.ROWS_QUERY_LOG_EVENT.value,  # the text of the statement, for human readers
         EventType.IGNORABLE_LOG_EVENT.value,
         EventType.HEARTBEAT_LOG_EVENT.value,
         EventType.HEARTBEAT_LOG_EVENT_V2.value,
-        EventType.VIEW_CHANGE_EVENT.value,  # group replication's own, changes no data
+        EventType.VIEW_CHANGE_EVENT.value,  # of group replication; changes no data
         EventType.TRANSACTION_CONTEXT_EVENT.value,
     }),
     never_inside=frozenset({

@@ -1,9 +1,9 @@
-"""Raw events to sound ones, each in its place: what everything that reads events stands on.
+"""From raw events to verified ones, each at its position: everything that reads events uses this.
 
-From a dump, a file, or any part of one that begins with an event: it does no I/O. Every event has
-to begin where the one before it has ended: what a checksum does not tell is that whole events are
-missing, come twice or are out of order. A dump by GTID leaves groups out, and a source bridges
-these gaps by heartbeats.
+It reads from a dump, a file, or any part of one that begins with an event, and does no I/O. Every
+event has to begin where the previous one ended: a checksum does not reveal that whole events are
+missing, duplicated or out of order. A dump by GTID leaves groups out, and the source bridges these
+gaps with heartbeats.
 """
 
 from collections.abc import Iterator
@@ -34,19 +34,19 @@ _HEARTBEATS: Final = frozenset({_HEARTBEAT, EventType.HEARTBEAT_LOG_EVENT_V2.val
 _ARTIFICIAL: Final = frozenset({
     _ROTATE, _FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS_LOG_EVENT.value,
 })  # fmt: skip
-"""They may be in no file: then a source has made them for the dump."""
+"""Need not be in a file: the source may have created them for the dump."""
 _size_and_end = Struct("<II").unpack_from
 """At byte 9 of a header."""
 _LOW: Final = 0xFFFFFFFF
 
 
 class EventReader:
-    """Reads events one after another, from `start` on.
+    """Reads events one after another, starting at `start`.
 
     `checksums`: whether events before the first format description end with a checksum, as they
-    do in a dump, and never in a file. `description` is the format description of the file, whole,
-    where reading begins behind it. With `in_place`, events have to lie where their headers say; a
-    relay log keeps the positions that they had on the source.
+    do in a dump, but never in a file. `description` is the file's format description, whole, if
+    reading begins after it. With `in_place`, events must be where their headers say; the events
+    of a relay log keep the positions that they had on the source.
     """
 
     __slots__ = (
@@ -80,7 +80,7 @@ class EventReader:
         self.raw_description = b""
         """The event of `description`, whole."""
         self.gaps = 0
-        """How many times a heartbeat has told of events that were left out."""
+        """How many times a heartbeat has reported events that were left out."""
         self._compressed = dialect.compressed
         self._never_inside = dialect.never_inside
         self._in_place = in_place
@@ -92,14 +92,14 @@ class EventReader:
 
     @property
     def position(self) -> Position:
-        """Right after the last event that was read."""
+        """Right after the last event read."""
         return Position(self.file, self.offset)
 
     def read(self, raw: bytes, inside: bool = False) -> bytes:
-        """Return an event verified, without its checksum; a format description as it is.
+        """Verify an event and return it without its checksum, but a format description whole.
 
-        `inside` a group nothing may be left out. Raises BinlogError, which leaves the position
-        where it was, right before the event.
+        `inside` a group, nothing may be missing. Raises BinlogError, which leaves the position
+        unchanged, right before the event.
         """
         size = len(raw)
         if size < HEADER_SIZE:
@@ -107,7 +107,7 @@ class EventReader:
         code = raw[4]
         event = raw
         if self.checksums and code != _FORMAT_DESCRIPTION:
-            # Inline, as this is once an event; the function says what is wrong.
+            # Inlined, because this runs for every event; the function says what is wrong.
             event = raw[:-4] if crc32(raw) == RESIDUE else strip_checksum(raw)
         claimed, log_pos = _size_and_end(raw, 9)
         if claimed != size:
@@ -127,9 +127,9 @@ class EventReader:
         return event
 
     def inner(self, event: bytes) -> Iterator[bytes]:
-        """Yield the events in a transaction payload: they have neither a checksum nor a place.
+        """Yield the events in a transaction payload: they have neither a checksum nor a position.
 
-        Raises BinlogError as `payload_events`, and for one that cannot be in a payload.
+        Raises BinlogError as `payload_events` does, and for an event not allowed in a payload.
         """
         for inner in payload_events(event):
             if inner[4] in self._never_inside:
@@ -143,13 +143,13 @@ class EventReader:
         self.raw_description = raw
 
     def _moved(self, code: int, event: bytes, log_pos: int, inside: bool) -> int:
-        """Return the offset after an event that does not lie right behind the one before it."""
+        """Return the offset after an event that does not directly follow the previous one."""
         before = self.offset
         if code in _HEARTBEATS:
             position = parse_heartbeat(event).position
             offset = position.offset
             if code == _HEARTBEAT:
-                # It has the low 32 bits only.
+                # It has only the low 32 bits.
                 offset = (before & ~_LOW) | log_pos
                 offset += (1 << 32) * (offset < before)
             if position.file == self.file and offset >= before:
@@ -158,17 +158,17 @@ class EventReader:
                 self.gaps += offset != before
                 return offset
             raise BinlogError(f"a heartbeat at {position}")
-        # The source's death leaves a half group, and the next file begins with a Rotate.
+        # If the source dies it leaves a partial group, and the next file begins with a Rotate.
         if log_pos == 0 and code in _ARTIFICIAL and (not inside or code == _ROTATE):
             return before
         raise BinlogError(
             f"an event of type {code}, {len(event)} bytes, that ends at {log_pos}:"
-            " events are missing, come twice or are out of order"
+            " events are missing, duplicated or out of order"
         )
 
     def _rotate(self, to: Position, offset: int) -> None:
-        # The first one says where a dump begins. After that there is always one that tells the
-        # next file, and mostly one in the file before it too.
+        # The first one says where a dump begins. After that there is always one that names the
+        # next file, and usually one in the file before it too.
         here = Position(self.file, offset)
         if self.description is not None and to != here:
             at_its_start = here.offset == FIRST_EVENT or to.offset != FIRST_EVENT

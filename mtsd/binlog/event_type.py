@@ -70,19 +70,19 @@ class EventType(enum.IntEnum):
     MARIADB_DELETE_ROWS_COMPRESSED_EVENT = 171
 
 
-# Flags of the common header. Plain ints: they are tested once an event.
+# Flags of the common header. Plain ints: they are tested for every event.
 THREAD_SPECIFIC = 0x4
 """The statement depends on its source connection: it uses temporary tables."""
 SUPPRESS_USE = 0x8
 """The statement needs no default database."""
 IGNORABLE: Final = 0x80
-"""A reader that does not know the type may pass over the event."""
+"""A reader that does not know the type may skip the event."""
 MTS_ISOLATE: Final = 0x200
-"""The source asks for the group to be applied alone."""
+"""The source wants the group to be applied alone."""
 
 
 def type_name(number: int) -> str:
-    """Name an event type for people; a number without a name is shown as such."""
+    """Return the name of an event type, or the number if it has no name."""
     try:
         return EventType(number).name
     except ValueError:

@@ -1,8 +1,8 @@
 """Format description events: the first event of a file, which says how to read the others.
 
 Body, little-endian: binlog version u16 (4), server version 50 bytes padded with NUL, created u32,
-length of the common header u8 (19), the length of each event type's post-header u8 from type 1
-on; then always, whatever the algorithm and wherever it comes from: checksum algorithm u8
+length of the common header u8 (19), the length of each event type's post-header u8 starting with
+type 1; then, regardless of the algorithm and of where the event comes from, checksum algorithm u8
 (0 none, 1 CRC32) and 4 checksum bytes (MySQL documentation,
 `mysql::binlog::event::Format_description_event`).
 """
@@ -23,7 +23,7 @@ _OLDEST = (5, 6)
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 
 # The post-headers that the decoders of this package rely on. A type that is not in the event's
-# list, or is there with length 0 (the first row events since 9.x), does not occur in its file.
+# list, or has length 0 there (the first row events since 9.x), does not occur in its file.
 _POST_HEADERS = {
     EventType.QUERY_EVENT: {13},
     EventType.ROTATE_EVENT: {8},
@@ -42,9 +42,9 @@ _POST_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class FormatDescription:
-    """How the events after it are to be read.
+    """How to read the events after it.
 
-    `checksum_algorithm` (0 none, 1 CRC32) holds for these events. `created` is in seconds since
+    `checksum_algorithm` (0 none, 1 CRC32) applies to these events. `created` is in seconds since
     1970, and 0 unless the server started with this file. `post_header_lengths[0]` is type 1's.
     """
 
@@ -59,10 +59,10 @@ class FormatDescription:
 def parse_format_description(event: bytes) -> FormatDescription:
     """Decode a format description event, given **whole**: with its 4 checksum bytes at the end.
 
-    It always has them, even where the algorithm is "none", so nothing may be stripped off it. The
-    checksum itself is not verified here. Raises BinlogError where the event is cut off, for a
-    binlog version other than 4, a common header other than 19 bytes, a server before 5.6, an
-    unknown checksum algorithm, and post-headers that the decoders do not expect.
+    It always has them, even if the algorithm is "none", so nothing may be stripped. The checksum
+    itself is not verified here. Raises BinlogError if the event is truncated, for a binlog version
+    other than 4, a common header other than 19 bytes, a server before 5.6, an unknown checksum
+    algorithm, and post-headers that the decoders do not expect.
     """
     cursor = Cursor(event, HEADER_SIZE, _WHAT)
     binlog_version = cursor.uint(2, "binlog version")
@@ -72,11 +72,11 @@ def parse_format_description(event: bytes) -> FormatDescription:
     server_version = cursor.as_text(raw_version, "server version")
     number = _VERSION.match(server_version)
     if not number:
-        raise BinlogError(f"{_WHAT}: {server_version!r} is no server version")
+        raise BinlogError(f"{_WHAT}: {server_version!r} is not a server version")
     if (int(number[1]), int(number[2])) < _OLDEST:
-        raise BinlogError(f"{_WHAT}: the source is {server_version}, at least 5.6 is needed")
+        raise BinlogError(f"{_WHAT}: the source is {server_version}, but 5.6 or later is needed")
     created = cursor.uint(4, "creation time")
-    header_length = cursor.uint(1, "length of the header")
+    header_length = cursor.uint(1, "header length")
     if header_length != HEADER_SIZE:
         raise BinlogError(f"{_WHAT}: headers of {header_length} bytes are not supported")
     if cursor.left() < _TAIL:
@@ -84,13 +84,13 @@ def parse_format_description(event: bytes) -> FormatDescription:
     post_header_lengths = cursor.take(cursor.left() - _TAIL, "post-header lengths")
     algorithm = cursor.uint(1, "checksum algorithm")
     if algorithm not in {CHECKSUM_OFF, CHECKSUM_CRC32}:
-        raise BinlogError(f"{_WHAT}: checksum algorithm {algorithm} is not known")
+        raise BinlogError(f"{_WHAT}: unknown checksum algorithm {algorithm}")
     if len(post_header_lengths) < EventType.FORMAT_DESCRIPTION_EVENT:
         raise BinlogError(f"{_WHAT}: post-header lengths of {len(post_header_lengths)} types only")
     for kind, expected in _POST_HEADERS.items():
         length = post_header_lengths[kind - 1] if kind <= len(post_header_lengths) else 0
         if length and length not in expected:
-            raise BinlogError(f"{_WHAT}: a post-header of {length} bytes of {kind.name}")
+            raise BinlogError(f"{_WHAT}: unexpected post-header of {length} bytes for {kind.name}")
     return FormatDescription(
         binlog_version,
         server_version,

@@ -1,7 +1,7 @@
-"""Events out of the bytes of a binary log file, however the bytes are split.
+"""Splits the bytes of a binary log file into events, however the bytes arrive.
 
-A file is the magic number FE 62 69 6E and then events back to back; an event's length, header and
-checksum included, is the u32 at its byte 9 (manual of the server's source, "Binary Log Overview").
+A file is the magic number FE 62 69 6E followed by events back to back; an event's length, with
+header and checksum, is the u32 at its byte 9 (server source manual, "Binary Log Overview").
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ MAX_EVENT_SIZE = 1 << 30
 
 
 class FileFramer:
-    """Cuts the bytes of one binary log file into events.
+    """Splits the bytes of one binary log file into events.
 
     Feed it any split of the file, then call `finish`. Holds at most one event and one piece.
     """
@@ -60,7 +60,7 @@ class FileFramer:
         self._waiting = len(rest)
 
     def finish(self) -> None:
-        """Say that the file has ended. Raises BinlogError if it ended inside an event."""
+        """Mark the end of the file. Raises BinlogError if it ends inside an event."""
         if self._waiting or not self._started:
             raise BinlogError(
                 f"the file ends inside an event: {self._waiting} bytes after byte {self._offset}"

@@ -1,4 +1,4 @@
-"""Events to groups, one after another as they come from the source.
+"""From events to groups, one after another as they come from the source.
 
 A group begins at its GTID event (or, without one, at BEGIN, XA START or the first event of a
 transaction) and ends at Xid, COMMIT, ROLLBACK or XA_PREPARE; a Query event without BEGIN is a
@@ -36,13 +36,13 @@ _MANY_BYTES: Final = 8 << 20
 
 
 class Grouper:
-    """Turns raw events, checksums included, into groups and what stands between them.
+    """Turns raw events, checksums included, into groups and what is between them.
 
-    One for each connection to the source, as a half group must not outlive it. `hold_bytes`:
-    larger groups are streamed in chunks of about `chunk_bytes`. Row events on `position_schema`
-    are left out, and it is no partition. `checksums` is as for EventReader. `temporary` is
-    what is known of the source's temporary tables at `start`; with `fold_case` their names do not
-    tell upper from lower case.
+    One for each connection to the source, because a partial group must not outlive it. Groups
+    larger than `hold_bytes` are streamed in chunks of about `chunk_bytes`. Row events on
+    `position_schema` are left out, and it is not a partition. `checksums` is as for EventReader.
+    `temporary` is what is known about the source's temporary tables at `start`; with `fold_case`
+    their names are not case-sensitive.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Grouper:
         dialect: Dialect = MYSQL,
     ) -> None:
         self.next_number = next_number
-        """The number of the group that is being read, or of the next one."""
+        """The number of the group being read, or of the next one."""
         self._reader = EventReader(start, checksums=checksums, dialect=dialect)
         self._dialect = dialect
         self._rows = dialect.rows
@@ -67,28 +67,28 @@ class Grouper:
         self._chunk_bytes = min(chunk_bytes, hold_bytes)
         self._position_schema = position_schema
         self.temporary = temporary
-        """What is known of the source's temporary tables after the last complete group."""
+        """What is known about the source's temporary tables after the last complete group."""
         self._fold_case = fold_case
         self._gaps = 0
         self._format = b""
         self._maps: dict[bytes, tuple[TableMap, bytes]] = {}
-        """By what stands behind the header: its contents, and the first such event.
+        """By the bytes after the header: the contents, and the first such event.
 
-        That one stands for all of them: their headers tell nothing that is of use.
+        That event stands for all of them: their headers contain nothing useful.
         """
         self._maps_size = 0
         self._plain = PlainTransactions(hold_bytes)
         self._has_short_way = dialect is MYSQL
         self._group: OpenGroup | None = None
-        """The group whose GTID or first event has been seen, and not its end."""
+        """The group whose GTID or first event has been seen, but not its end."""
 
     @property
     def position(self) -> Position:
-        """Right after the last event that was read."""
+        """Right after the last event read."""
         return self._reader.position
 
     def abandon(self) -> Iterator[StreamItem]:
-        """End the stream: a half group leaves no trace."""
+        """End the stream: a partial group leaves no trace."""
         group, self._group = self._group, None
         if group is not None and group.streaming:
             yield GroupDropped(self.next_number)
@@ -135,7 +135,7 @@ class Grouper:
             at += 1
 
     def _inner(self, event: bytes, group: OpenGroup) -> Iterable[StreamItem]:
-        """Take in an event of a payload; return what it completes."""
+        """Process an event of a payload; return what it completes."""
         code = event[4]
         if code == _TABLE_MAP:
             self._table_map(event, group)
@@ -146,7 +146,7 @@ class Grouper:
         return group.overflow() if group.is_full else ()
 
     def _opened(self, event: bytes) -> OpenGroup:
-        """Return the group that is being read, which begins with the event if there is none."""
+        """Return the group being read; if there is none, one begins with this event."""
         if self._group is None:
             self._group = OpenGroup(
                 event,
@@ -216,7 +216,7 @@ class Grouper:
             yield from self.abandon()
             yield PositionReached(self.position)
         elif code == EventType.INCIDENT_EVENT:
-            # Its own GTID comes before it: a person who settles it needs that.
+            # Its own GTID comes first: the person who resolves it needs that.
             if self._group is not None and self._group.begun:
                 yield from self.abandon()
             self._opened(event)
@@ -236,14 +236,14 @@ class Grouper:
             yield from self._group.overflow()
 
     def _news(self, temporary: TemporaryTables) -> TemporaryTables | None:
-        """Take in what is known of temporary tables from here on; return it where it changes."""
+        """Note what is known about temporary tables from here on; return it if it has changed."""
         if temporary == self.temporary:
             return None
         self.temporary = temporary
         return temporary
 
     def _described(self, event: bytes) -> bool:
-        """Take in a format description; tell whether the source started with its file."""
+        """Process a format description; return whether the source started with its file."""
         self._format = plain_format_description(event)
         self._maps.clear()
         self._maps_size = 0
@@ -255,7 +255,7 @@ class Grouper:
         group = self._group
         if group is None or group.begun:
             raise BinlogError("a transaction payload that does not come right after its GTID event")
-        # The group is complete before it is known that the payload is sound to its end.
+        # The group is complete before it is known whether the rest of the payload is valid.
         held: StreamItem | None = None
         try:
             for inner in self._reader.inner(event):
@@ -268,7 +268,7 @@ class Grouper:
             if self._group is not None:
                 raise BinlogError("a transaction without its end")
         except BinlogError as error:
-            # Its position is that of the payload's end.
+            # Its position is the end of the payload.
             raise BinlogError(f"{error.message}, in a transaction payload") from error
         if held is not None:
             yield held
@@ -306,7 +306,7 @@ class Grouper:
     def _end(self, kind: GroupKind, event: bytes) -> Iterator[StreamItem]:
         group, self._group = self._group, None
         if group is None:
-            raise BinlogError(f"the end of a transaction (event type {event[4]}) without a begin")
+            raise BinlogError(f"the end of a transaction (event type {event[4]}) without a BEGIN")
         self.next_number += 1
         self.temporary = group.temporary
         yield from group.end(kind, event, self.position)

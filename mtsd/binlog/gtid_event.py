@@ -1,13 +1,13 @@
 """GTID, ANONYMOUS_GTID and GTID_TAGGED events: the first event of a group.
 
-Types 33 and 34, little-endian: flags u8, UUID 16 bytes, number i64; from 5.7 on a type u8 (2),
-last_committed i64, sequence_number i64; from 8.0 on immediate commit time u56 (bit 55 set: the
+Types 33 and 34, little-endian: flags u8, UUID 16 bytes, number i64; since 5.7 a type u8 (2),
+last_committed i64, sequence_number i64; since 8.0 immediate commit time u56 (bit 55 set: the
 original one follows, u56), transaction length as a length-encoded integer, immediate server
 version u32 (bit 31 set: the original one follows, u32), and perhaps a commit group ticket u64.
 
 Type 42 is a message of MySQL's serialization library: format version (1), size of the message,
-the last field that must be known, then pairs of field id and value, ids growing; all integers
-are the library's (`mtsd.binlog.cursor`), those of the group and the clock signed. Fields: 0
+the last field that a reader must know, then pairs of field id and value in ascending order of id;
+all integers are the library's (`mtsd.binlog.cursor`), signed in group and clock. Fields: 0
 flags, 1 UUID (16 integers), 2 number, 3 tag (length, bytes), 4 last_committed, 5 sequence_number,
 6 immediate commit time, 7 original commit time, 8 transaction length, 9 immediate server version,
 10 original server version, 11 commit group ticket; 7, 10 and 11 may be missing (MySQL
@@ -40,18 +40,18 @@ _LOW_56: Final = (1 << 56) - 1
 _BIT_55: Final = 1 << 55
 _BIT_31: Final = 1 << 31
 
-# A stream has few source UUIDs; the bound is for streams that are damaged.
+# A stream has few source UUIDs; the bound is for damaged streams.
 _MOST_UUIDS: Final = 4096
 _uuids: Final[dict[bytes, str]] = {}
 
 
 class GtidEvent(NamedTuple):
-    """What is known of a group at its head.
+    """What is known about a group at its beginning.
 
-    `gtid` is None for an anonymous group. Commit times are in µs since 1970 and 0 where the
-    source does not tell (before 8.0); the same for `transaction_length`, in bytes from this event
-    to the group's last as written to the file, and for the server versions (80041 for 8.0.41).
-    `last_committed` and `sequence_number` are 0 where there is no logical clock (5.6).
+    `gtid` is None for an anonymous group. Commit times are in µs since 1970, and 0 if the source
+    does not provide them (before 8.0); the same applies to `transaction_length`, in bytes from
+    this event to the group's last as written to the file, and to the server versions (80041 for
+    8.0.41). `last_committed` and `sequence_number` are 0 if there is no logical clock (5.6).
     """
 
     gtid: Gtid | None
@@ -79,13 +79,13 @@ def uuid_text(raw: bytes) -> str:
 
 
 def parse_gtid(event: bytes) -> GtidEvent:
-    """Decode an event of type 33, 34 or 42; BinlogError where it is cut off or inconsistent."""
+    """Decode an event of type 33, 34 or 42; raises BinlogError if truncated or inconsistent."""
     if len(event) < _TIMES_END:
         return _parse_short(event)
     kind = event[4]
     if kind == _GTID_TAGGED:
         return _parse_tagged(event)
-    # Declared, so that compiled code takes them for what they are.
+    # Declared, so that compiled code knows their types.
     flags: int
     sid: bytes
     number: int
@@ -129,14 +129,14 @@ def parse_gtid(event: bytes) -> GtidEvent:
     ticket: int | None = None
     if at != len(event):
         if len(event) - at != 8:
-            raise BinlogError(f"GTID event: {len(event) - at} unknown bytes at its end")
+            raise BinlogError(f"GTID event: {len(event) - at} unexpected bytes at its end")
         ticket = int.from_bytes(event[at:], "little")
     if clock != _LOGICAL_CLOCK:
         raise BinlogError(f"GTID event: logical timestamps of an unknown type {clock}")
     uuid = _uuids.get(sid)
     gtid: Gtid | None
     if kind == _GTID and uuid is not None and number > 0:
-        # Past the constructors, which are Python and cost more than what they are called with.
+        # Bypasses the constructors, which are Python and cost more than their arguments.
         gtid = tuple.__new__(Gtid, (uuid, number, ""))
     else:
         gtid = _gtid(kind, sid, number)
@@ -163,14 +163,14 @@ def _gtid(kind: int, sid: bytes, number: int) -> Gtid | None:
             raise BinlogError(f"GTID event: the transaction number {number} is not positive")
         return Gtid(uuid_text(sid), number)
     if kind != EventType.ANONYMOUS_GTID_LOG_EVENT:
-        raise BinlogError(f"GTID event: event type {kind} is none of 33, 34, 42")
+        raise BinlogError(f"GTID event: event type {kind} is not 33, 34 or 42")
     if number:
-        raise BinlogError(f"GTID event: anonymous, and yet has the transaction number {number}")
+        raise BinlogError(f"GTID event: anonymous, but with the transaction number {number}")
     return None
 
 
 def _parse_short(event: bytes) -> GtidEvent:
-    """Decode the forms of 5.6 and 5.7, which end before the commit times."""
+    """Decode the formats of 5.6 and 5.7, which end before the commit times."""
     size = len(event) - HEADER_SIZE
     if size >= 0 and event[4] == EventType.GTID_TAGGED_LOG_EVENT:
         return _parse_tagged(event)
@@ -184,7 +184,7 @@ def _parse_short(event: bytes) -> GtidEvent:
         if clock != _LOGICAL_CLOCK:
             raise BinlogError(f"GTID event: logical timestamps of an unknown type {clock}")
     else:
-        raise BinlogError(f"GTID event: a body of {size} bytes is of no known form")
+        raise BinlogError(f"GTID event: a body of {size} bytes has no known format")
     gtid = _gtid(event[4], sid, number)
     may_have_statements = bool(flags & MAY_HAVE_STATEMENTS)
     return GtidEvent(
@@ -210,7 +210,7 @@ _SIGNED: Final = frozenset({2, 4, 5})
 _MAY_BE_MISSING: Final = frozenset({7, 10, 11})
 _TAG: Final = re.compile(r"([a-z_][a-z0-9_]{0,31})?")
 _BITS: Final = {6: 55, 7: 55, 9: 31, 10: 31}
-"""Of the fields that events of type 33 keep in so many bits."""
+"""The number of bits that events of type 33 have for these fields."""
 
 
 def _parse_tagged(event: bytes) -> GtidEvent:
@@ -218,13 +218,13 @@ def _parse_tagged(event: bytes) -> GtidEvent:
     cursor = Cursor(event, HEADER_SIZE, what)
     version = cursor.varlen_uint("format version")
     if version != 1:
-        raise BinlogError(f"{what}: format version {version} is not known")
+        raise BinlogError(f"{what}: unknown format version {version}")
     size = cursor.varlen_uint("size")
     if size != len(event) - HEADER_SIZE:
-        raise BinlogError(f"{what}: announces {size} bytes, has {len(event) - HEADER_SIZE}")
-    needed = cursor.varlen_uint("last field that must be known")
+        raise BinlogError(f"{what}: announces {size} bytes, but has {len(event) - HEADER_SIZE}")
+    needed = cursor.varlen_uint("last field that a reader must know")
     if needed >= len(_FIELDS):
-        raise BinlogError(f"{what}: field {needed} must be known, and is not")
+        raise BinlogError(f"{what}: field {needed} is required but unknown")
     numbers: dict[int, int] = {}
     sid = tag = b""
     last = -1
@@ -234,17 +234,17 @@ def _parse_tagged(event: bytes) -> GtidEvent:
             raise BinlogError(f"{what}: field {field} comes after field {last}")
         last = field
         if field >= len(_FIELDS):
-            # Values do not tell their size, so nothing after an unknown one can be read; what
-            # the event says may be passed over always comes last.
+            # A value does not include its size, so nothing after an unknown one can be read; what
+            # the event allows a reader to skip always comes last.
             break
         name = _FIELDS[field]
         if field == 1:
             octets = [cursor.varlen_uint(name) for _ in range(16)]
             if max(octets) > 255:
-                raise BinlogError(f"{what}: {max(octets)} is no byte of a UUID")
+                raise BinlogError(f"{what}: {max(octets)} is not a byte of a UUID")
             sid = bytes(octets)
         elif field == 3:
-            tag = cursor.take(cursor.varlen_uint("length of the tag"), name)
+            tag = cursor.take(cursor.varlen_uint("tag length"), name)
         elif field in _SIGNED:
             numbers[field] = cursor.varlen_int(name)
         else:
@@ -259,7 +259,7 @@ def _parse_tagged(event: bytes) -> GtidEvent:
         raise BinlogError(f"{what}: the transaction number {numbers[2]} is not positive")
     tag_text = cursor.as_text(tag, "tag")
     if not _TAG.fullmatch(tag_text):
-        raise BinlogError(f"{what}: {tag_text[:80]!r} is no tag")
+        raise BinlogError(f"{what}: {tag_text[:80]!r} is not a tag")
     return GtidEvent(
         Gtid(uuid_text(sid), numbers[2], tag_text),
         bool(numbers[0] & MAY_HAVE_STATEMENTS),

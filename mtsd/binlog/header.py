@@ -16,11 +16,11 @@ HEADER = Struct("<IBIIIH")
 
 @dataclass(frozen=True, slots=True)
 class EventHeader:
-    """The fields every event begins with.
+    """The fields that every event begins with.
 
-    `timestamp` is in seconds since 1970. `size` counts the checksum too where the stream carries
-    one. `log_pos` is where the event ends in the source's file, modulo 2**32, and 0 for events
-    that are in no file.
+    `timestamp` is in seconds since 1970. `size` includes the checksum if the stream has one.
+    `log_pos` is where the event ends in the source's file, modulo 2**32, and 0 for events that
+    are in no file.
     """
 
     timestamp: int
@@ -32,7 +32,7 @@ class EventHeader:
 
 
 def parse_header(event: bytes) -> EventHeader:
-    """Decode the common header; BinlogError on fewer than 19 bytes."""
+    """Decode the common header; raises BinlogError if there are fewer than 19 bytes."""
     if len(event) < HEADER_SIZE:
-        raise BinlogError(f"an event of {len(event)} bytes cannot hold its header of {HEADER_SIZE}")
+        raise BinlogError(f"an event of {len(event)} bytes is shorter than a header, {HEADER_SIZE}")
     return EventHeader(*HEADER.unpack_from(event))

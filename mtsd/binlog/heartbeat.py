@@ -1,8 +1,8 @@
 """Heartbeat events: the source is alive and has sent everything up to a position.
 
-They are in no file. Body of type 27: the file's name; the position is the header's, modulo 2**32.
+They are in no file. Body of type 27: the file's name; the position is in the header, modulo 2**32.
 Body of type 41: fields of type, size and value, each a length-encoded integer: 1 the file's name,
-2 the position as a length-encoded integer; type 0, with neither size nor value, ends them
+2 the position as a length-encoded integer; type 0, which has neither size nor value, ends them
 (MySQL documentation, `mysql::binlog::event::Heartbeat_event_v2`).
 """
 
@@ -20,13 +20,13 @@ _OFFSET = 2
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Up to where the source has sent everything."""
+    """The position up to which the source has sent everything."""
 
     position: Position
 
 
 def parse_heartbeat(event: bytes) -> Heartbeat:
-    """Decode a heartbeat of either type; BinlogError where it is cut off or a field is unknown."""
+    """Decode a heartbeat of either type; raises BinlogError if truncated or a field is unknown."""
     header = parse_header(event)
     if header.type == EventType.HEARTBEAT_LOG_EVENT:
         cursor = Cursor(event, HEADER_SIZE, "heartbeat")
@@ -36,24 +36,24 @@ def parse_heartbeat(event: bytes) -> Heartbeat:
     file: str | None = None
     offset: int | None = None
     while field := cursor.net_int("field type"):
-        size = cursor.net_int("size of a field")
+        size = cursor.net_int("field size")
         end = cursor.at + size
         if field == _FILE:
             file = _file(cursor, size)
         elif field == _OFFSET:
             offset = cursor.net_int("position")
         else:
-            raise BinlogError(f"{what}: field {field} is not known")
+            raise BinlogError(f"{what}: unknown field {field}")
         if cursor.at != end:
-            raise BinlogError(f"{what}: field {field} is not {size} bytes long")
+            raise BinlogError(f"{what}: field {field} does not have {size} bytes")
     cursor.finish()
     if file is None or offset is None:
-        raise BinlogError(f"{what}: no file, or no position")
+        raise BinlogError(f"{what}: file or position is missing")
     return Heartbeat(Position(file, offset))
 
 
 def _file(cursor: Cursor, size: int) -> str:
     name = cursor.text(size, "file name")
     if not name or not name.isprintable():
-        raise BinlogError(f"{cursor.what}: {name[:80]!r} is no file name")
+        raise BinlogError(f"{cursor.what}: {name[:80]!r} is not a file name")
     return name

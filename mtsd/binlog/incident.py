@@ -1,6 +1,6 @@
-"""Incident events: the source says that its binlog lacks something. A replica stops here.
+"""Incident events: the source reports that its binlog is incomplete. A replica stops here.
 
-Body, little-endian: number u16 (1: events were lost), length of the message u8, message (MySQL
+Body, little-endian: number u16 (1: events were lost), message length u8, message (MySQL
 documentation, `mysql::binlog::event::Incident_event`).
 """
 
@@ -21,9 +21,9 @@ class Incident:
 
 
 def parse_incident(event: bytes) -> Incident:
-    """Decode an Incident event; BinlogError where it is cut off."""
+    """Decode an Incident event; raises BinlogError if it is truncated."""
     cursor = Cursor(event, HEADER_SIZE, "Incident event")
     number = cursor.uint(2, "number")
-    message = cursor.take(cursor.uint(1, "length of the message"), "message")
+    message = cursor.take(cursor.uint(1, "message length"), "message")
     cursor.finish()
     return Incident(number, message.decode(errors="replace"))

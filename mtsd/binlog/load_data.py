@@ -1,6 +1,6 @@
-"""The events of LOAD DATA as a statement, by name: their contents are not read.
+"""The events of LOAD DATA in statement format, by name: their contents are not read.
 
-Servers since 5.0.3 write Begin_load_query and Append_block, which hold the file, then
+Servers since 5.0.3 write Begin_load_query and Append_block, which hold the file, and then
 Execute_load_query; the other types are older.
 """
 
@@ -20,7 +20,7 @@ LOAD_DATA: dict[EventType, str] = {
     EventType.BEGIN_LOAD_QUERY_EVENT: "Begin_load_query",
     EventType.EXECUTE_LOAD_QUERY_EVENT: "Execute_load_query",
 }
-"""The types, and what MySQL's documentation calls them."""
+"""The types, with their names in MySQL's documentation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class LoadData:
 
 
 def parse_load_data(event: bytes) -> LoadData:
-    """Name the event; BinlogError where it is none of LOAD DATA."""
+    """Return the event's name; raises BinlogError if it does not belong to LOAD DATA."""
     kind = parse_header(event).type
     if kind not in LOAD_DATA:
-        raise BinlogError(f"{type_name(kind)} is no event of LOAD DATA")
+        raise BinlogError(f"{type_name(kind)} is not an event of LOAD DATA")
     return LoadData(EventType(kind))

@@ -1,4 +1,4 @@
-"""A group while it is being read: what its events so far make of it."""
+"""A group while it is being read: what the events so far amount to."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -34,16 +34,16 @@ from mtsd.model.step import (
 from mtsd.model.temporary_tables import SourceThread, TemporaryTables
 
 _MOST_NAMED: Final = 1 << 16
-"""Databases of a group: one that has more runs alone, and the rest need not be known."""
+"""Databases of a group: one with more runs alone, and the rest need not be known."""
 
 
 class OpenGroup:
     """Collects the events of group `number`, which begins with `first`.
 
-    More than `hold_bytes` of them go on as chunks of about `chunk_bytes`, see `overflow`. Row
-    events and statements on `position_schema` are left out, and it is no partition.
-    `description` is the format's. `temporary` is what is known of the source's temporary tables;
-    with `fold_case` their names do not tell upper from lower case.
+    When it has more than `hold_bytes` of them, they are passed on in chunks of about
+    `chunk_bytes`, see `overflow`. Row events and statements on `position_schema` are left out,
+    and it is not a partition. `description` is the format description. `temporary` is what is
+    known about the source's temporary tables; with `fold_case` their names are not case-sensitive.
     """
 
     __slots__ = (
@@ -75,7 +75,7 @@ class OpenGroup:
         self._position_schema = position_schema
         self._description = description
         self.temporary = temporary
-        """What is known of temporary tables after the last statement."""
+        """What is known about temporary tables after the last statement."""
         self._temporary_before = temporary
         self._fold_case = fold_case
         self._head: GtidEvent | None = None
@@ -86,26 +86,26 @@ class OpenGroup:
         self._databases: dict[str, None] = {}
         self._steps: list[Step] = []
         self._rows: list[bytes] = []
-        """Events of the step that comes after `_steps`, if there are any."""
+        """Events of the step that comes after `_steps`, if any."""
         self._satellites: list[Satellite] = []
-        """Of the statement that comes next."""
+        """Of the next statement."""
         self._alone = False
         self._unsupported = ""
         self._row_flags: int | None = None
         self._flags_differ = False
         self._left_out: set[bytes] = set()
         self._savepoint_bytes = 0
-        """Of those that are held."""
+        """Of those held."""
         self._timestamp = int.from_bytes(first[:4], "little")
 
     def head(self, head: GtidEvent) -> None:
-        """Take in the GTID event."""
+        """Process the GTID event."""
         self._head = head
         if head.transaction_length > self._hold_bytes:
             self._limit = self._chunk_bytes
 
     def rows(self, event: bytes) -> None:
-        """Take in a row event. Raises BinlogError."""
+        """Add a row event. Raises BinlogError."""
         if len(event) < 27:
             raise BinlogError("a row event is shorter than its header")
         if self._left_out and event[19:25] in self._left_out:
@@ -118,7 +118,7 @@ class OpenGroup:
         self._keep_row(event)
 
     def table_map(self, event: bytes, table: TableMap) -> bool:
-        """Take in a Table_map event; tell whether the table is replicated."""
+        """Add a Table_map event; return whether the table is replicated."""
         table_id = event[19:25]
         if table.database == self._position_schema:
             self._left_out.add(table_id)
@@ -134,33 +134,33 @@ class OpenGroup:
         return True
 
     def refuse(self, what: str) -> None:
-        """Note that the group holds what is not applied."""
+        """Note that the group contains something that is not applied."""
         self._unsupported = self._unsupported or what
 
     def satellite(self, satellite: Satellite, event: bytes) -> None:
-        """Take in what the next statement takes from its session."""
+        """Add session state for the next statement."""
         self._satellites.append(satellite)
         self._size += len(event)
 
     def load_file(self, event: bytes) -> None:
-        """Take in an event of LOAD DATA."""
+        """Add an event of LOAD DATA."""
         self._kind = self._kind or GroupKind.STATEMENTS
         self._keep(LoadFile(event, self._taken_satellites()), event)
 
     def savepoint(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
-        """Take in what names no database, and does nothing unless the transaction goes back."""
+        """Add a statement that names no database and has no effect unless there is a rollback."""
         self._savepoint_bytes += len(event)
         if kind is StatementKind.ROLLBACK_TO and self._kind is None:
             self._kind = GroupKind.STATEMENTS
         self._keep_statement(event, query, kind)
 
     def statement(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
-        """Take in a statement that changes something."""
+        """Add a statement that changes something."""
         thread = int.from_bytes(event[5:9], "little"), query.thread_id
         if event[17] & THREAD_SPECIFIC or kind is StatementKind.TEMPORARY:
             self._thread_specific(thread, query, kind)
         if kind is StatementKind.DROP_TEMPORARY:
-            # None is ever made on the target.
+            # None is ever created on the target.
             self._satellites = []
             return
         if kind is StatementKind.CREATE_SELECT:
@@ -197,7 +197,7 @@ class OpenGroup:
     def _thread_specific(
         self, thread: SourceThread, query: QueryEvent, kind: StatementKind
     ) -> None:
-        """Take in what a statement uses of its session's temporary tables, and does to them."""
+        """Note what a statement does to the temporary tables of its session, and uses of them."""
         before = self.temporary
         if kind is StatementKind.TEMPORARY:
             self.refuse("temporary tables")
@@ -211,21 +211,21 @@ class OpenGroup:
 
     @property
     def holds_nothing(self) -> bool:
-        """Whether it has had no step so far."""
+        """Whether it has no steps so far."""
         return not (self._rows or self._steps or self.streaming)
 
     @property
     def is_full(self) -> bool:
-        """Whether what is held has to go on."""
+        """Whether the events held have to be passed on."""
         return self._size > self._limit
 
     def overflow(self) -> Iterator[StreamItem]:
-        """Yield what is held as a chunk, and the opening before the first."""
+        """Yield the events held as a chunk, preceded by the opening if it is the first."""
         if not self.streaming:
             self.streaming = True
             self._limit = self._chunk_bytes
             if self._kind is GroupKind.CREATE_SELECT:
-                # Between its statement and its rows nothing else may be sent to the target.
+                # Nothing else may be sent to the target between its statement and its rows.
                 self.refuse("a large CREATE TABLE … SELECT")
             head = self._head
             yield GroupOpened(
@@ -300,7 +300,7 @@ class OpenGroup:
         return tuple(steps)
 
     def _leave_out_savepoints(self) -> None:
-        """Leave the one step of rows that a transaction without statements is."""
+        """Reduce a transaction without statements to the one step of rows that it is."""
         self._rows = list(row_events(self._taken_steps()))
         self._size -= self._savepoint_bytes
 

@@ -1,9 +1,9 @@
-"""TRANSACTION_PAYLOAD events: a transaction's events in one, most often compressed.
+"""TRANSACTION_PAYLOAD events: a transaction's events in one event, usually compressed.
 
-Body: fields of type, size and value, each a length-encoded integer: 1 size of the payload, 2
-compression type (0 zstd, 255 none), 3 size uncompressed; type 0, with neither size nor value, ends
-them. Then the payload to the event's end. The inner events carry no checksum (MySQL documentation,
-`mysql::binlog::event::Transaction_payload_event`).
+Body: fields of type, size and value, each a length-encoded integer: 1 payload size, 2
+compression type (0 zstd, 255 none), 3 uncompressed size; type 0, which has neither size nor value,
+ends them. The payload follows up to the event's end. The inner events have no checksum (MySQL
+documentation, `mysql::binlog::event::Transaction_payload_event`).
 """
 
 import sys
@@ -22,19 +22,19 @@ else:
 ZSTD = 0
 NONE = 255
 LARGEST_EVENT = 1 << 30
-"""Bytes: servers write no larger event (max_allowed_packet ends there)."""
+"""Bytes: servers write no larger event (the maximum of max_allowed_packet)."""
 MOST_FRAMES = 1024
-"""Servers write one zstd frame; what is behind a frame is copied for the next."""
+"""Servers write one zstd frame; the data after a frame is copied for the next one."""
 _LARGEST_RATIO = 1 << 16
-"""A zstd block is of 128 KiB at most, and takes 4 bytes at least (RFC 8878, 3.1.1.2)."""
+"""A zstd block has at most 128 KiB and takes at least 4 bytes (RFC 8878, 3.1.1.2)."""
 
 _WHAT = "TRANSACTION_PAYLOAD event"
-_FIELDS = {1: "size of the payload", 2: "compression type", 3: "size uncompressed"}
+_FIELDS = {1: "payload size", 2: "compression type", 3: "uncompressed size"}
 
 
 @dataclass(frozen=True, slots=True)
 class PayloadHeader:
-    """How the payload is kept; it begins `payload_at` bytes into the event."""
+    """How the payload is stored; it begins `payload_at` bytes into the event."""
 
     compression: int
     uncompressed_size: int
@@ -45,30 +45,30 @@ class PayloadHeader:
 def parse_payload_header(event: bytes) -> PayloadHeader:
     """Decode the fields before the payload.
 
-    BinlogError where the event is cut off, a field is unknown, missing or does not agree with the
-    event's size, and for a compression other than zstd or none.
+    Raises BinlogError if the event is truncated, a field is unknown, missing or inconsistent with
+    the event's size, and for a compression other than zstd or none.
     """
     cursor = Cursor(event, HEADER_SIZE, _WHAT)
     values: dict[int, int] = {}
     while field := cursor.net_int("field type"):
         name = _FIELDS.get(field)
         if name is None:
-            raise BinlogError(f"{_WHAT}: field {field} is not known")
+            raise BinlogError(f"{_WHAT}: unknown field {field}")
         if field in values:
-            raise BinlogError(f"{_WHAT}: the {name} comes twice")
-        size = cursor.net_int(f"size of the {name}")
+            raise BinlogError(f"{_WHAT}: the {name} occurs twice")
+        size = cursor.net_int(f"length of the {name}")
         end = cursor.at + size
         values[field] = cursor.net_int(name)
         if cursor.at != end:
-            raise BinlogError(f"{_WHAT}: {name} is not {size} bytes long")
+            raise BinlogError(f"{_WHAT}: {name} does not have {size} bytes")
     for field, name in _FIELDS.items():
-        # Where nothing is compressed the size uncompressed says nothing new.
+        # If nothing is compressed, the uncompressed size adds nothing.
         if field not in values and not (field == 3 and values.get(2) == NONE):
-            raise BinlogError(f"{_WHAT}: no {name}")
+            raise BinlogError(f"{_WHAT}: the {name} is missing")
     if values[1] != cursor.left():
-        raise BinlogError(f"{_WHAT}: a payload of {values[1]} bytes in {cursor.left()}")
+        raise BinlogError(f"{_WHAT}: a payload of {values[1]} bytes, but {cursor.left()} are there")
     if values[2] not in {ZSTD, NONE}:
-        raise BinlogError(f"{_WHAT}: compression type {values[2]} is not known")
+        raise BinlogError(f"{_WHAT}: unknown compression type {values[2]}")
     uncompressed = values.get(3, values[1])
     if uncompressed > values[1] * (_LARGEST_RATIO if values[2] == ZSTD else 1):
         raise BinlogError(f"{_WHAT}: {values[1]} bytes cannot hold the announced {uncompressed}")
@@ -78,9 +78,9 @@ def parse_payload_header(event: bytes) -> PayloadHeader:
 def payload_events(event: bytes, chunk: int = 1 << 20) -> Iterator[bytes]:
     """Yield the inner events in order, without checksums.
 
-    Holds no more than one inner event and about `chunk` uncompressed bytes at a time. Raises
-    BinlogError as parse_payload_header, for a payload that cannot be uncompressed or is not of
-    the announced size, for an inner event that is cut off or larger than LARGEST_EVENT.
+    Holds at most one inner event and about `chunk` uncompressed bytes at a time. Raises
+    BinlogError as parse_payload_header does, for a payload that cannot be decompressed or does not
+    have the announced size, and for an inner event that is truncated or exceeds LARGEST_EVENT.
     """
     header = parse_payload_header(event)
     pieces: Iterator[bytes | memoryview]
@@ -103,7 +103,7 @@ def payload_events(event: bytes, chunk: int = 1 << 20) -> Iterator[bytes]:
                 left = header.uncompressed_size - (total - len(pending) + at)
                 if not HEADER_SIZE <= needed <= min(LARGEST_EVENT, left):
                     raise BinlogError(
-                        f"{_WHAT}: an inner event of {needed} bytes, of which {left} are left"
+                        f"{_WHAT}: an inner event of {needed} bytes, but only {left} are left"
                     )
                 if len(pending) - at < needed:
                     break
@@ -127,7 +127,7 @@ def _uncompressed(event: bytes, header: PayloadHeader, chunk: int) -> Iterator[b
     decompressor = ZstdDecompressor()
     frames = 1
     try:
-        # The decompressor copies what it cannot use at once, so it gets small slices.
+        # The decompressor copies what it cannot use immediately, so it gets small slices.
         for part in _slices(memoryview(event)[header.payload_at :], chunk):
             data = bytes(part)
             while data or not (decompressor.eof or decompressor.needs_input):

@@ -1,8 +1,8 @@
-"""The short way for what nearly every transaction is: a GTID, BEGIN, rows, Xid, all of it at hand.
+"""The fast path for what nearly every transaction is: a GTID, BEGIN, rows, Xid, already received.
 
-It is for MySQL's dialect, and is taken only where the long way of `mtsd.binlog.grouper` gives the
-same group: whatever is not of the very form that is expected here, or is damaged, is left to that
-one as it stands.
+It handles MySQL's dialect, and only what the general path in `mtsd.binlog.grouper` would turn into
+the same group: whatever does not have exactly the expected form, or is damaged, is left to the
+general path untouched.
 """
 
 import struct
@@ -35,7 +35,7 @@ _SHORTEST_ROWS: Final = HEADER_SIZE + 8 + 4
 _XID_SIZE: Final = HEADER_SIZE + 8 + 4
 _BEGIN: Final = b"\0BEGIN"
 _BEGIN_SIZE: Final = HEADER_SIZE + 13 + len(_BEGIN) + 4
-"""Less its status variables and its database's name."""
+"""Without its status variables and its database name."""
 _LOW: Final = 0xFFFFFFFF
 _MANY: Final = 4096
 _MANY_BYTES: Final = 8 << 20
@@ -45,9 +45,9 @@ Read = tuple[Group, int]
 
 
 class PlainTransactions:
-    """Recognizes them by the table maps that the long way has read before, checksums included.
+    """Recognizes them by table maps that the general path has read before, checksums included.
 
-    None has more than `hold_bytes` of events.
+    None of them has more than `hold_bytes` of events.
     """
 
     __slots__ = ("_hold_bytes", "_size", "_tables")
@@ -55,11 +55,11 @@ class PlainTransactions:
     def __init__(self, hold_bytes: int) -> None:
         self._hold_bytes = hold_bytes
         self._tables: dict[bytes, tuple[str, bytes]] = {}
-        """Database and event, by what stands behind the header of a Table_map event."""
+        """Database and event, by the bytes after the header of a Table_map event."""
         self._size = 0
 
     def learn_table(self, event: bytes, table: TableMap) -> None:
-        """Take in a Table_map event, less its checksum, of a table that is replicated."""
+        """Remember a Table_map event, without its checksum, of a table that is replicated."""
         if table.referred_by_foreign_key_of_other_database:
             return
         self._size += len(event)
@@ -69,7 +69,7 @@ class PlainTransactions:
         self._tables[event[HEADER_SIZE:]] = (table.database, event)
 
     def forget_tables(self) -> None:
-        """Forget all tables: their ids begin anew."""
+        """Forget all tables: their ids are assigned again."""
         self._tables.clear()
         self._size = 0
 
@@ -84,8 +84,8 @@ class PlainTransactions:
     ) -> Read | None:
         """Return the transaction that begins with `events[at]`, at `offset` of `file`.
 
-        None where it is not plain, not whole or not sound. `number` and the format's `description`
-        become the group's.
+        None if it is not plain, incomplete or damaged. The group gets `number` and the format
+        `description`.
         """
         crc: Callable[[bytes], int] = crc32
         try:
@@ -96,7 +96,7 @@ class PlainTransactions:
             if head.transaction_length > self._hold_bytes:
                 return None
             raw = events[at + 1]
-            # The sizes of the status variables and of the database's name tell where BEGIN begins.
+            # The sizes of the status variables and of the database name determine where BEGIN is.
             if raw[4] != _QUERY or len(raw) != _BEGIN_SIZE + (raw[30] | raw[31] << 8) + raw[27]:
                 return None
             if raw[-10:-4] != _BEGIN or crc(raw) != RESIDUE:
@@ -124,7 +124,7 @@ class PlainTransactions:
                     if database not in databases:
                         databases += (database,)
                 elif code in _ROWS:
-                    # Where each of these ends tells that none has come twice or out of order.
+                    # The end of each event proves that none is duplicated or out of order.
                     if length < _SHORTEST_ROWS or _end(raw) != offset & _LOW:
                         return None
                     event = raw[:-4]
@@ -146,7 +146,7 @@ class PlainTransactions:
         header_flags = raw[17] | raw[18] << 8
         if header_flags & MTS_ISOLATE or not kept or size > self._hold_bytes:
             return None
-        # Past the constructors, which are Python and cost as much as all that is read here.
+        # Bypasses the constructors, which are Python and cost as much as everything read here.
         end = tuple.__new__(Position, (file, offset))
         group = tuple.__new__(
             Group,

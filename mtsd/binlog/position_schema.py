@@ -1,4 +1,4 @@
-"""What becomes of a statement that changes a database with the position schema's name.
+"""What happens to a statement that changes a database with the position schema's name.
 
 The position schema never replicates: on the target it is mtsd's own.
 """
@@ -10,25 +10,25 @@ from mtsd.binlog.words import Words
 from mtsd.model.step import QueryEvent
 
 _ACCOUNTS = "mysql"
-"""The database that a statement on accounts changes: others that it names, it only refers to."""
+"""The database that a statement on accounts changes; it only refers to the others it names."""
 _HARMLESS = frozenset({
     b"ANALYZE", b"CHECK", b"FLUSH", b"GRANT", b"OPTIMIZE", b"REPAIR", b"REVOKE", b"SET",
 })  # fmt: skip
-"""First words of statements that leave the contents of a database as they are."""
+"""First words of statements that leave the contents of a database unchanged."""
 
 
 class Treatment(enum.Enum):
-    """What becomes of a statement."""
+    """What happens to a statement."""
 
     APPLIED = "applied"
     LEFT_OUT = "left out"
-    """All that it changes is in the position schema."""
+    """Everything that it changes is in the position schema."""
     REFUSED = "refused"
-    """It changes something else too, or it cannot be told that it does not."""
+    """It changes something else too, or it is impossible to tell that it does not."""
 
 
 def treatment(query: QueryEvent, schema: str) -> Treatment:
-    """Tell what becomes of a statement where the position schema is `schema`; "" is none."""
+    """Return what happens to a statement if the position schema is `schema`; "" means none."""
     names = query.updated_databases
     if not schema or (names and schema not in names and names != ("",)):
         return Treatment.APPLIED
@@ -40,7 +40,7 @@ def treatment(query: QueryEvent, schema: str) -> Treatment:
 
 
 def _of_what_it_mentions(query: QueryEvent, schema: str) -> Treatment:
-    # The source does not tell of each statement what it changes: not of TRUNCATE, for one.
+    # The source does not say for every statement what it changes: not for TRUNCATE, for example.
     mentioned = qualifiers(query.statement, query.context)
     if query.database:
         mentioned.add(query.database)
@@ -53,12 +53,12 @@ def _of_what_it_mentions(query: QueryEvent, schema: str) -> Treatment:
     ):
         return Treatment.APPLIED
     if first == b"TRUNCATE" or (first == b"CREATE" and words.at_word(b"TABLE")):
-        # The one table that these change is the first that they name.
+        # These change a single table, the first that they name.
         words.take_words(b"TABLE", b"IF", b"NOT", b"EXISTS")
         mentioned = {words.take_name()[0] or query.database}
     if mentioned == {schema}:
         return Treatment.LEFT_OUT
-    # Names that differ in case only are two databases on some servers, and one on others.
+    # Names that differ only in case are two databases on some servers, and one on others.
     elsewhere = schema.lower() not in {name.lower() for name in mentioned}
     if first in _HARMLESS or (elsewhere and len(mentioned) < MOST):
         return Treatment.APPLIED

@@ -1,9 +1,9 @@
 """Previous_gtids events, and the binary form of a GTID set that COM_BINLOG_DUMP_GTID takes too.
 
-Form, little-endian: a head u64, then for each UUID and tag: UUID 16 bytes, [tag], number of
-intervals u64, and for each its first number i64 and its last + 1 i64. Without tags the head is the
-number of entries. With tags its lowest and its highest byte are 1 and the 48 bits between them are
-the number of entries, and after each UUID comes the tag: its length as an integer of MySQL's
+Form, little-endian: a header u64, then for each UUID and tag: UUID 16 bytes, [tag], number of
+intervals u64, and for each its first number i64 and its last + 1 i64. Without tags the header is
+the number of entries. With tags its lowest and its highest byte are 1 and the 48 bits between them
+are the number of entries, and after each UUID comes the tag: its length as an integer of MySQL's
 serialization library, and its bytes (MySQL documentation, `Gtid_set::encode`).
 """
 
@@ -26,7 +26,7 @@ _INTERVAL = Struct("<qq")
 def parse_previous_gtids(event: bytes) -> GtidSet:
     """Decode a Previous_gtids event: what was executed before its file began.
 
-    BinlogError where it is cut off or inconsistent.
+    Raises BinlogError if it is truncated or inconsistent.
     """
     return decode_gtid_set(event, HEADER_SIZE)
 
@@ -37,9 +37,9 @@ def decode_gtid_set(data: bytes, at: int = 0) -> GtidSet:
     head = cursor.uint(8, "number of entries")
     form = head >> 56
     if form not in {0, _TAGGED}:
-        raise BinlogError(f"{_WHAT}: a GTID set of unknown form {form}")
+        raise BinlogError(f"{_WHAT}: a GTID set of unknown format {form}")
     if form == _TAGGED and head & 0xFF != _TAGGED:
-        raise BinlogError(f"{_WHAT}: a GTID set of form {form} at one end, {head & 0xFF} at other")
+        raise BinlogError(f"{_WHAT}: a GTID set begins with format {head & 0xFF}, ends with {form}")
     entries = head >> 8 & (1 << 48) - 1 if form else head
     result = GtidSet()
     seen: set[tuple[str, str]] = set()
@@ -47,11 +47,11 @@ def decode_gtid_set(data: bytes, at: int = 0) -> GtidSet:
         uuid = uuid_text(cursor.take(16, "UUID"))
         tag = ""
         if form:
-            tag = cursor.text(cursor.varlen_uint("length of a tag"), "tag")
+            tag = cursor.text(cursor.varlen_uint("tag length"), "tag")
             if tag and not _TAG.fullmatch(tag):
-                raise BinlogError(f"{_WHAT}: {tag[:80]!r} is no tag")
+                raise BinlogError(f"{_WHAT}: {tag[:80]!r} is not a tag")
         if (uuid, tag) in seen:
-            raise BinlogError(f"{_WHAT}: {uuid} with the tag {tag!r} comes twice")
+            raise BinlogError(f"{_WHAT}: {uuid} with the tag {tag!r} occurs twice")
         seen.add((uuid, tag))
         count = cursor.uint(8, "number of intervals")
         if count > cursor.left() // _INTERVAL.size:
@@ -68,7 +68,7 @@ def decode_gtid_set(data: bytes, at: int = 0) -> GtidSet:
 
 
 def encode_gtid_set(gtids: GtidSet) -> bytes:
-    """Encode a GTID set; the form with tags is used only where there is a tag."""
+    """Encode a GTID set; the format with tags is used only if there is a tag."""
     entries: dict[tuple[str, str], list[tuple[int, int]]] = {}
     for uuid, tag, first, end in gtids.intervals():
         entries.setdefault((uuid, tag), []).append((first, end))
@@ -78,7 +78,7 @@ def encode_gtid_set(gtids: GtidSet) -> bytes:
     for (uuid, tag), intervals in entries.items():
         parts.append(bytes.fromhex(uuid.replace("-", "")))
         if tagged:
-            # One byte holds a varlen integer under 128, its lowest bit 0; tags end at 32.
+            # A varlen integer under 128 is one byte whose lowest bit is 0; tags have at most 32.
             parts.append(bytes((len(tag) << 1,)) + tag.encode())
         parts.append(_U64.pack(len(intervals)))
         parts.extend(_INTERVAL.pack(first, end) for first, end in intervals)

@@ -1,8 +1,8 @@
-"""What a definition may lean on: every name in it that stands before a dot.
+"""What a definition may depend on: every name in it that is followed by a dot.
 
 A source names the databases that a statement updates, not those that it only refers to: the parent
-table of a foreign key, the tables under a view, the model of CREATE TABLE … LIKE. A definition that
-runs before those exist fails.
+table of a foreign key, the tables under a view, the template of CREATE TABLE … LIKE. A definition
+that runs before those exist fails.
 """
 
 from mtsd.binlog.tokenizer import TokenKind, tokenize
@@ -11,13 +11,13 @@ from mtsd.model.session import SessionContext
 
 MOST = 1024
 _LONGEST = 64 * 4 * 2 + 2
-"""Bytes: 64 characters of 4, every one a quote that is doubled, in quotes."""
+"""Bytes: 64 characters of 4 bytes, each a doubled quote, in quotes."""
 
 
 def qualifiers(statement: bytes, context: SessionContext) -> set[str]:
     """Return the names before a dot, databases among them; tables and aliases do no harm.
 
-    `MOST` at most: where there are so many, some may be missing.
+    At most `MOST`: if there are more, some are missing.
     """
     found: set[str] = set()
     name = b""

@@ -2,7 +2,7 @@
 
 Body, little-endian: thread id u32, execution time u32 (s), database length u8, error code u16,
 length of the status variables u16, the status variables (code u8 and value each), database, NUL,
-the statement to the event's end (MySQL documentation, `mysql::binlog::event::Query_event`).
+the statement up to the event's end (MySQL documentation, `mysql::binlog::event::Query_event`).
 """
 
 import struct
@@ -19,22 +19,22 @@ OPTION_NO_FOREIGN_KEY_CHECKS = 0x4000000
 OPTION_RELAXED_UNIQUE_CHECKS = 0x8000000
 
 MAX_DBS_IN_EVENT_MTS = 16
-"""A statement that updates more databases names none of them, the servers' constant."""
+"""The servers' constant: a statement that updates more databases names none of them."""
 OVER_MAX_DBS_IN_EVENT_MTS = 254
-"""What the servers write in place of their number then."""
+"""What the servers then write instead of their number."""
 
 _FIXED = Struct("<IBIIIHIIBHH")
 _FIXED_SIZE = _FIXED.size
 _WHAT = "Query event"
 
-# Status variables repeat from event to event, so what they mean is remembered.
+# Status variables repeat from event to event, so their decoded form is cached.
 _MOST_REMEMBERED = 2048
 _MOST_REMEMBERED_SIZE = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class StatusVariables:
-    """What the status variables of one event say; see QueryEvent."""
+    """The decoded status variables of one event; see QueryEvent."""
 
     context: SessionContext
     microseconds: int | None
@@ -50,8 +50,8 @@ _remembered: dict[bytes, StatusVariables] = {}
 def parse_query(event: bytes) -> QueryEvent:
     """Decode a Query event.
 
-    Raises BinlogError where it is cut off, and for a status variable that is not known: servers
-    pass over the rest then, and would run the statement under a wrong session.
+    Raises BinlogError if it is truncated, and for an unknown status variable: servers ignore the
+    rest in that case, and would run the statement with wrong session state.
     """
     try:
         (
@@ -68,7 +68,7 @@ def parse_query(event: bytes) -> QueryEvent:
             status_size,
         ) = _FIXED.unpack_from(event)
     except struct.error as error:
-        raise BinlogError(f"{_WHAT}: {len(event)} bytes, less than its fixed part") from error
+        raise BinlogError(f"{_WHAT}: {len(event)} bytes, fewer than its fixed part") from error
     database_at = _FIXED_SIZE + status_size
     database_end = database_at + database_size
     if database_end >= len(event):
@@ -80,7 +80,7 @@ def parse_query(event: bytes) -> QueryEvent:
         raise BinlogError(f"{_WHAT}: no NUL after the database")
     raw = event[database_at:database_end]
     if b"\0" in raw:
-        raise BinlogError(f"{_WHAT}: database {raw!r} has a NUL in its name")
+        raise BinlogError(f"{_WHAT}: the name of database {raw!r} contains NUL")
     try:
         database = raw.decode()
     except UnicodeDecodeError as error:
@@ -123,8 +123,8 @@ def parse_status_variables(status: bytes) -> StatusVariables:
         name = _NAMES.get(code)
         if name is None:
             raise BinlogError(
-                f"{_WHAT}: status variable {code} is not known;"
-                " without it the statement may do something else than on the source"
+                f"{_WHAT}: unknown status variable {code};"
+                " without it the statement may behave differently than on the source"
             )
         match code:
             case 0:

@@ -1,7 +1,7 @@
-"""Definitions that tell by an error of their own that they have run before.
+"""Definitions that fail with a distinctive error if they have run before.
 
 Run a second time, CREATE TABLE says that the table exists. ADD INDEX says nothing and adds
-another one, so nothing may be concluded of what is not listed here.
+another one, so nothing can be concluded about what is not listed here.
 """
 
 from pymysql.constants import ER
@@ -42,7 +42,7 @@ _BETWEEN = frozenset({
     b"OR", b"REPLACE", b"UNIQUE", b"FULLTEXT", b"SPATIAL", b"SQL", b"SECURITY",
     b"INVOKER", b"ALGORITHM", b"UNDEFINED", b"MERGE", b"TEMPTABLE", b"AGGREGATE",
 })  # fmt: skip
-"""Words that may stand between CREATE and the kind of what it makes."""
+"""Words that may stand between CREATE and the kind of object it creates."""
 
 
 def errors_of_a_second_time(
@@ -50,7 +50,7 @@ def errors_of_a_second_time(
 ) -> frozenset[int] | None:
     """Return the errors by which a statement shows that it has run before.
 
-    Without an error, it has left the same as the first time. None where running it a second time
+    If it succeeds instead, it leaves the same result as the first time. None if a second run
     could change something again. `context` is as for `tokenize`.
     """
     words = Words(statement, context or SessionContext())

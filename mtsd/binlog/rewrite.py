@@ -1,4 +1,4 @@
-"""Events as the BINLOG statement wants them: without checksums, of their own lengths, merged.
+"""Events as the BINLOG statement needs them: without checksums, with their own lengths, merged.
 
 Row events: post-header u48 table id, u16 flags at byte 25 (all of v1, v2 and partial; format
 descriptions with the old 6-byte post-header are refused). Table maps: u48 table id at byte 19.
@@ -19,10 +19,10 @@ _NOT_STMT_END: Final = 0xFF & ~STMT_END
 
 
 def plain_format_description(event: bytes) -> bytes:
-    """Return a format description for an applier session: no checksums, nothing of its moment.
+    """Return a format description for an applier session: no checksums, nothing time-dependent.
 
-    Creation time and header timestamp, position and flags are 0, so that the descriptions of one
-    server version are equal, file after file.
+    Creation time and the header's timestamp, position and flags are 0, so that the descriptions of
+    one server version are equal, file after file.
     """
     plain = bytearray(event[:-4])
     plain[-1] = 0
@@ -36,21 +36,21 @@ def plain_format_description(event: bytes) -> bytes:
 
 
 def of_own_length(event: bytes) -> bytes:
-    """Return the event with the length of its header set to its own length."""
+    """Return the event with the length in its header set to its actual length."""
     return event[:9] + len(event).to_bytes(4, "little") + event[13:]
 
 
 def statements_of(
     events: Iterable[bytes], limit: int, *, merge: bool, table_maps: set[bytes] | None = None
 ) -> Iterator[bytes]:
-    """Yield row events with their table maps as statements of `limit` bytes at most.
+    """Yield row events with their table maps as statements of at most `limit` bytes.
 
-    Only a single row event that is larger, with its table map, makes a larger one. In each
-    statement the maps of its tables go first, then the row events, of which only the last ends it.
-    With `merge`, a statement takes in as many statements of the source as fit: all row events must
-    have equal flags. Without it, the source's statements are cut only where they are larger than
-    `limit`. A new one begins where a table id comes to stand for another definition. The distinct
-    table maps that are met are added to `table_maps`. Raises BinlogError where a row event has no
+    Only a single row event that is larger, together with its table map, makes a larger one. In
+    each statement the maps of its tables come first, then the row events, of which only the last
+    has STMT_END. With `merge`, a statement combines as many statements of the source as fit: all
+    row events must have equal flags. Without it, the source's statements are split only if they
+    exceed `limit`. A new one begins where a table id is reused for another definition. The
+    distinct table maps found are added to `table_maps`. Raises BinlogError if a row event has no
     table map before it.
     """
     put_length = _LENGTH.pack_into
@@ -64,7 +64,7 @@ def statements_of(
         table_id = event[19:25]
         if event[4] == _TABLE_MAP:
             before = described.get(table_id)
-            # Mostly it is the very same object.
+            # Usually it is the very same object.
             if before is event or (before is not None and before[25:] == event[25:]):
                 continue
             described[table_id] = event
@@ -79,7 +79,7 @@ def statements_of(
         if table_id not in maps:
             if table_id not in known:
                 number = int.from_bytes(table_id, "little")
-                raise BinlogError(f"a row event of table {number}, which no table map describes")
+                raise BinlogError(f"a row event of table id {number}, which has no table map")
             more += len(known[table_id])
         if rows and (other or size + more > limit):
             yield _joined(maps, rows)

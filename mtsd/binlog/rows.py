@@ -1,10 +1,10 @@
-"""The head of row events; the row images behind it are not read here.
+"""The header part of row events; the row images after it are not read here.
 
-Post-header, little-endian: table id u48, flags u16, and from version 2 on the length u16 of extra
-data, itself included, and these data. Then the number of columns as a length-encoded integer and a
-bitmap of the columns that the images hold; updates have a second bitmap for the images after.
-Version 1 is types 23 to 25, version 2 types 30 to 32, and 39 (partial JSON updates) is of version
-2's form (MySQL documentation, `mysql::binlog::event::Rows_event`).
+Post-header, little-endian: table id u48, flags u16, and since version 2 the length u16 of the extra
+data, including itself, and that data. Then the number of columns as a length-encoded integer and a
+bitmap of the columns that the images contain; updates have a second bitmap for the after images.
+Version 1 is types 23 to 25, version 2 types 30 to 32, and 39 (partial JSON updates) has version
+2's layout (MySQL documentation, `mysql::binlog::event::Rows_event`).
 """
 
 import struct
@@ -18,7 +18,7 @@ from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
 
 STMT_END: Final = 0x1
-"""The last row event of its statement: the table maps before it end here."""
+"""The last row event of its statement: the table maps before it are no longer valid."""
 NO_FOREIGN_KEY_CHECKS = 0x2
 RELAXED_UNIQUE_CHECKS = 0x4
 USE_SQL_FOREIGN_KEY = 0x10
@@ -46,7 +46,7 @@ ROW_EVENTS = VERSION_1 | VERSION_2
 
 
 DUMMY_TABLE_ID = 0xFFFFFF
-"""An event of this table holds no rows: it only ends a statement."""
+"""An event of this table contains no rows: it only ends a statement."""
 
 _V1 = Struct("<IHH")
 _V1_END = HEADER_SIZE + _V1.size
@@ -56,10 +56,10 @@ _V2_END = HEADER_SIZE + _V2.size - 2
 
 @dataclass(frozen=True, slots=True)
 class RowsHeader:
-    """The head of a row event.
+    """The header part of a row event.
 
-    `width` is the number of columns. `bitmaps_at` is where in the event the first column bitmap
-    begins, `rows_at` where the row images do. `extra` is version 2's extra data.
+    `width` is the number of columns. `bitmaps_at` is the offset in the event where the first
+    column bitmap begins, `rows_at` where the row images begin. `extra` is version 2's extra data.
     """
 
     table_id: int
@@ -71,7 +71,7 @@ class RowsHeader:
 
 
 def parse_rows_header(event: bytes) -> RowsHeader:
-    """Decode the head of a row event; BinlogError where it is cut off or of another type."""
+    """Decode the head of a row event; raises BinlogError if truncated or of another type."""
     extra = b""
     try:
         kind = event[4]
@@ -86,7 +86,7 @@ def parse_rows_header(event: bytes) -> RowsHeader:
             low, high, flags = _V1.unpack_from(event, HEADER_SIZE)
             at = _V1_END
         else:
-            raise BinlogError(f"{type_name(kind)} is no row event")
+            raise BinlogError(f"{type_name(kind)} is not a row event")
         width = event[at]
         at += 1
         if width >= 251:

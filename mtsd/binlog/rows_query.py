@@ -1,7 +1,7 @@
 """Rows_query events: the statement that the row events after them come from, for readers.
 
-Body: a length u8, not to be relied on, as it is that of the text modulo 256 at most; then the
-text to the event's end (MySQL documentation, `mysql::binlog::event::Rows_query_event`).
+Body: a length u8, which is unreliable, as it is the text's length modulo 256 at best; then the
+text up to the event's end (MySQL documentation, `mysql::binlog::event::Rows_query_event`).
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class RowsQuery:
 
 
 def parse_rows_query(event: bytes) -> RowsQuery:
-    """Decode a Rows_query event; BinlogError where it is cut off."""
+    """Decode a Rows_query event; raises BinlogError if it is truncated."""
     cursor = Cursor(event, HEADER_SIZE, "Rows_query event")
     cursor.skip(1, "length")
     return RowsQuery(cursor.take(cursor.left(), "statement"))

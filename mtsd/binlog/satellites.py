@@ -1,7 +1,7 @@
-"""Intvar, Rand and User_var events: what a statement after them takes from its session.
+"""Intvar, Rand and User_var events: what the statement after them needs from its session.
 
-Bodies, little-endian. Intvar: kind u8, value u64. Rand: two seeds u64. User_var: length of the
-name u32, name, is NULL u8; unless NULL: type u8, collation u32, length of the value u32, value,
+Bodies, little-endian. Intvar: kind u8, value u64. Rand: two seeds u64. User_var: name length
+u32, name, is NULL u8; unless NULL: type u8, collation u32, value length u32, value,
 and perhaps flags u8 (1: unsigned) (MySQL documentation, `mysql::binlog::event::Intvar_event`,
 `Rand_event`, `User_var_event`).
 """
@@ -15,7 +15,7 @@ _UNSIGNED = 0x1
 
 
 def parse_intvar(event: bytes) -> Intvar:
-    """Decode an Intvar event; BinlogError where it is cut off or of an unknown kind."""
+    """Decode an Intvar event; raises BinlogError if it is truncated or of an unknown kind."""
     cursor = Cursor(event, HEADER_SIZE, "Intvar event")
     kind = cursor.uint(1, "kind")
     value = cursor.uint(8, "value")
@@ -23,11 +23,11 @@ def parse_intvar(event: bytes) -> Intvar:
     try:
         return Intvar(IntvarKind(kind), value)
     except ValueError:
-        raise BinlogError(f"Intvar event: kind {kind} is not known") from None
+        raise BinlogError(f"Intvar event: unknown kind {kind}") from None
 
 
 def parse_rand(event: bytes) -> Rand:
-    """Decode a Rand event; BinlogError where its body is not 16 bytes."""
+    """Decode a Rand event; raises BinlogError if its body is not 16 bytes."""
     cursor = Cursor(event, HEADER_SIZE, "Rand event")
     rand = Rand(cursor.uint(8, "first seed"), cursor.uint(8, "second seed"))
     cursor.finish()
@@ -35,24 +35,24 @@ def parse_rand(event: bytes) -> Rand:
 
 
 def parse_user_var(event: bytes) -> UserVar:
-    """Decode a User_var event; BinlogError where it is cut off, or its type is unknown."""
+    """Decode a User_var event; raises BinlogError if it is truncated, or its type is unknown."""
     what = "User_var event"
     cursor = Cursor(event, HEADER_SIZE, what)
-    name = cursor.take(cursor.uint(4, "length of the name"), "name")
+    name = cursor.take(cursor.uint(4, "name length"), "name")
     if cursor.uint(1, "NULL flag"):
-        # Older servers write type and collation of a NULL too; they mean nothing.
+        # Older servers write type and collation of a NULL too; they are meaningless.
         return UserVar(name, UserVarType.STRING, 0, None, unsigned=False)
     number = cursor.uint(1, "type")
     try:
         kind = UserVarType(number)
     except ValueError:
-        raise BinlogError(f"{what}: type {number} is not known") from None
+        raise BinlogError(f"{what}: unknown type {number}") from None
     collation = cursor.uint(4, "collation")
-    raw = cursor.take(cursor.uint(4, "length of the value"), "value")
+    raw = cursor.take(cursor.uint(4, "value length"), "value")
     if kind in {UserVarType.REAL, UserVarType.INT} and len(raw) != 8:
-        raise BinlogError(f"{what}: a value of {len(raw)} bytes, 8 make a number")
+        raise BinlogError(f"{what}: a number of {len(raw)} bytes instead of 8")
     flags = cursor.uint(1, "flags") if cursor.left() else 0
     if flags & ~_UNSIGNED:
-        raise BinlogError(f"{what}: flags {flags:#x} are not known")
+        raise BinlogError(f"{what}: unknown flags {flags:#x}")
     cursor.finish()
     return UserVar(name, kind, collation, raw, bool(flags & _UNSIGNED))

@@ -1,4 +1,4 @@
-"""What a logged statement is, by its first words."""
+"""The kind of a logged statement, by its first words."""
 
 from mtsd.binlog.tokenizer import ANY_CONTEXT, TokenKind, tokenize
 from mtsd.binlog.words import Words
@@ -56,7 +56,7 @@ _XA = {
 
 
 def classify(statement: bytes, context: SessionContext = ANY_CONTEXT) -> StatementKind:
-    """Tell what kind of statement this is; it is read no further than needed.
+    """Return what kind of statement this is, reading no further than needed.
 
     `context` is as for tokenize.
     """
@@ -115,20 +115,20 @@ def _definition(statement: bytes, tokens: Words) -> StatementKind:
 
 
 def _start_transaction(tokens: Words) -> tuple[int, int] | None:
-    """Return where START TRANSACTION stands among the options of a table, from its name on."""
+    """Return where START TRANSACTION is among the options of a table, starting at its name."""
     tokens.take_words(b"IF", b"NOT", b"EXISTS")
     tokens.take_name()
     return tokens.find(b"START", b"TRANSACTION", before=_QUERY_BEGINS)
 
 
 _QUERY_BEGINS = frozenset({b"AS", b"SELECT", b"TABLE", b"VALUES", b"WITH"})
-"""What comes after the options of a table, and may have any word for a name."""
+"""They come after the options of a table; after them any word may be a name."""
 
 
 def without_start_transaction(statement: bytes, context: SessionContext = ANY_CONTEXT) -> bytes:
     """Return a CREATE TABLE … START TRANSACTION without these two words.
 
-    BinlogError on any other statement.
+    Raises BinlogError on any other statement.
     """
     tokens = Words(statement, context)
     tokens.take_words(b"CREATE", b"OR", b"REPLACE", b"TABLE")
@@ -140,7 +140,7 @@ def without_start_transaction(statement: bytes, context: SessionContext = ANY_CO
 
 
 def without_secrets(statement: bytes, context: SessionContext = ANY_CONTEXT) -> bytes:
-    """Return a statement to be shown: a definition ends before its first password or hash."""
+    """Return a statement fit for display: a definition is cut before its first password or hash."""
     words = 0
     for token in tokenize(statement, context):
         if token.kind is not TokenKind.WORD:
@@ -155,9 +155,9 @@ def without_secrets(statement: bytes, context: SessionContext = ANY_CONTEXT) -> 
 
 _WITH_SECRETS = frozenset({b"ALTER", b"CHANGE", b"CREATE", b"GRANT", b"SET"})
 _SECRET_FOLLOWS = frozenset({b"CONNECTION", b"IDENTIFIED"})
-"""Or a word that ends with PASSWORD: CREATE SERVER and the replication statements have one.
+"""Or a word that ends with PASSWORD, as in CREATE SERVER and the replication statements.
 
-The CONNECTION of a table of the FEDERATED engine is a URL with its password.
+The CONNECTION of a FEDERATED table is a URL with a password in it.
 """
 
 
@@ -169,9 +169,9 @@ def disable_on_replica(
     """Rewrite CREATE EVENT or ALTER EVENT so that the event does not fire on the replica.
 
     A server's own replica does the same without changing the text. An ENABLE or DISABLE clause is
-    replaced, else `clause` is inserted where the grammar has it: before COMMENT and DO.
+    replaced, otherwise `clause` is inserted where the grammar allows it: before COMMENT and DO.
     `context` is as for tokenize. Servers before 8.2 know only the clause `DISABLE ON SLAVE`.
-    BinlogError on any other statement, and where a quote is not closed.
+    Raises BinlogError on any other statement, and if a quote is not closed.
     """
     tokens = Words(statement, context)
     tokens.take_words(b"CREATE", b"ALTER", b"OR", b"REPLACE")
@@ -190,7 +190,7 @@ def disable_on_replica(
             if token.text == b";" and tokens.next is None:
                 break
             if token.text in b".@":
-                # What follows is no keyword but a name.
+                # What follows is not a keyword but a name.
                 tokens.take()
         elif token.kind is TokenKind.WORD and depth == 0 and not tokens.at_symbol(b".("):
             match token.text:

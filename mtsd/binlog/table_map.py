@@ -1,8 +1,8 @@
 """Table_map events: which table the row events after them write, and its column types.
 
-Body, little-endian: table id u48, flags u16, database (length u8, bytes, NUL), table (the same),
-number of columns as a length-encoded integer, one type byte a column, the types' metadata
-(length-encoded size, bytes), one null bit a column, then optional metadata to the event's end,
+Body, little-endian: table id u48, flags u16, database (length u8, bytes, NUL), table (likewise),
+number of columns as a length-encoded integer, one type byte per column, the types' metadata
+(length-encoded size, bytes), one null bit per column, then optional metadata up to the event's end,
 decoded by `mtsd.binlog.table_metadata` (MySQL documentation,
 `mysql::binlog::event::Table_map_event`).
 """
@@ -19,7 +19,7 @@ _WHAT = "Table_map event"
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """One table as the source writes its rows; the bytes are the format's own, undecoded."""
+    """One table as the source writes its rows; the bytes are those of the format, undecoded."""
 
     table_id: int
     flags: int
@@ -32,12 +32,12 @@ class TableMap:
 
     @property
     def referred_by_foreign_key_of_other_database(self) -> bool:
-        """Whether a foreign key of another database refers to the table."""
+        """Whether a foreign key in another database refers to the table."""
         return bool(self.flags & REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE)
 
 
 def parse_table_map(event: bytes) -> TableMap:
-    """Decode a Table_map event; BinlogError where it is cut off or inconsistent."""
+    """Decode a Table_map event; raises BinlogError if it is truncated or inconsistent."""
     cursor = Cursor(event, HEADER_SIZE, _WHAT)
     table_id = cursor.uint(6, "table id")
     flags = cursor.uint(2, "flags")
@@ -45,7 +45,7 @@ def parse_table_map(event: bytes) -> TableMap:
     table = _name(cursor, "table")
     columns = cursor.net_int("number of columns")
     column_types = cursor.take(columns, "column types")
-    metadata = cursor.take(cursor.net_int("size of the metadata"), "metadata")
+    metadata = cursor.take(cursor.net_int("metadata size"), "metadata")
     null_bitmap = cursor.take((columns + 7) // 8, "null bits")
     return TableMap(
         table_id,
@@ -62,7 +62,7 @@ def parse_table_map(event: bytes) -> TableMap:
 def _name(cursor: Cursor, field: str) -> str:
     raw = cursor.take(cursor.uint(1, field) + 1, field)
     if raw.find(b"\0") != len(raw) - 1:
-        raise BinlogError(f"{_WHAT}: {field}: a name that is not ended by its only NUL")
+        raise BinlogError(f"{_WHAT}: {field}: NUL is missing after the name, or inside it")
     if len(raw) == 1:
-        raise BinlogError(f"{_WHAT}: an empty name of a {field}")
+        raise BinlogError(f"{_WHAT}: the name of a {field} is empty")
     return cursor.as_text(raw[:-1], field)

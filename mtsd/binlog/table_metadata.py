@@ -1,8 +1,8 @@
 """The optional metadata of a table map: what binlog_row_metadata adds about its columns.
 
 Fields of type u8, size as a length-encoded integer, and value; all integers in the values are
-length-encoded, all bitmaps begin at the highest bit. Lists go over the columns of some types
-only, in their order (MySQL documentation, `mysql::binlog::event::Table_map_event`).
+length-encoded, all bitmaps begin with the highest bit. Some lists cover only the columns of certain
+types, in their order (MySQL documentation, `mysql::binlog::event::Table_map_event`).
 """
 
 import enum
@@ -18,7 +18,7 @@ _WHAT = "Table_map event, optional metadata"
 
 
 class Field(enum.IntEnum):
-    """The types of fields."""
+    """The field types."""
 
     SIGNEDNESS = 1
     DEFAULT_CHARSET = 2
@@ -64,9 +64,9 @@ _ENUM_OR_SET = frozenset({ColumnType.ENUM, ColumnType.SET})
 class OptionalMetadata:
     """What the source says about the columns; mappings are by column index.
 
-    `primary_key` holds (column, length of the prefix or 0 for all of it), None where it is not
-    told. `names` and `visible` hold every column or nothing. Values of ENUM and SET are bytes of
-    the column's own character set.
+    `primary_key` holds (column, prefix length, or 0 for the whole column), or None if not given.
+    `names` and `visible` hold every column or nothing. Values of ENUM and SET are bytes in the
+    column's own character set.
     """
 
     unsigned: Mapping[int, bool] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class OptionalMetadata:
 def parse_optional_metadata(table: TableMap) -> OptionalMetadata:
     """Decode a table map's optional metadata.
 
-    BinlogError where they are cut off, do not fit to the columns, or hold an unknown field.
+    Raises BinlogError if it is truncated, does not match the columns, or has an unknown field.
     """
     columns = parse_columns(table)
     numeric = _of(columns, _NUMERIC)
@@ -101,7 +101,7 @@ def parse_optional_metadata(table: TableMap) -> OptionalMetadata:
     fields = Cursor(table.optional, 0, _WHAT)
     while fields.left():
         number = fields.uint(1, "field type")
-        size = fields.net_int("size of a field")
+        size = fields.net_int("field size")
         cursor = Cursor(table.optional, fields.at, _WHAT, fields.at + size)
         fields.skip(size, "field")
         match number:
@@ -134,7 +134,7 @@ def parse_optional_metadata(table: TableMap) -> OptionalMetadata:
             case Field.VECTOR_DIMENSIONALITY:
                 vector_dimensions = _numbers(cursor, _of(columns, {ColumnType.VECTOR}))
             case _:
-                raise BinlogError(f"{_WHAT}: field {number} is not known")
+                raise BinlogError(f"{_WHAT}: unknown field {number}")
         cursor.finish()
     return OptionalMetadata(
         unsigned,
@@ -169,11 +169,11 @@ def _numbers(cursor: Cursor, columns: Sequence[int]) -> dict[int, int]:
 
 
 def _default_collations(cursor: Cursor, columns: Sequence[int]) -> dict[int, int]:
-    """Read the collation of most columns, then the others: (place among `columns`, collation)."""
+    """Read the most frequent collation, then the others: (place among `columns`, collation)."""
     default = cursor.net_int("default collation")
     collations = dict.fromkeys(columns, default)
     while cursor.left():
-        place = cursor.net_int("place of a column")
+        place = cursor.net_int("column place")
         if place >= len(columns):
             raise BinlogError(f"{_WHAT}: column {place} of {len(columns)} with a character set")
         collations[columns[place]] = cursor.net_int("collation")

@@ -1,10 +1,10 @@
-"""What statements do to the temporary tables of the session that they ran in, and which use them.
+"""What statements do to the temporary tables of their session, and which of them use one.
 
-What uses one has the flag THREAD_SPECIFIC, and so have many statements that do not:
-CONNECTION_ID(), a multi-table DELETE, every DROP TABLE. Run where that temporary table is not, it
-would find the base table that was hidden. Only binlog_format = STATEMENT logs what uses one, and it
-logs the CREATE TEMPORARY TABLE before that; a session's end is logged as a DROP TEMPORARY TABLE,
-and a server's start leaves none.
+A statement that uses one has the flag THREAD_SPECIFIC, but so have many that do not:
+CONNECTION_ID(), a multi-table DELETE, every DROP TABLE. Run where that temporary table does not
+exist, it would find the base table that was hidden. Only binlog_format = STATEMENT logs statements
+that use one, and it logs the CREATE TEMPORARY TABLE before that; a session's end is logged as a
+DROP TEMPORARY TABLE, and a server's start leaves none.
 """
 
 from mtsd.binlog.tokenizer import TokenKind
@@ -13,9 +13,9 @@ from mtsd.model.step import QueryEvent, StatementKind
 from mtsd.model.temporary_tables import SourceThread, TableName, TemporaryTables
 
 _READS = frozenset({b"SELECT", b"TABLE"})
-"""Behind these stands another table's name, in a CREATE TABLE."""
+"""In a CREATE TABLE, another table's name comes after these."""
 _OF_A_PART = frozenset({b"COLUMN", b"INDEX", b"KEY"})
-"""Behind RENAME in an ALTER TABLE: it is not the table that gets another name."""
+"""After RENAME in an ALTER TABLE: it is not the table that is renamed."""
 
 
 def after(
@@ -26,9 +26,9 @@ def after(
     *,
     fold_case: bool,
 ) -> TemporaryTables:
-    """Return what is known of temporary tables after a statement.
+    """Return what is known about temporary tables after a statement.
 
-    `fold_case`: whether the source's names of tables do not tell upper from lower case.
+    `fold_case`: whether table names on the source are not case-sensitive.
     """
     if kind is StatementKind.TEMPORARY:
         words = Words(query.statement, query.context)
@@ -61,7 +61,7 @@ def _name(words: Words, query: QueryEvent, *, fold_case: bool) -> TableName:
 
 
 def _at_new_name(words: Words) -> bool:
-    """Go on to the table's new name in what follows its name in an ALTER TABLE, if it has one."""
+    """Advance to the table's new name in an ALTER TABLE, starting after its name, if it has one."""
     depth = 0
     begins = True
     while True:
@@ -81,11 +81,11 @@ def _at_new_name(words: Words) -> bool:
 
 
 def may_use_temporary_tables(query: QueryEvent, kind: StatementKind) -> bool:
-    """Tell whether a statement with the flag THREAD_SPECIFIC may use one, by its text alone.
+    """Return whether a statement with the flag THREAD_SPECIFIC may use one, judging by its text.
 
-    A DROP TABLE names base tables only: for temporary ones the source logs a statement apart. A
-    view cannot use one. ALTER TABLE, CREATE INDEX and DROP INDEX of a base table have the
-    transaction number of an atomic DDL, and of a temporary one have none; TRUNCATE has one anyway.
+    A DROP TABLE names base tables only: for temporary ones the source logs a separate statement. A
+    view cannot use one. ALTER TABLE, CREATE INDEX and DROP INDEX have the transaction number of an
+    atomic DDL statement on a base table, and none on a temporary one; TRUNCATE always has one.
     """
     if kind is StatementKind.CREATE_SELECT:
         return False
@@ -107,13 +107,13 @@ def may_use_temporary_tables(query: QueryEvent, kind: StatementKind) -> bool:
 
 
 def what_may_use(temporary: TemporaryTables, thread: SourceThread) -> str:
-    """Return what to call a statement of `may_use_temporary_tables`, by what its thread has."""
+    """Describe a statement of `may_use_temporary_tables`, by what is known about its thread."""
     tables = [_printable(table) for table in sorted(temporary.by_thread.get(thread, ()))]
     if tables:
         more = f" and {len(tables) - _SHOWN} more" if len(tables) > _SHOWN else ""
         has = f"it has {', '.join(tables[:_SHOWN])}{more}"
     else:
-        has = "which it has is known only where mtsd has read everything since the source's start"
+        has = "which ones it has is known only if mtsd has read everything since the source's start"
     return (
         "a statement that may use a temporary table of its session on the source (flag"
         f" THREAD_SPECIFIC; {has})"

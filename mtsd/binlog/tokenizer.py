@@ -1,7 +1,7 @@
 """The tokens of a statement, as the server reads it.
 
-A small tokenizer over bytes: comments are passed over, except version comments (`/*! … */`,
-`/*!80000 … */`), whose inside is executed (MySQL manual, "Comments").
+A small tokenizer over bytes: comments are skipped, except version comments (`/*! … */`,
+`/*!80000 … */`), whose contents are executed (MySQL manual, "Comments").
 """
 
 import enum
@@ -17,7 +17,7 @@ ANY_CONTEXT = SessionContext()
 
 
 class TokenKind(enum.Enum):
-    """What a token is; comments and white space are none."""
+    """What a token is; comments and white space are not tokens."""
 
     WORD = "word"
     QUOTED = "quoted"
@@ -29,7 +29,7 @@ class TokenKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a statement: `text` is upper case for a word; offsets are in bytes."""
+    """A token of a statement: `text` is in upper case for a word; offsets are in bytes."""
 
     kind: TokenKind
     text: bytes
@@ -49,8 +49,8 @@ _TOKEN = rb"""
 _WORD = rb"[A-Za-z0-9_$\x80-\xff]"
 _TRAIL = rb"[\x40-\x7e\x80-\xfe]"
 
-# First bytes of the characters of two bytes whose second byte may be that of a quote or backslash,
-# by the collations of the character sets that have such: big5, gbk, gb18030, sjis, cp932.
+# First bytes of the two-byte characters whose second byte may equal a quote or a backslash, by the
+# collations of the character sets that have such characters: big5, gbk, gb18030, sjis, cp932.
 _WIDE = {
     **dict.fromkeys((1, 84), rb"\xa1-\xf9"),
     **dict.fromkeys((28, 87, 248, 249, 250), rb"\x81-\xfe"),
@@ -62,20 +62,20 @@ _WIDE = {
 class _Patterns:
     """How the text of one session is read.
 
-    `inside` and `word` match some of what is in quotes, by the quote, and of a word: each of their
-    repetitions takes memory, so they are to be matched again and again, to an empty match.
+    `inside` (by the quote) and `word` match a part of a quoted text and of a word: each repetition
+    in a pattern takes memory, so they are matched repeatedly, until they match nothing.
     """
 
     token: re.Pattern[bytes]
     inside: dict[bytes, re.Pattern[bytes]]
     word: re.Pattern[bytes] | None
-    """None where `token` takes a word whole."""
+    """None if `token` matches a whole word."""
 
 
 @cache
 def _patterns(escapes: bool, collation: int) -> _Patterns:
     wide = _WIDE.get(collation, b"")
-    # A first byte that no second one follows stands for itself.
+    # A first byte that is not followed by a second one stands for itself.
     special = b"| [%b] %b | [%b] (?!%b)" % (wide, _TRAIL, wide, _TRAIL) if wide else b""
     some = b"(?: [%b] %b | %b ){%%d,1000}" % (wide, _TRAIL, _WORD)
     inside = {}
@@ -96,7 +96,7 @@ def _compiled(text: bytes) -> re.Pattern[bytes]:
 
 
 def _end_of_all(pattern: re.Pattern[bytes], statement: bytes, at: int) -> int:
-    """Return the end of what the pattern matches from `at` on, again and again."""
+    """Return where the repeated matches of the pattern, starting at `at`, end."""
     while (match := pattern.match(statement, at)) and match.end() > at:
         at = match.end()
     return at
@@ -104,13 +104,13 @@ def _end_of_all(pattern: re.Pattern[bytes], statement: bytes, at: int) -> int:
 
 _COMMENT_MARK = re.compile(rb"/\*|\*/")
 _OTHER_PRODUCT = 100000
-"""Version comments from here on are MariaDB's; MySQL takes them for comments."""
+"""Version comments from this number on are MariaDB's; MySQL treats them as comments."""
 
 
 def tokenize(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Iterator[Token]:
     """Yield the tokens that the server executes.
 
-    Of the session, sql_mode and character_set_client count: they decide where strings end.
+    Of the session, sql_mode and character_set_client matter: they determine where strings end.
     """
     escapes = not (context.sql_mode or 0) & SQL_MODE_NO_BACKSLASH_ESCAPES
     collation = context.character_set_client or 0
@@ -155,7 +155,7 @@ def tokenize(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Iterato
 
 
 def _comment_end(statement: bytes, at: int) -> int:
-    """Return the end of a comment whose inside begins at `at`; comments in it count as pairs."""
+    """Return the end of a comment whose contents begin at `at`; comments inside it are nested."""
     depth = 1
     for mark in _COMMENT_MARK.finditer(statement, at):
         depth += 1 if mark[0] == b"/*" else -1

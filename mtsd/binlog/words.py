@@ -7,7 +7,7 @@ from mtsd.model.session import SessionContext
 
 
 class Words:
-    """Reads a statement token by token, with one token of foresight."""
+    """Reads a statement token by token, with a lookahead of one token."""
 
     __slots__ = ("_rest", "_statement", "last", "next")
 
@@ -19,7 +19,7 @@ class Words:
         self.next = next(self._rest, None)
 
     def take(self) -> Token | None:
-        """Go one token on and return it; None at the end."""
+        """Advance by one token and return it; None at the end."""
         if self.next is not None:
             self.last = self.next
             self.next = next(self._rest, None)
@@ -27,7 +27,7 @@ class Words:
         return None
 
     def word(self) -> bytes:
-        """Return the next token's text if it is a word, else nothing; take it then."""
+        """Consume and return the next token's text if it is a word, else return nothing."""
         if self.next is not None and self.next.kind is TokenKind.WORD:
             text = self.next.text
             self.take()
@@ -35,17 +35,17 @@ class Words:
         return b""
 
     def take_words(self, *words: bytes) -> None:
-        """Pass over these words as far as they come next."""
+        """Skip these words as far as they come next."""
         for word in words:
             if self.at_word(word):
                 self.take()
 
     def at_word(self, word: bytes) -> bool:
-        """Tell whether that word comes next."""
+        """Return whether that word comes next."""
         return self.next is not None and self.next.kind is TokenKind.WORD and self.next.text == word
 
     def at_symbol(self, symbols: bytes) -> bool:
-        """Tell whether one of these symbols comes next."""
+        """Return whether one of these symbols comes next."""
         return (
             self.next is not None
             and self.next.kind is TokenKind.SYMBOL
@@ -53,7 +53,7 @@ class Words:
         )
 
     def take_name(self) -> tuple[str, str]:
-        """Take an identifier; return what qualifies it, "" where nothing does, and itself."""
+        """Consume an identifier; return its qualifier, "" if it has none, and the name itself."""
         qualifier, name = "", self._identifier()
         while self.at_symbol(b"."):
             self.take()
@@ -73,10 +73,10 @@ class Words:
     def find(
         self, first: bytes, second: bytes, *, before: AbstractSet[bytes] = frozenset()
     ) -> tuple[int, int] | None:
-        """Go on to two words that stand side by side; return where they begin and end.
+        """Advance to two adjacent words; return where they begin and end.
 
-        What is in parentheses does not count. None where they do not come before the end, or
-        before one of the words `before`.
+        Anything in parentheses is ignored. None if they do not occur before the end, or before one
+        of the words `before`.
         """
         depth = 0
         while token := self.take():
@@ -90,7 +90,7 @@ class Words:
         return None
 
     def passes(self, words: AbstractSet[bytes], *, within: int | None = None) -> bool:
-        """Go on to one of these words; tell whether there is one, `within` so many tokens."""
+        """Advance to one of these words; return whether it occurs within `within` tokens."""
         while (within is None or within > 0) and (token := self.take()):
             if token.kind is TokenKind.WORD and token.text in words:
                 return True
@@ -98,7 +98,7 @@ class Words:
         return False
 
     def take_definer(self) -> None:
-        """Pass over `DEFINER = user`, if it comes next."""
+        """Skip `DEFINER = user`, if it comes next."""
         if not self.at_word(b"DEFINER"):
             return
         self.take()

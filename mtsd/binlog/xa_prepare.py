@@ -1,7 +1,7 @@
 """XA_PREPARE events: the end of a transaction that was prepared, not yet committed.
 
-Body, little-endian: one phase u8, format id i32, length of the gtrid u32, length of the bqual
-u32, both of them (MySQL documentation, `mysql::binlog::event::XA_prepare_event`).
+Body, little-endian: one phase u8, format id i32, gtrid length u32, bqual length u32, both of
+them (MySQL documentation, `mysql::binlog::event::XA_prepare_event`).
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _WHAT = "XA_PREPARE event"
 
 @dataclass(frozen=True, slots=True)
 class XaPrepare:
-    """The prepared transaction's name; `one_phase`: it is committed with this event."""
+    """The prepared transaction's name; `one_phase`: this event also commits it."""
 
     one_phase: bool
     format_id: int
@@ -26,15 +26,15 @@ class XaPrepare:
 
 
 def parse_xa_prepare(event: bytes) -> XaPrepare:
-    """Decode an XA_PREPARE event; BinlogError where it is cut off or inconsistent."""
+    """Decode an XA_PREPARE event; raises BinlogError if it is truncated or inconsistent."""
     cursor = Cursor(event, HEADER_SIZE, _WHAT)
     one_phase = cursor.uint(1, "one phase")
     if one_phase > 1:
-        raise BinlogError(f"{_WHAT}: one phase is {one_phase}, neither 0 nor 1")
+        raise BinlogError(f"{_WHAT}: one phase is {one_phase} instead of 0 or 1")
     format_id = int.from_bytes(cursor.take(4, "format id"), "little", signed=True)
-    sizes = cursor.uint(4, "length of the gtrid"), cursor.uint(4, "length of the bqual")
+    sizes = cursor.uint(4, "gtrid length"), cursor.uint(4, "bqual length")
     if max(sizes) > _LONGEST:
-        raise BinlogError(f"{_WHAT}: a name of {sizes[0]} and {sizes[1]} bytes")
+        raise BinlogError(f"{_WHAT}: a name with parts of {sizes[0]} and {sizes[1]} bytes")
     gtrid = cursor.take(sizes[0], "gtrid")
     bqual = cursor.take(sizes[1], "bqual")
     cursor.finish()

@@ -11,13 +11,13 @@ from mtsd.binlog.header import HEADER_SIZE
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """The end of a transaction; `number` has a meaning only on the source."""
+    """The end of a transaction; `number` is meaningful only on the source."""
 
     number: int
 
 
 def parse_xid(event: bytes) -> Xid:
-    """Decode an Xid event; BinlogError where its body is not 8 bytes."""
+    """Decode an Xid event; raises BinlogError if its body is not 8 bytes."""
     cursor = Cursor(event, HEADER_SIZE, "Xid event")
     number = cursor.uint(8, "number")
     cursor.finish()

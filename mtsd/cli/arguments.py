@@ -39,10 +39,10 @@ def add_configuration(parser: argparse.ArgumentParser, *, required: bool = True)
 def load_configuration(
     args: argparse.Namespace, environ: Mapping[str, str] | None = None
 ) -> Loaded:
-    """Load what the arguments and the environment (`os.environ` if None) say.
+    """Load the settings from the arguments and the environment (`os.environ` if None).
 
-    Warnings go to standard error. Raises SystemExit with status 2 after having written what is
-    wrong there, a line each.
+    Warnings go to standard error. If anything is wrong, writes it there, one line each, and raises
+    SystemExit with status 2.
     """
     try:
         loaded = read_configuration(args, environ)
@@ -58,7 +58,7 @@ def load_configuration(
 def read_configuration(
     args: argparse.Namespace, environ: Mapping[str, str] | None = None
 ) -> Loaded:
-    """Load as `load_configuration` does, without a word; raises ConfigurationError."""
+    """Load as `load_configuration` does, but print nothing; raises ConfigurationError."""
     environ = os.environ if environ is None else environ
     credentials = environ.get("CREDENTIALS_DIRECTORY")
     return load(

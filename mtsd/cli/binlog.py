@@ -29,7 +29,7 @@ example:
   mtsd binlog --events --json binlog.000042 binlog.000043 | jq .type
   mtsd binlog --config config.toml binlog.000042
 
-exit status: 0 all read, 2 a file cannot be opened, 3 a file is damaged or holds what is not known
+exit status: 0 all read, 2 a file cannot be opened, 3 a file is damaged or has unknown contents
 """
 
 
@@ -39,8 +39,8 @@ def register(subparsers: Subparsers) -> None:
         "binlog",
         help="list the groups or events of binary log files",
         description="List the groups of binary log files: for each its end position, number"
-        " (counted from the first file's beginning), kind, commit time on the source (UTC), bytes,"
-        " last_committed, sequence_number, GTID and databases.",
+        " (counted from the beginning of the first file), kind, commit time on the source (UTC),"
+        " size in bytes, last_committed, sequence_number, GTID and databases.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -49,11 +49,11 @@ def register(subparsers: Subparsers) -> None:
         nargs="*",
         type=Path,
         metavar="FILE",
-        help="a binary log file; with --config a name of one that the source has, or none for all",
+        help="a binary log file; with --config the name of one on the source, or none for all",
     )
     add_configuration(parser, required=False)
     parser.add_argument("--events", action="store_true", help="list every event, not the groups")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.set_defaults(run=run)
 
 
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             _list_groups(files, as_json=args.json)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the list has had enough; the interpreter must not flush into the pipe again.
+        # The reader of the pipe has closed it; the interpreter must not flush into it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         return complain(error, ExitStatus.BAD_USAGE)
@@ -120,7 +120,7 @@ def _list_events(files: Sequence[ListedFile], *, as_json: bool) -> None:
 def _groups(files: Iterable[ListedFile]) -> Iterator[Group]:
     number = 1
     for file in files:
-        # Only what is said of a group is listed, so nothing has to be held.
+        # Only a group's summary is listed, so nothing has to be held.
         grouper = Grouper(
             start=Position(file.name, FIRST_EVENT),
             next_number=number,
@@ -175,7 +175,7 @@ def _json_group(group: Group) -> str:
 
 
 def _json(value: object) -> str:
-    # A name that is no UTF-8 is there with surrogates, which no output takes as they are.
+    # A name that is not UTF-8 contains surrogates, which no output accepts.
     text = json.dumps(value, ensure_ascii=False)
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -190,9 +190,9 @@ def _position_width(files: Sequence[ListedFile]) -> int:
 
 
 class _Table:
-    """Lines of cells under each other, printed as they come: columns grow, and never shrink.
+    """Aligned lines of cells, printed as they come: columns grow, and never shrink.
 
-    `widths` are the least ones, by title; the columns in `right` are aligned to their right.
+    `widths` are the minimum widths, by title; the columns in `right` are right-aligned.
     """
 
     def __init__(self, widths: Mapping[str, int], *, right: AbstractSet[str]) -> None:
@@ -201,7 +201,7 @@ class _Table:
         self._widths = list(widths.values())
 
     def line(self, cells: tuple[str, ...]) -> str:
-        """Return a line, with the line of titles before it the first time."""
+        """Return a line, preceded by the line of titles the first time."""
         self._widths = [
             max(width, len(cell)) for width, cell in zip(self._widths, cells, strict=True)
         ]

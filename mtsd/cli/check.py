@@ -27,18 +27,18 @@ def register(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "check",
         help="everything that could fail later, now",
-        description="Look at both servers for everything that could fail later. Nothing is"
+        description="Check both servers for everything that could fail later. Nothing is"
         " changed on either; a daemon may be running.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_configuration(parser)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="a JSON object of all lines")
+    form.add_argument("--json", action="store_true", help="print a JSON object of all lines")
     form.add_argument(
         "--grants",
         action="store_true",
-        help="print the GRANT statements for both users instead; no server is asked",
+        help="print the GRANT statements for both users instead; no server is queried",
     )
     parser.set_defaults(run=_check)
 
@@ -69,7 +69,7 @@ def document(found: Sequence[Line]) -> dict[str, object]:
 
 
 def texts(found: Sequence[Line]) -> Iterator[str]:
-    """Write lines for people, one each."""
+    """Return human-readable lines."""
     width = max((len(line.subject) for line in found), default=0)
     for line in found:
         remedy = f"; {line.remedy}" if line.remedy else ""

@@ -1,4 +1,4 @@
-"""How a command says what has gone wrong."""
+"""How a command reports an error."""
 
 import sys
 

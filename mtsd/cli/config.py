@@ -21,8 +21,8 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "config",
-        help="look at the configuration",
-        description="Look at the configuration.",
+        help="show the configuration",
+        description="Show the configuration.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -35,7 +35,7 @@ def register(subparsers: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_configuration(show)
-    show.add_argument("--json", action="store_true", help="a JSON object of all keys")
+    show.add_argument("--json", action="store_true", help="print a JSON object of all keys")
     show.set_defaults(run=_show)
 
 
@@ -52,7 +52,7 @@ def _show(args: argparse.Namespace) -> int:
         for key, value in _values(loaded)
     ]
     key_width = max(len(key) for key, _, _ in rows)
-    # One long path must not push every origin off the terminal.
+    # One long path must not push the origins off the terminal.
     value_width = min(30, max(len(value) for _, value, _ in rows))
     for key, value, origin in rows:
         print(f"{key:<{key_width}}  {value:<{value_width}}  {origin}")
@@ -60,6 +60,6 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _values(loaded: Loaded) -> Iterator[tuple[str, object]]:
-    """Give every key's value as TOML and JSON can hold it, `HIDDEN` or `NOT_SET` for secrets."""
+    """Yield every key's value in JSON types, `HIDDEN` or `NOT_SET` for secrets."""
     for key, value in document(loaded.settings).items():
         yield key, (value or NOT_SET) if is_secret(FIELDS[key]) else value

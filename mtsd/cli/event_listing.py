@@ -32,7 +32,7 @@ _LONGEST = 100
 _BINARY = frozenset(
     {"column_types", "metadata", "null_bitmap", "optional", "post_header_lengths", "extra"}
 )
-"""Fields whose bytes are no text in any character set."""
+"""Fields whose bytes are not text in any character set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class EventLine:
 
     @property
     def summary(self) -> str:
-        """What a person wants to know of it, in one short line."""
+        """The most important of its contents, in one short line."""
         text = printable(_summary(self.decoded))
         return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
     def as_json(self) -> dict[str, object]:
-        """Return everything that is decoded, as JSON can hold it."""
+        """Return everything that is decoded, in JSON types."""
         return {
             "file": self.file,
             "pos": self.offset or None,
@@ -75,8 +75,9 @@ class EventLine:
 def event_lines(file: str, events: Iterable[bytes]) -> Iterator[EventLine]:
     """Yield a line for every event of a file, and after a payload event for each inner one.
 
-    `events` come with their checksums, which are verified. They need not lie where their headers
-    say: a relay log is listed too. Raises BinlogError with the position after the last sound event.
+    `events` come with their checksums, which are verified. They need not be where their headers
+    say: a relay log can be listed too. Raises BinlogError with the position after the last valid
+    event.
     """
     reader = EventReader(Position(file, FIRST_EVENT), in_place=False)
     before = reader.position

@@ -1,4 +1,4 @@
-"""Binary log files to be listed: local ones, and those that the source has."""
+"""Binary log files to be listed: local ones, and those on the source."""
 
 import argparse
 import asyncio
@@ -35,7 +35,7 @@ class ListedFile(Protocol):
 
 
 class LocalFile:
-    """A file of this machine."""
+    """A file on this machine."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -72,7 +72,7 @@ class SourceFile:
 
 
 def files_of_source(args: argparse.Namespace) -> Sequence[ListedFile]:
-    """Return the files that `args` names, or all; raises FileNotFoundError for one not there."""
+    """Return the files named in `args`, or all; raises FileNotFoundError for a missing one."""
     source = endpoint("source", load_configuration(args).settings.source)
     found = {file.name: file for file in asyncio.run(list_files(source))}
     wanted = [str(path) for path in args.files] or list(found)

@@ -20,7 +20,7 @@ example:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns its exit status, 2 on bad usage."""
+    """Run a command and return its exit status: 2 on bad usage."""
     parser = argparse.ArgumentParser(
         prog="mtsd",
         description="A MySQL replica outside the server.",
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=version)
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     words = sys.argv[1:] if arguments is None else arguments
-    # A third of a command's start was the modules of the others, and the search for garbage.
+    # Importing the other commands and collecting garbage took a third of a command's start.
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             import_module(f"mtsd.cli.{command}").register(subparsers)
     finally:
         if collects:
-            # What the modules hold stays until the end: nothing of it is worth a search.
+            # What the modules hold lives until the end: there is no garbage in it to look for.
             gc.freeze()
             gc.enable()
     args = parser.parse_args(words)

@@ -1,4 +1,4 @@
-"""`mtsd position`: the position in the target, shown, or changed on purpose."""
+"""`mtsd position`: the position on the target: show it, or change it deliberately."""
 
 import argparse
 import asyncio
@@ -22,8 +22,8 @@ example:
   mtsd position set gtid:3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77 --config config.toml
   mtsd position reset --config config.toml
 
-set and reset need the daemon to be stopped, and change nothing but the position: what lies between
-the old and the new one is applied again, or never. exit status: 0; 3 where it is refused
+set and reset require the daemon to be stopped, and change nothing but the position: what lies
+between the old and the new one is applied again, or never. exit status: 0; 3 if it is refused
 """
 
 
@@ -31,14 +31,14 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "position",
-        help="show or change the position in the target",
-        description="Show or change the position in the target.",
+        help="show or change the position on the target",
+        description="Show or change the position on the target.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
-    _action(actions, "show", "what the position tables say; nothing is locked", _show)
-    change = _action(actions, "set", "go on from another place", _set, " binlog.000042:157")
+    _action(actions, "show", "show what the position tables say; nothing is locked", _show)
+    change = _action(actions, "set", "continue from another place", _set, " binlog.000042:157")
     change.add_argument(
         "place",
         type=_place,
@@ -50,7 +50,7 @@ def register(subparsers: Subparsers) -> None:
         action.add_argument(
             "--drop-doubt",
             action="store_true",
-            help="even where a group may have been applied or not",
+            help="even if a group is in doubt: it may or may not have been applied",
         )
 
 
@@ -122,7 +122,7 @@ def _lines(status: Status) -> list[str]:
         found.append(f"GTIDs     {status.executed.gtid}")
     past = sum(worker.groups for worker in status.workers)
     if past:
-        found.append("past it   some groups too: the next start fills the gaps between them")
+        found.append("beyond    some groups too: the next start fills the gaps between them")
     if status.in_doubt:
         numbers = ", ".join(str(group.number) for group in status.in_doubt)
         found.append(f"in doubt  group {numbers}")

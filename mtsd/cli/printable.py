@@ -1,10 +1,10 @@
-"""Text from the source as a terminal may get it."""
+"""Text from the source made safe for a terminal."""
 
 
 def printable(text: str) -> str:
-    """Return the text on one line, all that does not print as its escape.
+    """Return the text on one line, with everything that is not printable escaped.
 
-    Names may hold line ends, sequences that move a terminal's cursor, and bytes that are no UTF-8.
+    Names may contain line ends, sequences that move a terminal's cursor, and invalid UTF-8.
     """
     if text.isprintable():
         return text

@@ -1,4 +1,4 @@
-"""`mtsd resolve`: what a person says of a group in doubt."""
+"""`mtsd resolve`: what a person says about an in-doubt group."""
 
 import argparse
 import asyncio
@@ -16,9 +16,9 @@ example:
   mtsd resolve --config config.toml
   mtsd resolve --config config.toml --group 4711 --applied
 
-A group that commits by itself, such as DDL, was cut off, and nothing in the target tells whether
-it happened. Look at the target, and say so here; the next start of mtsd goes by it. The daemon has
-to be stopped. exit status: 0; 3 where it is refused
+A group that commits implicitly, such as DDL, was interrupted, and nothing on the target shows
+whether it was applied. Look at the target, and state the outcome here; the next start of mtsd
+follows it. The daemon has to be stopped. exit status: 0; 3 if it is refused
 """
 
 
@@ -26,16 +26,16 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "resolve",
-        help="settle a group in doubt",
-        description="List the groups in doubt, or say of one whether it was applied.",
+        help="settle an in-doubt group",
+        description="List the in-doubt groups, or say whether one of them was applied.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_configuration(parser)
     parser.add_argument("--group", type=int, metavar="N", help="the number of the group")
     said = parser.add_mutually_exclusive_group()
-    said.add_argument("--applied", action="store_true", help="it happened: go on after it")
-    said.add_argument("--not-applied", action="store_true", help="it did not: apply it again")
+    said.add_argument("--applied", action="store_true", help="it was applied: continue after it")
+    said.add_argument("--not-applied", action="store_true", help="it was not: apply it again")
     parser.set_defaults(run=_resolve)
 
 
@@ -43,8 +43,8 @@ def _resolve(args: argparse.Namespace) -> int:
     said = args.applied or args.not_applied
     if said != (args.group is not None):
         return complain(
-            "--group N goes with --applied or --not-applied; without all three, the groups in"
-            " doubt are listed",
+            "--group N requires --applied or --not-applied; without any of them, the in-doubt"
+            " groups are listed",
             ExitStatus.BAD_USAGE,
         )
     settings = load_configuration(args).settings
@@ -54,12 +54,12 @@ def _resolve(args: argparse.Namespace) -> int:
             for doubt in found:
                 print(_line(doubt))
             if not found:
-                print("nothing is in doubt")
+                print("no group is in doubt")
             return ExitStatus.DONE
         doubt = asyncio.run(resolve(settings, args.group, applied=args.applied))
     except MtsdError as error:
         return complain(error, ExitStatus.NEEDS_PERSON)
-    how = "applied" if args.applied else "not applied, and to be applied again"
+    how = "applied" if args.applied else "not applied, and will be applied again"
     print(f"group {doubt.number} counts as {how} from the next start on")
     return ExitStatus.DONE
 

@@ -33,8 +33,8 @@ def register(subparsers: Subparsers) -> None:
     parser = subparsers.add_parser(
         "run",
         help="replicate, in the foreground",
-        description="Replicate from the source to the target until SIGTERM or SIGINT. SIGHUP reads"
-        " the configuration again.",
+        description="Replicate from the source to the target until SIGTERM or SIGINT."
+        " SIGHUP reloads the configuration.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     settings = load_configuration(args).settings
     set_up_logging(settings.log)
 
-    # Groups are many and in no cycles: looking for cycles among them is a fifth of the time.
+    # Groups are many and form no cycles: searching them for cycles takes a fifth of the time.
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD, 50, 100)
 
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             return await Daemon(settings, os.environ, lambda: read_configuration(args)).run()
         finally:
-            # The event loop leaves signals to their defaults, and the exit status is decided.
+            # The event loop resets the signals to their defaults, but the exit status is decided.
             signals.hold()
 
     return uvloop.run(live())

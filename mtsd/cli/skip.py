@@ -1,4 +1,4 @@
-"""`mtsd skip`: past the one group that can never be applied."""
+"""`mtsd skip`: get past the one group that can never be applied."""
 
 import argparse
 import asyncio
@@ -25,11 +25,11 @@ example:
   mtsd skip --config config.toml --position binlog.000042:1507 --reason "as agreed" --who ann
   mtsd skip --config config.toml --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 --reason "as agreed"
 
-A group (a transaction of the source) stopped the replica, and is never to be applied: it counts as
-executed from now on, nothing of it is applied, and who said so and why is kept in the target
-(slave_skipped_group). Only the group that stopped the replica can be skipped; without one, that
-group and those skipped before are listed. What depends on the group may fail after it: compare the
-servers. The daemon has to be stopped. exit status: 0; 2 bad usage; 3 where it is refused
+A group (a transaction of the source) stopped the replica and is never to be applied: from now on it
+counts as executed without being applied, and who skipped it and why is recorded on the target
+(slave_skipped_group). Only the group that stopped the replica can be skipped; without arguments,
+that group and previously skipped ones are listed. Later groups that depend on it may fail: compare
+the servers. The daemon has to be stopped. exit status: 0; 2 bad usage; 3 if it is refused
 """
 
 
@@ -37,8 +37,8 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "skip",
-        help="pass over the group that stopped the replica",
-        description="Pass over the one group that stopped the replica, without applying it.",
+        help="skip the group that stopped the replica",
+        description="Skip the one group that stopped the replica, without applying it.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -52,9 +52,11 @@ def register(subparsers: Subparsers) -> None:
         help="where it ends in the source's binlog",
     )
     wanted.add_argument("--gtid", type=_gtid, metavar="GTID", help="its GTID on the source")
-    parser.add_argument("--reason", metavar="TEXT", help="why; kept with it")
+    parser.add_argument("--reason", metavar="TEXT", help="why; recorded with it")
     parser.add_argument(
-        "--who", metavar="NAME", help="who says so; kept with it; without it the system's user@host"
+        "--who",
+        metavar="NAME",
+        help="who skips it; recorded with it; default: the system's user@host",
     )
     parser.set_defaults(run=_skip)
 
@@ -87,8 +89,8 @@ def _skip(args: argparse.Namespace) -> int:
     reason = " ".join((args.reason or "").split())
     if chosen != bool(reason) or (args.who is not None and not chosen):
         return complain(
-            "--reason TEXT goes with one of --group, --position and --gtid; without them, what"
-            " stopped the replica and what has been skipped are listed",
+            "--reason TEXT requires one of --group, --position and --gtid; without them, the group"
+            " that stopped the replica and the skipped ones are listed",
             ExitStatus.BAD_USAGE,
         )
     settings = load_configuration(args).settings
@@ -107,11 +109,11 @@ def _do(settings: Settings, wanted: Wanted, who: str, reason: str) -> int:
     if done.former is not None:
         former = done.former
         print(
-            f"{done.group}, is skipped already, by {printable(former.who)} at"
+            f"{done.group}, was already skipped by {printable(former.who)} at"
             f" {former.time.isoformat()}: {printable(former.why)}"
         )
         return ExitStatus.DONE
-    print(f"{done.group}, is skipped: the next start goes on behind it")
+    print(f"{done.group}, is skipped: the next start continues after it")
     if done.may_be_applied:
         print(_warning(done), file=sys.stderr)
     return ExitStatus.DONE
@@ -120,8 +122,8 @@ def _do(settings: Settings, wanted: Wanted, who: str, reason: str) -> int:
 def _warning(done: Skipped) -> str:
     databases = ", ".join(done.group.databases) or "not known"
     return (
-        f"mtsd: warning: the group is of kind {done.may_be_applied} and was cut off: a part of it,"
-        f" or all, may have been applied. Compare its databases with the source: {databases}"
+        f"mtsd: warning: the group is of kind {done.may_be_applied} and was interrupted: a part of"
+        f" it, or all, may have been applied. Compare its databases with the source: {databases}"
     )
 
 

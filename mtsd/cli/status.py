@@ -1,4 +1,4 @@
-"""`mtsd status`: what a running daemon says, or what the target holds where none runs."""
+"""`mtsd status`: what a running daemon reports, or what the target holds if none is running."""
 
 import argparse
 import asyncio
@@ -22,8 +22,8 @@ example:
   mtsd status --config /etc/mtsd/config.toml
   mtsd status --config config.toml --json | jq .lag_seconds
 
-exit status: 0 a daemon runs; 1 it does not answer; 4 none runs: what is shown is what the position
-tables in the target say
+exit status: 0 a daemon is running; 1 it does not answer; 4 none is running: what is shown comes
+from the position tables on the target
 """
 
 
@@ -31,13 +31,13 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "status",
-        help="where the replica is",
-        description="Show where the replica is: ask the running daemon, else read the target.",
+        help="show the state of the replica",
+        description="Show the state of the replica: ask the running daemon, else read the target.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_configuration(parser)
-    parser.add_argument("--json", action="store_true", help="a JSON object")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.set_defaults(run=_status)
 
 
@@ -77,7 +77,7 @@ def _show(status: Status, *, as_json: bool) -> None:
 
 
 def lines(status: Status) -> Iterator[str]:
-    """Write a status for people."""
+    """Yield the human-readable lines of a status."""
     running = status.state != "stopped"
     state = f"{status.state}: {printable(status.doing)}" if status.doing else str(status.state)
     facts = [("state", state), ("source", status.source), ("target", status.target)]
@@ -118,7 +118,7 @@ def _stopped_at(status: Status) -> Iterator[str]:
         later = "later groups applied" if group.later_applied else "no later group applied"
         yield ""
         yield from _table(
-            ("stopped at: group", "kind", "databases", "end", "gtid", "when", "behind it"),
+            ("stopped at: group", "kind", "databases", "end", "gtid", "when", "after it"),
             [
                 (
                     str(group.number),
@@ -155,7 +155,7 @@ def _skipped(status: Status) -> Iterator[str]:
             ">",
         )
         if len(status.skipped) > _MOST_SKIPPED:
-            yield f"and {len(status.skipped) - _MOST_SKIPPED} before them: --json has all"
+            yield f"and {len(status.skipped) - _MOST_SKIPPED} earlier ones: --json shows all"
 
 
 def _in_doubt(status: Status) -> Iterator[str]:
@@ -257,7 +257,7 @@ def _partitions(status: Status) -> Iterator[str]:
         "<>>>>",
     )
     if len(most) > _MOST_PARTITIONS:
-        yield f"and {len(most) - _MOST_PARTITIONS} more: --json has all"
+        yield f"and {len(most) - _MOST_PARTITIONS} more: --json shows all"
 
 
 def _waits(status: Status) -> Iterator[str]:
@@ -270,7 +270,7 @@ def _waits(status: Status) -> Iterator[str]:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], aligned: str) -> Iterator[str]:
-    """Lay cells out in columns; `aligned` has < or > for each, < where it is too short."""
+    """Arrange cells in columns; `aligned` has < or > for each, < if it is too short."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     sides = aligned.ljust(len(head), "<")
     for row in (head, *rows):

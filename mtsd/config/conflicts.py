@@ -1,4 +1,4 @@
-"""Keys that must fit each other."""
+"""Keys that must be consistent with each other."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from mtsd.config.start import Earliest
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Keys that do not go together; the first of them is the one to report.
+    """Keys that contradict each other; the first of them is the one to report.
 
     `found` and `allowed` are as in `Problem`.
     """
@@ -21,19 +21,19 @@ class Conflict:
 
 
 def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
-    """Find the keys that do not go together; `given` are those that do not have their default."""
+    """Find keys that contradict each other; `given` are those that were set explicitly."""
     for section, endpoint in (("source", settings.source), ("target", settings.target)):
         yield from _endpoint_conflicts(section, endpoint, given)
     yield from _same_places(settings)
     replica = settings.replica
     if replica.batch_bytes > replica.pending_jobs_size_max:
-        # What was given is reported, whichever of the two it is.
+        # The key that was given is reported, whichever of the two it is.
         keys = ("replica.batch_bytes", "replica.pending_jobs_size_max")
-        allowed = f"at most {keys[1]} = {replica.pending_jobs_size_max}, which it is taken from"
+        allowed = f"at most {keys[1]} = {replica.pending_jobs_size_max}, which includes it"
         found = replica.batch_bytes
         if keys[0] not in given:
             keys = (keys[1], keys[0])
-            allowed = f"at least {keys[1]} = {replica.batch_bytes}, which is taken from it"
+            allowed = f"at least {keys[1]} = {replica.batch_bytes}, which is part of it"
             found = replica.pending_jobs_size_max
         yield Conflict(keys, f"found {found}", f"allowed is {allowed}")
     if settings.replica.split_transactions != "off" and settings.replica.consistency != "eventual":
@@ -41,8 +41,8 @@ def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
             ("replica.split_transactions", "replica.consistency"),
             f"found {shown(settings.replica.split_transactions)} together with "
             f"replica.consistency = {shown(settings.replica.consistency)}",
-            'allowed with replica.consistency = "eventual" only, for the parts of a transaction '
-            "appear one by one",
+            'allowed only with replica.consistency = "eventual", because the parts of a '
+            "transaction become visible one by one",
         )
 
 
@@ -55,7 +55,7 @@ def _endpoint_conflicts(
             (socket, host),
             f"found {shown(str(endpoint.unix_socket))} together with {host} = "
             f"{shown(endpoint.host)}",
-            'allowed is one of the two, the other left out or ""',
+            'allowed is one of the two; leave out the other or set it to ""',
         )
     if endpoint.unix_socket is None and not endpoint.host:
         yield Conflict(
@@ -66,7 +66,7 @@ def _endpoint_conflicts(
         yield Conflict(
             (file, password),
             f"found {shown(str(endpoint.password_file))} together with {password}",
-            'allowed is one of the two, the other left out or ""',
+            'allowed is one of the two; leave out the other or set it to ""',
         )
     cert, key = f"{section}.tls_cert", f"{section}.tls_key"
     if (endpoint.tls_cert is None) != (endpoint.tls_key is None):
@@ -90,23 +90,23 @@ def _same_places(settings: Settings) -> Iterator[Conflict]:
         )
         yield Conflict(
             keys,
-            f"found {target.address}, which is the source too",
-            "allowed is another server than the source",
+            f"found {target.address}, which is also the source",
+            "allowed is a server other than the source",
         )
     socket = settings.status.socket
     for section, endpoint in (("source", source), ("target", target)):
         if socket is not None and endpoint.unix_socket == socket:
             yield Conflict(
                 ("status.socket", f"{section}.unix_socket"),
-                f"found {shown(str(socket))}, which is {section}.unix_socket too",
-                "allowed is a path of its own, where the daemon makes its socket",
+                f"found {shown(str(socket))}, which is also {section}.unix_socket",
+                "allowed is a path not used by a server: the daemon creates its socket there",
             )
 
 
 def ineffective(settings: Settings, given: Collection[str]) -> Iterator[str]:
-    """Find settings that do less than they seem to; a warning for each.
+    """Yield a warning for each setting that does less than it seems to.
 
-    `given` are those that do not have their default.
+    `given` are the keys that were set explicitly.
     """
     for section, endpoint in (("source", settings.source), ("target", settings.target)):
         yield from _without_tls(section, endpoint)
@@ -117,35 +117,35 @@ def ineffective(settings: Settings, given: Collection[str]) -> Iterator[str]:
         and settings.target.gtid == "preserve"
     ):
         yield (
-            f"replica.batch_groups = {replica.batch_groups} is not used while target.gtid is "
-            '"preserve": no transactions are combined'
+            f"replica.batch_groups = {replica.batch_groups} has no effect while target.gtid is "
+            '"preserve": transactions are not combined'
         )
     elif "replica.batch_groups" in given and replica.batch_groups > replica.checkpoint_group:
         yield (
-            f"replica.batch_groups = {replica.batch_groups} is never reached: no more than "
-            f"replica.checkpoint_group = {replica.checkpoint_group} are under way"
+            f"replica.batch_groups = {replica.batch_groups} is never reached: at most "
+            f"replica.checkpoint_group = {replica.checkpoint_group} are in progress"
         )
     if replica.bind and replica.parallel_workers == 0:
-        yield "replica.bind is not used while replica.parallel_workers is 0: there is one queue"
+        yield "replica.bind has no effect while replica.parallel_workers is 0: there is one queue"
     source = settings.source
     if source.allow_partial_history and source.start not in {None, Earliest()}:
         yield (
-            f"source.allow_partial_history is not used while source.start is "
-            f'{shown(str(source.start))}: it is about "earliest"'
+            f"source.allow_partial_history has no effect while source.start is "
+            f'{shown(str(source.start))}: it applies to "earliest"'
         )
 
 
 def _without_tls(section: str, endpoint: EndpointSettings) -> Iterator[str]:
     if endpoint.unix_socket is not None and endpoint.tls not in {"disabled", "preferred"}:
         yield (
-            f"{section}.tls = {shown(endpoint.tls)} is not used on {section}.unix_socket: who may "
-            "open the socket is up to its folder's mode"
+            f"{section}.tls = {shown(endpoint.tls)} has no effect on {section}.unix_socket: the "
+            "mode of the socket's folder decides who may connect"
         )
         return
     if endpoint.tls_ca is not None and not endpoint.tls.startswith("verify_"):
         yield (
-            f"{section}.tls_ca is not used while {section}.tls is {shown(endpoint.tls)}: "
+            f"{section}.tls_ca has no effect while {section}.tls is {shown(endpoint.tls)}: "
             f'set "verify_ca" or "verify_identity" to have the server verified'
         )
     if endpoint.tls_cert is not None and endpoint.tls == "disabled":
-        yield f'{section}.tls_cert is not used while {section}.tls is "disabled"'
+        yield f'{section}.tls_cert has no effect while {section}.tls is "disabled"'

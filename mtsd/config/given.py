@@ -1,4 +1,4 @@
-"""What has been given, and where: the file, credentials, the environment, the command line."""
+"""Which settings were given, and where: file, credentials, environment, command line."""
 
 import difflib
 import os
@@ -20,9 +20,9 @@ _BARE_KEY = re.compile(r"[0-9A-Za-z_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value that somebody has set, and where.
+    """A value that was set, and where.
 
-    `from_credential`: it may be a secret whatever its key, for it was put where secrets are.
+    `from_credential`: it may be secret whatever its key, because it came from where secrets are.
     """
 
     value: object
@@ -32,10 +32,10 @@ class Given:
 
 @dataclass(slots=True)
 class Gathered:
-    """All that has been given.
+    """Everything that was given.
 
-    `values` holds known keys only, each with the value that wins; `complete` is false if there is
-    a part that could not be read.
+    `values` contains known keys only, each with the value that takes precedence; `complete` is
+    false if a part could not be read.
     """
 
     values: dict[str, Given] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Gathered:
 
 
 def environment_variable(key: str) -> str:
-    """Name the environment variable of a key: `MTSD_SOURCE__HOST` of `source.host`."""
+    """Return the environment variable of a key: `MTSD_SOURCE__HOST` for `source.host`."""
     return ENVIRONMENT_PREFIX + key.upper().replace(".", "__")
 
 
@@ -55,7 +55,7 @@ def gather(
     environ: Mapping[str, str],
     credentials_directory: Path | None,
 ) -> Gathered:
-    """Collect what is given for each key; what comes later here wins."""
+    """Collect what is given for each key; later arguments take precedence."""
     gathered = Gathered()
     _read_file(path, gathered)
     if credentials_directory is not None:
@@ -66,15 +66,15 @@ def gather(
 
 
 def unreadable(path: Path, error: OSError | UnicodeDecodeError, origin: str) -> Problem:
-    """Say why a file cannot be read, without a word of what is in it."""
+    """Report why a file cannot be read, without revealing anything of its contents."""
     reason = "not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror or "error"
     return Problem(
-        str(path), f"cannot be read: {reason}", "allowed is a readable file of UTF-8 text", origin
+        str(path), f"cannot be read: {reason}", "allowed is a readable UTF-8 text file", origin
     )
 
 
 def readable_by_others(path: Path) -> bool:
-    """Whether every account of the machine may read a file, as far as its own mode tells."""
+    """Whether every account on the machine may read a file, judging by the file's own mode."""
     try:
         return bool(path.stat().st_mode & stat.S_IROTH)
     except OSError:
@@ -142,13 +142,13 @@ def _read_credentials(directory: Path, gathered: Gathered) -> None:
         origin = f"systemd credential {name}"
         section, dot, _ = name.partition(".")
         if not dot or section not in SECTIONS:
-            # A service may be given credentials for other ends, TLS keys for example.
+            # A service may have credentials for other purposes, TLS keys for example.
             continue
         if name not in FIELDS:
             gathered.problems.append(_unknown(_written(name), FIELDS, origin))
             continue
         if is_file(FIELDS[name]):
-            # The credential is the certificate, key or password itself: name it, do not read it.
+            # The credential is the certificate, key or password itself: pass on its path only.
             gathered.values[name] = Given(str(directory / name), origin)
             continue
         try:
@@ -180,14 +180,14 @@ def _read_overrides(overrides: Mapping[str, str], gathered: Gathered) -> None:
         gathered.values[key] = Given(_from_text(key, text), "command line")
         if is_secret(FIELDS[key]) and text:
             gathered.warnings.append(
-                f"{key} is on the command line, where every account of the machine can see it"
+                f"{key} is on the command line, where every account on the machine can see it"
             )
 
 
 def _from_text(key: str, text: str) -> object:
-    """Read a value written as in the TOML file, but texts without quotes.
+    """Parse a value written as in the TOML file, except that strings need no quotes.
 
-    What cannot be read stays a text, for the key's own check to report.
+    What cannot be parsed remains a string, for the key's own check to report.
     """
     if is_plain_text(FIELDS[key]):
         return text
@@ -204,17 +204,17 @@ def _written(name: str) -> str:
 
 
 def _unknown(name: str, known: Iterable[str], origin: str, sections: Iterable[str] = ()) -> Problem:
-    """Report a name that does not exist, with the nearest that does."""
+    """Report a name that does not exist, and suggest the closest one that does."""
     candidates = [*sections, *known]
     by_last_part: dict[str, str] = {}
     for candidate in candidates:
         by_last_part.setdefault(candidate.rpartition(".")[2], candidate)
     last_part = name.rpartition(".")[2]
     if last_part in by_last_part:
-        # The right name in the wrong table, or without one.
+        # The right name in the wrong table, or outside any table.
         near = [by_last_part[last_part]]
     elif not (near := difflib.get_close_matches(name, candidates, n=1, cutoff=0.75)):
         matches = difflib.get_close_matches(last_part, by_last_part, n=1, cutoff=0.75)
         near = [by_last_part[match] for match in matches]
-    hint = f"did you mean {near[0]}?" if near else "config.example.toml lists what there is"
+    hint = f"did you mean {near[0]}?" if near else "config.example.toml lists all keys"
     return Problem(name, "does not exist", hint, origin)

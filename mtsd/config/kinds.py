@@ -1,4 +1,4 @@
-"""The kinds of values that settings have, each with what it allows in words."""
+"""The kinds of values that settings have, each with a description of what it allows."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +19,14 @@ _SOCKET_PATH_MAX = 107
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What a key may hold, in words, where its type and range do not say it."""
+    """What a key may contain, in words, if its type and range do not say it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What a number counts."""
+    """The unit of a number."""
 
     text: str
 
@@ -35,9 +35,9 @@ def _path(value: object) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, str | Path):
-        raise ValueError("not a text")  # noqa: TRY004  pydantic collects ValueErrors only
+        raise ValueError("not a string")  # noqa: TRY004  pydantic collects ValueErrors only
     if "\0" in str(value):
-        raise ValueError("a path cannot hold a NUL")
+        raise ValueError("a path must not contain NUL")
     return Path(value) if str(value) else None
 
 
@@ -51,14 +51,14 @@ def _start(value: object) -> Start | None:
     if value is None or isinstance(value, Start):
         return value
     if not isinstance(value, str):
-        raise ValueError("not a text")  # noqa: TRY004  pydantic collects ValueErrors only
+        raise ValueError("not a string")  # noqa: TRY004  pydantic collects ValueErrors only
     return parse_start(value)
 
 
 def _each_once(values: tuple[int, ...]) -> tuple[int, ...]:
     for index, value in enumerate(values):
         if value in values[:index]:
-            raise ValueError(f"{value} is there twice")
+            raise ValueError(f"{value} occurs twice")
     return values
 
 
@@ -66,7 +66,7 @@ def _bound_once(sets: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...
     seen: set[str] = set()
     for name in (name for names in sets for name in names):
         if name in seen:
-            raise ValueError(f'database "{name}" is there twice')
+            raise ValueError(f'database "{name}" occurs twice')
         seen.add(name)
     return sets
 
@@ -85,7 +85,7 @@ def _text_or_empty(value: object) -> str:
     return "" if value is None else str(value)
 
 
-# What TOML can only give as a list is kept as a tuple, so that settings stay frozen.
+# TOML lists become tuples, so that settings stay frozen.
 _List = Field(strict=False)
 
 _PathText = Annotated[
@@ -115,7 +115,7 @@ Host = Annotated[
     Allowed("a host name or an IP address, up to 255 characters"),
 ]
 User = Annotated[
-    str, Text(min_length=1, max_length=128), Allowed("a user's name of 1 to 128 characters")
+    str, Text(min_length=1, max_length=128), Allowed("a user name of 1 to 128 characters")
 ]
 Channel = Annotated[
     str,
@@ -167,12 +167,12 @@ ErrorNumbers = Annotated[
 
 
 def is_secret(field: FieldInfo) -> bool:
-    """Whether the key's value must never be shown."""
+    """Whether the key's value must never be displayed."""
     return field.annotation is SecretStr
 
 
 def is_path(field: FieldInfo) -> bool:
-    """Whether the key is the path of a file or of a socket."""
+    """Whether the key is the path of a file or a socket."""
     return field.annotation == Path | None
 
 
@@ -187,14 +187,14 @@ def is_plain_text(field: FieldInfo) -> bool:
 
 
 def choices(field: FieldInfo) -> tuple[str, ...]:
-    """Give the words that the key may hold, where there is a fixed list of them, else ()."""
+    """Return the fixed list of values that the key may have, or () if there is none."""
     if get_origin(field.annotation) is not Literal:
         return ()
     return tuple(str(word) for word in get_args(field.annotation))
 
 
 def limits(field: FieldInfo) -> tuple[float, float] | None:
-    """Give the least and greatest number that the key may hold; None if it is no number."""
+    """Return the minimum and maximum of the key's value; None if it is not a number."""
     least = [item.ge for item in field.metadata if isinstance(item, Ge)]
     most = [item.le for item in field.metadata if isinstance(item, Le)]
     if not least or not most:
@@ -206,7 +206,7 @@ def limits(field: FieldInfo) -> tuple[float, float] | None:
 
 
 def allowed(field: FieldInfo) -> str:
-    """Say in words what the key may hold."""
+    """Describe in words what the key may contain."""
     for item in field.metadata:
         if isinstance(item, Allowed):
             return item.text

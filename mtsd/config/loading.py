@@ -1,4 +1,4 @@
-"""From what has been given to settings that fit together, or to everything that is wrong."""
+"""Turns what was given into consistent settings, or into a list of everything that is wrong."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,17 +16,17 @@ from mtsd.config.settings import FIELDS, SECTIONS, Settings, SourceSettings, doc
 from mtsd.config.unsupported import SUPPORTED
 
 DEFAULT = "default"
-"""The origin of a value that nobody has given."""
+"""The origin of a value that was not set."""
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings in force.
+    """The settings in force.
 
     `origins` says for every key of `FIELDS` where its value comes from; `warnings` are lines for
-    people.
+    humans.
     """
 
     settings: Settings
@@ -42,13 +42,13 @@ def load(
 ) -> Loaded:
     """Read and check the settings.
 
-    What wins, from the least: the TOML file at `path`; the files of `credentials_directory`, named
-    as keys are (`source.password`; `source.tls_key` is the PEM file itself); the variables of
-    `environ` (`MTSD_SOURCE__PASSWORD`); and `overrides`, texts by key. Relative paths in the file,
-    and the default of `status.socket`, are seen from the file's folder, others from the current
-    one. What a password_file holds is put into `password`.
+    Precedence, lowest first: the TOML file at `path`; the files in `credentials_directory`, named
+    after keys (`source.password`; `source.tls_key` is the PEM file itself); the variables in
+    `environ` (`MTSD_SOURCE__PASSWORD`); and `overrides`, strings by key. Relative paths in the
+    file, and the default of `status.socket`, are relative to the file's folder, others to the
+    current one. The contents of a password_file are put into `password`.
 
-    Raises ConfigurationError with all that is wrong.
+    Raises ConfigurationError listing everything that is wrong.
     """
     gathered = gather(path, overrides, environ, credentials_directory)
     given = gathered.values
@@ -75,7 +75,7 @@ def load(
 
 
 def _validate(given: Mapping[str, Given], problems: list[Problem]) -> tuple[Settings, set[str]]:
-    """Check each key alone; the settings have the default where a key is wrong."""
+    """Check each key by itself; a key with a wrong value gets its default."""
     wrong: set[str] = set()
     sections: dict[str, object] = {}
     for section, kind in SECTIONS.items():

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, one line for each thing."""
+"""What is wrong with a configuration, one line per problem."""
 
 import json
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ class Problem:
     """One thing to fix.
 
     `key` is the key's path, or the name of a file or variable; `found` and `allowed` are phrases
-    that never hold a secret; `origin` says where the value was given.
+    that never contain a secret; `origin` says where the value was given.
     """
 
     key: str
@@ -22,7 +22,7 @@ class Problem:
 
 
 class ConfigurationError(Exception):
-    """The configuration cannot be used; its text is one line for each problem."""
+    """The configuration cannot be used; the text has one line for each problem."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -30,8 +30,8 @@ class ConfigurationError(Exception):
 
 
 def shown(value: object, longest: int | None = 120) -> str:
-    """Write a value about as TOML does, on one line, cut at `longest` characters if not None."""
+    """Format a value much as TOML does, on one line, cut at `longest` characters if not None."""
     text = json.dumps(value, ensure_ascii=False, default=str)
-    # JSON leaves these alone, and a terminal or a log would not.
+    # JSON does not escape these, but a terminal or a log should not get them.
     text = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
     return text if longest is None or len(text) <= longest else text[: longest - 1] + "…"

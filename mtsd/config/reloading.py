@@ -1,4 +1,4 @@
-"""What a running daemon does with a configuration that it has read again: decided key by key."""
+"""What a running daemon does with a configuration that it has reloaded: decided key by key."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ APPLIED = frozenset({
     "log.level",
     "log.format",
 })  # fmt: skip
-"""Keys that take effect at once."""
+"""Keys that take effect immediately."""
 
 FOR_NEXT_CONNECTION = frozenset(
     f"{section}.{name}"
@@ -26,23 +26,23 @@ FOR_NEXT_CONNECTION = frozenset(
         "connect_timeout",
     )
 )  # fmt: skip
-"""Keys that take effect with the next connection to the server; those that are open stay."""
+"""Keys that take effect with the next connection to the server; open connections stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """The settings to go on with, and the paths of the keys that have changed, by their effect."""
+    """The settings to continue with, and the paths of the changed keys, by their effect."""
 
     settings: Settings
-    """Those in force, with the changes that can be made while running."""
+    """The previous settings with those changes that can be made while running."""
     applied: tuple[str, ...]
     for_next_connection: tuple[str, ...]
     need_restart: tuple[str, ...]
-    """Changed in the configuration, and not in `settings`."""
+    """Changed in the configuration, but not in `settings`."""
 
 
 def reloaded(in_force: Settings, read: Settings) -> Reloaded:
-    """Take over from the settings `read` what can change while running."""
+    """Adopt from the settings `read` what can change while running."""
     now, wanted = _values(in_force), _values(read)
     changed = [key for key in FIELDS if now[key] != wanted[key]]
     takes = [key for key in changed if key in APPLIED or key in FOR_NEXT_CONNECTION]
@@ -59,7 +59,7 @@ def reloaded(in_force: Settings, read: Settings) -> Reloaded:
 
 
 def _values(settings: Settings) -> dict[str, object]:
-    """Give every key's value as it is, secrets too: nothing of it may be shown."""
+    """Return every key's raw value, including secrets: nothing of it may be displayed."""
     found: dict[str, object] = {}
     for key in FIELDS:
         section, _, name = key.partition(".")

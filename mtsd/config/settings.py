@@ -1,7 +1,7 @@
 """The settings: every key with its kind, range and default.
 
-Each key alone is checked here; keys against each other, and against what this version does
-already, by `mtsd.config.load`.
+Each key is checked here by itself; `mtsd.config.load` checks them against each other, and against
+what this version supports.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ SplitTransactions = Literal["off", "table", "row"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 LogFormat = Literal["auto", "console", "json"]
 
-# What the servers allow for the settings of the same names (MySQL manual, "Replica Server
+# What the servers allow for the settings with the same names (MySQL manual, "Replica Server
 # Options and Variables") is allowed here too.
 _YEAR = 31_536_000
 _MILLISECONDS_IN_U32 = 4_294_967.295
@@ -45,7 +45,7 @@ _STRICT = ConfigDict(
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class EndpointSettings:
-    """How to reach a server; the source and the target share these keys."""
+    """How to reach a server; source and target share these keys."""
 
     host: kinds.Host = "127.0.0.1"
     """Name or address of the server. Not together with unix_socket."""
@@ -54,37 +54,37 @@ class EndpointSettings:
     """TCP port of the server."""
 
     unix_socket: kinds.SocketPath = None
-    """Path of the server's Unix socket, in place of host and port."""
+    """Path of the server's Unix socket, instead of host and port."""
 
     user: kinds.User = "mtsd"
     """Account to log in with."""
 
     password: kinds.Secret = SecretStr("")
     """The account's password. Not together with password_file. After loading, it is here
-    wherever it came from."""
+    regardless of where it came from."""
 
     password_file: kinds.FilePath = None
-    """A file that holds the password and nothing else; one newline at its end is dropped."""
+    """A file that contains the password and nothing else; a trailing newline is dropped."""
 
     tls: Tls = "preferred"
-    """Encryption, as the servers' --ssl-mode: only verify_ca and verify_identity keep an
-    impostor out."""
+    """Encryption, as with the servers' --ssl-mode: only verify_ca and verify_identity protect
+    against an impostor."""
 
     tls_ca: kinds.FilePath = None
-    """PEM file of the certificate authorities to trust; "": those of the system."""
+    """PEM file of the certificate authorities to trust; "": the system's."""
 
     tls_cert: kinds.FilePath = None
-    """PEM file of the certificate to show to the server. Together with tls_key."""
+    """PEM file of the certificate to present to the server. Together with tls_key."""
 
     tls_key: kinds.FilePath = None
     """PEM file of the key of tls_cert, without a passphrase."""
 
     connect_timeout: Annotated[float, Unit("seconds"), Field(ge=0.1, le=3600)] = 10.0
-    """How long to wait for a connection and the log-in."""
+    """How long to wait for the connection and login."""
 
     @property
     def address(self) -> str:
-        """What is connected to, for people: HOST:PORT, or the socket's path."""
+        """The address for display: HOST:PORT, or the socket's path."""
         return str(self.unix_socket) if self.unix_socket else f"{self.host}:{self.port}"
 
 
@@ -96,19 +96,19 @@ class SourceSettings(EndpointSettings):
     """Account to log in with."""
 
     server_id: Annotated[int, Field(ge=1, le=2**32 - 1)] = 4201
-    """This replica's own id; no other server or replica of the topology may have it."""
+    """This replica's own id, which must be unique among all servers and replicas."""
 
     start: kinds.StartText = None
-    """Where to begin; needed while the target holds no position, and not looked at after."""
+    """Where to begin; needed while the target has no position, ignored afterwards."""
 
     allow_partial_history: bool = False
-    """Let start = "earliest" begin at what is left where the source has purged its beginning."""
+    """Let start = "earliest" begin at what is left if the source has purged its beginning."""
 
     heartbeat_period: Annotated[
         float, Unit("seconds"), Field(ge=0.001, le=_MILLISECONDS_IN_U32)
     ] = 5.0
-    """How often an idle source sends a sign of life. No byte for three periods while reading
-    means reconnect."""
+    """How often an idle source sends a sign of life. mtsd reconnects if no byte arrives for
+    three periods while it is reading."""
 
     semi_sync: SemiSync = "off"
     """applied: acknowledge a transaction to the source once the target has committed it."""
@@ -125,16 +125,16 @@ class TargetSettings(EndpointSettings):
     """Where the position tables live. It never replicates."""
 
     apply_mode: ApplyMode = "auto"
-    """How rows are applied: by BINLOG statements, by SQL, or as what the servers allow."""
+    """How rows are applied: by BINLOG statements, by SQL, or by whichever the servers allow."""
 
     binary_log: bool = True
     """Whether the target writes what is applied to its own binary log; false: SET
     sql_log_bin=0."""
 
     gtid: GtidMode = "auto"
-    """What the target learns of the source's GTIDs. mirror: they are added at each checkpoint,
-    refused where the target writes what is applied to a binary log; preserve: each transaction is
-    applied under its own and none are combined; auto: mirror where the target writes no binary
+    """What the target learns of the source's GTIDs. mirror: they are added at each checkpoint;
+    refused if the target writes what is applied to a binary log. preserve: each transaction is
+    applied under its own GTID and none are combined. auto: mirror if the target writes no binary
     log, else off."""
 
 
@@ -143,7 +143,7 @@ class ReplicaSettings:
     """How transactions are scheduled and applied."""
 
     channel: kinds.Channel = ""
-    """Name of this replication channel; needed where several replicas share a target."""
+    """Name of this replication channel; needed if several replicas share a target."""
 
     parallel_workers: Annotated[int, Field(ge=0, le=1024)] = 4
     """Workers that apply in parallel; 0: one worker applies everything, in order."""
@@ -153,40 +153,40 @@ class ReplicaSettings:
 
     consistency: Consistency = "partition"
     """What a reader of the target may see: any_time: only states that the source had;
-    partition: that for each partition; eventual: nothing is promised before the end."""
+    partition: the same for each partition; eventual: nothing is guaranteed before the end."""
 
     batch_groups: Annotated[int, Unit("transactions"), Field(ge=1, le=524_280)] = 512
-    """Most source transactions combined into one of the target; 1: never combine."""
+    """Maximum number of source transactions combined into one of the target; 1: never combine."""
 
     batch_bytes: Annotated[int, Unit("bytes"), Field(ge=1024, le=_GIB)] = 4_194_304
-    """Most binary log bytes combined into one transaction of the target."""
+    """Maximum number of binary log bytes combined into one transaction of the target."""
 
     pending_jobs_size_max: Annotated[int, Unit("bytes"), Field(ge=1024, le=1024 * _GIB)] = (
         33_554_432
     )
-    """Bytes that may wait in the queues of all workers; not under the source's
+    """Bytes that may wait in the queues of all workers; at least the source's
     max_allowed_packet."""
 
     checkpoint_group: Annotated[int, Unit("transactions"), Field(ge=32, le=524_280)] = 8192
-    """Length of the group assigned queue: most transactions between two checkpoints."""
+    """Length of the group assigned queue: maximum number of transactions between checkpoints."""
 
     checkpoint_period: Annotated[
         float, Unit("seconds"), Field(ge=0.001, le=_MILLISECONDS_IN_U32)
     ] = 0.3
-    """Longest time between two checkpoints."""
+    """Maximum time between two checkpoints."""
 
     transaction_retries: Annotated[int, Field(ge=0, le=2**32 - 1)] = 10
-    """How often a transaction is tried again after a deadlock, a lock wait time-out, an
+    """How often a transaction is retried after a deadlock, a lock wait timeout, an
     interruption, or while a disk of the target is full."""
 
     exec_mode: ExecMode = "strict"
-    """idempotent: a row that is there already, or is not there, is no error."""
+    """idempotent: a row that already exists, or does not exist, is not an error."""
 
     skip_errors: kinds.ErrorNumbers = ()
     """The server's error numbers after which the one transaction is skipped."""
 
     ddl: Ordering = "partition"
-    """Whether a DDL statement is ordered within its database, or after and before everything."""
+    """Whether a DDL statement is ordered within its database, or runs alone."""
 
     statements: Ordering = "partition"
     """The same for statement-based DML, which may read databases that it does not name."""
@@ -195,18 +195,18 @@ class ReplicaSettings:
     """Apply the parts of one transaction in parallel. Needs consistency = "eventual"."""
 
     delay: Annotated[int, Unit("seconds"), Field(ge=0, le=2**31 - 1)] = 0
-    """How far to stay behind the source on purpose."""
+    """How far to stay behind the source deliberately."""
 
     stop_timeout: Annotated[float, Unit("seconds"), Field(ge=0, le=_YEAR)] = 60.0
-    """How long a graceful stop may take to finish what was begun, before it is rolled back."""
+    """How long a graceful stop may take to finish what has begun, before it is rolled back."""
 
     bind: kinds.NameSets = ()
-    """Sets of databases; those of one set share one worker queue."""
+    """Sets of databases; all databases of a set share one worker queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class FilterSettings:
-    """What is replicated, under which name. All empty: everything, under its own."""
+    """What is replicated, under which name. All empty: everything, under its own name."""
 
     do_db: kinds.Names = ()
     """Databases to replicate, and no others."""
@@ -227,15 +227,15 @@ class FilterSettings:
     """Patterns of tables not to replicate."""
 
     rewrite_db: kinds.Renames = ()
-    """Databases that have another name in the target."""
+    """Databases that have a different name on the target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class StatusSettings:
-    """How a running daemon is asked."""
+    """How to query a running daemon."""
 
     socket: kinds.SocketPath = Path("mtsd.sock")
-    """Unix socket that the daemon answers HTTP on, made with mode 0600; "": none."""
+    """Unix socket where the daemon answers HTTP, created with mode 0600; "": none."""
 
     listen: kinds.ListenAddress = ""
     """TCP address that serves /metrics, /healthz and /readyz; "": none."""
@@ -246,10 +246,10 @@ class LogSettings:
     """What is logged, to standard error."""
 
     level: LogLevel = "info"
-    """The least important record that is written."""
+    """The lowest level that is written."""
 
     format: LogFormat = "auto"
-    """auto: console on a terminal, else json, one record a line."""
+    """auto: console on a terminal, else json, one record per line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
@@ -288,11 +288,11 @@ FIELDS: Mapping[str, FieldInfo] = MappingProxyType(
         for name, field in _fields(kind).items()
     }
 )
-"""Every key by its path, for example `source.host`, in the order in which it is documented."""
+"""Every key by its path, for example `source.host`, in the order of the documentation."""
 
 
 def document(settings: Settings) -> dict[str, object]:
-    """Write settings by key, in the types that TOML and JSON have; a secret as `kinds.HIDDEN`."""
+    """Return settings by key, with types that TOML and JSON have; a secret as `kinds.HIDDEN`."""
     sections = TypeAdapter(Settings).dump_python(settings, mode="json")
     return {
         f"{section}.{name}": value

@@ -1,4 +1,4 @@
-"""Where to begin reading while the target holds no position: the setting `source.start`."""
+"""Where to begin reading while the target has no position: the setting `source.start`."""
 
 import re
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class FilePosition:
 class GtidStart:
     """Everything that is not in a GTID set.
 
-    `text` is the set without white space, in a form that `GtidSet.parse` reads.
+    `text` is the set without white space, in a form that `GtidSet.parse` accepts.
     """
 
     text: str
@@ -55,7 +55,7 @@ Start = Earliest | Latest | FilePosition | GtidStart
 
 
 def parse_start(text: str) -> Start | None:
-    """Read the setting's text; "" is None. Raises ValueError with the reason."""
+    """Parse the setting's text; "" is None. Raises ValueError with the reason."""
     if not text:
         return None
     if text == "earliest":
@@ -70,7 +70,7 @@ def parse_start(text: str) -> Start | None:
         return GtidStart(gtids)
     parts = _FILE_POSITION.fullmatch(text)
     if parts is None:
-        raise ValueError("none of the four forms")
+        raise ValueError("not one of the four forms")
     pos = int(parts[2])
     if not FIRST_EVENT <= pos <= _LAST_POSITION:
         raise ValueError(f"the first event of a binary log begins at {FIRST_EVENT}")

@@ -1,4 +1,4 @@
-"""What the settings can say and this version does not do yet: the one list of it."""
+"""The one list of what the settings can express but this version does not do yet."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -22,5 +22,5 @@ SUPPORTED: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "status.listen": ("",),
     }
 )
-"""The only values, as TOML holds them, that may be given for a key until the rest is
-written. A key that is not here is supported in full."""
+"""The only values, as TOML represents them, that may be given for a key until the rest is
+implemented. A key that is not here is supported in full."""

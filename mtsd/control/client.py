@@ -1,4 +1,4 @@
-"""The control socket's client, for commands: it waits, and needs no event loop."""
+"""The control socket's client, for commands: it is synchronous, and needs no event loop."""
 
 import http.client
 import json
@@ -12,15 +12,15 @@ from mtsd.model.errors import MtsdError
 
 
 class DaemonUnavailableError(MtsdError):
-    """Something is there on the control socket, and it does not answer as a daemon does."""
+    """Something has the control socket open, but does not answer as a daemon does."""
 
 
 class _GoneError(DaemonUnavailableError):
-    """The connection ended before the answer began, as it does where the daemon ends."""
+    """The connection ended before the answer began, as happens when the daemon exits."""
 
 
 class DaemonRefusedError(MtsdError):
-    """The daemon answers that it does not do what is asked for; `status` is that of HTTP."""
+    """The daemon answers that it refuses a request; `status` is the HTTP status."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -39,22 +39,22 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def get(path: Path, target: str, timeout: float = 5.0) -> bytes | None:
-    """Return what the daemon on the socket `path` has at `target`; None where none runs.
+    """Return what the daemon on the socket `path` serves at `target`; None if none is running.
 
-    `timeout` is in seconds, for each wait. Raises DaemonUnavailableError where the socket may not
-    be opened, or the daemon does not answer or answers no HTTP; DaemonRefusedError.
+    `timeout` is in seconds, for each wait. Raises DaemonUnavailableError if the socket may not be
+    opened, or the daemon does not answer, or not in HTTP; DaemonRefusedError.
     """
     try:
         return _ask(path, "GET", target, None, timeout)
     except _GoneError:
-        # It ended while it was asked: none runs now, or the one that has taken its place answers.
+        # It exited while it was asked: none is running now, or its successor answers.
         return _ask(path, "GET", target, None, timeout)
 
 
 def post(
     path: Path, target: str, content: Mapping[str, object] | None = None, timeout: float = 30.0
 ) -> dict[str, object] | None:
-    """Have the daemon on the socket `path` do what is at `target`; None where none runs.
+    """Have the daemon on the socket `path` do what is at `target`; None if none is running.
 
     `content` is sent as a JSON object, and one is returned. Raises as `get` does.
     """
@@ -63,12 +63,12 @@ def post(
         return None
     answer = _object(body)
     if answer is None:
-        raise DaemonUnavailableError(f"what answers on {path} does not speak as an mtsd does")
+        raise DaemonUnavailableError(f"what answers on {path} is not an mtsd daemon")
     return answer
 
 
 def fetch_status(path: Path, timeout: float = 5.0) -> Status | None:
-    """Ask the daemon on the socket `path`; None where none runs. Raises as `get` does."""
+    """Query the daemon on the socket `path`; None if none is running. Raises as `get` does."""
     body = get(path, "/status", timeout)
     if body is None:
         return None
@@ -76,7 +76,7 @@ def fetch_status(path: Path, timeout: float = 5.0) -> Status | None:
         return Status.from_json(body)
     except ValueError as error:
         raise DaemonUnavailableError(
-            f"what answers on {path} does not say an mtsd's status"
+            f"what answers on {path} does not return an mtsd status"
         ) from error
 
 
@@ -95,10 +95,10 @@ def _ask(path: Path, method: str, target: str, body: bytes | None, timeout: floa
         ) from error
     except ConnectionError as error:
         raise _GoneError(
-            f"the daemon on {path} closed the connection before it answered: it may have ended"
+            f"the daemon on {path} closed the connection before it answered: it may have exited"
         ) from error
     except (OSError, http.client.HTTPException) as error:
-        raise DaemonUnavailableError(f"cannot ask the daemon on {path}: {error}") from error
+        raise DaemonUnavailableError(f"cannot query the daemon on {path}: {error}") from error
     finally:
         connection.close()
     if response.status == http.client.OK:

@@ -1,6 +1,6 @@
-"""One HTTP/1.1 request and its answer on a stream, then the stream is closed.
+"""One HTTP/1.1 request and its answer on a stream, which is then closed.
 
-h11 knows the protocol; here its bytes are carried. A control socket needs no more of a server.
+h11 implements the protocol; this module moves the bytes. A control socket needs no more than that.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ _LARGEST_HEAD = 16_384
 _READ_BYTES = 4096
 _MOST_DISCARDED = 1 << 20
 _PATIENCE_S = 5.0
-"""For the request to come in, and again for the answer to be taken; not for what is between."""
+"""For receiving the request, and again for sending the answer; not for the time between."""
 
 
 async def answer_one(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, routes: Routes
 ) -> None:
-    """Answer one request by its route; a client that is slow or speaks no HTTP is sent away."""
+    """Answer one request by its route; a slow client, or one that is not HTTP, is disconnected."""
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=_LARGEST_HEAD)
     try:
         answer = await _answer(connection, reader, writer, routes)
@@ -60,7 +60,7 @@ async def _answer(
         return await route.answer(Request(route.method, path, query, body))
     except RefusedError as refused:
         return refused.answer
-    except Exception as error:  # noqa: BLE001 - the one who asked is told
+    except Exception as error:  # noqa: BLE001 - the client is told
         return RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, repr(error)).answer
 
 
@@ -72,7 +72,7 @@ async def _head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11
         elif isinstance(event, h11.Request):
             return event
         else:
-            raise h11.RemoteProtocolError("the connection was closed before one came")
+            raise h11.RemoteProtocolError("the connection was closed before a request arrived")
 
 
 async def _body(
@@ -100,9 +100,9 @@ async def _body(
 async def _discard(
     connection: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Read what is left of a request that was refused.
+    """Read the rest of a request that was refused.
 
-    A socket that is closed with something unread takes the answer from its client, too.
+    If a socket is closed with unread data, its client loses the answer too.
     """
     if connection.their_state in {h11.DONE, h11.MUST_CLOSE, h11.CLOSED}:
         return

@@ -1,4 +1,4 @@
-"""`POST /reload`: read the configuration again, as SIGHUP does, and say what has come of it."""
+"""`POST /reload`: reload the configuration, as SIGHUP does, and return the outcome."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -9,7 +9,7 @@ from mtsd.control.routes import Answer, RefusedError, Request, Route
 
 
 class NotNowError(Exception):
-    """The daemon is in no state to do what is asked for."""
+    """The daemon is not in a state to do what was requested."""
 
 
 def reload_route(reload: Callable[[], Reloaded]) -> Route:

@@ -1,7 +1,7 @@
 """What a daemon answers on its socket: a table of routes, each a method and a path.
 
-A command of a daemon is one `Route` in the table: what carries it knows none of them. Every answer
-but one of a route that says otherwise is a JSON object; that of a refusal is {"error": "…"}.
+A command of a daemon is one `Route` in the table; the transport knows none of them. Every answer is
+a JSON object unless the route says otherwise; a refusal is {"error": "…"}.
 """
 
 import json
@@ -14,7 +14,7 @@ JSON = "application/json; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a client asks: `path` without the query, which is its text behind the question mark."""
+    """A client's request: `path` without the query, which is the text after the question mark."""
 
     method: str
     path: str
@@ -22,9 +22,9 @@ class Request:
     body: bytes = b""
 
     def object(self) -> dict[str, object]:
-        """Return the JSON object of the body; empty where there is no body.
+        """Return the JSON object of the body; empty if there is no body.
 
-        Raises RefusedError where it is anything else.
+        Raises RefusedError if it is anything else.
         """
         if not self.body:
             return {}
@@ -39,7 +39,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The body of an answer and what it is."""
+    """The body of an answer and its content type."""
 
     body: str
     status: HTTPStatus = HTTPStatus.OK
@@ -48,12 +48,12 @@ class Answer:
 
     @classmethod
     def of(cls, content: Mapping[str, object], status: HTTPStatus = HTTPStatus.OK) -> "Answer":
-        """Return the answer of a JSON object."""
+        """Return the answer for a JSON object."""
         return cls(json.dumps(content, ensure_ascii=False), status)
 
 
 class RefusedError(Exception):
-    """A request is refused with a status of HTTP; `more` is what the answer says beside that."""
+    """A request is refused with an HTTP status; `more` is added to the answer's object."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class RefusedError(Exception):
 
     @property
     def answer(self) -> Answer:
-        """What the client gets."""
+        """The answer for the client."""
         content = json.dumps({"error": str(self), **self.more}, ensure_ascii=False)
         return Answer(content, self.status, headers=self.headers)
 
@@ -85,7 +85,7 @@ class Route:
 
 
 class Routes:
-    """The table. Raises ValueError where two routes have the same method and path."""
+    """The table. Raises ValueError if two routes have the same method and path."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._by_path: dict[str, dict[str, Route]] = {}
@@ -95,11 +95,11 @@ class Routes:
                 raise ValueError(f"two routes for {route.method} {route.path}")
 
     def find(self, method: str, path: str) -> Route:
-        """Return the route of a request. Raises RefusedError where there is none."""
+        """Return the route of a request. Raises RefusedError if there is none."""
         methods = self._by_path.get(path)
         if methods is None:
             known = ", ".join(sorted(self._by_path))
-            raise RefusedError(HTTPStatus.NOT_FOUND, f"nothing is at {path}; there are: {known}")
+            raise RefusedError(HTTPStatus.NOT_FOUND, f"there is nothing at {path}, only: {known}")
         route = methods.get(method)
         if route is None:
             allowed = ", ".join(sorted(methods))

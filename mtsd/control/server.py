@@ -15,15 +15,15 @@ from mtsd.model.errors import NeedsPersonError
 
 _BACKLOG = 16
 _PATIENCE = 1.0
-"""Seconds that a server that is there has to take a connection, and a client to finish."""
+"""Seconds that an existing server has to accept a connection, and a client to finish."""
 
 
 class StatusSocketError(NeedsPersonError):
-    """The status socket cannot be made: a daemon answers on it, or its folder will not have it."""
+    """The status socket cannot be created: a daemon answers on it, or its folder forbids it."""
 
 
 class ControlServer:
-    """Answers `routes` on the Unix socket `path`. Raises ValueError where two of them clash."""
+    """Answers `routes` on the Unix socket `path`. Raises ValueError if two of them clash."""
 
     def __init__(self, path: Path, routes: Iterable[Route]) -> None:
         self._path = path
@@ -32,7 +32,7 @@ class ControlServer:
         self._inode: tuple[int, int] | None = None
 
     async def start(self) -> None:
-        """Make the socket and begin to answer; a socket that a killed daemon left is replaced.
+        """Create the socket and start answering; a killed daemon's socket is replaced.
 
         Raises StatusSocketError.
         """
@@ -43,7 +43,7 @@ class ControlServer:
         )
 
     async def stop(self) -> None:
-        """Answer no more and remove the socket; nothing to do where it has not been started."""
+        """Stop answering and remove the socket; does nothing if it has not been started."""
         if self._inode is not None:
             if _inode(self._path) == self._inode:
                 self._path.unlink(missing_ok=True)
@@ -57,10 +57,10 @@ class ControlServer:
 
 
 def _listener(path: Path) -> socket.socket:
-    """Return a socket that listens on `path`, and that never had a wider mode than 0600."""
+    """Return a socket that listens on `path`, and never had a wider mode than 0600."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        # Two daemons that start at once would each take the other's for one left by a killed one.
+        # Two daemons starting at once would each take the other's for that of a killed one.
         with _locked(path.parent):
             _remove_stale(path)
             umask = os.umask(0o177)
@@ -72,7 +72,7 @@ def _listener(path: Path) -> socket.socket:
     except OSError as error:
         listener.close()
         raise StatusSocketError(
-            f"cannot make the status socket {path}: {error.strerror or error}"
+            f"cannot create the status socket {path}: {error.strerror or error}"
         ) from error
     except BaseException:
         listener.close()
@@ -96,7 +96,7 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise StatusSocketError(f"{path} is there and is not a socket: it is left as it is")
+        raise StatusSocketError(f"{path} exists and is not a socket: it is left as it is")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(_PATIENCE)
         try:
@@ -107,8 +107,8 @@ def _remove_stale(path: Path) -> None:
         except (TimeoutError, BlockingIOError):
             pass
     raise StatusSocketError(
-        f"a daemon answers on the status socket {path}: stop it, or give this one a socket of its"
-        " own ([status] socket)"
+        f"a daemon answers on the status socket {path}: stop it, or give this one its own"
+        " socket ([status] socket)"
     )
 
 

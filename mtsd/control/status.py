@@ -1,4 +1,4 @@
-"""What a daemon says about itself: the schema of `GET /status` and of `mtsd status --json`.
+"""What a daemon reports about itself: the schema of `GET /status` and of `mtsd status --json`.
 
 Times are in seconds, sizes in bytes; a list in JSON is a tuple here.
 """
@@ -13,14 +13,14 @@ from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 
 State = Literal["starting", "recovering", "running", "delayed", "stopping", "stopped", "failed"]
-"""What the replica does."""
+"""What the replica is doing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in the source's binlog: the end of a group; file "" and pos 0 where none is known.
+    """A place in the source's binlog: the end of a group; file "" and pos 0 if unknown.
 
-    `gtid` is that group's, or all that were executed up to there as a set; "" where unknown.
+    `gtid` is that group's GTID, or everything executed up to there as a set; "" if unknown.
     """
 
     file: str = ""
@@ -60,21 +60,21 @@ class WorkerStatus:
 
     id: int
     state: str
-    """What it does, in a word or two: idle, waiting, applying, retrying, stopped."""
+    """What it is doing, in a word or two: idle, waiting, applying, retrying, stopped."""
     queue_groups: int = 0
-    """Groups in its queue, the ones that it applies included."""
+    """Groups in its queue, including those that it is applying."""
     queue_bytes: int = 0
     groups: int = 0
     """Groups that it committed."""
     transactions: int = 0
-    """Transactions of the target that it committed them in."""
+    """Target transactions that it committed them in."""
     retries: int = 0
     last: Place = Place()
     """The end of the last group that it committed."""
     busy_ratio: float = 0.0
-    """The part of the time, 0 to 1, in which it had work."""
+    """The fraction of the time, 0 to 1, in which it had work."""
     target_wait: TargetWaitStatus | None = None
-    """What it waits for at the target; None where it does not."""
+    """What it waits for at the target; None if it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +83,17 @@ class PartitionStatus:
 
     name: str
     worker: int | None
-    """The worker that it is assigned to; None while no group of it waits."""
+    """The worker that it is assigned to; None while no group of it is pending."""
     pending_groups: int = 0
     lag_seconds: float = 0.0
-    """Age of its oldest group that is not applied yet; 0 where there is none."""
+    """Age of its oldest group that is not yet applied; 0 if there is none."""
     groups: int = 0
     """Groups of it since the start of the daemon."""
 
 
 @dataclass(frozen=True, slots=True)
 class InDoubtStatus:
-    """A group that was begun apart from its record, and is not known to be done."""
+    """A group that was begun separately from its record, and is not known to be done."""
 
     number: int
     worker: int
@@ -104,10 +104,10 @@ class InDoubtStatus:
 
 @dataclass(frozen=True, slots=True)
 class StoppedStatus:
-    """The group that the replica stopped on, and that is still to be applied or skipped.
+    """The group that the replica stopped at, and that is still to be applied or skipped.
 
-    `end` is that of the group, file "" where it has not been read; `error` is the whole message;
-    `later_applied` says whether groups behind it have been applied already; `time` is ISO 8601.
+    `end` is that of the group, with file "" if it has not been read; `error` is the whole message;
+    `later_applied` says whether later groups have already been applied; `time` is ISO 8601.
     """
 
     number: int
@@ -138,7 +138,7 @@ class Status:
 
     state: State
     source: str
-    """Address of the server that is read, as `Endpoint` writes it."""
+    """Address of the server that is read, in the format of `Endpoint`."""
     target: str
     channel: str = ""
     received: Place = Place()
@@ -146,30 +146,30 @@ class Status:
     executed: Place = Place()
     """The low-water mark: everything up to here has committed; its `gtid` is a set."""
     lag_seconds: float | None = None
-    """Now minus the commit time of the oldest group that is not applied yet, 0.0 where there is
+    """Now minus the commit time of the oldest group that is not yet applied, 0.0 if there is
     none; None while the source is not connected."""
     pending_groups: int = 0
     pending_bytes: int = 0
     last_error: str | None = None
-    """The last error, whether the replica stopped on it or got over it."""
+    """The last error, whether the replica stopped because of it or recovered."""
     workers: tuple[WorkerStatus, ...] = ()
     partitions: tuple[PartitionStatus, ...] = ()
     waits: Mapping[str, float] = field(default_factory=dict)
-    """Seconds spent in each named cause of a wait, all workers together."""
+    """Seconds spent waiting for each named cause, all workers together."""
     in_doubt: tuple[InDoubtStatus, ...] = ()
     stopped_at: StoppedStatus | None = None
-    """Only read from the target, where no daemon runs, as `in_doubt` and `skipped` are."""
+    """Only read from the target, when no daemon is running, like `in_doubt` and `skipped`."""
     skipped: tuple[SkippedStatus, ...] = ()
     doing: str = ""
     """What a start is at, or waits for, in words; "" once it runs."""
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """Write it as a JSON object."""
+        """Serialize it as a JSON object."""
         return _ADAPTER.dump_json(self, indent=indent).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Status":
-        """Read what `to_json` wrote; fields of a later version are passed over.
+        """Parse the result of `to_json`; fields of a later version are ignored.
 
         Raises ValueError.
         """

@@ -7,7 +7,7 @@ from mtsd.control.status import Status
 
 
 def status_route(provider: Callable[[], Status]) -> Route:
-    """Return the route that answers what `provider` returns at that time."""
+    """Return the route that answers with the current result of `provider`."""
 
     async def answer(_: Request) -> Answer:
         return Answer(provider().to_json())

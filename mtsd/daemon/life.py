@@ -1,4 +1,4 @@
-"""The life of the process: start, recover, run, lose the target and come back, reload, stop."""
+"""The life of the process: start, recover, run, lose the target and return, reload, stop."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ _STATUS_PERIOD_S = 5.0
 class Daemon:
     """One daemon on one channel. `run` returns the exit status of `contracts`.
 
-    `read_again` reads the configuration that `settings` come from, for SIGHUP.
+    `read_again` reloads the configuration that `settings` come from, for SIGHUP.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Daemon:
         self._streamed_attempts: dict[int, int] = {}
 
     async def run(self) -> int:
-        """Live until a signal or an error that a person has to look at."""
+        """Live until a signal, or an error that needs a person."""
         structlog.contextvars.bind_contextvars(channel=self._settings.replica.channel)
         self._listen_to_signals()
         socket = self._settings.status.socket
@@ -93,15 +93,15 @@ class Daemon:
                 await server.stop()
 
     def status(self) -> Status:
-        """Return what the status socket answers."""
+        """Return the status as the status socket reports it."""
         statistics = self._replica.statistics if self._replica is not None else None
         doing = self._progress.doing
         return stated(self._state, self._settings, statistics, self._last_error, doing)
 
     def stop(self) -> None:
-        """Stop gracefully; called again: at once, as after a crash."""
+        """Stop gracefully; if called again, stop immediately, as in a crash."""
         if self._stopping.is_set():
-            log.warning("stopped at once by a second signal: the next start recovers")
+            log.warning("stopped immediately by a second signal: the next start recovers")
             logging.shutdown()
             os._exit(ExitStatus.FAILED)
         log.info("stopping")
@@ -112,16 +112,16 @@ class Daemon:
             self._replica.stop()
 
     def reload(self) -> Reloaded:
-        """Read the configuration again and go on with what can change while running.
+        """Reload the configuration and adopt what can change while running.
 
-        Raises ConfigurationError where anything is wrong with it, NotNowError while stopping:
+        Raises ConfigurationError if anything is wrong with it, NotNowError while stopping:
         nothing has changed then, and the log says why.
         """
         if self._stopping.is_set():
-            message = "configuration not read again: the daemon is stopping"
+            message = "configuration not reloaded: the daemon is stopping"
             log.warning(message)
             raise NotNowError(message)
-        # Before it is ready the service manager would take the end of this for the end of that.
+        # Before the daemon is ready, the service manager would take the end of the reload for that.
         if self._ready:
             self._notifier.reloading()
         try:
@@ -149,10 +149,10 @@ class Daemon:
             log.warning("configuration", warning=warning)
         if change.need_restart:
             log.warning(
-                "changed keys need a restart, and stay as they are", keys=list(change.need_restart)
+                "changed keys need a restart, and keep their values", keys=list(change.need_restart)
             )
         log.info(
-            "configuration read again",
+            "configuration reloaded",
             applied=list(change.applied),
             for_next_connection=list(change.for_next_connection),
         )
@@ -282,12 +282,12 @@ class Daemon:
             if watchdog.look(self._replica.pulse if self._replica is not None else None):
                 self._notifier.watchdog()
             elif not hung:
-                log.critical("the dispatcher hangs: the watchdog gets no sign until it goes on")
+                log.critical("the dispatcher hangs: the watchdog gets no sign until it continues")
             await asyncio.sleep(interval)
 
 
 def _check_tls_files(settings: Settings) -> None:
-    """Raise ConfigurationError where the next connections could not be made with these files."""
+    """Raise ConfigurationError if new connections could not be made with these TLS files."""
     problems = []
     for role, section in (("source", settings.source), ("target", settings.target)):
         try:
@@ -296,6 +296,6 @@ def _check_tls_files(settings: Settings) -> None:
             allowed = "allowed are PEM files that can be read and fit together"
             found = f"found files that cannot be used: {error}"
             keys = f"{role}.tls_ca, tls_cert, tls_key"
-            problems.append(Problem(keys, found, allowed, "read again"))
+            problems.append(Problem(keys, found, allowed, "reloaded"))
     if problems:
         raise ConfigurationError(tuple(problems))

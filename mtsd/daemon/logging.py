@@ -1,8 +1,8 @@
-"""The daemon's log: one record a line on standard error, for people or as JSON.
+"""The daemon's log: one record per line on standard error, for humans or as JSON.
 
-mtsd logs through structlog, the libraries through `logging`; both end in one handler, so that all
-records have one form. What is bound in structlog's context variables (channel, worker, gtid) is in
-every record that is made within, those of the libraries too.
+mtsd logs through structlog, the libraries through `logging`; both end in one handler, so all
+records have the same format. Values bound in structlog's context variables (channel, worker, gtid)
+are added to every record made in that context, including those of libraries.
 """
 
 import io
@@ -27,8 +27,8 @@ _OF_MANY_LINES = frozenset({"exception", "stack"})
 def set_up_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
     """Send every record of `settings.level` and above to `stream`.
 
-    If that is None, to standard error, by a thread of its own. Of libraries only warnings and worse
-    are taken. May be called again while running, for another level or format.
+    If that is None, to standard error, by a thread of its own. Libraries' records are included from
+    warnings upwards. May be called again while running, for another level or format.
     """
     into = _standard_error() if stream is None else stream
     handler = _Handler(into)
@@ -57,7 +57,7 @@ def set_up_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
-        # The format is the handler's, so a logger that is kept does not keep an old one.
+        # The handler does the formatting, so a cached logger does not keep an old format.
         cache_logger_on_first_use=True,
     )
 
@@ -97,7 +97,7 @@ def _rendered(settings: LogSettings, stream: TextIO | LogWriter) -> list[Process
     terminal = stream.isatty()
     if settings.format == "json" or (settings.format == "auto" and not terminal):
         return [
-            # Local variables may be passwords and rows.
+            # Local variables may contain passwords and rows.
             structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
             _in_order,
             structlog.processors.JSONRenderer(),

@@ -1,7 +1,7 @@
 """Notifications to the service manager, after sd_notify(3) and sd_watchdog_enabled(3).
 
-One notification is one datagram of `NAME=value` lines to the Unix socket that `$NOTIFY_SOCKET`
-names; an address that starts with @ is an abstract one. Without the variable nothing is sent.
+One notification is one datagram of `NAME=value` lines to the Unix socket named in `$NOTIFY_SOCKET`;
+an address that starts with @ is an abstract one. Without the variable nothing is sent.
 """
 
 import os
@@ -17,12 +17,12 @@ _LONGEST = 4096
 """Bytes of a datagram that the service manager reads; the rest would be lost."""
 
 _PATIENCE = 0.5
-"""Seconds to wait for a service manager that does not empty its socket, where the notification
-changes what it does next; others come again."""
+"""Seconds to wait for a service manager that does not read from its socket, if the notification
+affects what it does next; other notifications are repeated anyway."""
 
 
 class Notifier:
-    """Tells the service manager how the daemon fares. Its methods never raise.
+    """Tells the service manager how the daemon is doing. Its methods never raise.
 
     A notification that cannot be sent is logged once; the daemon does not depend on it.
     """
@@ -32,27 +32,27 @@ class Notifier:
         self._failed = False
         self.watchdog_interval = _watchdog_interval(environ)
         """Seconds between two calls of `watchdog`: half of what the service manager allows.
-        None where it does not watch this process."""
+        None if it does not watch this process."""
 
     def ready(self) -> None:
-        """Say that start or reload is done."""
+        """Report that the start or a reload is done."""
         self._send("READY=1", _PATIENCE)
 
     def reloading(self) -> None:
-        """Say that the configuration is read again; `ready` must follow."""
-        # Type=notify-reload tells by the time which reload is meant.
+        """Report that the configuration is being reloaded; `ready` must follow."""
+        # Type=notify-reload uses the time to match the notification to its reload.
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}", _PATIENCE)
 
     def stopping(self) -> None:
-        """Say that the daemon is about to end."""
+        """Report that the daemon is about to exit."""
         self._send("STOPPING=1", _PATIENCE)
 
     def status(self, text: str) -> None:
-        """Give one line for people, as `systemctl status` shows it."""
+        """Set the line of text that `systemctl status` shows."""
         self._send("STATUS=" + " ".join(text.split()))
 
     def watchdog(self) -> None:
-        """Say that the daemon makes progress, or has nothing to do."""
+        """Report that the daemon makes progress, or has nothing to do."""
         self._send("WATCHDOG=1")
 
     def _send(self, text: str, patience: float = 0.0) -> None:
@@ -62,7 +62,7 @@ class Notifier:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
                 sender.settimeout(patience)
-                # Only a connected socket can wait for room without trying again and again.
+                # Only a connected socket can wait for room without polling.
                 sender.connect(self._address)
                 sender.send(data)
         except OSError as error:

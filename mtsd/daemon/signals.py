@@ -1,6 +1,6 @@
-"""Signals of a process that is not ready for them yet, or not any more: they wait.
+"""Holds signals while the process is not yet, or no longer, ready for them.
 
-Light to import: this is done before everything else.
+Light to import: this runs before everything else.
 """
 
 import signal
@@ -10,15 +10,15 @@ RELOAD = signal.SIGHUP
 
 
 def hold() -> None:
-    """Let what comes from now on wait for `release`; at the end of the process it is dropped."""
+    """Hold signals that arrive from now on until `release`; dropped if the process ends first."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {*STOP, RELOAD})
-    # A shell starts what it puts into the background with SIGINT ignored, nohup with SIGHUP
-    # ignored: then the system would drop what comes, instead of having it wait.
+    # A shell starts background processes with SIGINT ignored, nohup with SIGHUP ignored: then
+    # the system would drop the signals instead of holding them.
     for number in (*STOP, RELOAD):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
 
 
 def release() -> None:
-    """Let signals come, those that have waited at once; their handlers are set."""
+    """Deliver signals again, held ones immediately; their handlers must be set."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {*STOP, RELOAD})

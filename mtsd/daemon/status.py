@@ -24,7 +24,7 @@ def stated(
 ) -> Status:
     """Return the status.
 
-    `statistics` is None while no run is on, and `doing` what a start is at.
+    `statistics` is None while no run is active, and `doing` says what a start is doing.
     """
     if statistics is None:
         return Status(

@@ -4,10 +4,10 @@ from mtsd.model.pulse import Pulse
 
 
 class Watchdog:
-    """Looks at the dispatcher's pulse twice in each of the watchdog's periods.
+    """Checks the dispatcher's pulse twice in each of the watchdog's periods.
 
-    Between two looks the dispatcher has to have made a turn, or has to wait for something that it
-    is allowed to wait for. An event loop that lives is not enough: the coroutine that everything
+    Between two checks the dispatcher must have made a turn, or must be waiting for something that
+    it is allowed to wait for. A running event loop is not enough: the coroutine that everything
     depends on may hang in it.
     """
 
@@ -15,10 +15,10 @@ class Watchdog:
         self._pulse: Pulse | None = None
         self._turns = 0
         self.hangs = False
-        """Whether the last look found no life."""
+        """Whether the last check found no sign of life."""
 
     def look(self, pulse: Pulse | None) -> bool:
-        """Tell whether there is life; `pulse` is None while no run is on, which is life too."""
+        """Return whether there is life; without a run (None) there is."""
         alive = (
             pulse is None
             or pulse is not self._pulse

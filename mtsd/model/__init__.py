@@ -1,1 +1,1 @@
-"""What flows between the floors: positions, groups, session contexts, errors, fault points."""
+"""What flows between the layers: positions, groups, session contexts, errors, fault points."""

@@ -3,4 +3,4 @@
 from typing import Final
 
 COMPILED: Final = not __file__.endswith(".py")
-"""Whether mypyc has compiled the modules on the way of every transaction, this one with them."""
+"""Whether mypyc has compiled the hot-path modules, of which this is one."""

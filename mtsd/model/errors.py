@@ -1,18 +1,18 @@
-"""What can go wrong, by what has to happen next."""
+"""What can go wrong, by what has to be done about it."""
 
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.position import Position
 
 
 class MtsdError(Exception):
-    """The base of the errors that mtsd raises itself."""
+    """Base class of the errors that mtsd raises itself."""
 
     group: FailedGroup | None = None
-    """The group without which the replica could go on, where it is a group that stops it."""
+    """The group that stops the replica, if a group does."""
 
 
 class NeedsPersonError(MtsdError):
-    """Replication cannot go on until a person has done something: exit status 3."""
+    """Replication cannot continue until a person has intervened: exit status 3."""
 
     def __init__(self, message: str = "", *, group: FailedGroup | None = None) -> None:
         super().__init__(message)
@@ -20,9 +20,9 @@ class NeedsPersonError(MtsdError):
 
 
 class BinlogError(NeedsPersonError):
-    """The binary log holds what cannot be read: damaged, or of a form that is not known.
+    """The binary log is damaged or has an unknown format.
 
-    `position` is the end of the last sound event, where it is known.
+    `position` is the end of the last valid event, if known.
     """
 
     def __init__(self, message: str, position: Position | None = None) -> None:
@@ -32,7 +32,7 @@ class BinlogError(NeedsPersonError):
 
 
 class NotSupportedError(NeedsPersonError):
-    """The event is sound and known, and this version does not apply it."""
+    """The event is valid and known, but this version does not apply it."""
 
 
 class ConnectionLostError(MtsdError):
@@ -56,16 +56,16 @@ class ServerError(MtsdError):
         self.sqlstate = sqlstate
         self.text = text
         self.server = ""
-        """Where it came from, such as "target 127.0.0.1:3307"."""
+        """The server that it came from, such as "target 127.0.0.1:3307"."""
         self.warnings = ""
-        """What SHOW WARNINGS said after it, where that was asked."""
+        """What SHOW WARNINGS returned after it, if that was asked."""
         self.leaves_changes = False
-        """Whether a ROLLBACK after it could not undo all: tables without transactions changed."""
+        """Whether a ROLLBACK could not undo all of it: non-transactional tables have changed."""
 
 
 class ApplyError(NeedsPersonError):
-    """A group could not be applied: the replica stops, and a person has to look.
+    """A group could not be applied: the replica stops, and a person has to look into it.
 
-    The message is complete: position, GTID, databases, worker, what the server said, the statement
-    or tables, and whether later groups have been applied already.
+    The message is complete: position, GTID, databases, worker, the server's error, the statement
+    or tables, and whether later groups have already been applied.
     """

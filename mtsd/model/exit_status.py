@@ -4,15 +4,15 @@ import enum
 
 
 class ExitStatus(enum.IntEnum):
-    """What a command's end means to whoever called it."""
+    """What the exit of a command means to its caller."""
 
     DONE = 0
-    """Done; of `mtsd run`: stopped gracefully; of `mtsd status`: a daemon runs."""
+    """Done. For `mtsd run`: stopped gracefully; for `mtsd status`: a daemon is running."""
     FAILED = 1
-    """An unexpected failure, after which systemd starts a daemon again."""
+    """An unexpected failure, after which systemd restarts the daemon."""
     BAD_USAGE = 2
     """Bad usage or configuration."""
     NEEDS_PERSON = 3
     """Refused, or replication stopped: a person has to do something first."""
     NOT_RUNNING = 4
-    """Of `mtsd status`: no daemon runs."""
+    """For `mtsd status`: no daemon is running."""

@@ -1,4 +1,4 @@
-"""The group that a replica stops on, as far as it is known: what `mtsd skip` may pass over."""
+"""The group that a replica stops at, as far as it is known: what `mtsd skip` may skip."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ from mtsd.model.position import Position
 class FailedGroup:
     """A group that cannot be applied.
 
-    `end` is None where the group is streamed and its end has not been read; `gtid` is its GTID on
-    the source, "" where it has none. `error` is the number of the server's error, 0 where mtsd
-    itself refuses the group. `later_applied`: groups behind it have been applied already.
+    `end` is None if the group is streamed and its end has not been read; `gtid` is its GTID on
+    the source, "" if it has none. `error` is the server's error number, or 0 if mtsd itself
+    refuses the group. `later_applied`: groups after it have already been applied.
     """
 
     number: int
@@ -25,7 +25,7 @@ class FailedGroup:
 
     @classmethod
     def of(cls, group: Group, *, error: int = 0, later_applied: bool = False) -> "FailedGroup":
-        """Return what is known of a complete group."""
+        """Return what is known about a complete group."""
         gtid = str(group.gtid or "")
         return cls(
             group.number, group.end, gtid, group.databases, group.kind.value, error, later_applied
@@ -33,10 +33,10 @@ class FailedGroup:
 
     @property
     def way_past(self) -> str:
-        """The sentence that ends the message of an error that stops the replica."""
+        """The sentence that ends the message of an error which stops the replica."""
         return (
-            "Where this one group is never to be applied, `mtsd skip --group"
-            f" {self.number} --reason TEXT` passes over it, and the next start goes on behind it"
+            "If this one group is never to be applied, `mtsd skip --group"
+            f" {self.number} --reason TEXT` skips it, and the next start continues after it"
         )
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The named points that every wait on a server passes, so that tests can put a fault at each.
+"""The named points that every wait on a server passes, so that tests can inject a fault there.
 
 A function that waits on a server takes the keyword `reached`; production passes `nothing`.
 """
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 
 class FaultPoint(enum.StrEnum):
-    """Where a fault can be put: the moment before what the name says, or after it."""
+    """Where a fault can be injected: just before what the name says, or after it."""
 
     BEFORE_CONNECT_TARGET = "before_connect_target"
     BEFORE_FENCING = "before_fencing"

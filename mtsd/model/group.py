@@ -1,4 +1,4 @@
-"""A group: the unit that replication applies whole or not at all, and what flows with it."""
+"""A group: the unit that is applied as a whole or not at all, and what is passed on with it."""
 
 import enum
 from dataclasses import dataclass
@@ -14,61 +14,61 @@ class GroupKind(enum.Enum):
     """How a group has to be applied."""
 
     EMPTY = "empty"
-    """Nothing to apply: it only takes its number."""
+    """Nothing to apply: it only takes up its number."""
     ROWS = "rows"
-    """Row events, ended by Xid: may share a target transaction with its neighbours."""
+    """Row events that end with Xid: may share a target transaction with adjacent groups."""
     STATEMENTS = "statements"
-    """A transaction ended by Xid that holds statements, perhaps row events too."""
+    """A transaction that ends with Xid and contains statements, perhaps row events too."""
     DDL = "ddl"
     """One Query event without BEGIN: commits by itself on the target."""
     CREATE_SELECT = "create_select"
     """`CREATE TABLE … START TRANSACTION`, row events, Xid."""
     NON_TRANSACTIONAL = "non_transactional"
-    """Ended by the statement COMMIT or ROLLBACK: a table without transactions was touched."""
+    """Ends with the statement COMMIT or ROLLBACK: it changes a non-transactional table."""
     XA_PREPARE = "xa_prepare"
     """XA START … XA END, XA_PREPARE event."""
     XA_COMPLETE = "xa_complete"
-    """XA COMMIT or XA ROLLBACK of a transaction prepared before."""
+    """XA COMMIT or XA ROLLBACK of a previously prepared transaction."""
     INCIDENT = "incident"
     """The source says that events were lost: the replica stops here."""
 
 
 class Group(NamedTuple):
-    """One group of events of the source. A tuple, as one is made for every transaction.
+    """One group of events of the source. A tuple, because one is created for every transaction.
 
-    `steps` are what there is to apply, in order. Rows_query and the events that only open or close
-    the group (GTID, BEGIN, Xid, COMMIT) are none.
+    `steps` is what has to be applied, in order. It leaves out Rows_query and the events that only
+    open or close the group (GTID, BEGIN, Xid, COMMIT).
     """
 
     number: int
-    """Counts every complete group of the channel from its beginning, from 1."""
+    """Counts every complete group of the channel, starting at 1."""
     kind: GroupKind
     end: Position
     """Right after the group's last event."""
     databases: tuple[str, ...]
     """The partitions under the database policy: every database that the group updates."""
     alone: bool
-    """OVER_MAX, or databases unknown: runs with nothing beside it."""
+    """OVER_MAX, or databases unknown: runs while nothing else does."""
     steps: tuple[Step, ...]
     size: int
-    """Bytes of the events of its steps, as they came uncompressed."""
+    """Bytes of the events of its steps, uncompressed."""
     row_flags: int | None
-    """The flags, less STMT_END, that all row events share; None where they differ."""
+    """The flags, without STMT_END, that all row events share; None if they differ."""
     format_description: bytes
-    """The source's format description, as `mtsd.binlog.rewrite` makes it plain for the applier."""
+    """The source's format description, as simplified by `mtsd.binlog.rewrite` for the applier."""
     gtid: Gtid | None
     last_committed: int
     sequence_number: int
     commit_time: int
-    """Commit on the source in µs since 1970, from the GTID event, else from header seconds."""
+    """Commit time on the source in µs since 1970: from the GTID event, or else the headers."""
     unsupported: str = ""
-    """What the group holds that this version does not apply; empty where it can be applied."""
+    """What the group contains that this version does not apply; empty if it can be applied."""
     tables: tuple[str, ...] = ()
-    """Every table that it updates, as "database.table"; only where the policy needs them."""
+    """Every table that it updates, as "database.table"; only if the policy needs them."""
     keys: frozenset[bytes] = frozenset()
-    """The keys of the rows that it changes; only where the policy needs them."""
+    """The keys of the rows that it changes; only if the policy needs them."""
     temporary: TemporaryTables | None = None
-    """What is known of the source's temporary tables after it; None where it changes none."""
+    """What is known about the source's temporary tables after it; None if it changes none."""
 
     @property
     def rows(self) -> tuple[bytes, ...]:
@@ -78,20 +78,20 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupOpened:
-    """The head of a group that is streamed: it is too large to be held in memory."""
+    """The beginning of a group that is streamed because it is too large to be held in memory."""
 
     number: int
     gtid: Gtid | None
     commit_time: int
     length: int
-    """Bytes announced by the GTID event; 0 where unknown."""
+    """Bytes announced by the GTID event; 0 if unknown."""
     format_description: bytes
     unsupported: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupChunk:
-    """The next steps of the streamed group, in order; rows may be cut anywhere between events."""
+    """The next steps of the streamed group, in order; rows may be split between any two events."""
 
     steps: tuple[Step, ...]
     size: int
@@ -106,7 +106,7 @@ class GroupClosed:
 
 @dataclass(frozen=True, slots=True)
 class GroupDropped:
-    """The streamed group ended without its end event: it leaves no trace and keeps no number."""
+    """The streamed group ended without its end event: it leaves no trace and uses no number."""
 
     number: int
 
@@ -115,8 +115,8 @@ class GroupDropped:
 class PositionReached:
     """Between groups, the stream has passed `end` (Rotate, FDE, Previous_gtids, Stop).
 
-    `gtids` is all that was executed before this place, where a Previous_gtids event says it.
-    `temporary` is what is known of the source's temporary tables here, where that has changed.
+    `gtids` is everything executed before this place, if a Previous_gtids event says so.
+    `temporary` is what is known about the source's temporary tables here, if that has changed.
     """
 
     end: Position

@@ -1,7 +1,7 @@
 """Global transaction identifiers of MySQL and sets of them.
 
 Text form: `UUID[:TAG]:N[-M][:N[-M]]…[,UUID…]`, as `@@gtid_executed` prints it (manual, "GTID Format
-and Storage"); a tag holds for the intervals after it, up to the next tag or UUID.
+and Storage"); a tag applies to the intervals after it, up to the next tag or UUID.
 """
 
 import re
@@ -17,7 +17,7 @@ _Key = tuple[str, str]
 
 
 class Gtid(NamedTuple):
-    """One transaction: the UUID of the server it began on, its number there from 1, its tag."""
+    """One transaction: the UUID of its originating server, its number there from 1, its tag."""
 
     uuid: str
     number: int
@@ -30,20 +30,20 @@ class Gtid(NamedTuple):
 class GtidSet:
     """A set of GTIDs, kept as sorted disjoint intervals for each UUID and tag.
 
-    Mutable; adding in the order of the numbers costs constant time.
+    Mutable; adding in numerical order takes constant time.
     """
 
     __slots__ = ("_intervals", "_texts")
 
     def __init__(self) -> None:
-        # Ends are exclusive; neighbours never touch.
+        # Ends are exclusive; adjacent intervals are merged.
         self._intervals: dict[_Key, list[tuple[int, int]]] = {}
         self._texts: dict[_Key, list[str]] = {}
-        """Of all intervals but the last, each behind a colon: they are printed again and again."""
+        """Of all intervals but the last, each after a colon: they are printed many times."""
 
     @classmethod
     def parse(cls, text: str) -> "GtidSet":
-        """Read the text form; white space is free. Raises ValueError naming the bad part."""
+        """Parse the text form; white space is ignored. Raises ValueError naming the bad part."""
         result = cls()
         for part in "".join(text.split()).split(","):
             if not part:
@@ -68,7 +68,7 @@ class GtidSet:
         return result
 
     def add(self, gtid: Gtid) -> bool:
-        """Add one GTID; tell whether it was not there."""
+        """Add one GTID; return whether it was missing."""
         uuid, number, tag = gtid
         intervals = self._intervals.get((uuid, tag))
         if intervals is None:
@@ -89,7 +89,7 @@ class GtidSet:
         return True
 
     def add_interval(self, uuid: str, tag: str, start: int, end: int) -> None:
-        """Add the numbers from `start` up to, not including, `end`."""
+        """Add the numbers from `start` up to but not including `end`."""
         intervals = self._intervals.setdefault((uuid, tag), [])
         self._texts.pop((uuid, tag), None)
         at = bisect_right(intervals, (start, 0)) - 1
@@ -108,13 +108,13 @@ class GtidSet:
             self.add_interval(uuid, tag, start, end)
 
     def union(self, other: "GtidSet") -> "GtidSet":
-        """Return the GTIDs of both."""
+        """Return the GTIDs that are in either set."""
         result = self.copy()
         result.update(other)
         return result
 
     def intersection(self, other: "GtidSet") -> "GtidSet":
-        """Return the GTIDs that are in both."""
+        """Return the GTIDs that are in both sets."""
         return self.minus(self.minus(other))
 
     def minus(self, other: "GtidSet") -> "GtidSet":
@@ -143,7 +143,7 @@ class GtidSet:
                 yield uuid, tag, start, end
 
     def issubset(self, other: "GtidSet") -> bool:
-        """Tell whether `other` holds all of this set."""
+        """Return whether `other` contains all of this set."""
         return not self.minus(other)
 
     def __contains__(self, gtid: Gtid) -> bool:
@@ -189,7 +189,7 @@ def _without(
     intervals: list[tuple[int, int]], holes: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
     left: list[tuple[int, int]] = []
-    # Mostly what a checkpoint holds is taken away: one hole from the beginning.
+    # Most of what a checkpoint holds is removed: one hole at the beginning.
     at = bisect_right(intervals, (holes[0][1], 0)) - 1
     if at > 0 and holes[0][0] <= intervals[0][0]:
         intervals = intervals[at:]

@@ -1,4 +1,4 @@
-"""The low-water mark: how far everything has been applied."""
+"""The low-water mark: the point up to which everything has been applied."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,11 @@ from mtsd.model.temporary_tables import NOT_KNOWN, TemporaryTables
 
 @dataclass(frozen=True, slots=True)
 class LowWaterMark:
-    """All groups up to `number` have committed, and the stream goes on at `position`.
+    """All groups up to `number` have committed, and the stream continues at `position`.
 
-    `gtids` is everything executed up to here; None where it is not known yet (started at a
-    position, no Previous_gtids event seen). It is this value's own: nothing changes it later.
-    `temporary` is what is known of the source's temporary tables at `position`.
+    `gtids` is everything executed up to here; None if that is not yet known (started at a
+    position, no Previous_gtids event seen). It is not shared: nothing changes it later.
+    `temporary` is what is known about the source's temporary tables at `position`.
     """
 
     number: int

@@ -1,6 +1,6 @@
-"""Whether a coroutine that goes on for ever makes progress: it says so, and others look.
+"""Whether a coroutine that never ends makes progress: it reports, and others check.
 
-Free of the clock: who looks compares two moments of its own.
+Does not read the clock: the checker compares two moments of its own.
 """
 
 import enum
@@ -8,22 +8,22 @@ from types import TracebackType
 
 
 class Wait(enum.StrEnum):
-    """What may take as long as it likes."""
+    """What may take arbitrarily long."""
 
     SOURCE = "source"
     """The source has nothing to send, or cannot be reached."""
     ROOM = "room"
-    """The queues are full, as the target is slower than the source."""
+    """The queues are full, because the target is slower than the source."""
     EARLIER_GROUPS = "earlier_groups"
-    """A group that runs alone waits for all before it."""
+    """A group that runs alone waits for all groups before it."""
     TARGET = "target"
-    """The target works on a group that is applied while it is read."""
+    """The target is working on a group that is applied while it is read."""
     END = "end"
-    """Nothing is to be done any more."""
+    """There is nothing left to do."""
 
 
 class Pulse:
-    """Counts the turns of one coroutine and holds what it waits for, None where for nothing."""
+    """Counts the turns of one coroutine and holds what it is waiting for, or None."""
 
     __slots__ = ("turns", "waits_for")
 
@@ -32,16 +32,16 @@ class Pulse:
         self.waits_for: Wait | None = None
 
     def turn(self) -> None:
-        """Say that there is progress."""
+        """Report progress."""
         self.turns += 1
 
     def waiting(self, wait: Wait) -> "_Waiting":
-        """Return a context in which the coroutine waits; it may be within another."""
+        """Return a context manager for a wait; it may be nested."""
         return _Waiting(self, wait)
 
 
 class _Waiting:
-    # Not a generator: this is entered for every piece that is read.
+    # Not a generator: this is entered for every piece read.
     __slots__ = ("_before", "_pulse", "_wait")
 
     def __init__(self, pulse: Pulse, wait: Wait) -> None:

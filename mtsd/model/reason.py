@@ -1,4 +1,4 @@
-"""Why something is refused: each text is written once, for the daemon and for `mtsd check`."""
+"""Why something is refused: each text is written once, for both the daemon and `mtsd check`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why mtsd does not begin or go on, and what a person has to do.
+    """Why mtsd does not start or continue, and what a person has to do.
 
-    Both are clauses without a full stop, with their facts in braces; `remedy` begins with an
+    Both are clauses without a full stop, with placeholders in braces; `remedy` begins with an
     ordinary word in lower case.
     """
 
@@ -18,7 +18,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A decision against going on; as a text it is the one line of an error message."""
+    """A decision not to continue; its text is the single line of an error message."""
 
     reason: Reason
     facts: Mapping[str, object]
@@ -30,5 +30,5 @@ class Refused:
 
 
 def refuse(reason: Reason, **facts: object) -> Refused:
-    """Return a refusal; `facts` are what the texts of the reason have in braces."""
+    """Return a refusal; `facts` are the values of the placeholders in the reason's texts."""
     return Refused(reason, facts)

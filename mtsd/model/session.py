@@ -1,15 +1,15 @@
-"""The session state of the source under which a statement has to run again."""
+"""The session state of the source that a statement needs in order to run again."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """What a Query event's status variables say; None where the event does not.
+    """The values of a Query event's status variables; None for those that it lacks.
 
-    Values are the numbers of the binlog (charsets and collations by id, sql_mode as a bit set):
-    the server takes the same numbers in SET. Source of the layout: the manual's and the server's
-    description of the Query event's status variables; codes in `mtsd.binlog.query`.
+    Values are the numbers in the binlog (character sets and collations by id, sql_mode as a bit
+    set): the server accepts the same numbers in SET. Source of the layout: the manual's and the
+    server's description of the Query event's status variables; codes in `mtsd.binlog.query`.
     """
 
     auto_is_null: bool | None = None
@@ -29,4 +29,4 @@ class SessionContext:
     sql_require_primary_key: bool | None = None
     default_table_encryption: bool | None = None
     enable_cascade_triggers: bool | None = None
-    """From 9.7 on: triggers fire for rows that a cascade of a foreign key changes."""
+    """Since 9.7: triggers fire for rows changed by a foreign key cascade."""

@@ -1,4 +1,4 @@
-"""What a group consists of: steps, each parsed once, by the reader of the binary log."""
+"""What a group consists of: steps, each parsed once, by the binary log reader."""
 
 import enum
 import struct
@@ -12,7 +12,7 @@ _DOUBLE = struct.Struct("<d")
 
 
 class StatementKind(enum.Enum):
-    """What kind of statement a Query event holds, as far as replication has to know."""
+    """The kind of statement in a Query event, as far as replication needs to know."""
 
     BEGIN = "begin"
     COMMIT = "commit"
@@ -31,11 +31,11 @@ class StatementKind(enum.Enum):
     EVENT_DDL = "event_ddl"
     """CREATE EVENT or ALTER EVENT: see `mtsd.binlog.statement.disable_on_replica`."""
     TEMPORARY = "temporary"
-    """CREATE TEMPORARY TABLE: commits nothing, and binds its source session."""
+    """CREATE TEMPORARY TABLE: commits nothing, and belongs to its session on the source."""
     DROP_TEMPORARY = "drop_temporary"
     """DROP TEMPORARY TABLE: commits nothing either."""
     DDL = "ddl"
-    """Anything else that commits by itself."""
+    """Anything else that commits implicitly."""
     DML = "dml"
     OTHER = "other"
 
@@ -44,11 +44,11 @@ class StatementKind(enum.Enum):
 class QueryEvent:
     """A statement as the source ran it.
 
-    `exec_time` is in seconds, `timestamp` in seconds since 1970 with `microseconds` beside it
-    (None: the statement did not depend on them). `updated_databases` is None where the source
-    does not say; with `over_max` it says only that they are too many to be named. `invoker` is
-    the (user, host) that the source ran a definition as. `ddl_xid` is the storage engines'
-    transaction number of an atomic DDL.
+    `exec_time` is in seconds; `timestamp` is in seconds since 1970, and `microseconds` its fraction
+    (None: the statement did not depend on them). `updated_databases` is None if the source does
+    not list them; `over_max` means that there are too many to list. `invoker` is the
+    (user, host) that the source ran a definition as. `ddl_xid` is the storage engines'
+    transaction number of an atomic DDL statement.
     """
 
     thread_id: int
@@ -71,7 +71,7 @@ class IntvarKind(enum.IntEnum):
     LAST_INSERT_ID = 1
     """What LAST_INSERT_ID() returns."""
     INSERT_ID = 2
-    """The first value that AUTO_INCREMENT gives."""
+    """The first value generated for AUTO_INCREMENT."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class UserVarType(enum.IntEnum):
 class UserVar:
     """A user variable that the next statement reads.
 
-    `raw` holds the value as it was written, None for NULL: bytes of the collation's character
+    `raw` holds the value as written, None for NULL: bytes in the collation's character
     set, a double, an integer of 8 bytes, or precision u8, scale u8 and a packed decimal.
     """
 
@@ -126,14 +126,14 @@ class UserVar:
 
 
 Satellite = Intvar | Rand | UserVar
-"""What the source wrote before a statement, of the session that it ran in."""
+"""Session state that the source writes before the statement that needs it."""
 
 
 class Rows(NamedTuple):
-    """Row events with the table maps before them, raw and in order, without their checksums.
+    """Row events preceded by their table maps, raw and in order, without their checksums.
 
-    The lengths in their headers still count the checksum. A tuple, as one is made for nearly every
-    transaction.
+    The lengths in their headers still include the checksum. A tuple, because one is created for
+    nearly every transaction.
     """
 
     events: tuple[bytes, ...]
@@ -141,7 +141,7 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement, and all that it takes from the session that it ran in.
+    """A statement, and everything that it needs from the session it ran in.
 
     `flags` are those of its event's common header (`mtsd.binlog.event_type`). `satellites` are in
     the order in which the source wrote them.
@@ -156,8 +156,8 @@ class Statement:
 class LoadFile(NamedTuple):
     """One event of a LOAD DATA in statement format, raw, without its checksum.
 
-    A piece of the file, or the statement behind its last piece; `satellites` are that one's. A
-    file comes in as many steps as the source wrote events, so that a large one can be streamed.
+    Either a piece of the file, or the statement after its last piece, to which `satellites` belong.
+    A file arrives in as many steps as the source wrote events, so that a large one can be streamed.
     """
 
     event: bytes
@@ -168,7 +168,7 @@ Step = Rows | Statement | LoadFile
 
 
 def row_events(steps: Sequence[Step]) -> tuple[bytes, ...]:
-    """Return all the row events and table maps among the steps, raw, in order."""
+    """Return all row events and table maps of the steps, raw, in order."""
     if len(steps) == 1:
         (step,) = steps
         return step.events if isinstance(step, Rows) else ()

@@ -1,40 +1,40 @@
-"""The temporary tables that sessions on the source have open, at one place of its binary log."""
+"""The temporary tables that sessions have open on the source, at one place of its binary log."""
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 SourceThread = tuple[int, int]
-"""The id of a server, and that of a thread (a session) of it.
+"""A server id, and the id of a thread (a session) of that server.
 
-A source that is a replica itself writes the threads of its own source, under that one's id.
+A source that is itself a replica writes the threads of its own source, under that server's id.
 """
 TableName = tuple[str, str]
 """Database and table."""
 
 MOST = 4096
-"""Tables that are kept; where more are open, it is not known which."""
+"""The most tables to remember; if more are open, it is unknown which."""
 _LONGEST = 256
 """Characters of a name; the servers allow 64."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemporaryTables:
-    """What is known of them: a value, which a change makes another one of.
+    """What is known about them. Immutable: each change returns a new value.
 
-    `complete`: the binary log has been read without a gap since its server's start, which leaves
-    none open, so that a thread that is not in `by_thread` has none. Otherwise it may have some.
+    `complete`: the binary log has been read without a gap since the server's start, when none
+    are open, so a thread that is not in `by_thread` has none. Otherwise it may have some.
     """
 
     complete: bool = False
     by_thread: Mapping[SourceThread, frozenset[TableName]] = field(default_factory=dict)
 
     def may_have(self, thread: SourceThread) -> bool:
-        """Tell whether a thread may have temporary tables."""
+        """Return whether a thread may have temporary tables."""
         return not self.complete or thread in self.by_thread
 
     def with_gap(self) -> "TemporaryTables":
-        """Return what is known where a part of the binary log was left out."""
+        """Return what is known after a part of the binary log was left out."""
         return TemporaryTables(False, self.by_thread) if self.complete else self
 
     def opened(self, thread: SourceThread, table: TableName) -> "TemporaryTables":
@@ -48,7 +48,7 @@ class TemporaryTables:
         return self._with(thread, former | {table})
 
     def dropped(self, thread: SourceThread, tables: Iterable[TableName]) -> "TemporaryTables":
-        """Return what is known after DROP TEMPORARY TABLE, which may name some that are not."""
+        """Return what is known after DROP TEMPORARY TABLE, which may name tables not open."""
         former = self.by_thread.get(thread)
         if former is None:
             return self
@@ -68,7 +68,7 @@ class TemporaryTables:
         return TemporaryTables(self.complete, changed)
 
     def text(self) -> str:
-        """Return it as JSON, "" where nothing is known."""
+        """Return it as JSON, or "" if nothing is known."""
         if self == NOT_KNOWN:
             return ""
         threads = [
@@ -79,7 +79,7 @@ class TemporaryTables:
 
     @classmethod
     def parse(cls, text: str) -> "TemporaryTables":
-        """Read what `text` has written; what it cannot have written tells nothing."""
+        """Parse the result of `text`; anything else counts as nothing known."""
         if not text:
             return NOT_KNOWN
         try:
@@ -98,6 +98,6 @@ class TemporaryTables:
 
 
 NOT_KNOWN = TemporaryTables()
-"""Nothing: where reading begins anywhere but at a server's start."""
+"""Nothing: reading begins anywhere but at a server's start."""
 NONE_OPEN = TemporaryTables(complete=True)
 """At a server's start."""

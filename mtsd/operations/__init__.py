@@ -1,1 +1,1 @@
-"""One file for each operation on a replica that is not running it."""
+"""One file for each operation on a replica that is not running."""

@@ -1,4 +1,4 @@
-"""The position in the target, changed on purpose."""
+"""Changing the position on the target deliberately."""
 
 import uuid
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ from mtsd.target.retry import write
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A position before and after a change; None where there was none, or is none any more."""
+    """A position before and after a change; None if there was none, or is none any more."""
 
     before: LowWaterMark | None
     after: LowWaterMark | None
 
 
 async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = False) -> Moved:
-    """Let the channel go on from another place of its source, or of another source.
+    """Let the channel continue from another place of its source, or of another source.
 
     What the workers have committed past the low-water mark is forgotten: the new place is the
-    whole position. Numbers of groups go on, so that none is used twice. Raises NeedsPersonError
-    where a group is in doubt and not `drop_doubt`, where the place does not fit the source, or a
-    daemon runs; ServerError, ConnectionLostError.
+    whole position. Group numbers continue, so that none is used twice. Raises NeedsPersonError
+    if a group is in doubt and not `drop_doubt`, if the place does not exist on the source, or a
+    daemon is running; ServerError, ConnectionLostError.
     """
     async with stopped_channel(settings) as channel:
         if not drop_doubt:
@@ -62,7 +62,7 @@ async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = F
 async def reset_position(settings: Settings, *, drop_doubt: bool = False) -> Moved:
     """Forget the channel: the next start begins at [source] start, as on a fresh target.
 
-    Raises as `set_position` does; the source is not asked.
+    Raises as `set_position` does; the source is not queried.
     """
     async with stopped_channel(settings) as channel:
         if not drop_doubt:
@@ -76,6 +76,6 @@ def _refuse_doubt(channel: StoppedChannel) -> None:
     if open_ones:
         numbers = ", ".join(str(doubt.number) for doubt in open_ones)
         raise NeedsPersonError(
-            f"group {numbers} is in doubt: it may have been applied, or not. Start mtsd, which"
+            f"group {numbers} is in doubt: it may or may not have been applied. Start mtsd, which"
             " settles it, or `mtsd resolve` it; --drop-doubt forgets it"
         )

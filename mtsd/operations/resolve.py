@@ -1,4 +1,4 @@
-"""What a person says of a group in doubt, where the target shows no evidence."""
+"""What a person says about an in-doubt group for which the target shows no evidence."""
 
 from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
@@ -9,7 +9,7 @@ from mtsd.target.retry import write
 
 
 async def list_in_doubt(settings: Settings) -> tuple[InDoubt, ...]:
-    """Return the groups in doubt of a channel on which no daemon runs.
+    """Return the in-doubt groups of a channel on which no daemon is running.
 
     Raises as `stopped_channel` does.
     """
@@ -18,9 +18,9 @@ async def list_in_doubt(settings: Settings) -> tuple[InDoubt, ...]:
 
 
 async def resolve(settings: Settings, number: int, *, applied: bool) -> InDoubt:
-    """Note whether a group in doubt was applied; the next start goes by it. Returns the group.
+    """Record whether an in-doubt group was applied; the next start follows it. Returns the group.
 
-    Raises NeedsPersonError where there is no such group, and as `stopped_channel` does.
+    Raises NeedsPersonError if there is no such group, and as `stopped_channel` does.
     """
     async with stopped_channel(settings) as channel:
         for doubt in channel.in_doubt:

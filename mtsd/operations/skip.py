@@ -1,4 +1,4 @@
-"""Passing over the one group that stopped the replica, because a person says so."""
+"""Skipping the one group that stopped the replica, because a person says so."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class Wanted:
     number: int | None = None
 
     def means(self, group: FailedGroup) -> bool:
-        """Tell whether it is this group."""
+        """Return whether it is this group."""
         if self.gtid is not None:
             return group.gtid == str(self.gtid)
         if self.position is not None:
@@ -44,18 +44,18 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What has come of it."""
+    """The outcome of a skip."""
 
     group: FailedGroup
     former: SkippedGroup | None = None
-    """The record of its having been skipped before; nothing has been changed then."""
+    """The record of an earlier skip of the group; if there is one, nothing has been changed."""
     may_be_applied: str = ""
-    """The kind of the group, where a part of it, or all, may be in the target: "" where not."""
+    """The kind of the group, if a part of it, or all, may be on the target; else ""."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The group that a channel's replica stopped on, None where there is none, and all skipped."""
+    """The group that a channel's replica stopped at, or None, and all skipped groups."""
 
     stopped: StoppedGroup | None
     skipped: tuple[SkippedGroup, ...]
@@ -74,10 +74,10 @@ async def list_failures(settings: Settings) -> Failures:
 
 
 async def skip(settings: Settings, wanted: Wanted, *, who: str, why: str) -> Skipped:
-    """Count the group that stopped the replica as executed, without its being applied.
+    """Count the group that stopped the replica as executed, without applying it.
 
-    One transaction records that and who said so, so that the next start goes on behind the group.
-    To say it again changes nothing. Raises NeedsPersonError where `wanted` is not the group that
+    One transaction records that and who said so, so that the next start continues after the
+    group. Repeating it changes nothing. Raises NeedsPersonError if `wanted` is not the group that
     stopped the replica or has been applied, and as `stopped_channel` does.
     """
     async with stopped_channel(settings) as channel:
@@ -104,7 +104,7 @@ async def _skip(
             may_be_applied = doubt.kind
     if applied:
         raise NeedsPersonError(
-            f"{group}, stopped the replica and has been applied since: nothing is to be skipped,"
+            f"{group}, stopped the replica and has been applied since: there is nothing to skip,"
             " start mtsd"
         )
     tables = channel.tables
@@ -121,7 +121,7 @@ async def _skip(
 
 
 async def _verdict(connection: Connection, doubt: InDoubt) -> Verdict | None:
-    """Return what the target tells of a group in doubt; None where it does not tell."""
+    """Return what the target shows about an in-doubt group; None if it shows nothing."""
     try:
         return await verdict(connection, doubt)
     except NeedsPersonError:
@@ -129,7 +129,7 @@ async def _verdict(connection: Connection, doubt: InDoubt) -> Verdict | None:
 
 
 def _is_passed(channel: StoppedChannel, number: int) -> bool:
-    """Tell whether a group counts as executed."""
+    """Return whether a group counts as executed."""
     mark = channel.row.mark.number if channel.row is not None else 0
     return number <= mark or any(number in row.executed for row in channel.workers)
 
@@ -138,7 +138,7 @@ def _refusal(wanted: Wanted, stopped: StoppedGroup | None) -> str:
     if stopped is None:
         return (
             f"{wanted} is not skipped: no group is on record as having stopped the replica. Start"
-            " mtsd: where a group cannot be applied, it stops there and says so"
+            " mtsd: if a group cannot be applied, it stops there and says so"
         )
     return (
         f"{wanted} is not skipped: what stopped the replica is {stopped.group}, in databases"

@@ -1,4 +1,4 @@
-"""The position tables of a channel on which no daemon runs, to be changed on purpose."""
+"""The position tables of a channel on which no daemon is running, to be changed deliberately."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,9 +17,9 @@ from mtsd.wire.connection import Connection
 
 @dataclass(frozen=True, slots=True)
 class StoppedChannel:
-    """A connection that holds the channel's lock, and what the tables held when it was taken.
+    """A connection that holds the channel's lock, and what the tables contained when it was taken.
 
-    `row` is None where the channel has never begun.
+    `row` is None if the channel has never begun.
     """
 
     connection: Connection
@@ -28,12 +28,12 @@ class StoppedChannel:
     workers: tuple[WorkerRow, ...]
     in_doubt: tuple[InDoubt, ...]
     stopped: StoppedGroup | None
-    """The group that the last run stopped on; it may have been applied since."""
+    """The group that the last run stopped at; it may have been applied since."""
     skipped: tuple[SkippedGroup, ...]
 
     @property
     def highest_number(self) -> int:
-        """The highest group number that anything in the tables tells of."""
+        """The highest group number that appears in the tables."""
         mark = self.row.mark.number if self.row is not None else 0
         executed = (row.executed.highest for row in self.workers)
         return max(mark, *executed, *(doubt.number for doubt in self.in_doubt), 0)
@@ -41,9 +41,9 @@ class StoppedChannel:
 
 @asynccontextmanager
 async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
-    """Take the channel as a daemon does, and read it when nothing writes to it any more.
+    """Take the channel as a daemon does, and read it once nothing writes to it any more.
 
-    Raises NeedsPersonError where a daemon runs on it, ConnectionLostError, ServerError.
+    Raises NeedsPersonError if a daemon is running on it, ConnectionLostError, ServerError.
     """
     tables = PositionTables(settings.target.schema, settings.replica.channel)
     connection = await Connection.open(endpoint("target", settings.target))
@@ -52,7 +52,7 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
             await take_channel(connection, tables.channel, patience_s=2)
         except FencedOutError as error:
             raise NeedsPersonError(
-                f"a daemon runs on channel {tables.channel!r} of this target: stop it first"
+                f"a daemon is running on channel {tables.channel!r} of this target: stop it first"
             ) from error
         await connection.query("SET @@session.autocommit=1")
         await make_tables(connection, tables)

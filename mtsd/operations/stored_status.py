@@ -1,4 +1,4 @@
-"""What the position tables in the target say of a replica that is not running."""
+"""What the position tables on the target say about a replica that is not running."""
 
 import asyncio
 from collections.abc import Sequence
@@ -26,14 +26,14 @@ from mtsd.wire.connection import Connection
 async def read_stored(settings: Settings) -> Status:
     """Read the channel's rows, all as of one moment; nothing is locked or changed.
 
-    State is "stopped"; what only a running daemon knows is empty. `executed` is empty where the
-    target holds no position of the channel. A worker's `groups` are those that it committed past
+    State is "stopped"; what only a running daemon knows is empty. `executed` is empty if the
+    target has no position for the channel. A worker's `groups` are those that it committed past
     the low-water mark; worker 0 is what the last recovery found. Raises ConnectionLostError,
     ServerError, NeedsPersonError (tables of another version, a TLS file).
     """
     connection = await Connection.open(endpoint("target", settings.target))
     try:
-        # Another session may hold a table's definition, and the server would wait for a year.
+        # Another session may hold a table's metadata lock, and the server would wait for a year.
         async with asyncio.timeout(settings.target.connect_timeout):
             return await _read(connection, settings)
     except TimeoutError as error:
@@ -53,13 +53,13 @@ async def _read(connection: Connection, settings: Settings) -> Status:
     present = {str(name) for name, _ in await connection.query(tables.select_tables())}
     if not present.issuperset(FIRST_TABLES):
         return nothing
-    # A session may have another default, under which each query would see its own moment.
+    # A session's default may differ, and then each query would see a moment of its own.
     await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     await connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
     channel = await connection.query(tables.select_channel())
     workers = await connection.query(tables.workers.select())
     in_doubt = await connection.query(tables.select_in_doubt())
-    # An older mtsd has not made these tables.
+    # An older mtsd has not created these tables.
     complete = present.issuperset(TABLES)
     stopped, skipped = await read_failed(connection, tables) if complete else (None, ())
     if not channel:

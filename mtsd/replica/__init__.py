@@ -1,1 +1,1 @@
-"""Coroutines that carry the decisions of `mtsd.schedule` out."""
+"""Coroutines that carry out the decisions of `mtsd.schedule`."""

@@ -13,7 +13,7 @@ from mtsd.target.retry import write
 from mtsd.wire.connection import Connection
 
 _PING_PERIOD_S = 5.0
-"""A daemon that shall take the place of this one knows by that that it lives (`signs_of_life`)."""
+"""Shows a daemon that wants to take over that this one is alive (`signs_of_life`)."""
 _PING_PATIENCE_S = 30.0
 _LEAST_PERIOD_S = 0.05
 
@@ -21,9 +21,9 @@ _LEAST_PERIOD_S = 0.05
 class Checkpointer:
     """Writes on the channel's session, which holds its lock.
 
-    `stale` are rows of workers of former runs, (Id, highest group number that it proves): they are
-    removed as soon as the low-water mark has passed them, as is the record of the group `stopped`,
-    which stopped a former run (0: none). `told` is what the target is told of the
+    `stale` are rows of workers of previous runs, (Id, highest group number that it proves): they
+    are removed as soon as the low-water mark has passed them, as is the record of the group
+    `stopped`, which stopped a previous run (0: none). `told` says what the target is told of the
     source's GTIDs.
     """
 
@@ -43,20 +43,20 @@ class Checkpointer:
         self._tables = tables
         self._coordinator = coordinator
         self.period = period
-        """Seconds between two checkpoints at most; may be changed at any time."""
+        """Maximum seconds between two checkpoints; may be changed at any time."""
         self._stale = list(stale)
         self._stopped = stopped
         self._reached = reached
         self.checkpoints = 0
 
     async def run(self) -> None:
-        """Store the low-water mark again and again until the coordinator has ended."""
+        """Store the low-water mark repeatedly until the coordinator has ended."""
         due = self._coordinator.checkpoint_due
         clock = asyncio.get_running_loop().time
         last_use = clock()
         while not self._coordinator.ended.is_set():
             try:
-                # However long that is, the session has to show that it lives.
+                # However long that takes, the session has to show that it is alive.
                 async with asyncio.timeout(min(self.period, _PING_PERIOD_S)):
                     await due.wait()
             except TimeoutError:
@@ -64,7 +64,7 @@ class Checkpointer:
             due.clear()
             if await self.store():
                 last_use = clock()
-                # However fast the groups are, most commits of the target shall be those of groups.
+                # However fast the groups are, most of the target's commits should be theirs.
                 await self._rest()
             elif clock() - last_use > _PING_PERIOD_S:
                 # Also keeps the session, and so the lock, from being idle for too long.
@@ -78,7 +78,7 @@ class Checkpointer:
                 await self._coordinator.ended.wait()
 
     async def store(self) -> bool:
-        """Store the low-water mark if it has moved; tell whether it had."""
+        """Store the low-water mark if it has moved; return whether it had."""
         mark = self._coordinator.scheduler.checkpoint()
         if mark is None:
             return False

@@ -1,6 +1,7 @@
-"""The one place where the scheduler's state is changed, and who is woken when it changes.
+"""The one place where the scheduler's state is changed, and waiters are woken when it changes.
 
-All in one event loop and without awaits between a change and its wake-ups, so there are no locks.
+Everything runs in one event loop without awaits between a change and its wake-ups, so there are no
+locks.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ class Coordinator:
         self.checkpoint_due = asyncio.Event()
         """Set when the low-water mark should be stored before its period has passed."""
         self.ended = asyncio.Event()
-        """Set when nothing more is to be begun: after a failure, or when a stop is complete."""
+        """Set when nothing more will begin: after a failure, or when a stop is complete."""
         self.failure: BaseException | None = None
         self.stopping = False
         self.waits: dict[str, float] = {}
@@ -31,9 +32,9 @@ class Coordinator:
         """The dispatcher's, for the watchdog."""
 
     def take_in(self, items: Iterator[StreamItem]) -> StreamItem | None:
-        """Give the scheduler what it can add at once of `items`, see `Scheduler.take_in`.
+        """Give the scheduler as many of `items` as it can add now, see `Scheduler.take_in`.
 
-        Returns the item that has to be looked at, None at the end.
+        Returns the item that needs handling, or None at the end.
         """
         can_begin: set[int] = set()
         try:
@@ -45,7 +46,7 @@ class Coordinator:
     async def add(self, group: Group) -> None:
         """Give a group to the scheduler as soon as there is room for it.
 
-        After the end, and behind what a stop still takes in, it is passed over.
+        It is dropped after the end, or if it is past what a stop still accepts.
         """
         scheduler = self.scheduler
         cause = scheduler.blocked(group.size)
@@ -67,7 +68,7 @@ class Coordinator:
         self._end_if_stopped()
 
     def reach(self, reached: PositionReached) -> None:
-        """Pass a place between groups."""
+        """Note a place between groups."""
         self.scheduler.reach(reached.end, reached.gtids, reached.temporary)
 
     async def drained(self) -> None:
@@ -99,7 +100,7 @@ class Coordinator:
         return self.scheduler.take(worker, ahead=True)
 
     def committed(self, worker: int, groups: Sequence[Group]) -> None:
-        """Mark groups as committed and wake whom that concerns."""
+        """Mark groups as committed and wake those waiting for them."""
         scheduler = self.scheduler
         for other in scheduler.commit(worker, groups):
             self._work[other].set()
@@ -109,18 +110,18 @@ class Coordinator:
         self._end_if_stopped()
 
     def checkpointed(self, mark: LowWaterMark) -> None:
-        """Learn that the target holds the low-water mark: the queue has room again."""
+        """Note that the target has stored the low-water mark: the queue has room again."""
         self.scheduler.checkpointed(mark)
         self._room.set()
 
     def set_limits(self, limits: Limits) -> None:
-        """Go on with other limits, from the next group and the next batch on."""
+        """Continue with other limits, from the next group and the next batch on."""
         self.scheduler.limits = limits
         self._room.set()
 
     @property
     def reads_on(self) -> bool:
-        """Whether groups are still taken in."""
+        """Whether groups are still accepted."""
         return self.scheduler.reads_on and not self.ended.is_set()
 
     def stop(self, *, reading: bool) -> None:
@@ -134,7 +135,7 @@ class Coordinator:
         self._end_if_stopped()
 
     def fail(self, error: BaseException) -> None:
-        """Begin nothing any more; the first error is kept."""
+        """Begin nothing more; the first error is kept."""
         if self.failure is None:
             self.failure = error
         self.scheduler.halt()

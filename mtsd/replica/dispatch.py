@@ -1,4 +1,4 @@
-"""Takes groups from the source and hands them to the scheduler, one after another."""
+"""Takes groups from the source and passes them to the scheduler, one after another."""
 
 import asyncio
 from typing import NoReturn
@@ -24,7 +24,7 @@ from mtsd.source.stream import StreamClosedError
 
 
 class Dispatcher:
-    """The way of a group from the source to its worker's queue."""
+    """The path of a group from the source to its worker's queue."""
 
     def __init__(
         self,
@@ -33,9 +33,9 @@ class Dispatcher:
         streamed: StreamedGroups,
         preserved: GtidSet | None = None,
     ) -> None:
-        """`preserved`: where each group keeps its GTID, those that the target has executed.
+        """`preserved`: if each group keeps its GTID, those that the target has executed.
 
-        A server passes over what comes under one of them again.
+        A server skips whatever is sent to it again under one of them.
         """
         self._preserved = preserved
         self._stream = stream
@@ -44,13 +44,13 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Dispatch until the stream is closed or the coordinator has ended."""
-        # Most groups are rows, and there is room: that way has no await.
+        # Most groups are rows, and there is room: that path has no await.
         take_in = self._coordinator.take_in
         pulse = self._coordinator.pulse
         try:
             while not self._stopped():
                 pulse.turn()
-                # Reading a backlog never waits, and the workers would never get their turn.
+                # Reading a backlog never waits, so the workers would never get to run.
                 await asyncio.sleep(0)
                 items = await self._stream.read()
                 if self._preserved is not None:
@@ -67,9 +67,9 @@ class Dispatcher:
             await self._streamed.drop()
 
     def _kept(self, item: StreamItem) -> StreamItem:
-        """Return an item with the groups emptied that the target has executed by their GTID."""
+        """Return an item with those groups emptied whose GTID the target has executed."""
         if isinstance(item, GroupOpened):
-            _require_gtid(item.gtid, f"{item.number}, streamed for its size,")
+            _require_gtid(item.gtid, f"{item.number}, streamed because of its size,")
         elif isinstance(item, GroupClosed):
             return GroupClosed(self._emptied(item.group))
         return self._emptied(item) if isinstance(item, Group) else item
@@ -116,12 +116,12 @@ class Dispatcher:
         if not what:
             raise ApplyError(
                 f"the source reports an incident at {group.end}: events may be missing from its"
-                " binlog. Copy the data anew, then set the position behind it."
+                " binlog. Copy the data again, then set the position after it."
                 f" {group.way_past}",
                 group=group,
             )
         raise NotSupportedError(
-            f"{group}, holds {what}, which this version of mtsd does not apply ({contained})."
+            f"{group}, contains {what}, which this version of mtsd does not apply ({contained})."
             f" Everything before it has been applied. {group.way_past}",
             group=group,
         )

@@ -1,4 +1,4 @@
-"""Where the servers are, and as which replica to come to them, out of the settings."""
+"""Where the servers are, and the identity to register with, from the settings."""
 
 import ssl
 from pathlib import Path
@@ -11,7 +11,7 @@ from mtsd.wire.endpoint import Endpoint
 
 
 def endpoint(role: str, settings: EndpointSettings) -> Endpoint:
-    """Return the endpoint of a section. Raises NeedsPersonError where a TLS file is of no use."""
+    """Return the endpoint of a section. Raises NeedsPersonError if a TLS file is unusable."""
     return Endpoint(
         role=role,
         host=settings.host,
@@ -26,7 +26,7 @@ def endpoint(role: str, settings: EndpointSettings) -> Endpoint:
 
 
 def identity(settings: SourceSettings, daemon_uuid: str) -> ReplicaIdentity:
-    """Return as which replica a daemon registers at the source."""
+    """Return the identity that a daemon registers with at the source."""
     return ReplicaIdentity(settings.server_id, daemon_uuid, settings.heartbeat_period)
 
 
@@ -59,7 +59,7 @@ def _trust(context: ssl.SSLContext, role: str, ca: Path | None) -> None:
 def _show(context: ssl.SSLContext, role: str, cert: Path, key: Path) -> None:
     def no_passphrase() -> str:
         raise NeedsPersonError(
-            f"[{role}] tls_key = {str(key)!r} is encrypted: write it without a passphrase"
+            f"[{role}] tls_key = {str(key)!r} is encrypted: store it without a passphrase"
         )
 
     try:
@@ -82,5 +82,5 @@ def _show(context: ssl.SSLContext, role: str, cert: Path, key: Path) -> None:
 
 def _fault(error: OSError, wanted: str) -> str:
     if isinstance(error, ssl.SSLError):
-        return f"holds no {wanted} in PEM form ({error.reason or error})"
+        return f"contains no {wanted} in PEM format ({error.reason or error})"
     return f"cannot be read: {error.strerror}"

@@ -1,7 +1,7 @@
-"""Whether a group in doubt was applied: by what the target shows, never by trying it again.
+"""Whether an in-doubt group was applied: from what the target shows, never by trying it again.
 
-What tells is decided by `mtsd.replica.verdict`; in the target's own binlog, the group's statements
-have a thread id that nothing else has.
+`mtsd.replica.verdict` decides what counts as evidence; in the target's own binlog, the group's
+statements have a thread id that nothing else has.
 """
 
 from mtsd.binlog.event_reader import EventReader
@@ -22,13 +22,13 @@ from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 
 _REFUSED = frozenset({1044, 1045, 1142, 1227, 1290})
-"""Errors of a user who may not do that."""
+"""Errors of a user who lacks the privilege."""
 
 
 async def verdict(connection: Connection, doubt: InDoubt) -> Verdict:
-    """Tell what became of a group in doubt, when nothing of the run that began it is left.
+    """Determine what became of an in-doubt group, once nothing of the run that began it is left.
 
-    Never LOGGED or NOT_BEGUN. Raises NeedsPersonError where there is no evidence either way.
+    Never LOGGED or NOT_BEGUN. Raises NeedsPersonError if there is no evidence either way.
     """
     executed = bool(doubt.evidence) and await has_executed(connection, doubt.evidence)
     found = _told(judge(doubt, executed=executed, logs=None))
@@ -49,10 +49,10 @@ def _told(found: Verdict | Refused) -> Verdict:
 
 
 async def _has_run_on(endpoint: Endpoint, doubt: InDoubt) -> bool:
-    """Tell whether the target has not been started anew since the record was written.
+    """Return whether the target has not been restarted since the record was written.
 
-    A server begins a binlog file when it starts, and only that one's description has a time of
-    creation. False too where the user may not read the binlog, or it is purged.
+    A server begins a binlog file when it starts, and only that file's description has a creation
+    time. Also False if the user may not read the binlog, or it is purged.
     """
     try:
         files = await list_files(endpoint)
@@ -82,7 +82,7 @@ async def _begins_with_a_start(endpoint: Endpoint, file: BinlogFile) -> bool:
 
 
 async def _is_logged(endpoint: Endpoint, doubt: InDoubt) -> bool:
-    """Tell whether a statement of the group's thread is in the target's binlog."""
+    """Return whether a statement of the group's thread is in the target's binlog."""
     try:
         files = await list_files(endpoint)
         names = [file.name for file in files]
@@ -96,8 +96,8 @@ async def _is_logged(endpoint: Endpoint, doubt: InDoubt) -> bool:
         if error.number not in _REFUSED:
             raise
         raise NeedsPersonError(
-            f"group {doubt.number}, ending at {doubt.end}: the target's binlog from"
-            f" {doubt.target_file}:{doubt.target_offset} on tells whether it happened, and"
+            f"group {doubt.number}, ending at {doubt.end}: the target's binlog, starting at"
+            f" {doubt.target_file}:{doubt.target_offset}, shows whether it was applied, but"
             f" {endpoint.user!r} may not read it ({error}): GRANT REPLICATION SLAVE, REPLICATION"
             " CLIENT on the target"
         ) from error
@@ -121,9 +121,9 @@ async def _is_in(endpoint: Endpoint, file: BinlogFile, offset: int, thread: int)
 
 
 def is_statement_of(event: bytes, thread: int) -> bool:
-    """Tell whether an event, less its checksum, holds a statement of that thread.
+    """Return whether an event, without its checksum, contains a statement of that thread.
 
-    What only begins or ends a transaction is none.
+    Statements that only begin or end a transaction do not count.
     """
     if event[4] != EventType.QUERY_EVENT:
         return False

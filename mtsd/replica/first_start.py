@@ -1,4 +1,4 @@
-"""The beginning of a channel, where the target holds no position of it yet."""
+"""The beginning of a channel, when the target has no position for it yet."""
 
 import uuid
 
@@ -25,9 +25,9 @@ log = structlog.get_logger(__name__)
 
 
 async def first_start(settings: Settings, session: TargetSession, tables: PositionTables) -> None:
-    """Resolve [source] start where the target holds no position of the channel yet.
+    """Resolve [source] start if the target has no position for the channel yet.
 
-    The channel's source is claimed, then and later. Raises NeedsPersonError, ServerError,
+    The channel's source is claimed in any case. Raises NeedsPersonError, ServerError,
     ConnectionLostError.
     """
     former = await read_channel(session.connection, tables)

@@ -16,29 +16,29 @@ class Gtids(enum.Enum):
 
     OFF = "off"
     MIRROR = "mirror"
-    """Added to those that the target has executed, at each checkpoint."""
+    """Added at each checkpoint to those that the target has executed."""
     PRESERVE = "preserve"
-    """Each group commits under its own; nothing is combined."""
+    """Each group commits under its own GTID; nothing is combined."""
 
 
 WITHOUT_GTIDS = Reason(
-    '[target] gtid is "{setting}", and the {server} has gtid_mode other than ON',
-    'set gtid_mode = ON there, or [target] gtid = "off"',
+    '[target] gtid is "{setting}", but the {server}\'s gtid_mode is not ON',
+    'set gtid_mode = ON on it, or [target] gtid = "off"',
 )
 MIRROR_LOGGED = Reason(
-    '[target] gtid is "mirror", and the target writes what mtsd applies to its own binary log:'
-    " a replica behind it that has the source's GTIDs already would apply everything twice",
+    '[target] gtid is "mirror", but the target writes what mtsd applies to its own binary log:'
+    " a replica of it that already has the source's GTIDs would apply everything twice",
     "set [target] binary_log = false if nothing reads the target's binary log, or [target] gtid ="
     ' "preserve" or "off"',
 )
 
 
 def decide_gtids(setting: GtidMode, *, gtid_mode: bool, logged: bool) -> Gtids | Refused:
-    """Decide for a target with gtid_mode ON, or not.
+    """Decide for a target, depending on whether its gtid_mode is ON.
 
-    `logged` is whether it writes what is applied to a binary log: a replica behind it could not
-    read past what is added without a transaction, and one that has that already would apply again
-    what comes under other GTIDs.
+    `logged` is whether it writes what is applied to a binary log: a replica of the target could
+    not read past what is added without a transaction, and one that already has it would apply it
+    again under other GTIDs.
     """
     if setting == "auto":
         return Gtids.MIRROR if gtid_mode and not logged else Gtids.OFF
@@ -50,7 +50,7 @@ def decide_gtids(setting: GtidMode, *, gtid_mode: bool, logged: bool) -> Gtids |
 
 
 def gtids_of(setting: GtidMode, session: TargetSession) -> Gtids:
-    """Decide for the target of a session. Raises NeedsPersonError where the setting is refused."""
+    """Decide for the target of a session. Raises NeedsPersonError if the setting is refused."""
     decided = decide_gtids(setting, gtid_mode=session.traits.gtid_mode, logged=session.is_logged)
     if isinstance(decided, Refused):
         raise NeedsPersonError(str(decided))
@@ -61,13 +61,13 @@ class ToldGtids:
     """Tells the target of the source's GTIDs up to a low-water mark."""
 
     def __init__(self, gtids: Gtids, connection: Connection, told: GtidSet) -> None:
-        """`told` is what need not be told any more."""
+        """`told` is what the target has already been told."""
         self._gtids = gtids
         self._connection = connection
         self._told = told
 
     async def tell(self, gtids: GtidSet) -> None:
-        """Make the target's executed GTIDs hold what the mode wants of a set.
+        """Give the target the GTIDs of a set that the mode requires.
 
         Raises ServerError, ConnectionLostError, NeedsPersonError.
         """
@@ -81,7 +81,7 @@ class ToldGtids:
                 await add_to_executed(self._connection, new)
             except ServerError as error:
                 raise NeedsPersonError(
-                    f"the target does not take the source's GTIDs ([target] gtid): {error}"
+                    f"the target does not accept the source's GTIDs ([target] gtid): {error}"
                 ) from error
         else:
             # Groups that had nothing to apply, or were skipped.

@@ -1,11 +1,11 @@
-"""Groups whose commit and whose record cannot be one: recorded before, settled after.
+"""Groups that cannot commit together with their record: recorded before, settled after.
 
-DDL commits by itself. So its group is written to slave_in_doubt first; it runs under a GTID of the
-daemon's own, or where the target has none, under a thread id of its own; and then one transaction
-moves the worker's row and removes the record. A restart that finds the record looks for that
+DDL commits implicitly. So its group is written to slave_in_doubt first; it runs under a GTID of the
+daemon's own or, if the target has no GTIDs, under a thread id of its own; and then one transaction
+advances the worker's row and removes the record. A restart that finds the record looks for that
 evidence (`mtsd.replica.evidence`): the statement is not repeated to find out.
 
-What changes tables without transactions can fail after its first effect, and that cannot be undone
+Changes to non-transactional tables can fail after their first effect, which cannot be undone
 (`mtsd.target.unprotected`). Then the record stays: every start stops and asks, until a person has
 said what is there.
 """
@@ -29,12 +29,12 @@ _STATEMENT_EXCERPT = 65_536
 
 
 class HalfAppliedError(NeedsPersonError):
-    """A part of a group stayed on the target when it failed; its record of doubt is kept."""
+    """A part of a group remained on the target when it failed; its in-doubt record is kept."""
 
     def __init__(self, number: int, error: ServerError) -> None:
         super().__init__(
-            f"a part of group {number} has been applied and cannot be rolled back, as it is in"
-            f" tables without transactions: {error}"
+            f"a part of group {number} has been applied and cannot be rolled back, because it is in"
+            f" non-transactional tables: {error}"
         )
         self.number = number
         self.error = error
@@ -42,14 +42,14 @@ class HalfAppliedError(NeedsPersonError):
 
 @dataclass(frozen=True, slots=True)
 class InDoubtWorker:
-    """As whom groups are applied: the worker's Id, and the UUID of the daemon's own GTIDs."""
+    """The identity that groups are applied with: the worker's Id, and the UUID of its GTIDs."""
 
     id: int
     daemon_uuid: str
 
 
 def evidence_gtid(daemon_uuid: str, number: int) -> str:
-    """Return the GTID under which a group in doubt runs on the target."""
+    """Return the GTID that an in-doubt group runs under on the target."""
     return f"{daemon_uuid}:{number}"
 
 
@@ -62,14 +62,14 @@ async def apply_definition(
     shows_itself: bool = False,
     reached: Reached,
 ) -> None:
-    """Apply a group that commits by itself; `row` is what its worker's becomes.
+    """Apply a group that commits implicitly; `row` is what its worker's row becomes.
 
-    With `shows_itself`, it may have been applied before, and an error that says so is none.
+    With `shows_itself`, it may have been applied before, and an error that says so is ignored.
     Raises ServerError with nothing left behind, HalfAppliedError and ConnectionLostError with the
     record left.
     """
-    # Only where it is logged does the server keep CREATE TABLE … START TRANSACTION open for the
-    # rows. Elsewhere the rows commit with their record, and the table shows whether it was made.
+    # Only if it is logged does the server keep CREATE TABLE … START TRANSACTION open for the
+    # rows. Otherwise the rows commit with their record, and the table shows whether it was created.
     apart = group.kind is GroupKind.CREATE_SELECT and not applier.is_logged
     shows_itself = shows_itself or apart
     gtid = "" if apart else await _gtid(applier, group, worker)
@@ -98,9 +98,9 @@ async def apply_definition(
     try:
         await applier.settle(row, group.number)
     except ServerError as error:
-        # The group is applied: whoever would try it again must not see this as its failure.
+        # The group is applied: callers must not take this for its failure and retry it.
         raise ApplyError(
-            f"group {group.number}, ending at {group.end}, is applied, and its record cannot be"
+            f"group {group.number}, ending at {group.end}, is applied, but its record cannot be"
             f" written: {error}. The next start settles it"
         ) from error
     await reached(FaultPoint.AFTER_SETTLED)
@@ -109,20 +109,20 @@ async def apply_definition(
 async def apply_unprotected(
     applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: Reached
 ) -> None:
-    """Apply a group on tables without transactions; `row` is what its worker's becomes.
+    """Apply a group on non-transactional tables; `row` is what its worker's row becomes.
 
     Raises ServerError with nothing left behind, HalfAppliedError and ConnectionLostError with the
-    record left, NeedsPersonError where it cannot be applied whole.
+    record left, NeedsPersonError if it cannot be applied as a whole.
     """
     gtid = ""
     if applier.statement_count(group) == 1:
         gtid = await _gtid(applier, group, worker)
     elif applier.preserves:
         raise ApplyError(
-            f"group {group.number}, ending at {group.end}, GTID {group.gtid}, changes tables"
-            " without transactions and is too large for one statement, which is all that its GTID"
-            " can hold: raise max_allowed_packet on the target, or set [target] gtid to another"
-            ' value than "preserve", then start again',
+            f"group {group.number}, ending at {group.end}, GTID {group.gtid}, changes"
+            " non-transactional tables and is too large for one statement, which is all that its"
+            " GTID can hold: raise max_allowed_packet on the target, or set [target] gtid to"
+            ' a value other than "preserve", then start again',
             group=FailedGroup.of(group),
         )
     log = await applier.log_position() if gtid and applier.is_logged else ("", 0)
@@ -134,7 +134,7 @@ async def apply_unprotected(
         await applier.apply_unprotected(group, gtid, row)
     except NotSettledError as error:
         raise ApplyError(
-            f"{error}. Position {group.end}. Once the target takes it, say that it is applied:"
+            f"{error}. Position {group.end}. Once the target accepts it, say that it is applied:"
             f" mtsd resolve --group {group.number} --applied, then start again"
         ) from error
     except ServerError as error:
@@ -145,7 +145,7 @@ async def apply_unprotected(
 
 
 async def keep_in_doubt(applier: Applier, doubt: InDoubt, error: ServerError) -> None:
-    """Record that a part of a group stayed, over what is recorded of it; raise HalfAppliedError."""
+    """Replace a group's record with one saying that a part remained; raise HalfAppliedError."""
     kind = GroupKind.NON_TRANSACTIONAL.value
     half = InDoubt(
         number=doubt.number,
@@ -190,9 +190,9 @@ def doubt_of(
 
 
 async def _gtid(applier: Applier, group: Group, worker: InDoubtWorker) -> str:
-    """Return the GTID that a group is to run under; "" where that can be none of its own.
+    """Return the GTID that a group has to run under; "" if it cannot have one of its own.
 
-    Under one that is used up the server passes over the group, and says nothing.
+    Under a GTID that is used up, the server silently skips the group.
     """
     if not applier.has_gtids:
         return ""
@@ -203,8 +203,8 @@ async def _gtid(applier: Applier, group: Group, worker: InDoubtWorker) -> str:
     if await applier.has_executed(own):
         raise ApplyError(
             f"group {group.number}, ending at {group.end}, has GTID {own}, which the target has"
-            " executed already, so that it would pass over the group: if the group's changes are"
-            " all there, or are applied by hand now, mtsd skip says so"
+            " already executed, so it would skip the group: once all of the group's changes are"
+            " there, or have been applied manually, say so with mtsd skip"
             f" (mtsd skip --group {group.number} --reason TEXT), then start again",
             group=FailedGroup.of(group),
         )

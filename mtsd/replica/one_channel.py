@@ -1,7 +1,7 @@
-"""A source is replicated on one channel of a target only: on two, everything is applied twice.
+"""A source may be replicated on one channel of a target only: on two, all is applied twice.
 
-The channels' rows tell which sources they have; a lock by the source's name, which the coordinator
-holds for its life, keeps two daemons apart that begin at once, or in two position schemas.
+The channels' rows say which sources they have; a lock named after the source, which the coordinator
+holds as long as it lives, keeps apart two daemons that start at once, or in two position schemas.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from mtsd.wire.connection import Connection
 ON_ANOTHER_CHANNEL = Reason(
     "channel '{other}' of this target replicates the same source, {uuid}: everything would be"
     " applied twice",
-    "replicate it on one channel; if '{other}' is not used any more, mtsd position reset --set"
+    "replicate it on one channel; if '{other}' is no longer used, mtsd position reset --set"
     " replica.channel={other} forgets it",
 )
 RUNS_ALREADY = Reason(
@@ -28,7 +28,7 @@ _ATTEMPTS = 5
 
 
 def rival(channels: Iterable[tuple[str, str]], own: str, source_uuid: str) -> Refused | None:
-    """Decide whether another channel than `own` has the source already.
+    """Decide whether a channel other than `own` already has the source.
 
     `channels` are names, each with its source's UUID.
     """
@@ -41,12 +41,12 @@ def rival(channels: Iterable[tuple[str, str]], own: str, source_uuid: str) -> Re
 async def claim_source(connection: Connection, tables: PositionTables, source_uuid: str) -> None:
     """Take the source for the life of the session, before the channel's row names it.
 
-    Raises NeedsPersonError where another channel has it, ServerError, ConnectionLostError.
+    Raises NeedsPersonError if another channel has it, ServerError, ConnectionLostError.
     """
     lock = _lock_name(source_uuid)
     for attempt in range(1, _ATTEMPTS + 1):
         held = await take_lock(connection, lock, _PATIENCE_S)
-        # One that begins at the same time has the lock first, and then its row.
+        # A daemon that starts at the same time gets the lock first, and then its row.
         rows = await connection.query(tables.select_sources())
         channels = [(str(name), str(uuid)) for name, uuid in rows]
         refused = rival(channels, tables.channel, source_uuid)
@@ -61,7 +61,7 @@ async def claim_source(connection: Connection, tables: PositionTables, source_uu
 
 
 async def release_source(connection: Connection, source_uuid: str) -> None:
-    """Let go of a source that the channel has left. Raises ServerError, ConnectionLostError."""
+    """Release a source that the channel has left. Raises ServerError, ConnectionLostError."""
     await release_lock(connection, _lock_name(source_uuid))
 
 

@@ -1,4 +1,4 @@
-"""Start on a target that a former run may have left at any instant (WL#5599)."""
+"""Starting on a target that a previous run may have left at any instant (WL#5599)."""
 
 import secrets
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ class Recovered:
     daemon_uuid: str
     source_uuid: str
     rows: tuple[WorkerRow, ...]
-    """What each worker begins with; its row in the table may say more, of a former run."""
+    """What each worker begins with; its row in the table may contain more, from a previous run."""
     stale: tuple[tuple[int, int], ...]
     """(Id, highest group number) of rows to be removed once the mark has passed them."""
     show_themselves: frozenset[int]
@@ -50,17 +50,17 @@ class Recovered:
     past_gtids: GtidSet
     """The GTIDs of `executed`, as far as they have any."""
     gtids: GtidSet | None
-    """Everything executed, past the low-water mark too; None where it is not known."""
+    """Everything executed, including past the low-water mark; None if unknown."""
     stopped: int
-    """The number of the group that stopped a former run, and is still to be applied; 0: none."""
+    """The number of the group that stopped a previous run and is still to be applied; 0: none."""
     skipped: tuple[FailedGroup, ...]
-    """Those of `executed` that are not applied, as a person has said."""
+    """Those of `executed` that were not applied, because a person skipped them."""
 
 
 async def make_tables(connection: Connection, tables: PositionTables) -> None:
-    """Make the position schema and tables where they are missing.
+    """Create the position schema and tables if they are missing.
 
-    Raises NeedsPersonError where those that are there are not what mtsd has made.
+    Raises NeedsPersonError if the existing ones are not those that mtsd has created.
     """
     found = await read_tables(connection, tables)
     refused = defect(tables.schema, found.engines, found.columns, filled=found.filled)
@@ -73,7 +73,7 @@ async def make_tables(connection: Connection, tables: PositionTables) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FoundTables:
-    """The position tables that are there, as `defect` takes them."""
+    """The existing position tables, in the form that `defect` needs."""
 
     engines: dict[str, str]
     columns: tuple[str, ...]
@@ -81,7 +81,7 @@ class FoundTables:
 
 
 async def read_tables(connection: Connection, tables: PositionTables) -> FoundTables:
-    """Look at the position tables. Raises ServerError, ConnectionLostError."""
+    """Query the position tables. Raises ServerError, ConnectionLostError."""
     found = await connection.query(tables.select_tables())
     engines = {str(name): str(engine) for name, engine in found}
     columns = await connection.query(tables.workers.select_columns())
@@ -92,7 +92,7 @@ async def read_tables(connection: Connection, tables: PositionTables) -> FoundTa
 
 
 async def read_channel(connection: Connection, tables: PositionTables) -> ChannelRow | None:
-    """Return the channel's row; None where the channel has never begun."""
+    """Return the channel's row; None if the channel has never begun."""
     async with telling(connection, _READS):
         rows = await connection.query(tables.select_channel())
     return tables.channel_row(rows[0]) if rows else None
@@ -105,11 +105,11 @@ async def recover(
     reached: Reached,
     progress: Progress | None = None,
 ) -> Recovered:
-    """Fence the former run off, settle what is in doubt, and record what has been executed.
+    """Fence off the previous run, settle in-doubt groups, and record what has been executed.
 
-    `connection` holds the channel's lock; the channel's row is there. One transaction writes
+    `connection` holds the channel's lock; the channel's row exists. One transaction writes
     the union of all rows as row 0 before anything is applied, so that a crash during or after
-    this finds nothing else. Raises NeedsPersonError where a group in doubt has no evidence.
+    this finds nothing else. Raises NeedsPersonError if an in-doubt group has no evidence.
     """
     await reached(FaultPoint.BEFORE_FENCING)
     channel = await read_channel(connection, tables)
@@ -123,7 +123,7 @@ async def recover(
     progress.doing = "recovers"
     await reached(FaultPoint.AFTER_FENCING)
 
-    # Only now does nothing change any more.
+    # Only from here on does nothing change any more.
     channel = await read_channel(connection, tables) or channel
     rows = await read_workers(connection, tables)
     mark = channel.mark
@@ -155,7 +155,7 @@ async def recover(
     statements = [
         tables.workers.replace(union),
         *(tables.workers.replace(row) for row in begun if row.id not in present),
-        # A record that has no evidence stays until its group comes again.
+        # A record without evidence stays until its group comes again.
         *(
             tables.delete_in_doubt(doubt.number)
             for doubt in doubts
@@ -207,11 +207,11 @@ def row_of_recovery(
 async def adopt_source(
     connection: Connection, tables: PositionTables, recovered: Recovered, source_uuid: str
 ) -> None:
-    """Let the channel go on with another source, by its GTID set.
+    """Let the channel continue with another source, by its GTID set.
 
-    The order of its groups past the low-water mark may be another one, so that the GTIDs alone
-    tell what was executed. Numbers go on, for no number is used twice. Raises NeedsPersonError
-    where the GTIDs do not tell all, or another channel of the target has that source.
+    The order of its groups past the low-water mark may differ, so only the GTIDs say what was
+    executed. Numbering continues, because no number is used twice. Raises NeedsPersonError if
+    the GTIDs do not cover everything, or another channel of the target has that source.
     """
     way = adoption(
         Channel(
@@ -236,7 +236,7 @@ async def adopt_source(
 def unsettled(
     doubts: Iterable[InDoubt], mark: LowWaterMark, executed: ExecutedGroups
 ) -> list[InDoubt]:
-    """Return the groups in doubt that neither the low-water mark nor a worker's row settles."""
+    """Return the in-doubt groups that neither the low-water mark nor a worker's row settles."""
     return [
         doubt for doubt in doubts if doubt.number > mark.number and doubt.number not in executed
     ]
@@ -245,7 +245,7 @@ def unsettled(
 def gtids_beyond(mark: LowWaterMark, rows: Iterable[WorkerRow], settled: Iterable[str]) -> GtidSet:
     """Return what is executed past the low-water mark, by GTID.
 
-    `settled` are the GTIDs of groups that no row has, as they were in doubt.
+    `settled` are the GTIDs of groups that no row has, because they were in doubt.
     """
     gtids = GtidSet()
     for row in rows:
@@ -256,7 +256,7 @@ def gtids_beyond(mark: LowWaterMark, rows: Iterable[WorkerRow], settled: Iterabl
 
 
 async def read_workers(connection: Connection, tables: PositionTables) -> list[WorkerRow]:
-    """Return the rows of all workers, row 0 of the last recovery among them."""
+    """Return the rows of all workers, including row 0 of the last recovery."""
     async with telling(connection, _READS):
         rows = await connection.query(tables.workers.select())
     return [tables.workers.row(row) for row in rows]
@@ -265,7 +265,7 @@ async def read_workers(connection: Connection, tables: PositionTables) -> list[W
 async def read_failed(
     connection: Connection, tables: PositionTables
 ) -> tuple[StoppedGroup | None, tuple[SkippedGroup, ...]]:
-    """Return the group that stopped the last run, if it is on record, and all that was skipped."""
+    """Return the group that stopped the last run, if it is on record, and all skipped groups."""
     stopped = await connection.query(tables.failed.select_stopped())
     skipped = await connection.query(tables.failed.select_skipped())
     return (
@@ -275,5 +275,5 @@ async def read_failed(
 
 
 def _new_token() -> int:
-    """Return a token that no other row has; there is room for a worker to count on from it."""
+    """Return a token that no other row has, with room for the worker to increment it."""
     return 1 + secrets.randbits(62)

@@ -1,4 +1,4 @@
-"""One run of the replica: from a recovery to a stop, a failure or a lost target."""
+"""One run of the replica: from a recovery to a stop, a failure or the loss of the target."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -54,7 +54,7 @@ class StopTimeoutError(MtsdError):
 
 
 class Replica:
-    """Everything that one run holds: sessions on both servers, the scheduler, the coroutines."""
+    """Everything that belongs to one run: sessions on both servers, scheduler, coroutines."""
 
     def __init__(
         self,
@@ -88,9 +88,9 @@ class Replica:
     ) -> "Replica":
         """Connect to the target, recover, and get everything ready to run.
 
-        `new_source` is the UUID of a source that goes on by GTID set where the former one stopped;
-        `progress` is told what the start is at.
-        Raises NeedsPersonError, ServerError, ConnectionLostError; nothing is left open then.
+        `new_source` is the UUID of a source that continues by GTID set where the previous one
+        stopped; `progress` is told what the start is doing.
+        Raises NeedsPersonError, ServerError, ConnectionLostError, with nothing left open.
         """
         progress = progress or Progress()
         target = endpoint("target", settings.target)
@@ -103,7 +103,7 @@ class Replica:
             await session.connection.query(
                 b"SET @@session.wait_timeout=%d" % _CHANNEL_WAIT_TIMEOUT_S
             )
-            # A target that has vanished is noticed on this session, for all of them.
+            # This session detects that a target has vanished, on behalf of all of them.
             session.connection.expect_receipt(_RECEIPT_S)
             gtids = gtids_of(settings.target.gtid, session)
             progress.doing = "takes the channel"
@@ -120,7 +120,7 @@ class Replica:
             preserved = None
             known = GtidSet()
             if gtids is Gtids.PRESERVE:
-                # A skipped group is passed over, and its GTID counts as executed all the same.
+                # A skipped group is not applied, but its GTID counts as executed all the same.
                 await execute_empty(session.connection, recovered.past_gtids)
                 preserved = await executed_gtids(session.connection)
                 known = recovered.mark.gtids or known
@@ -180,7 +180,7 @@ class Replica:
             tasks = [*worker_tasks, dispatcher, checkpointer]
             _, running = await asyncio.wait(tasks, timeout=patience)
             for task in running:
-                log.warning("given up, its transaction is rolled back", task=task.get_name())
+                log.warning("abandoned; its transaction is rolled back", task=task.get_name())
             if (
                 not running
                 and not lost
@@ -203,7 +203,7 @@ class Replica:
             raise coordinator.failure
 
     async def _store_at_the_end(self) -> None:
-        # The rows of the workers prove what it would say.
+        # The workers' rows prove what it would say.
         try:
             async with asyncio.timeout(max(self._settings.replica.stop_timeout, _LAST_CHANCE_S)):
                 await self._checkpointer.store()
@@ -211,7 +211,7 @@ class Replica:
             log.warning("the low-water mark could not be stored in time: the next start recovers")
 
     def stop(self) -> None:
-        """Begin a graceful stop: finish what has begun, so that no gap stays."""
+        """Begin a graceful stop: finish what has begun, so that no gap remains."""
         coordinator = self._coordinator
         if coordinator.stopping or coordinator.ended.is_set():
             return
@@ -222,7 +222,7 @@ class Replica:
             self._stream.close()
 
     def reload(self, settings: Settings) -> None:
-        """Go on with other settings, in what can change while running (`config.reloading`).
+        """Adopt from other settings what can change while running (`config.reloading`).
 
         Raises what `endpoint` raises; nothing has changed then.
         """
@@ -243,7 +243,7 @@ class Replica:
                 skip_errors=frozenset(read.skip_errors),
             )
         self._checkpointer.period = settings.replica.checkpoint_period
-        # The present period may be long.
+        # The current period may be long.
         self._coordinator.checkpoint_due.set()
 
     @property
@@ -253,7 +253,7 @@ class Replica:
 
     @property
     def statistics(self) -> ReplicaStatistics:
-        """The state of this moment."""
+        """The current state."""
         scheduler = self._coordinator.scheduler
         return ReplicaStatistics(
             connected=self._stream.connected,
@@ -303,7 +303,7 @@ class Replica:
             self._coordinator.fail(
                 StopTimeoutError(
                     f"stop_timeout passed; rolled back at {'; '.join(running) or 'no group'}."
-                    " The next start goes on from there"
+                    " The next start continues from there"
                 )
             )
             for worker in self._workers:

@@ -1,4 +1,4 @@
-"""What a group holds, and why it failed, in words for a tired person."""
+"""What a group contains, and why it failed, in words for a tired person."""
 
 from collections.abc import Sequence
 
@@ -44,19 +44,19 @@ def failed(
 ) -> ApplyError:
     """Return the error that stops the replica at a group.
 
-    `worker` is the Id of the one that applied it, `highest_done` the highest number of a group
+    `worker` is the Id of the worker that applied it, `highest_done` the highest number of a group
     that has committed.
     """
     later = highest_done > group.number
     aftermath = (
-        f"Later groups up to {highest_done} have been applied already: the next start fills the"
+        f"Later groups up to {highest_done} have already been applied: the next start fills the"
         " gap by itself, nothing has to be set."
         if later
         else "No later group has been applied."
     )
     number = error.number if isinstance(error, ServerError) else 0
     stopped_at = FailedGroup.of(group, error=number, later_applied=later)
-    # Where the target refuses the session, each other group would fail, too.
+    # If the target refuses the session, every other group would fail too.
     refused = isinstance(error, ServerError) and remedy_of(error)
     way_past = "" if refused else f". {stopped_at.way_past}"
     warnings = error.warnings if isinstance(error, ServerError) else ""
@@ -71,14 +71,14 @@ def failed(
 
 
 HALF_APPLIED = (
-    "compare its rows with the source's, and either complete the group by hand and say so:"
-    " mtsd resolve --group {number} --applied; or undo what is there, and have it applied anew:"
+    "compare its rows with the source's, and either complete the group manually and say so:"
+    " mtsd resolve --group {number} --applied; or undo what is there, and have it applied again:"
     " mtsd resolve --group {number} --not-applied"
 )
-"""What to do about a group of which a part has stayed."""
+"""What to do about a group of which a part remained."""
 
 
 def half_applied(number: int) -> str:
-    """Return what to do about a group of which a part has stayed, as a sentence."""
+    """Return what to do about a group of which a part remained, as a sentence."""
     text = HALF_APPLIED.format(number=number)
     return text[0].upper() + text[1:]

@@ -1,8 +1,8 @@
-"""Whether the groups that a start passes over are those that a person has skipped.
+"""Whether the groups that a start skips are those that a person has skipped.
 
-A group is passed over by its number, and numbers say which group is meant only as long as the
-source's binlog is the one in which they were counted. What was skipped is on record with its GTID
-and its end, so a binlog that has another group there is noticed.
+A group is skipped by its number, and a number identifies a group only as long as the source's
+binlog is the one in which it was counted. A skipped group is on record with its GTID and end, so a
+binlog with another group in that place is noticed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ class AsSkipped:
         self._left = {group.number: group for group in skipped}
 
     async def read(self) -> Iterator[StreamItem]:
-        """Return what comes next; reading it raises NeedsPersonError where another group is."""
+        """Return what comes next; raises NeedsPersonError when read if another group is there."""
         items = await self._stream.read()
         return map(self._looked_at, items) if self._left else items
 
@@ -42,11 +42,11 @@ class AsSkipped:
             skipped = self._left.pop(group.number)
             if not _is_same(skipped, group):
                 raise NeedsPersonError(
-                    f"{skipped}, was skipped, and the source has another group in its place,"
+                    f"{skipped}, was skipped, but the source has another group in its place,"
                     f" {FailedGroup.of(group)}: this is not the binlog that was read before."
-                    " Compare the servers, then say where to go on with mtsd position set"
+                    " Compare the servers, then say where to continue with mtsd position set"
                 )
-            log.warning("group passed over: skipped by a person", group=str(skipped))
+            log.warning("group not applied: skipped by a person", group=str(skipped))
         return item
 
 

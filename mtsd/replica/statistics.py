@@ -1,4 +1,4 @@
-"""What a running replica says of itself, for status and metrics."""
+"""What a running replica reports about itself, for status and metrics."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from mtsd.schedule.partition_statistics import PartitionStatistics
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatistics:
-    """One worker. `busy_seconds` is the time spent in applying since the run began."""
+    """One worker. `busy_seconds` is the time spent applying since the run began."""
 
     id: int
     state: str
@@ -28,7 +28,7 @@ class WorkerStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaStatistics:
-    """The run. Times in seconds, `oldest_commit_time` in µs since 1970, None where none waits."""
+    """The run. Times in seconds, `oldest_commit_time` in µs since 1970, None if none is pending."""
 
     connected: bool
     received: Position

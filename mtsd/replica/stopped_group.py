@@ -17,10 +17,10 @@ log = structlog.get_logger(__name__)
 async def record_stopped(
     connection: Connection, tables: PositionTables, error: BaseException, *, highest_done: int = 0
 ) -> None:
-    """Record the group of an error that stops the replica; nothing to do where it has none.
+    """Record the group of an error that stops the replica; does nothing if it has none.
 
-    `highest_done` is the highest number that has been applied, where it is known better than by
-    the error. Where it cannot be recorded, the next start stops at the group again and may.
+    `highest_done` is the highest number that has been applied, if it is known better than from
+    the error. If it cannot be recorded, the next start stops at the group again and may record it.
     """
     if not isinstance(error, MtsdError) or error.group is None or connection.closed:
         return

@@ -1,10 +1,10 @@
-"""Groups that are larger than what may be held: applied while they are read.
+"""Groups that are too large to be held in memory: applied while they are read.
 
 A streamed group has no place in the queues: it waits until everything before it has committed and
 is applied by the first worker, chunk by chunk, in one transaction. Its size is known before it is
-read; what it changes is known only as it comes. Where it comes to a table of the target that has
-no transactions, what is open is committed together with a record that the group is in doubt: from
-there on it is applied piece by piece, cannot be undone any more, and is finished even by a stop.
+read; what it changes is known only as it arrives. If it changes a non-transactional table of the
+target, what is open is committed together with a record that the group is in doubt: from there on
+it is applied piece by piece, can no longer be undone, and is finished even if a stop is requested.
 """
 
 from typing import NoReturn
@@ -34,7 +34,7 @@ class StreamedGroupError(MtsdError):
     """A streamed group has to be read again from the source: its transaction was rolled back."""
 
     def __init__(self, group: FailedGroup, error: ServerError) -> None:
-        super().__init__(f"{group}, which is streamed for its size, is tried again: {error}")
+        super().__init__(f"{group}, which is streamed because of its size, is retried: {error}")
         self.group = group
         self.number = group.number
         self.error = error
@@ -43,7 +43,7 @@ class StreamedGroupError(MtsdError):
 class StreamedGroups:
     """Applies the streamed groups of a stream, one after another, with the first worker.
 
-    `preserved`: where each group keeps its GTID, those that the target has executed.
+    `preserved`: if each group keeps its GTID, those that the target has executed.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class StreamedGroups:
         self._preserved = preserved
         self._opened: GroupOpened | None = None
         self._passing = False
-        """The group was committed by a former run: its chunks are passed over."""
+        """The group was committed by a previous run: its chunks are skipped."""
         self._doubt: InDoubt | None = None
         """The record of the group, once it is applied piece by piece."""
 
     def passes(self, opened: GroupOpened) -> bool:
-        """Tell whether a group is passed over: it has been applied before, or was skipped."""
+        """Return whether a group is skipped: it has already been applied, or was skipped."""
         return self._coordinator.scheduler.executed_before(opened.number) or (
             self._preserved is not None
             and opened.gtid is not None
@@ -81,7 +81,7 @@ class StreamedGroups:
     async def chunk(self, chunk: GroupChunk) -> None:
         """Apply the next part of the group.
 
-        Raises StreamedGroupError where the group is to be read again, ApplyError.
+        Raises StreamedGroupError if the group has to be read again, ApplyError.
         """
         opened = self._opened
         if opened is None or self._passing or not self._coordinator.reads_on:
@@ -95,7 +95,7 @@ class StreamedGroups:
             await self._failed(opened, error, row_events(chunk.steps))
         except RowTooLargeError as error:
             named = ", ".join(tables_of(row_events(chunk.steps))) or "not known"
-            await self._fail(opened, f"{error}. Tables of the part that it is in: {named}")
+            await self._fail(opened, f"{error}. Tables of the part that contains it: {named}")
 
     async def close(self, group: Group) -> None:
         """Commit the group with its record. Raises as `chunk` does."""
@@ -121,21 +121,21 @@ class StreamedGroups:
         self._worker.applied(group, row)
 
     async def drop(self) -> None:
-        """Leave no trace of a group that does not end. Raises ApplyError where that cannot be."""
+        """Leave no trace of a group that does not end. Raises ApplyError if that is impossible."""
         opened, self._opened = self._opened, None
         if opened is None or self._passing or self._applier.closed:
             return
         if self._doubt is not None:
-            raise _stopped_half(opened, "its end has not come")
+            raise _stopped_half(opened, "its end has not arrived")
         with self._coordinator.pulse.waiting(Wait.TARGET):
             await self._applier.rollback()
 
     def can_apply(self, group: Group) -> bool:
-        """Tell whether a group of that kind can be streamed, now that its end has come."""
+        """Return whether a group of that kind can be streamed, now that its end has arrived."""
         return self._passing or (not group.unsupported and group.kind in _APPLIED)
 
     async def _look_at(self, opened: GroupOpened, steps: tuple[Step, ...]) -> None:
-        """Go on piece by piece if the steps change tables of the target without transactions."""
+        """Continue piece by piece if the steps change non-transactional tables of the target."""
         maps = frozenset(table_maps(row_events(steps)))
         named: tuple[str, ...] = ()
         if not self._applier.are_safe(maps):
@@ -148,15 +148,15 @@ class StreamedGroups:
         if self._applier.preserves:
             await self._fail(
                 opened,
-                f"it changes {', '.join(named)}, which has no transactions on the target, and is"
+                f"it changes {', '.join(named)}, which is not transactional on the target, and is"
                 " too large for one statement, which is all that its GTID can hold. Raise"
-                " replica.pending_jobs_size_max here and max_allowed_packet on the target over"
-                ' its size, or set [target] gtid to another value than "preserve"',
+                " replica.pending_jobs_size_max here and max_allowed_packet on the target above"
+                ' its size, or set [target] gtid to a value other than "preserve"',
             )
         doubt = _doubt(opened, self._worker.index + 1, named)
         await self._applier.commit_in_doubt(doubt)
         self._doubt = doubt
-        # A stop takes in all that has begun.
+        # A stop still accepts everything that has begun.
         self._coordinator.scheduler.begin_streamed(opened.number)
 
     async def _failed(
@@ -185,14 +185,14 @@ class StreamedGroups:
 
 
 def failed_stream(opened: GroupOpened, error: int = 0) -> FailedGroup:
-    """Return what is known of a streamed group before its end; `error` is the server's number."""
+    """Return what is known about a streamed group before its end; `error` is a server's number."""
     return FailedGroup(opened.number, None, str(opened.gtid or ""), (), "streamed", error)
 
 
 def _stopped(group: FailedGroup, reason: str, remedy: str) -> ApplyError:
     return ApplyError(
-        f"{group}, which is streamed for its size, cannot be applied: {reason}. No later group has"
-        f" been applied. {remedy}. {group.way_past}",
+        f"{group}, which is streamed because of its size, cannot be applied: {reason}. No later"
+        f" group has been applied. {remedy}. {group.way_past}",
         group=group,
     )
 
@@ -200,15 +200,16 @@ def _stopped(group: FailedGroup, reason: str, remedy: str) -> ApplyError:
 def _stopped_half(opened: GroupOpened, reason: str, error: int = 0) -> ApplyError:
     group = failed_stream(opened, error)
     return ApplyError(
-        f"a part of {group}, which is streamed for its size, has been applied and cannot be rolled"
-        f" back, as it is in tables without transactions: {reason}. {half_applied(group.number)},"
+        f"a part of {group}, which is streamed because of its size, has been applied and cannot be"
+        f" rolled back, because it is in non-transactional tables: {reason}."
+        f" {half_applied(group.number)},"
         f" then start again. {group.way_past}",
         group=group,
     )
 
 
 def _databases_of_statements(steps: tuple[Step, ...]) -> tuple[str, ...]:
-    """Return the databases whose tables statements may change; which tables is not known."""
+    """Return the databases whose tables statements may change; which tables is unknown."""
     found: dict[str, None] = {}
     for step in steps:
         if isinstance(step, Statement) and step.kind is StatementKind.DML:

@@ -1,12 +1,13 @@
-"""What tells whether a group in doubt was applied: decided without asking anybody.
+"""What shows whether an in-doubt group was applied: decided without any query.
 
 In this order: what a person has said (`mtsd resolve`); the GTID that it ran under; the target's
-own binlog, from where it stood before; and where there is neither, the error by which a definition
-tells that it has run before. `mtsd.replica.evidence` looks, `mtsd check` foretells.
+own binlog, starting where it was before; and if there is neither, the error by which a definition
+shows that it has run before. `mtsd.replica.evidence` gathers evidence, `mtsd check` predicts.
 
-A group on tables without transactions is settled by the packet that applies it, so one that is in
-doubt has failed, was cut off, or was never begun. Only that last can be told: where what it does is
-logged, its first change uses up its GTID; unless the server itself was killed before it logged.
+A group on non-transactional tables is settled by the packet that applies it, so one that is in
+doubt has failed, was interrupted, or never began. Only that last case can be recognized: if its
+changes are logged, the first one uses up its GTID, unless the server itself was killed before it
+logged it.
 """
 
 import enum
@@ -27,39 +28,40 @@ _CUT_OFF = (
     " the target was killed, and the target has "
 )
 NON_TRANSACTIONAL = Reason(
-    "group {number}, ending at {end}, in databases {databases!r}, changes tables without"
-    " transactions and has failed or was cut off: a part of it may have been applied",
+    "group {number}, ending at {end}, in databases {databases!r}, changes non-transactional"
+    " tables and has failed or was interrupted: a part of it may have been applied",
     f"{HALF_APPLIED}, then start again",
 )
 LOG_PURGED = Reason(
-    _CUT_OFF + "purged {file}, which would tell whether it happened: {excerpt}",
-    f"look whether it has, and {_SAY}",
+    _CUT_OFF + "purged {file}, which would show whether it was applied: {excerpt}",
+    f"check whether it has been applied, and {_SAY}",
 )
 NO_EVIDENCE = Reason(
-    _CUT_OFF + "neither GTIDs nor a binlog to tell whether it happened: {excerpt}",
-    f"look whether it has, and {_SAY}. With gtid_mode = ON on the target mtsd can tell by itself",
+    _CUT_OFF + "neither GTIDs nor a binlog to show whether it was applied: {excerpt}",
+    f"check whether it has been applied, and {_SAY}. With gtid_mode = ON on the target mtsd finds"
+    " out by itself",
 )
 _EXCERPT = 200
 
 
 class Verdict(enum.Enum):
-    """What became of a group in doubt."""
+    """What became of an in-doubt group."""
 
     APPLIED = "applied"
     NOT_APPLIED = "not applied"
     LOGGED = "logged"
-    """Applied where a statement of its thread is in the target's own binlog, else not."""
+    """Applied if a statement of its thread is in the target's own binlog, else not."""
     SHOWS_ITSELF = "shows itself"
     """To be run: if it has run before, it fails with an error that says so."""
     NOT_BEGUN = "not begun"
-    """Not applied, as long as the target has run on since the record was written."""
+    """Not applied, as long as the target has been running since the record was written."""
 
 
 def judge(doubt: InDoubt, *, executed: bool, logs: Collection[str] | None) -> Verdict | Refused:
-    """Decide what became of a group in doubt, or why only a person can tell.
+    """Decide what became of an in-doubt group, or why only a person can tell.
 
-    `executed` is whether the target has executed the GTID of its evidence; `logs` are the names of
-    the target's own binlog files, None where they have not been listed.
+    `executed` is whether the target has executed its evidence GTID; `logs` are the names of
+    the target's own binlog files, None if they have not been listed.
     """
     if doubt.resolution:
         return Verdict(doubt.resolution)
@@ -78,7 +80,7 @@ def judge(doubt: InDoubt, *, executed: bool, logs: Collection[str] | None) -> Ve
 
 
 def without_evidence(doubt: InDoubt) -> Refused:
-    """Return why only a person can tell what became of a group without transactions."""
+    """Return why only a person can tell what became of a non-transactional group."""
     return _refused(NON_TRANSACTIONAL, doubt)
 
 

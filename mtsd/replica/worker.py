@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What a worker needs to know of the settings."""
+    """The settings that a worker needs."""
 
     transaction_retries: int
     skip_errors: frozenset[int]
@@ -67,14 +67,14 @@ class Worker:
         self._flight = InFlight(row)
         self._doubts = InDoubtWorker(index + 1, settings.daemon_uuid)
         self.settings = settings
-        """May be changed at any time: the next attempt goes by it."""
+        """May be changed at any time: takes effect with the next attempt."""
         self._reached = reached
         self.transactions = 0
         """Target transactions committed."""
         self.groups = 0
         self.retries = 0
         self.skipped = 0
-        """Groups passed over by skip_errors."""
+        """Groups skipped because of skip_errors."""
         self.busy_seconds = 0.0
         self.last: Group | None = None
 
@@ -119,17 +119,17 @@ class Worker:
         )
 
     def row_after(self, group: Group) -> WorkerRow:
-        """Return what this worker's row becomes with a group, while nothing is on its way."""
+        """Return what this worker's row becomes with a group, while nothing is in flight."""
         return self._flight.row.advanced((group,), self._coordinator.scheduler.stored)
 
     def applied(self, group: Group, row: WorkerRow) -> None:
-        """Learn that a group which had no place in the queue has committed with that row."""
+        """Note that a group without a place in the queue has committed with that row."""
         self._flight.applied(row)
         self._count((group,))
         self._coordinator.add_committed(group)
 
     async def _apply_rows(self) -> None:
-        """Apply batches of rows, one packet ahead, until one has to wait or none is there."""
+        """Apply batches of rows, one packet ahead, until one has to wait or there are none."""
         flight = self._flight
         packet, bundle = self._packet(self._gather())
         if not self.applier.are_safe(bundle.table_maps) and (
@@ -154,9 +154,9 @@ class Worker:
             await self._replay(left, error)
 
     async def _send_ahead(self) -> None:
-        """Send the next packet behind the one that the server works on, if there is a full one.
+        """Send the next packet while the server works on one, if there is a full one.
 
-        The server does not wait for us between them then.
+        The server then does not wait for mtsd between them.
         """
         if self._coordinator.failure is not None:
             return
@@ -167,7 +167,7 @@ class Worker:
         try:
             packet, bundle = self._packet(batches)
         except NeedsPersonError:
-            # Raised again at its turn: now an answer is still to come on the connection.
+            # Raised again later: at this point an answer is still due on the connection.
             flight.give_back(batches)
             return
         if not (
@@ -184,9 +184,9 @@ class Worker:
         )
 
     def _packet(self, batches: Sequence[Batch]) -> tuple[Packet, Bundle]:
-        """Return what to send of batches: all of them, or the first where they do not fit.
+        """Return what to send of batches: all of them, or the first if they do not fit.
 
-        The others are begun, and wait.
+        The others remain begun, and wait.
         """
         stored = self._coordinator.scheduler.stored
         packet = self._flight.packet(batches, stored)
@@ -196,11 +196,11 @@ class Worker:
             packet = self._flight.packet(batches[:1], stored)
             bundle = self.applier.bundle(packet)
         if bundle is None:
-            raise TypeError("an applier has to make a bundle of one transaction")
+            raise TypeError("an applier must return a bundle for a single transaction")
         return packet, bundle
 
     async def _replay(self, batches: Sequence[Batch], error: ServerError) -> None:
-        """Apply batches group by group, of which the first has failed and left nothing."""
+        """Apply batches group by group after the first has failed and left nothing behind."""
         first = batches[0]
         if error.leaves_changes:
             await self._half_applied(first, error)
@@ -249,10 +249,10 @@ class Worker:
         self._skipped(group, error)
 
     async def _at_its_turn(self, group: Group) -> bool:
-        """Wait until all earlier groups have committed; tell whether that was any wait.
+        """Wait until all earlier groups have committed; return whether it had to wait.
 
-        What a group only reads or refers to is no partition of it: a definition may need one of
-        another database, that is still under way. It is the group's own fault only at its turn.
+        What a group only reads or refers to is not one of its partitions: a definition may need
+        one in another database that is not yet applied. Only after this wait is a failure its own.
         """
         coordinator = self._coordinator
         if coordinator.scheduler.gaq.number >= group.number - 1:
@@ -261,7 +261,7 @@ class Worker:
         return coordinator.scheduler.gaq.number >= group.number - 1
 
     async def _apply_once(self, group: Group) -> None:
-        """Apply one group while nothing is on its way.
+        """Apply one group while nothing is in flight.
 
         Raises ServerError with nothing left behind, HalfAppliedError.
         """
@@ -295,9 +295,9 @@ class Worker:
         self._flight.applied(row)
 
     async def _can_be_rolled_back(self, group: Group) -> bool:
-        """Tell whether all that a group changes can be rolled back on the target.
+        """Return whether everything that a group changes can be rolled back on the target.
 
-        What tables a statement changes is not known: the source's word for it is taken.
+        Which tables a statement changes is unknown: the source's information is trusted.
         """
         if not all(isinstance(step, Rows) for step in group.steps):
             return group.kind is not GroupKind.NON_TRANSACTIONAL
@@ -319,7 +319,7 @@ class Worker:
         flight.committed()
 
     async def _half_applied(self, batch: Sequence[Group], error: ServerError) -> None:
-        """Keep the groups in doubt that a transaction left a part of; raises HalfAppliedError."""
+        """Put groups in doubt after a transaction left a part of them; raises HalfAppliedError."""
         for group in batch[1:]:
             kind = GroupKind.NON_TRANSACTIONAL
             await self.applier.note(doubt_of(group, self.index + 1, kind=kind), anew=True)

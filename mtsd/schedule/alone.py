@@ -11,9 +11,9 @@ _MAY_HOLD_STATEMENTS = frozenset({GroupKind.NON_TRANSACTIONAL, GroupKind.XA_PREP
 
 @dataclass(frozen=True, slots=True)
 class AloneRule:
-    """Groups whose databases do not tell all that they depend on.
+    """Groups whose databases do not reveal everything that they depend on.
 
-    Always those that say so themselves. With `ddl` all DDL, `CREATE TABLE … SELECT` included. With
+    Always those that say so themselves. With `ddl` all DDL, including `CREATE TABLE … SELECT`. With
     `statements` all statement-based DML, which may read databases that it does not name.
     """
 
@@ -21,7 +21,7 @@ class AloneRule:
     statements: bool = False
 
     def applies_to(self, group: Group) -> bool:
-        """Tell whether the group runs alone."""
+        """Return whether the group runs alone."""
         if group.alone:
             return True
         kind = group.kind

@@ -1,4 +1,4 @@
-"""The assigned partition hash (APH): who is last on a partition, and how many groups use it.
+"""The assigned partition hash (APH): which group is last on a partition, and how many use it.
 
 After WL#5569: the hash holds (partition, usage count, worker). The partitions of the group that is
 being assigned are its CGAP (current group assigned partitions); those that its commit counts down
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from mtsd.schedule.partition_statistics import PartitionStatistics
 
 _MOST_REMEMBERED = 16_384
-"""Entries, from which on those that are not in use are forgotten."""
+"""The number of entries above which those not in use are dropped."""
 
 
 @dataclass(slots=True)
 class PartitionEntry:
     """One partition: `usage` unfinished groups, of which `last`, the newest, is at `worker`.
 
-    An entry that is not in use only remembers how many groups have `committed`.
+    An entry that is not in use only keeps the number of groups that have `committed`.
     """
 
     worker: int
@@ -27,7 +27,7 @@ class PartitionEntry:
     committed: int = 0
 
     def join(self, number: int) -> None:
-        """Count one more group in, the newest."""
+        """Count another group, the newest."""
         self.usage += 1
         self.last = number
 
@@ -41,7 +41,7 @@ class AssignedPartitionHash:
         self._entries: dict[str, PartitionEntry] = {}
         self._held = [0] * workers
         self._fewest = 0
-        """What the worker with the fewest partitions in use holds."""
+        """The number of partitions held by the worker with the fewest in use."""
         self._forget_at = _MOST_REMEMBERED
 
     def owner(self, partition: str) -> PartitionEntry | None:
@@ -58,7 +58,7 @@ class AssignedPartitionHash:
         return self._held[worker] - self._fewest
 
     def assign(self, cgap: Iterable[str], worker: int, number: int) -> None:
-        """Count a group in on its partitions and make `worker` their owner."""
+        """Count a group on its partitions and make `worker` their owner."""
         for partition in cgap:
             entry = self._entries.get(partition)
             if entry is None:
@@ -73,7 +73,7 @@ class AssignedPartitionHash:
             entry.join(number)
 
     def execute(self, cgep: Iterable[str]) -> None:
-        """Count a committed group out of its partitions."""
+        """Remove a committed group from the counts of its partitions."""
         for partition in cgep:
             entry = self._entries[partition]
             entry.committed += 1
@@ -90,9 +90,9 @@ class AssignedPartitionHash:
         }
 
     def statistics(self, oldest_commit_times: Mapping[str, int]) -> list[PartitionStatistics]:
-        """Describe the partitions in the order of their names.
+        """Describe the partitions, ordered by name.
 
-        `oldest_commit_times`, in µs since 1970, are of the unfinished groups of each.
+        `oldest_commit_times`, in µs since 1970, are those of the unfinished groups of each.
         """
         return [
             PartitionStatistics(
@@ -125,7 +125,7 @@ class AssignedPartitionHash:
 
 
 def oldest_commit_times(unfinished: Iterable[tuple[Iterable[str], int]]) -> dict[str, int]:
-    """Return the least commit time of each partition, of (partitions, commit time) of groups."""
+    """Return the lowest commit time of each partition, from (partitions, commit time) pairs."""
     oldest: dict[str, int] = {}
     for partitions, commit_time in unfinished:
         for name in partitions:

@@ -1,4 +1,4 @@
-"""What a policy decides about a group, and what it is asked with."""
+"""What a policy decides about a group, and what it is given to decide it."""
 
 import enum
 from collections.abc import Iterable, Sequence
@@ -15,13 +15,13 @@ class Assignment(NamedTuple):
     `worker` is the index of the worker whose queue the group joins, from 0. `after` holds the
     numbers of groups, and `mark` is a number: the group may start when all groups in `after` and
     every group up to and including `mark` have committed. All of them are earlier in the stream
-    than the group; those that have committed by now do no harm. Every queue keeps the stream's
-    order, so what stands before the group in its own queue need not be named.
+    than the group; naming one that has already committed is harmless. Every queue keeps the
+    stream's order, so what precedes the group in its own queue need not be named.
 
     There is always a group that can run. Of all unfinished groups take the one with the lowest
     number. Its queue keeps the stream's order, so it is the head. Whatever `after` names has a
-    lower number, and so has committed. The low-water mark stands right before it, and `mark` is
-    lower than its own number, so the low-water mark has reached that.
+    lower number, and so has committed. The low-water mark is right before it, and `mark` is
+    lower than its own number, so the low-water mark has reached `mark`.
     """
 
     worker: int
@@ -30,35 +30,35 @@ class Assignment(NamedTuple):
 
 
 class Need(enum.Enum):
-    """A field of a group that is filled before a policy is asked, if it asks for it."""
+    """A field of a group that is filled in before a policy is asked, if the policy needs it."""
 
     TABLES = "tables"
     KEYS = "keys"
 
 
 class Policy(Protocol):
-    """Decides which groups may run side by side. One policy is one file behind this interface.
+    """Decides which groups may run concurrently. One policy is one file behind this interface.
 
-    Which groups run alone is not its business: the scheduler adds that to every assignment.
+    It does not decide which groups run alone: the scheduler adds that to every assignment.
     """
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The fields of a group that it goes by, beside the databases; it stays the same."""
+        """The fields of a group that it uses, other than the databases; they never change."""
         ...
 
     def assign(self, group: Group, view: ScheduleView) -> Assignment:
-        """Take the next group of the stream in; its number is higher than any before."""
+        """Assign the next group of the stream; its number is higher than any before."""
         ...
 
     def finished(self, groups: Sequence[Group]) -> None:
-        """Learn that groups that were assigned have committed."""
+        """Note that groups that were assigned have committed."""
         ...
 
     def partitions(self, unfinished: Iterable[Group]) -> Sequence[PartitionStatistics]:
-        """Describe its partitions for the status; `unfinished` are all groups not committed yet.
+        """Describe its partitions for the status; `unfinished` are all groups not yet committed.
 
-        Empty where it has no partitions.
+        Empty if it has no partitions.
         """
         ...
 

@@ -6,12 +6,12 @@ from mtsd.model.group import Group, GroupKind
 
 
 def may_share_commit(first: Group, later: Group) -> bool:
-    """Tell whether `later` may join the transaction that `first` begins.
+    """Return whether `later` may join the transaction that `first` begins.
 
-    Only groups of row events that end with Xid: DDL commits by itself, a table without
-    transactions cannot be rolled back, statements need a session state of their own, and a server
-    locks its system tables apart from all others. Groups of different row event flags may meet in
-    a transaction; they never meet in a BINLOG statement.
+    Only groups of row events that end with Xid: DDL commits implicitly, a non-transactional table
+    cannot be rolled back, statements need session state of their own, and a server
+    locks its system tables separately from all others. Groups with different row event flags may
+    share a transaction, but never a BINLOG statement.
     """
     return (
         first.kind is GroupKind.ROWS
@@ -24,7 +24,7 @@ def may_share_commit(first: Group, later: Group) -> bool:
 
 
 def writes_system_tables(group: Group) -> bool:
-    """Tell whether a group changes tables of the server's own schema."""
+    """Return whether a group changes tables of the server's own schema."""
     return _SYSTEM_SCHEMA in group.databases
 
 

@@ -1,8 +1,8 @@
-"""The database policy of WL#5569: groups of different databases run side by side.
+"""The database policy of WL#5569: groups of different databases run in parallel.
 
 It differs from the worklog in one thing: where the worklog's coordinator waits until another
-worker has let go of a partition, the group names that worker's last group on it and only its own
-queue waits. The edges are the same.
+worker has released a partition, the group names that worker's last group on it and only its own
+queue waits. The dependencies are the same.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,17 +19,17 @@ from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
 
 _CROWDED: Final = 2
-"""A partition moves on to another worker when its own holds this many more of them."""
+"""A partition moves to another worker when its own worker holds this many more of them."""
 
 
 class DatabasePolicy:
     """Assigns groups by the databases that they update.
 
-    `bind` lists databases that count as one partition, which has their names joined by "+".
+    `bind` lists sets of databases that count as one partition, named by their names joined by "+".
 
-    A group of several partitions brings them together on one worker. While they are in use they
-    would stay there for good; so the next group of one of them goes to the least occupied worker,
-    after the last one, when its own has become crowded.
+    A group of several partitions brings them together on one worker. As long as they are in use
+    they would stay there forever; so when that worker has become crowded, the next group of one of
+    them goes to the least occupied worker, after the partition's last group.
     """
 
     def __init__(self, workers: int, bind: Sequence[Sequence[str]] = ()) -> None:
@@ -46,7 +46,7 @@ class DatabasePolicy:
         if len(cgap) == 1:
             entry = aph.owner(cgap[0])
             if entry is not None and aph.excess(entry.worker) < _CROWDED:
-                # Behind the last group on its only partition, in the same queue.
+                # After the last group on its only partition, in the same queue.
                 entry.join(group.number)
                 return self._unconditional[entry.worker]
         worker = -1
@@ -66,13 +66,13 @@ class DatabasePolicy:
         return Assignment(worker, frozenset(after)) if after else self._unconditional[worker]
 
     def finished(self, groups: Sequence[Group]) -> None:
-        """Count the groups out of their partitions; see `Policy`."""
+        """Remove the groups from the counts of their partitions; see `Policy`."""
         execute = self.aph.execute
         for group in groups:
             execute(self._cgap(group))
 
     def partitions(self, unfinished: Iterable[Group]) -> list[PartitionStatistics]:
-        """Describe the databases, or the sets of them that are bound; see `Policy`."""
+        """Describe the databases, or the bound sets of them; see `Policy`."""
         waiting = ((self._cgap(group), group.commit_time) for group in unfinished)
         return self.aph.statistics(oldest_commit_times(waiting))
 

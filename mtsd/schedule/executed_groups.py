@@ -1,8 +1,8 @@
-"""Which groups past the low-water mark have committed: as a bitmap, and out of the workers' rows.
+"""Which groups past the low-water mark have committed: as a bitmap, and from the workers' rows.
 
 The bitmap of slave_worker_info (WL#5599): bit i, counted from the lowest bit of the first byte,
-stands for group `Checkpoint_seqno` + i. Numbers count from the channel's beginning, so a bitmap
-moves to another base by a shift.
+stands for group `Checkpoint_seqno` + i. Numbers count from the channel's beginning, so rebasing a
+bitmap is a shift.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,15 +18,15 @@ class ExecutedGroups:
 
     @classmethod
     def from_bitmap(cls, base: int, bitmap: bytes) -> "ExecutedGroups":
-        """Read the bytes of a Checkpoint_group_bitmap."""
+        """Decode the bytes of a Checkpoint_group_bitmap."""
         return cls(base, int.from_bytes(bitmap, "little"))
 
     def bitmap(self) -> bytes:
-        """Return the bytes of a Checkpoint_group_bitmap, without zero bytes at the end."""
+        """Return the bytes of a Checkpoint_group_bitmap, without trailing zero bytes."""
         return self.bits.to_bytes((self.bits.bit_length() + 7) // 8, "little")
 
     def rebased(self, base: int) -> "ExecutedGroups":
-        """Return the same numbers from `base` on; lower ones are forgotten."""
+        """Return the same numbers from `base` on; lower ones are dropped."""
         shift = base - self.base
         if shift == 0:
             return self
@@ -34,8 +34,8 @@ class ExecutedGroups:
 
     def with_numbers(self, numbers: Iterable[int]) -> "ExecutedGroups":
         """Return the set with more numbers, none below `base`."""
-        # Collected apart from the lowest on: the numbers are close together, but far from the base,
-        # and each step costs the length of what it changes.
+        # Collected separately, starting at the lowest number: the numbers are close together but
+        # far from the base, and each step costs the length of what it changes.
         more = 0
         lowest = -1
         for number in numbers:
@@ -55,7 +55,7 @@ class ExecutedGroups:
 
     @property
     def highest(self) -> int:
-        """The highest number, or `base` - 1 where there is none."""
+        """The highest number, or `base` - 1 if there is none."""
         return self.base + self.bits.bit_length() - 1
 
     def __contains__(self, number: int) -> bool:
@@ -78,7 +78,7 @@ def recovered(low_water_mark: int, rows: Iterable[ExecutedGroups]) -> ExecutedGr
     `low_water_mark` is the number up to which, inclusive, every group has committed. A restart
     begins after it and skips the numbers of the result. The result is closed under dependencies:
     a group starts only after all that it depends on have committed, so a number in it has its
-    dependencies in it or under the mark, whichever policy and number of workers made it.
+    dependencies in it or below the mark, whichever policy and number of workers produced it.
     """
     result = ExecutedGroups(low_water_mark + 1)
     for row in rows:

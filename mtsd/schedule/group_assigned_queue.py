@@ -1,6 +1,6 @@
 """The group assigned queue (GAQ), and the low-water mark at its head (WL#5569).
 
-Every group of the stream enters it in order, with the worker that it was assigned to; those that
+Every group of the stream enters it in order, with the worker that it was assigned to; groups that
 need not be applied enter it as done. All groups up to the low-water mark have committed.
 """
 
@@ -14,7 +14,7 @@ from mtsd.model.position import Position
 from mtsd.model.temporary_tables import TemporaryTables
 
 _Entry = tuple[Position, Gtid | None, int]
-"""A group's end, GTID and commit time: its events would be held for longer than needed."""
+"""A group's end, GTID and commit time, so that its events are not held longer than needed."""
 
 
 class GroupAssignedQueue:
@@ -25,9 +25,9 @@ class GroupAssignedQueue:
         self._done: set[int] = set()
         """Numbers of the entries that have committed."""
         self._reached: dict[int, tuple[Position, GtidSet | None, TemporaryTables | None]] = {}
-        """Where the stream stood last behind an entry, and the GTIDs that it told there.
+        """The last place that the stream reached after an entry, and the GTIDs announced there.
 
-        And what is known of temporary tables there, where that has changed.
+        And what is known about temporary tables there, if that has changed.
         """
         self._number = mark.number
         self._position = mark.position
@@ -51,12 +51,12 @@ class GroupAssignedQueue:
 
     @property
     def oldest_commit_time(self) -> int | None:
-        """When the oldest unfinished group committed on the source, in µs; None where none is."""
+        """When the oldest unfinished group committed on the source, in µs; None if none is."""
         return self._entries[0][2] if self._entries else None
 
     @property
     def highest_done(self) -> int:
-        """The highest number that has committed: past a gap where it is over `number`."""
+        """The highest number that has committed: beyond a gap if it exceeds `number`."""
         return max(self._done, default=self._number)
 
     def mark(self) -> LowWaterMark:
@@ -65,10 +65,10 @@ class GroupAssignedQueue:
         return LowWaterMark(self._number, self._position, gtids, self._temporary)
 
     def enter(self, group: Group, *, done: bool = False) -> None:
-        """Take the next group of the stream in. Raises ValueError if a number was left out."""
+        """Add the next group of the stream. Raises ValueError if a number was left out."""
         number = group.number
         if number != self.newest + 1:
-            raise ValueError(f"group {number} entered where {self.newest + 1} was due")
+            raise ValueError(f"group {number} entered, but {self.newest + 1} is next")
         self.newest = number
         self._entries.append((group.end, group.gtid, group.commit_time))
         if group.temporary is not None:
@@ -78,7 +78,7 @@ class GroupAssignedQueue:
             self._advance()
 
     def commit(self, groups: Sequence[Group]) -> None:
-        """Mark groups as committed. Raises ValueError where one has committed already."""
+        """Mark groups as committed. Raises ValueError if one has already committed."""
         done = self._done
         passed = self._number
         for group in groups:
@@ -89,13 +89,13 @@ class GroupAssignedQueue:
         self._advance()
 
     def is_committed(self, number: int) -> bool:
-        """Tell whether a group that has entered has committed."""
+        """Return whether a group that has entered has committed."""
         return number <= self._number or number in self._done
 
     def reach(
         self, position: Position, gtids: GtidSet | None, temporary: TemporaryTables | None = None
     ) -> None:
-        """Move on over what stands between groups: now, or when the groups before it are done."""
+        """Move past what is between groups: now, or when the groups before it are done."""
         if self._entries:
             newest = self.newest
             _, told, known = self._reached.get(newest, (position, None, None))
@@ -112,7 +112,7 @@ class GroupAssignedQueue:
             self._gtids = gtids.copy()
 
     def _advance(self) -> None:
-        """Move the low-water mark over what has committed at the head."""
+        """Move the low-water mark past what has committed at the head."""
         done = self._done
         number = self._number + 1
         if number not in done:
@@ -120,7 +120,7 @@ class GroupAssignedQueue:
         entries = self._entries
         gtids = self._gtids
         reached = self._reached
-        # No number is left out among the entries.
+        # The entries have consecutive numbers.
         while number in done:
             done.discard(number)
             position, gtid, _ = entries.popleft()

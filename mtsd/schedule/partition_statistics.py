@@ -1,14 +1,14 @@
-"""What is known of a partition, for status and metrics."""
+"""What is known about a partition, for status and metrics."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatistics:
-    """One partition: whose it is, and how much of it waits.
+    """One partition: which worker has it, and how much of it is pending.
 
-    `worker` counts from 1, 0 where no unfinished group uses the partition. `oldest_commit_time` is
-    in µs since 1970, of its unfinished groups; None where there are none.
+    `worker` counts from 1; 0 if no unfinished group uses the partition. `oldest_commit_time` is
+    in µs since 1970, of its unfinished groups; None if there are none.
     """
 
     name: str

@@ -8,18 +8,18 @@ from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.sequential_policy import SequentialPolicy
 
 Bind = Sequence[Sequence[str]]
-"""Sets of databases that are one partition each."""
+"""Sets of databases, each of which is one partition."""
 
 POLICIES: Mapping[str, Callable[[int, Bind], Policy]] = MappingProxyType(
     {"database": DatabasePolicy}
 )
-"""By `parallel_type`: what makes a policy for a number of workers."""
+"""By `parallel_type`: the factory of a policy for a number of workers."""
 
 
 def choose_policy(parallel_type: str, parallel_workers: int, bind: Bind = ()) -> Policy:
-    """Return a new policy; with no parallel workers there is one, and the order is the stream's.
+    """Return a new policy; without parallel workers there is one worker, in the stream's order.
 
-    Raises KeyError for a `parallel_type` that is not among POLICIES.
+    Raises KeyError for a `parallel_type` that is not in POLICIES.
     """
     if parallel_workers == 0:
         return SequentialPolicy()

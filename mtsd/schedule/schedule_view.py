@@ -6,10 +6,10 @@ from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
 
 
 class ScheduleView:
-    """The load of each worker's queue and the low-water mark: of this moment, and only to read.
+    """The current load of each worker's queue and the low-water mark, read-only.
 
     `groups` and `sizes` are by worker: how many groups that have not committed are in its queue,
-    begun or not, and their bytes.
+    whether begun or not, and their bytes.
     """
 
     __slots__ = ("_gaq", "groups", "sizes")

@@ -1,6 +1,6 @@
-"""The schedule as one machine: GAQ, policy, worker queues, checkpoints.
+"""The schedule as one state machine: GAQ, policy, worker queues, checkpoints.
 
-Pure: it is told what happens (a group came, a batch committed, a checkpoint was stored) and says
+Pure: it is told what happens (a group arrived, a batch committed, a checkpoint was stored) and says
 what may happen next. Invariants, with LWM the low-water mark and E the set of committed groups:
 every number up to LWM is in E; a group begins only when all that it waits for is in E; what has
 been stored of LWM and of the workers' bits is in E.
@@ -30,7 +30,7 @@ from mtsd.schedule.worker_queue import WorkerQueue
 _ROWS: Final = GroupKind.ROWS
 _EMPTY: Final = GroupKind.EMPTY
 _MANY_PASSED: Final = 128
-"""Groups past the stored low-water mark that make the workers' rows long enough to shorten."""
+"""Groups past the stored low-water mark that make the workers' rows worth shortening."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +44,17 @@ class Limits:
 
 
 Filler = Callable[[Group], Group]
-"""Returns a group with one more field filled."""
+"""Returns a group with one more field filled in."""
 NO_FILLERS: Mapping[Need, Filler] = MappingProxyType({})
 
 
 class Scheduler:
     """Assigns groups to workers and keeps the low-water mark.
 
-    `executed` are the groups past `mark` that a former run has committed: they are skipped.
-    `alone` says which groups run alone, under every policy. `fillers` fill what a policy needs of
-    a group before it is asked; one that asks for nothing costs nothing. Raises ValueError where it
-    asks for what none of them fills.
+    `executed` are the groups past `mark` that a previous run has committed: they are skipped.
+    `alone` says which groups run alone, under every policy. `fillers` fill in the fields of a group
+    that the policy needs; a policy that needs none costs nothing. Raises ValueError if it
+    needs a field that none of them fills in.
     """
 
     def __init__(
@@ -70,37 +70,37 @@ class Scheduler:
     ) -> None:
         self._policy = policy
         self.limits = limits
-        """May be changed at any time: what is over a new limit already is let through."""
+        """May be changed at any time: what already exceeds a new limit is let through."""
         self._executed = executed
         self._executed_up_to = executed.highest
         self._alone = alone
         if unfilled := policy.needs.difference(fillers):
             names = ", ".join(sorted(need.value for need in unfilled))
-            raise ValueError(f"the policy needs what nothing fills: {names}")
+            raise ValueError(f"the policy needs fields that nothing fills in: {names}")
         self._fillers = [fill for need, fill in fillers.items() if need in policy.needs]
         self.gaq = GroupAssignedQueue(mark)
         self.workers = [WorkerQueue() for _ in range(workers)]
         self.stored = mark
-        """The low-water mark that the target holds."""
+        """The low-water mark stored on the target."""
         self.pending_bytes = 0
         self._groups = [0] * workers
         self._sizes = [0] * workers
         self.view = ScheduleView(self._groups, self._sizes, self.gaq)
         self.skipped = 0
-        """Groups passed over because a former run had committed them."""
+        """Groups skipped because a previous run had committed them."""
         self._waiting: dict[int, list[tuple[int, int]]] = {}
-        """By a group that is to commit: worker and number of those that wait for it."""
+        """By a group that has yet to commit: worker and number of the groups waiting for it."""
         self._waiting_for_mark: list[tuple[int, int, int]] = []
-        """A heap: low-water mark, number and worker of those that wait for it."""
+        """A heap: low-water mark, number and worker of the groups waiting for it."""
         self._newest_alone = 0
         """Everything after this group waits for it."""
         self._limit: int | None = None
         self._halted = False
-        # What a former run has committed is begun, too: a stop has to close the gap before it.
+        # What a previous run has committed counts as begun: a stop has to close the gap before it.
         self._highest_begun = max(mark.number, executed.highest)
 
     def blocked(self, size: int) -> WaitCause | None:
-        """Tell what stands against taking in a group of `size` bytes now."""
+        """Return what prevents adding a group of `size` bytes now, or None."""
         limits = self.limits
         if self.gaq.newest - self.stored.number >= limits.checkpoint_group:
             return WaitCause.GAQ_FULL
@@ -110,14 +110,14 @@ class Scheduler:
         return None
 
     def executed_before(self, number: int) -> bool:
-        """Tell whether a former run has committed this group."""
+        """Return whether a previous run has committed this group."""
         return number in self._executed
 
     def take_in(self, items: Iterator[StreamItem], can_begin: set[int]) -> StreamItem | None:
-        """Add the groups of rows that come next, as long as there is room and they are read on.
+        """Add the groups of rows that come next, as long as there is room and reading continues.
 
         Returns the first item that is something else, or that cannot be added now; None at the
-        end. Workers that can begin something are put into `can_begin`, also where `items` raises.
+        end. Workers that can begin something are added to `can_begin`, even if `items` raises.
         """
         for item in items:
             if (
@@ -134,10 +134,10 @@ class Scheduler:
         return None
 
     def add(self, group: Group) -> int | None:
-        """Take in the next group of the stream.
+        """Add the next group of the stream.
 
-        Returns the worker that can begin something now, if this made one able to; None also for
-        a group that needs nothing done.
+        Returns the worker that can begin something now because of this group, or None; also None
+        for a group that needs nothing done.
         """
         number = group.number
         if number <= self._executed_up_to and number in self._executed:
@@ -169,14 +169,14 @@ class Scheduler:
         return worker if was_empty and queue.can_begin else None
 
     def begin_streamed(self, number: int) -> None:
-        """Learn that a streamed group has begun that cannot be undone: a stop takes it in."""
+        """Note that a streamed group has begun that cannot be undone: a stop has to finish it."""
         self._highest_begun = number
 
     def _put_waiting(self, group: Group, worker: int, after: Iterable[int], mark: int) -> None:
         """Queue a group that may have to wait.
 
-        What it waits for is counted here exactly once, and only if it is still to come: so
-        `commit` meets each of them exactly once.
+        What it waits for is counted here exactly once, and only if it has yet to happen: so
+        `commit` encounters each of them exactly once.
         """
         gaq = self.gaq
         number = group.number
@@ -196,7 +196,7 @@ class Scheduler:
         self.workers[worker].put(group, unmet, mark)
 
     def add_committed(self, group: Group) -> None:
-        """Take in a streamed group that a worker has applied and committed already.
+        """Add a streamed group that a worker has already applied and committed.
 
         It has run alone: with nothing unfinished before it.
         """
@@ -206,13 +206,13 @@ class Scheduler:
     def reach(
         self, position: Position, gtids: GtidSet | None, temporary: TemporaryTables | None = None
     ) -> None:
-        """Learn that the stream has passed a place between groups."""
+        """Note that the stream has passed a place between groups."""
         self.gaq.reach(position, gtids, temporary)
 
     def take(self, worker: int, *, ahead: bool = False) -> tuple[Group, ...]:
-        """Begin the next batch of a worker; empty where it has nothing that can begin.
+        """Begin the next batch of a worker; empty if it has nothing that can begin.
 
-        `ahead`: while its last batch still runs, so that the next one can be made ready.
+        `ahead`: while its last batch is still running, so that the next one can be prepared.
         """
         if self._halted:
             return ()
@@ -220,7 +220,7 @@ class Scheduler:
         queue = self.workers[worker]
         others_up_to = self._others_up_to(worker) if queue.has_marks else 0
         if ahead:
-            # What is ready is held twice, as groups and as statements.
+            # What is prepared is in memory twice, as groups and as statements.
             batch = queue.take_ahead(
                 limits.batch_groups, limits.batch_bytes // 4, self._limit, others_up_to
             )
@@ -231,7 +231,7 @@ class Scheduler:
         return batch
 
     def commit(self, worker: int, groups: Sequence[Group]) -> set[int]:
-        """Learn that groups of the worker's batch have committed, in their order.
+        """Note that groups of the worker's batch have committed, in their order.
 
         Returns the other workers that can begin something now because of it.
         """
@@ -260,7 +260,7 @@ class Scheduler:
         return {other for other in touched if self.workers[other].can_begin}
 
     def _others_up_to(self, worker: int) -> int:
-        """Return up to which number no queue but the worker's has an unfinished group."""
+        """Return the number up to which no queue but the worker's has an unfinished group."""
         up_to = self.gaq.newest
         for other, queue in enumerate(self.workers):
             oldest = queue.oldest
@@ -270,23 +270,23 @@ class Scheduler:
 
     @property
     def pending_groups(self) -> int:
-        """How many groups were taken in and have not committed."""
+        """The number of groups that were added and have not committed."""
         return sum(self._groups)
 
     def partitions(self) -> Sequence[PartitionStatistics]:
-        """Return what the policy says of its partitions."""
+        """Return the policy's description of its partitions."""
         return self._policy.partitions(chain.from_iterable(q.pending() for q in self.workers))
 
     @property
     def idle(self) -> bool:
-        """Whether every group that was taken in has committed."""
+        """Whether every group that was added has committed."""
         return not any(self._groups)
 
     def stop(self, *, reading: bool) -> None:
-        """Begin nothing past the highest group that has begun, so that no gap stays.
+        """Begin nothing past the highest group that has begun, so that no gap remains.
 
-        With `reading`, groups of a gap that have not been read yet are still to be added (see
-        `reads_on`); without, the gap stays as far as it has not been read.
+        With `reading`, groups of a gap that have not yet been read are still to be added (see
+        `reads_on`); without it, the gap remains as far as it has not been read.
         """
         newest = self.gaq.newest
         self._limit = self._highest_begun if reading else min(self._highest_begun, newest)
@@ -302,24 +302,24 @@ class Scheduler:
         return self._limit is not None and self.gaq.number >= self._limit
 
     def halt(self) -> None:
-        """Begin nothing any more: a group has failed."""
+        """Begin nothing more: a group has failed."""
         self._halted = True
 
     def checkpoint(self) -> LowWaterMark | None:
-        """Return the low-water mark if it is further than the one that is stored."""
+        """Return the low-water mark if it is beyond the one that is stored."""
         stored = self.stored
         if self.gaq.number == stored.number and self.gaq.position == stored.position:
             return None
         return self.gaq.mark()
 
     def checkpoint_is_urgent(self) -> bool:
-        """Tell whether to store the low-water mark before its period.
+        """Return whether to store the low-water mark before its period has passed.
 
-        The GAQ fills up, or the workers' rows grow: they hold all that is past the stored mark.
+        The GAQ fills up, or the workers' rows grow: they hold everything past the stored mark.
         """
         passed = self.gaq.number - self.stored.number
         return passed >= min(_MANY_PASSED, max(1, self.limits.checkpoint_group // 4))
 
     def checkpointed(self, mark: LowWaterMark) -> None:
-        """Learn that the target holds this low-water mark now."""
+        """Note that the target now stores this low-water mark."""
         self.stored = mark

@@ -12,19 +12,19 @@ _FIRST = Assignment(worker=0)
 
 
 class SequentialPolicy:
-    """Sends every group to the only worker; which databases it updates is for the status."""
+    """Sends every group to the only worker; the status still shows the databases it updates."""
 
     def __init__(self) -> None:
         self.needs = NO_NEEDS
         self._aph = AssignedPartitionHash(1)
 
     def assign(self, group: Group, view: ScheduleView) -> Assignment:  # noqa: ARG002 - see `Policy`
-        """Answer the only worker."""
+        """Return the only worker."""
         self._aph.assign(group.databases, 0, group.number)
         return _FIRST
 
     def finished(self, groups: Sequence[Group]) -> None:
-        """Count the groups out; see `Policy`."""
+        """Remove the groups from the counts; see `Policy`."""
         for group in groups:
             self._aph.execute(group.databases)
 

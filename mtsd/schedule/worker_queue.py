@@ -13,9 +13,9 @@ class WorkerQueue:
     def __init__(self) -> None:
         self._waiting: deque[Group] = deque()
         self._unmet: dict[int, int] = {}
-        """Of how many groups the commit is still to come, by the number of the one that waits."""
+        """How many groups have yet to commit, by the number of the group waiting for them."""
         self._marks: dict[int, int] = {}
-        """Which low-water mark is still to be reached, by the number of the one that waits."""
+        """The low-water mark still to be reached, by the number of the group waiting for it."""
         self.running: tuple[Group, ...] = ()
 
     def __len__(self) -> int:
@@ -28,7 +28,7 @@ class WorkerQueue:
 
     @property
     def can_begin(self) -> bool:
-        """Whether nothing runs and the head waits for nobody."""
+        """Whether nothing is running and the head waits for nothing."""
         waiting = self._waiting
         if self.running or not waiting:
             return False
@@ -56,7 +56,7 @@ class WorkerQueue:
         """Add the newest group.
 
         It waits for the commits of `unmet` others, and for the low-water mark to reach `mark`
-        where that is not 0.
+        if that is not 0.
         """
         self._waiting.append(group)
         if unmet:
@@ -65,7 +65,7 @@ class WorkerQueue:
             self._marks[group.number] = mark
 
     def met(self, number: int) -> None:
-        """Learn that one of the groups that group `number` waits for has committed."""
+        """Note that one of the groups that group `number` waits for has committed."""
         left = self._unmet[number] - 1
         if left:
             self._unmet[number] = left
@@ -73,18 +73,18 @@ class WorkerQueue:
             del self._unmet[number]
 
     def mark_reached(self, number: int) -> None:
-        """Learn that the low-water mark is where group `number` needs it; it may have begun."""
+        """Note that the low-water mark has reached what group `number` needs; it may have begun."""
         self._marks.pop(number, None)
 
     def take(
         self, batch_groups: int, batch_bytes: int, limit: int | None, others_up_to: int = 0
     ) -> tuple[Group, ...]:
-        """Begin the head, and with it as many behind it as may share its target transaction.
+        """Begin the head, together with as many groups after it as may share its transaction.
 
-        `others_up_to` is a number up to which the other queues have nothing unfinished: for what
-        stands behind its own predecessors here, it is as good as the low-water mark.
+        `others_up_to` is a number up to which the other queues have nothing unfinished: for groups
+        that come after their own predecessors here, it is as good as the low-water mark.
 
-        Empty if the head waits for others, or is past `limit`, or the last batch still runs.
+        Empty if the head waits for others or is past `limit`, or the last batch is still running.
         """
         if self.running:
             return ()
@@ -93,9 +93,9 @@ class WorkerQueue:
     def take_ahead(
         self, batch_groups: int, batch_bytes: int, limit: int | None, others_up_to: int = 0
     ) -> tuple[Group, ...]:
-        """Begin the batch after the one that runs, if it is of rows and as large as can be.
+        """Begin the batch after the running one, if it consists of rows and cannot get larger.
 
-        A smaller one is left in the queue, where it may still grow.
+        A smaller one stays in the queue, where it may still grow.
         """
         waiting = self._waiting
         if len(waiting) < batch_groups or waiting[0].kind is not GroupKind.ROWS:

@@ -1,7 +1,7 @@
-"""What a worker's row of slave_worker_info says, and how it moves on with each commit (WL#5599).
+"""What a worker's row of slave_worker_info contains, and how each commit advances it (WL#5599).
 
 The row is written in the transaction that applies the groups. Its bitmap may only be rebased on a
-low-water mark that the target has stored: everything below the base must be proven by that mark.
+low-water mark that the target has stored: that mark must prove everything below the base.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from mtsd.schedule.executed_groups import ExecutedGroups
 class WorkerRow:
     """One row: what worker `id` (from 1; 0 is recovery's) has committed past the checkpoint.
 
-    `last` is the end of the last group that it committed, None before the first; `checkpoint` the
-    position of the stored low-water mark; bit 0 of `executed` stands for the group after it.
-    `token` differs from that of every other row, and moves with the commits.
+    `last` is the end of the last group that it committed, None before the first; `checkpoint` is
+    the position of the stored low-water mark; bit 0 of `executed` stands for the group after it.
+    `token` differs from that of every other row, and changes with the commits.
 
-    The GTIDs of a server run along with the numbers of its groups, so most need not be listed:
-    where `aligned` is there, group n of `executed` has its UUID and tag, and the number
-    `aligned.number` + n. `gtids` has the others.
+    The GTIDs of a server usually run parallel to the numbers of its groups, so most need not be
+    listed: with `aligned`, group n of `executed` has its UUID and tag, and the number
+    `aligned.number` + n. `gtids` contains the others.
     """
 
     id: int
@@ -37,7 +37,7 @@ class WorkerRow:
 
     @property
     def executed_gtids(self) -> GtidSet:
-        """The GTIDs of all its groups, which is a set of its own."""
+        """The GTIDs of all its groups, as a new set."""
         return _every_gtid(self.executed, self.gtids, self.aligned)
 
     def advanced(
@@ -45,8 +45,8 @@ class WorkerRow:
     ) -> "WorkerRow":
         """Return the row that commits together with `groups`.
 
-        `stored` is the low-water mark that the target holds. Raises ValueError where one of the
-        groups has committed already.
+        `stored` is the low-water mark stored on the target. Raises ValueError if one of the
+        groups has already committed.
         """
         executed = self.executed
         gtids = self.gtids
@@ -56,7 +56,7 @@ class WorkerRow:
                 gtids = gtids.minus(stored.gtids)
         aligned = self.aligned if executed.bits else _alignment(groups)
         if aligned is None or not _are_aligned(groups, aligned):
-            # If the commit fails, this row stays what it is.
+            # If the commit fails, this row remains unchanged.
             gtids = _every_gtid(executed, gtids, aligned)
             aligned = None
             for group in groups:
@@ -65,7 +65,7 @@ class WorkerRow:
         before = len(executed)
         executed = executed.with_numbers(group.number for group in groups)
         if len(executed) != before + len(groups):
-            raise ValueError(f"one of the groups from {groups[0].number} on has committed already")
+            raise ValueError(f"one of the groups from {groups[0].number} on has already committed")
         return WorkerRow(
             self.id,
             groups[-1].end if groups else self.last,

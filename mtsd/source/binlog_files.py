@@ -1,4 +1,4 @@
-"""The binary log files that a source has, read as they are by a dump that ends with each."""
+"""The binary log files of a source, each read unmodified by a dump that ends with the file."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.framing import PacketFramer
 
 _NO_REPLICA = 0
-"""The server id of a reader that is no replica: the source ends no other dump for it."""
+"""The server id of a reader that is not a replica: the source ends no other dump for it."""
 
 
 async def list_files(endpoint: Endpoint) -> Sequence[BinlogFile]:
@@ -27,7 +27,7 @@ async def list_files(endpoint: Endpoint) -> Sequence[BinlogFile]:
 
 
 class BinlogFileReader:
-    """Reads one file from its beginning to its present end."""
+    """Reads one file from its beginning to its current end."""
 
     def __init__(self, connection: Connection, file: BinlogFile) -> None:
         self._connection = connection
@@ -39,7 +39,7 @@ class BinlogFileReader:
     async def open(
         cls, endpoint: Endpoint, file: BinlogFile, *, offset: int = FIRST_EVENT
     ) -> "BinlogFileReader":
-        """Connect and ask for the file, from the event at `offset` on.
+        """Connect and request the file, starting with the event at `offset`.
 
         Raises ServerError, ConnectionLostError.
         """
@@ -60,7 +60,7 @@ class BinlogFileReader:
     async def read(self) -> Sequence[bytes]:
         """Return the next events with their checksums; empty at the end.
 
-        Raises NeedsPersonError where the source refuses, ConnectionLostError.
+        Raises NeedsPersonError if the source refuses, ConnectionLostError.
         """
         events: list[bytes] = []
         while not events and not self._ended:
@@ -74,8 +74,8 @@ class BinlogFileReader:
                     raise NeedsPersonError(f"the source sends no events of {self._file.name}")
                 if event[4] == EventType.ROTATE_EVENT:
                     if not any(event[13:17]):
-                        # Made up by the source: it names the file that begins. Behind a file that
-                        # ends with the server's shutdown, that is the next one.
+                        # Artificial: it names the file that begins. After a file that ends with the
+                        # server's shutdown, that is the next one.
                         self._ended = not _names(event, self._file.name)
                         if self._ended:
                             break
@@ -92,6 +92,6 @@ class BinlogFileReader:
 
 
 def _names(rotate: bytes, name: str) -> bool:
-    """Tell whether a Rotate event, with its checksum or without, names a file."""
+    """Return whether a Rotate event, with or without its checksum, names a file."""
     found = rotate[HEADER_SIZE + 8 :]
     return found.startswith(name.encode()) and len(found) - len(name.encode()) in {0, 4}

@@ -1,8 +1,8 @@
-"""How a channel goes on with a source: by file, by GTID set, as with another source, or not at all.
+"""How a channel continues with a source: by file, by GTID set, as with another source, or not.
 
-The same server is read by file and position, GTIDs or not: asked by GTID set, a server leaves out
-whole files of transactions that have none. Another server is adopted by GTID set, once it is known
-to have executed everything that was. Both the daemon and `mtsd check` decide here.
+The same server is read by file and position, whether it has GTIDs or not: asked by GTID set, a
+server leaves out whole files of transactions that have none. Another server is adopted by GTID set,
+once it is known to have executed everything that was. The daemon and `mtsd check` both decide here.
 """
 
 from dataclasses import dataclass
@@ -17,88 +17,88 @@ _LONGEST_SET = 400
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """What is known of how far a channel has come."""
+    """What is known about how far a channel has got."""
 
     position: Position
-    """Where to go on in the files of `source_uuid`; file "" where only the GTIDs tell."""
+    """Where to continue in the files of `source_uuid`; file "" if only the GTIDs are known."""
     gtids: GtidSet | None
-    """What a dump by GTID set is to leave out; None where it is not known."""
+    """What a dump by GTID set has to leave out; None if unknown."""
     source_uuid: str
     executed: GtidSet | None
-    """`gtids` and what is executed beyond; None where it is not known."""
+    """`gtids` and what has been executed beyond; None if unknown."""
     tells_all: bool = True
-    """Whether `executed` tells of every group, so that none is known by its number alone."""
+    """Whether `executed` covers every group, so that none is known by its number only."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByFile:
-    """Read on from a file and position."""
+    """Continue from a file and position."""
 
     position: Position
 
 
 @dataclass(frozen=True, slots=True)
 class ByGtid:
-    """Ask for everything that is not in a GTID set."""
+    """Request everything that is not in a GTID set."""
 
     gtids: GtidSet
 
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """The source is another server: go on with it, by the set of what is executed."""
+    """The source is another server: continue with it, by the set of what has been executed."""
 
     executed: GtidSet
     former: str
-    """The UUID of the source before."""
+    """The UUID of the previous source."""
 
 
 Way = ByFile | ByGtid | Adopt | Refused
 
-_COMPARE = "compare the two servers, then say where to go on with mtsd position set"
-_COPY = "copy the data anew, then say where the copy ends with mtsd position set"
+_COMPARE = "compare the two servers, then say where to continue with mtsd position set"
+_COPY = "copy the data again, then say where the copy ends with mtsd position set"
 AHEAD = Reason(
-    "the target is ahead of its source, which lacks {missing}: it was reset, or has lost its last"
-    " transactions, or is another server",
+    "the target is ahead of its source, which lacks {missing}: the source was reset, has lost"
+    " its last transactions, or is another server",
     _COMPARE,
 )
 PAST_END = Reason(
-    "the position {position} is past the end of the source's binary log, {end}: it was reset, or"
-    " has lost its last transactions",
+    "the position {position} is past the end of the source's binary log, {end}: the source was"
+    " reset, or has lost its last transactions",
     _COMPARE,
 )
 PURGED = Reason(
-    "the source has purged what comes next: {missing}",
+    "the source has purged what is needed next: {missing}",
     _COPY,
 )
 PURGED_FILE = Reason(
-    "the source has purged what comes next, {position}: its binary log begins with {first}",
+    "the source has purged what is needed next, {position}: its binary log begins with {first}",
     _COPY,
 )
 PURGED_APPLIED = Reason(
-    "the source has purged what comes next, {position}: its binary log begins with {first}; by"
-    " their GTIDs all transactions that it has purged are applied",
-    "go on by GTID with mtsd position set gtid:SET, the set being the one of mtsd position show,"
-    " unless the source has written transactions without GTIDs meanwhile",
+    "the source has purged what is needed next, {position}: its binary log begins with {first};"
+    " according to their GTIDs, all purged transactions are applied",
+    "continue by GTID with mtsd position set gtid:SET, using the set from mtsd position show,"
+    " unless the source has written transactions without GTIDs in the meantime",
 )
 OTHER_SOURCE = Reason(
-    "the source is {uuid} now, and the position is one of {former}",
-    "point [source] at that server, or say where to go on in the new one with mtsd position set;"
-    " with gtid_mode = ON on both, mtsd finds it by itself",
+    "the source is now {uuid}, but the position belongs to {former}",
+    "point [source] at that server, or say where to continue in the new one with mtsd position set;"
+    " with gtid_mode = ON on both, mtsd finds the place by itself",
 )
 NOT_TOLD = Reason(
-    "the source is {uuid} now, and what was executed of the former one, {former}, is not known by"
-    " GTID",
-    "point [source] at that server, or say where to go on in the new one with mtsd position set",
+    "the source is now {uuid}, and what was executed from the previous one, {former}, is not known"
+    " by GTID",
+    "point [source] at that server, or say where to continue in the new one with mtsd position set",
 )
 GTIDS_OFF = Reason(
-    "the position is known by GTID only, and the source's gtid_mode is not ON",
-    "set gtid_mode = ON on the source, or say where to go on with mtsd position set FILE:POS",
+    "the position is known by GTID only, but the source's gtid_mode is not ON",
+    "set gtid_mode = ON on the source, or say where to continue with mtsd position set FILE:POS",
 )
 
 
 def continuation(channel: Channel, source: SourceState) -> Way:
-    """Decide how to go on."""
+    """Decide how to continue."""
     by_gtid = source.gtid_mode and channel.gtids is not None
     if channel.executed is not None and source.gtid_mode:
         lacking = channel.executed.minus(source.executed)
@@ -121,7 +121,7 @@ def continuation(channel: Channel, source: SourceState) -> Way:
 
 
 def adoption(channel: Channel, source_uuid: str) -> Adopt | Refused:
-    """Decide whether what is known of a channel is enough to go on with another server."""
+    """Decide whether enough is known about a channel to continue with another server."""
     if channel.executed is None or not channel.tells_all:
         return _of(NOT_TOLD, channel, source_uuid)
     return Adopt(channel.executed, channel.source_uuid)
@@ -134,7 +134,7 @@ def _of(reason: Reason, channel: Channel, uuid: str) -> Refused:
 def _by_file(channel: Channel, source: SourceState) -> ByFile | Refused:
     position = channel.position
     if not source.files:
-        # Not to be listed: the source itself will say.
+        # The files cannot be listed: the source itself will report it.
         return ByFile(position)
     first, last = source.files[0], source.files[-1]
     end = next((file.size for file in source.files if file.name == position.file), None)
@@ -155,6 +155,6 @@ def _by_file(channel: Channel, source: SourceState) -> ByFile | Refused:
 
 
 def shown(gtids: GtidSet) -> str:
-    """Return a GTID set for a message, cut where it is long."""
+    """Return a GTID set for a message, cut if it is long."""
     text = str(gtids)
     return text if len(text) <= _LONGEST_SET else f"{text[: _LONGEST_SET - 1]}…"

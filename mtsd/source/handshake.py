@@ -23,7 +23,7 @@ from mtsd.wire.traits import ServerTraits, read_traits
 
 NO_BINARY_LOG = Reason("the source {address} writes no binary log", "start it with log_bin")
 SAME_SERVER_ID = Reason(
-    "the source {address} has server_id {value} too",
+    "the source {address} also has server_id {value}",
     "give this replica another one: [source] server_id",
 )
 _NET_WRITE_TIMEOUT_S = 86_400
@@ -31,7 +31,7 @@ _NET_WRITE_TIMEOUT_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class ReplicaIdentity:
-    """As which replica to register; the source ends an older dump of the same `uuid`."""
+    """The identity to register with; the source ends an older dump of the same `uuid`."""
 
     server_id: int
     uuid: str
@@ -40,7 +40,7 @@ class ReplicaIdentity:
 
 
 class SameReplicaError(MtsdError):
-    """Another replica seems to be this one; it may be this one's own former connection."""
+    """Another replica seems to have this identity; it may be this one's own previous connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class SourceSession:
     connection: Connection
     traits: ServerTraits
     clock_offset: float
-    """Seconds that the source's clock is ahead of this machine's, to half a round trip."""
+    """Seconds that the source's clock is ahead of this machine's, within half a round trip."""
 
 
 async def open_source(endpoint: Endpoint, identity: ReplicaIdentity) -> SourceSession:
-    """Connect and check what cannot work.
+    """Connect and check everything that would make replication fail.
 
     Raises NeedsPersonError, ServerError, ConnectionLostError.
     """
@@ -84,7 +84,7 @@ async def start_dump(
     way: ByFile | ByGtid,
     reached: Reached,
 ) -> None:
-    """Register and ask for what comes next.
+    """Register and request what comes next.
 
     Raises SameReplicaError, ServerError, ConnectionLostError.
     """
@@ -104,7 +104,7 @@ async def _register(session: SourceSession, identity: ReplicaIdentity) -> None:
     connection = session.connection
     await _look_for_the_same(session, identity)
     heartbeat = int(identity.heartbeat_period * 1_000_000_000)
-    # Older sources know the first name of each pair only, newer ones prefer the second.
+    # Older sources know only the first name of each pair, newer ones prefer the second.
     await connection.run(
         b"SET @master_heartbeat_period=%d, @source_heartbeat_period=%d,"
         b" @master_binlog_checksum=@@global.binlog_checksum,"
@@ -123,13 +123,13 @@ async def _register(session: SourceSession, identity: ReplicaIdentity) -> None:
 
 
 async def _look_for_the_same(session: SourceSession, identity: ReplicaIdentity) -> None:
-    """Raise SameReplicaError where another replica is registered under this one's server_id."""
+    """Raise SameReplicaError if another replica is registered with this one's server_id."""
     for replica in await registered_replicas(session.connection, session.traits.version):
         server_id, other = replica.server_id, replica.uuid
         if server_id == identity.server_id and other not in {"", identity.uuid}:
             raise SameReplicaError(
-                f"another replica of the source {session.connection.endpoint} has server_id"
-                f" {server_id} too; its server_uuid is {other}: give this one another server_id"
-                " ([source] server_id). If it is gone, start again once SHOW REPLICAS there has"
-                " forgotten it"
+                f"another replica of the source {session.connection.endpoint} also has server_id"
+                f" {server_id}; its server_uuid is {other}: give this one another server_id"
+                " ([source] server_id). If the other one is gone, start again when SHOW REPLICAS on"
+                " the source no longer lists it"
             )

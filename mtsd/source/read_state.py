@@ -1,4 +1,4 @@
-"""Asks a source what decides whether a replica can read from it."""
+"""Queries a source for everything that decides whether a replica can read from it."""
 
 import re
 
@@ -20,8 +20,8 @@ _OWNER = re.compile(r"#\d+")
 async def read_source_state(
     connection: Connection, traits: ServerTraits, *, end: bool = False
 ) -> SourceState:
-    """Ask a source, with `end` for its end too. Raises ServerError, ConnectionLostError."""
-    # Listing files waits for a purge of many to end.
+    """Query a source, with `end` also its end. Raises ServerError, ConnectionLostError."""
+    # Listing the files waits while many of them are being purged.
     async with connection.answering(_LONGEST_S):
         return await _read(connection, traits, end=end)
 
@@ -49,10 +49,10 @@ async def _read(connection: Connection, traits: ServerTraits, *, end: bool) -> S
 async def read_gtids(connection: Connection) -> tuple[GtidSet, GtidSet]:
     """Return what a server has executed or is committing, and its gtid_purged.
 
-    A source sends a transaction before it adds it to gtid_executed, with semi-synchronous
-    replication seconds before. Raises ServerError, ConnectionLostError.
+    A source sends a transaction before it adds it to gtid_executed; with semi-synchronous
+    replication, seconds before. Raises ServerError, ConnectionLostError.
     """
-    # In this order: what ceases to be owned meanwhile is executed.
+    # In this order: what ceases to be owned in the meantime is executed.
     rows = await connection.query(
         b"SELECT @@global.gtid_owned, @@global.gtid_executed, @@global.gtid_purged"
     )
@@ -61,13 +61,13 @@ async def read_gtids(connection: Connection) -> tuple[GtidSet, GtidSet]:
 
 
 def parse_owned(text: str) -> GtidSet:
-    """Read gtid_owned: `UUID[:TAG]:N#THREAD[:N#THREAD]…`, and the next UUID with nothing between.
+    """Parse gtid_owned: `UUID[:TAG]:N#THREAD[:N#THREAD]…`, the next UUID following directly.
 
     Raises ValueError as `GtidSet.parse` does.
     """
     uuids = list(_UUID.finditer(text))
     ends = [*(uuid.start() for uuid in uuids[1:]), len(text)]
-    # Where there is none, only the end of the text is left over.
+    # If there is none, only the end of the text is left over.
     parts = [
         uuid[0] + _OWNER.sub("", text[uuid.end() : end])
         for uuid, end in zip(uuids, ends, strict=False)

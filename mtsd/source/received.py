@@ -1,6 +1,6 @@
-"""What has been received of the source's groups: where reading would go on, whatever breaks off.
+"""What has been received of the source's groups: where reading continues after any interruption.
 
-Pure: it looks at each item of the stream once, on its way from the grouper to the scheduler.
+Pure: it sees each item of the stream once, on its way from the grouper to the scheduler.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,23 +11,23 @@ from mtsd.model.low_water_mark import LowWaterMark
 
 
 class Received:
-    """Begins with what a low-water mark has; only complete groups count."""
+    """Starts with the contents of a low-water mark; only complete groups count."""
 
     def __init__(self, mark: LowWaterMark) -> None:
         self.next_number = mark.number + 1
-        """The number of the group that comes next."""
+        """The number of the next group."""
         self.position = mark.position
-        """Where reading would go on: after the last complete group."""
+        """Where reading would continue: after the last complete group."""
         self.gtids = mark.gtids.copy() if mark.gtids is not None else None
-        """All their GTIDs, and those of before; None where not known."""
+        """All their GTIDs and the earlier ones; None if unknown."""
         self._group_seen = False
 
     def connected(self) -> None:
-        """Learn that what comes next is of another connection."""
+        """Note that what comes next is from another connection."""
         self._group_seen = False
 
     def items(self, grouper: Grouper, events: Sequence[bytes]) -> Iterator[StreamItem]:
-        """Yield what the grouper makes of events, without what has been received before.
+        """Yield the grouper's items for the events, without what has been received before.
 
         Raises BinlogError as the grouper does.
         """
@@ -38,7 +38,7 @@ class Received:
                 self.position = group.end
                 gtid = group.gtid
                 if gtid is not None and self.gtids is not None and not self.gtids.add(gtid):
-                    # It came from another source before. By GTID it would not have come at all,
+                    # It came from another source before. A dump by GTID would not have sent it,
                     # so it takes no number.
                     grouper.next_number = group.number
                     if item is not group:
@@ -47,7 +47,7 @@ class Received:
                     continue
                 self.next_number = group.number + 1
             elif isinstance(item, PositionReached):
-                # A dump by GTID begins with the head of a file that lies before its first group.
+                # A dump by GTID begins with the header events of a file, before its first group.
                 if not self._group_seen and item.end <= self.position:
                     if item.temporary is not None:
                         yield PositionReached(self.position, temporary=item.temporary)

@@ -1,4 +1,4 @@
-"""What a source says of its binary log: all that decides whether a replica can read from it."""
+"""What a source says about its binary log: all that decides whether a replica can read from it."""
 
 from dataclasses import dataclass, field
 
@@ -16,16 +16,16 @@ class BinlogFile:
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """A source as of one moment."""
+    """A source at one moment."""
 
     uuid: str
     gtid_mode: bool
     """Whether gtid_mode is ON."""
     executed: GtidSet = field(default_factory=GtidSet)
-    """All that it has executed, or is committing: a replica may have that already."""
+    """Everything that it has executed or is committing: a replica may already have that."""
     purged: GtidSet = field(default_factory=GtidSet)
     """gtid_purged: executed, and not in its binary log."""
     files: tuple[BinlogFile, ...] | None = None
-    """Oldest first; None where they may not be listed."""
+    """Oldest first; None if they may not be listed."""
     end: LowWaterMark | None = None
-    """Its end as a mark whose number is 0, where that was asked."""
+    """Its end as a mark whose number is 0, if that was asked for."""

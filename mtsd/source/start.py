@@ -1,4 +1,4 @@
-"""Where to begin while the target holds no position yet, and where `mtsd position set` goes to."""
+"""Where to begin while the target has no position yet, and what `mtsd position set` accepts."""
 
 from mtsd.config.start import Earliest, FilePosition, GtidStart, Latest, Start
 from mtsd.model.gtid import GtidSet
@@ -9,38 +9,38 @@ from mtsd.source.continuation import PURGED, Channel, continuation, shown
 from mtsd.source.source_state import SourceState
 
 _COPY = (
-    "copy the data and start at the copy's position; or, if the target needs nothing of that, or"
-    " has it, set [source] allow_partial_history = true"
+    "copy the data and start at the copy's position; or, if the target does not need those"
+    " transactions or already has them, set [source] allow_partial_history = true"
 )
 MISSING = Reason(
-    "the target holds no position for this channel yet, and [source] start is not set",
+    "the target has no position for this channel yet, and [source] start is not set",
     'say where to begin with [source] start = "earliest", "latest", "FILE:POS" or "gtid:SET"',
 )
 WITHOUT_GTIDS = Reason(
-    "the start is a GTID set, and the source has gtid_mode other than ON",
+    "the start is a GTID set, but the source's gtid_mode is not ON",
     "set gtid_mode = ON on the source, or start at FILE:POS",
 )
 NOT_EXECUTED = Reason(
     "the start is a GTID set with {missing}, which the source has not executed",
-    "take the set of a copy of this source's data, or point [source] at the server that it is of",
+    "use the set of a copy of this source's data, or point [source] at the server that it is from",
 )
 NO_PLACE = Reason(
-    "the start is {place}, and the source's binary log goes from {first} to {end}",
-    'name a place within it, or "earliest" or "latest"',
+    "the start is {place}, but the source's binary log goes from {first} to {end}",
+    'choose a place within it, or "earliest" or "latest"',
 )
 HISTORY_PURGED = Reason(
-    'the start is "earliest", and the source\'s gtid_purged holds {purged}: transactions that are'
-    " not in its binary log, for their files were purged, or a restore or a replica that mirrors"
-    " GTIDs has added them there; what they did cannot be replicated",
+    'the start is "earliest", but the source\'s gtid_purged contains {purged}: transactions that'
+    " are not in its binary log, because their files were purged, or because a restore or a replica"
+    " that mirrors GTIDs has added them; their changes cannot be replicated",
     _COPY,
 )
 FILES_PURGED = Reason(
-    'the start is "earliest", and the source has purged its beginning: its binary log begins with'
+    'the start is "earliest", but the source has purged its beginning: its binary log begins with'
     " {first}",
     _COPY,
 )
 UNSEEN = Reason(
-    'the start is "{start}", and the source does not let its binary log be seen (error 1227)',
+    'the start is "{start}", but the user may not see the source\'s binary log (error 1227)',
     "grant REPLICATION CLIENT on the source to the user of [source] user",
 )
 
@@ -52,10 +52,10 @@ def beginning(
     allow_partial_history: bool,
     told: GtidSet | None = None,
 ) -> LowWaterMark | Refused:
-    """Decide with which low-water mark a channel begins, its number being 0.
+    """Decide the low-water mark that a channel begins with; its number is 0.
 
-    `told` is what the target has executed, where it is told the source's GTIDs: even where its
-    position tables are lost, "earliest" begins after that.
+    `told` is what the target has executed, if it is told the source's GTIDs: even if its position
+    tables are lost, "earliest" begins after that.
     """
     if start is None:
         return refuse(MISSING)

@@ -51,31 +51,31 @@ class StreamSettings:
     """How to read. Sizes in bytes."""
 
     hold_bytes: int
-    """A larger group is streamed."""
+    """Larger groups are streamed."""
     chunk_bytes: int
     position_schema: str
 
 
 class StreamClosedError(Exception):
-    """`close` was called: nothing more comes."""
+    """`close` was called: nothing more follows."""
 
 
 class SourceChangedError(MtsdError):
     """The source is another server, which has executed everything that was received.
 
-    Reading can go on by GTID set, and group numbers do not.
+    Reading can continue by GTID set, but the group numbers cannot.
     """
 
     def __init__(self, former: str, uuid: str) -> None:
-        super().__init__(f"the source is {uuid} now, it was {former}")
+        super().__init__(f"the source is now {uuid}, before it was {former}")
         self.uuid = uuid
 
 
 class SourceStream:
-    """Reads the groups after a low-water mark, connecting again whenever the source goes away.
+    """Reads the groups after a low-water mark, reconnecting whenever the source goes away.
 
-    Call `read` again and again; each call returns an iterator that has to be exhausted before the
-    next call. A half group is dropped when its connection ends, and comes again from its start.
+    Call `read` repeatedly; each call returns an iterator that has to be exhausted before the
+    next call. A partial group is dropped when its connection ends, and read again from its start.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class SourceStream:
     ) -> None:
         """Begin after `mark`; `executed` is as in `Channel`."""
         self.endpoint = endpoint
-        """Where to connect to, next time: may be changed, in what is no other server."""
+        """Where to connect next time: may be changed as long as it is the same server."""
         self._identity = identity
         self.settings = settings
-        """As `endpoint`, for the next connection."""
+        """Like `endpoint`, for the next connection."""
         self._pulse = pulse or Pulse()
         self._source_uuid = source_uuid
         self._executed = executed
@@ -109,14 +109,14 @@ class SourceStream:
         self._framer: PacketFramer | None = None
         self._backoff = Backoff()
         self._met: list[float] = []
-        """When another replica of the same identity was met lately."""
+        """When another replica with the same identity was recently encountered."""
         self._closing = asyncio.Event()
 
     async def read(self) -> Iterator[StreamItem]:
         """Return what comes next; waits for it.
 
-        Raises StreamClosedError after `close`, NeedsPersonError and ServerError where connecting
-        again cannot help.
+        Raises StreamClosedError after `close`, NeedsPersonError and ServerError if reconnecting
+        cannot help.
         """
         while True:
             if self._closing.is_set():
@@ -158,7 +158,7 @@ class SourceStream:
                     return iter(dropped)
 
     def close(self) -> None:
-        """Let a waiting `read` end with StreamClosedError; reads nothing more."""
+        """Make a waiting `read` end with StreamClosedError; read nothing more."""
         self._closing.set()
         if self._session is not None:
             self._session.connection.close()
@@ -204,7 +204,7 @@ class SourceStream:
         executed = self.received.gtids
         if executed is not None and self._executed is not None:
             executed = executed.union(self._executed)
-        # Whether that tells all is asked anew once this run has ended, where it matters.
+        # Whether that covers everything is decided again after this run, if it matters.
         return Channel(self.received.position, self.received.gtids, self._source_uuid, executed)
 
     def _disconnect(self) -> list[StreamItem]:
@@ -228,12 +228,12 @@ class SourceStream:
             await asyncio.wait_for(self._closing.wait(), pause)
 
     def _met_the_same(self, error: SameReplicaError) -> None:
-        """Raise an error for a person where another replica has not just been in the way."""
+        """Raise an error for a person unless another replica has only just got in the way."""
         now = asyncio.get_running_loop().time()
         deadline = _SILENT_PERIODS * self._identity.heartbeat_period
         self._met = [when for when in self._met if now - when < _MET_LATELY_S + deadline]
         self._met.append(now)
-        # The source learns that a former connection is gone when it next sends something on it.
+        # The source notices that a former connection is gone when it next sends something on it.
         if len(self._met) > _OFTEN and now - self._met[0] > min(deadline, _MET_LATELY_S):
             raise NeedsPersonError(str(error)) from error
 
@@ -241,8 +241,9 @@ class SourceStream:
         return SameReplicaError(
             f"another replica has read from the source {self.endpoint} with this one's server_id"
             f" {self._identity.server_id} and server_uuid {self._identity.uuid}, and the source"
-            " ends the older connection of the two. Stop one; where a target was copied together"
-            " with its position tables, give the copy another Daemon_uuid in slave_relay_log_info"
+            " ends the older of the two connections. Stop one of them; if a target was copied"
+            " together with its position tables, give the copy another Daemon_uuid in"
+            " slave_relay_log_info"
         )
 
     def _explained(self, error: ServerError) -> str:
@@ -266,8 +267,8 @@ _REMEDIES = {
         " is ON it sends nothing from before it had GTIDs"
     ),
 }
-"""By what is in the text of the error: the number is the same for all."""
+"""By a part of the error's text: the number is the same for all of them."""
 _TAKEN_OVER = "same server_uuid/server_id"
-"""In the text of the error by which a source ends a dump for a newer one of the same replica."""
+"""In the error by which a source ends a dump for a newer one of the same replica."""
 _OFTEN = 2
 _MET_LATELY_S = 60.0

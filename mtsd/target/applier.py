@@ -1,7 +1,7 @@
-"""What the replica needs of an applier: it applies groups on one session of the target.
+"""What the replica needs from an applier, which applies groups on one session of the target.
 
-An applier is one file behind this interface. It alone knows how rows become statements, how the
-position is written beside them, and what a session of its target is like.
+An applier is one file behind this interface. Only the applier knows how rows become statements, how
+the position is written together with them, and what a session of its target is like.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,9 +21,9 @@ from mtsd.wire.connection import Awaited
 class Applier(Protocol):
     """Applies groups, each transaction together with the row of its worker.
 
-    Unless said otherwise a method raises ServerError where the server refuses, after a ROLLBACK;
-    its `leaves_changes` tells whether some of the changes could not be rolled back. And
-    ConnectionLostError, where nobody knows what has become of the transaction.
+    Unless stated otherwise, a method raises ServerError after a ROLLBACK if the server returns an
+    error; its `leaves_changes` says whether some changes could not be rolled back. It raises
+    ConnectionLostError if it is unknown what has become of the transaction.
     """
 
     @property
@@ -38,7 +38,7 @@ class Applier(Protocol):
 
     @property
     def is_logged(self) -> bool:
-        """Whether what the session does enters the target's own binlog."""
+        """Whether the session's changes are written to the target's own binlog."""
         ...
 
     @property
@@ -53,57 +53,57 @@ class Applier(Protocol):
 
     @property
     def closed(self) -> bool:
-        """Whether the session is closed on this side."""
+        """Whether this side of the session is closed."""
         ...
 
     def close(self) -> None:
-        """Close the session at once; whoever waits for it is woken."""
+        """Close the session immediately; whoever waits for it is woken."""
         ...
 
     # Groups of rows
 
     def bundle(self, packet: Packet) -> Bundle | None:
-        """Return what to send of a packet of groups of rows.
+        """Return what to send for a packet of groups of rows.
 
-        None where it is of several transactions that cannot be single statements each.
+        None if it has several transactions and not each of them can be a single statement.
         """
         ...
 
     def are_safe(self, table_maps: Collection[bytes]) -> bool:
-        """Tell whether all these tables are known to have transactions on the target."""
+        """Return whether all these tables are known to be transactional on the target."""
         ...
 
     async def without_transactions(self, table_maps: Collection[bytes]) -> tuple[str, ...]:
-        """Return those of the tables that have none on the target, by name.
+        """Return the tables that are non-transactional on the target, by name.
 
-        Nothing may be on its way.
+        Nothing may be in flight.
         """
         ...
 
     async def without_transactions_in(self, databases: Collection[str]) -> tuple[str, ...]:
-        """Return some tables of databases that have none on the target; empty where all have."""
+        """Return some non-transactional tables of databases on the target; empty if it has none."""
         ...
 
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
-        """Send a bundle; `follows`: behind one that is on its way.
+        """Send a bundle; `follows`: after one that is in flight.
 
-        Returns how many statements the answer of each of its transactions covers. Where this
-        fails, `undo` is due.
+        Returns how many statements the answer to each of its transactions covers. If this
+        fails, `undo` is required.
         """
         ...
 
     async def answer(self, due: Due) -> None:
-        """Await the answer that is due: the transaction has committed. Else `undo` is due."""
+        """Await the next answer: the transaction has committed. On an error, `undo` is required."""
         ...
 
     async def undo(self, error: MtsdError, behind: int) -> None:
-        """Leave nothing open after an error; `behind` packets were on their way behind it."""
+        """Leave nothing open after an error; `behind` packets were in flight after it."""
         ...
 
     async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
         """Return what an error of a group with these row events means, after `undo`.
 
-        A server may name an error that tells nothing for one that tells the column.
+        A server's error may be uninformative; the one returned then names the column.
         """
         ...
 
@@ -114,11 +114,11 @@ class Applier(Protocol):
         ...
 
     async def begin(self, format_description: bytes, gtid: Gtid | None) -> None:
-        """Begin a transaction whose steps come chunk by chunk."""
+        """Begin a transaction whose steps arrive chunk by chunk."""
         ...
 
     async def apply_steps(self, steps: Sequence[Step]) -> None:
-        """Apply steps inside the transaction that is open; after an error, `undo` is due."""
+        """Apply steps inside the open transaction; after an error, `undo` is required."""
         ...
 
     async def commit(self, row: WorkerRow) -> None:
@@ -126,44 +126,44 @@ class Applier(Protocol):
         ...
 
     async def commit_in_doubt(self, doubt: InDoubt) -> None:
-        """Commit what is open of a streamed group, with the record that it is only a part."""
+        """Commit the open part of a streamed group, with the record that it is only a part."""
         ...
 
     async def rollback(self) -> None:
-        """Undo the open transaction."""
+        """Roll back the open transaction."""
         ...
 
     # What cannot commit together with its record
 
     async def has_executed(self, gtid: str) -> bool:
-        """Tell whether the target has executed a GTID."""
+        """Return whether the target has executed a GTID."""
         ...
 
     async def log_position(self) -> tuple[str, int]:
-        """Return the end of the target's own binlog, where that holds all that the session does.
+        """Return the end of the target's own binlog, if it contains all that the session does.
 
-        ("", 0) where it does not, or where the user may not ask.
+        ("", 0) if it does not, or if the user may not query it.
         """
         ...
 
     async def note(self, doubt: InDoubt, *, anew: bool = False) -> None:
-        """Record that a group is in doubt; `anew`: over the record that is there."""
+        """Record that a group is in doubt; `anew`: replacing the existing record."""
         ...
 
     async def forget(self, number: int) -> None:
-        """Remove the record of a group in doubt that has had no effect."""
+        """Remove the record of an in-doubt group that has had no effect."""
         ...
 
     async def settle(self, row: WorkerRow, number: int) -> None:
-        """Record that a group in doubt is applied."""
+        """Record that an in-doubt group is applied."""
         ...
 
     async def run_definition(self, group: Group, gtid: str, thread: int) -> None:
-        """Apply a group that commits by itself, under a GTID or a thread id of its own."""
+        """Apply a group that commits implicitly, under a GTID or a thread id of its own."""
         ...
 
     async def make_table(self, group: Group) -> None:
-        """Make the table of a CREATE TABLE … SELECT by itself."""
+        """Create the table of a CREATE TABLE … SELECT by itself."""
         ...
 
     async def fill_table(self, group: Group, row: WorkerRow) -> None:
@@ -171,15 +171,15 @@ class Applier(Protocol):
         ...
 
     def statement_count(self, group: Group) -> int:
-        """Return how many statements a group on tables without transactions becomes.
+        """Return how many statements a group on non-transactional tables becomes.
 
-        Raises RowTooLargeError where the target takes none so large.
+        Raises RowTooLargeError if the target cannot accept a statement that large.
         """
         ...
 
     async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
-        """Apply a group on tables without transactions, then settle it.
+        """Apply a group on non-transactional tables, then settle it.
 
-        Raises NotSettledError where it is applied and the record of that could not be written.
+        Raises NotSettledError if it is applied but the record of that could not be written.
         """
         ...

@@ -1,4 +1,4 @@
-"""The applier that passes row events on undecoded, by the BINLOG statement."""
+"""The applier that passes row events on undecoded, using the BINLOG statement."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
@@ -41,9 +41,9 @@ _LARGEST_COMMAND_SHARE = 0.96
 
 
 class BinlogApplier:
-    """Applies groups on one session, its own (`mtsd.target.applier.Applier`).
+    """Applies groups on its own session (`mtsd.target.applier.Applier`).
 
-    `batch_bytes`: the row bytes of one BINLOG statement at most. With `preserves`, each group
+    `batch_bytes`: maximum row bytes of one BINLOG statement. With `preserves`, each group
     commits under its own GTID, which it must have.
     """
 
@@ -70,7 +70,7 @@ class BinlogApplier:
         self._engines = TableEngines(session.connection)
         self._pace = Pace()
         self._began = 0.0
-        """When the server can have begun with the packet that is due, on the loop's clock."""
+        """When the server can have begun the packet that is due, on the loop's clock."""
 
     @property
     def preserves(self) -> bool:
@@ -109,8 +109,8 @@ class BinlogApplier:
     def bundle(self, packet: Packet) -> Bundle | None:
         """See `Applier`.
 
-        One command, where its size allows: the server does not wait for us between its parts. A
-        BINLOG statement that is alone commits by itself: it is applied whole or not at all.
+        One command, if its size allows it: then the server does not wait for mtsd between its
+        parts. A single BINLOG statement is autocommitted: it is applied as a whole or not at all.
         """
         bundles = [self._bundle(each) for each in packet.transactions]
         if len(bundles) > 1 and not all(bundle.is_single_statements for bundle in bundles):
@@ -165,7 +165,7 @@ class BinlogApplier:
                 statements = command.statements
                 await self._reached(FaultPoint.BUNDLE_SENT)
         except RowTooLargeError:
-            # It is found while the command before it is on its way.
+            # The server finds it while the previous command is in flight.
             with suppress(ServerError):
                 await self._connection.receive(statements)
             raise
@@ -192,7 +192,7 @@ class BinlogApplier:
                 await self._connection.receive(1)
             except ServerError:
                 continue
-            raise RuntimeError(f"a bundle was committed behind one that failed: {error}")
+            raise RuntimeError(f"a bundle was committed after one that failed: {error}")
         await self._undo(error)
 
     async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
@@ -205,8 +205,8 @@ class BinlogApplier:
     async def apply_in_order(self, group: Group, row: WorkerRow) -> None:
         """See `Applier`.
 
-        Under REPEATABLE READ: under READ COMMITTED a statement could read other rows than it did
-        on the source.
+        Under REPEATABLE READ: under READ COMMITTED a statement could read different rows than it
+        did on the source.
         """
         try:
             await self.describe_format(group.format_description)
@@ -242,8 +242,8 @@ class BinlogApplier:
     async def apply_steps(self, steps: Sequence[Step]) -> None:
         """See `Applier`.
 
-        Before the transaction began, the session was given the format's description: inside it
-        the server refuses what goes with one (error 1766).
+        Before the transaction began, the session was given the format description: inside it
+        the server refuses anything that includes one (error 1766).
         """
         for step in steps:
             if isinstance(step, Rows):
@@ -281,12 +281,12 @@ class BinlogApplier:
     async def run_definition(self, group: Group, gtid: str, thread: int) -> None:
         """See `Applier`.
 
-        Between `CREATE TABLE … START TRANSACTION` and COMMIT the server takes nothing but BINLOG
-        statements, so the session state is taken away after that.
+        Between `CREATE TABLE … START TRANSACTION` and COMMIT the server accepts nothing but BINLOG
+        statements, so the session state is reset after that.
         """
         first, *rows = group.steps
         definition = _of_thread(_statement(first), thread)
-        # The description of the format would reset the GTID, so it comes first.
+        # A format description would reset the GTID, so it comes first.
         await self.describe_format(group.format_description)
         try:
             await self._session.set_gtid(gtid)
@@ -300,7 +300,7 @@ class BinlogApplier:
                 await self._session.run_statement(definition, definition.query.statement, then=fill)
             else:
                 await self._run(definition)
-            # Also ends the GTID of a statement that wrote nothing.
+            # Also releases the GTID of a statement that wrote nothing.
             await self._connection.run(b"COMMIT", 1)
             await self._reached(FaultPoint.AFTER_STATEMENT)
             await self._session.set_gtid("")
@@ -350,11 +350,11 @@ class BinlogApplier:
         )
 
     async def describe_format(self, format_description: bytes) -> None:
-        """Give the session the source's format description, unless it has it."""
+        """Give the session the source's format description, unless it already has it."""
         if format_description == self._format:
             return
-        # The description leaves the session with an anonymous GTID: error 1782 after it where there
-        # are GTIDs, and where not even a binlog is, 1837 after the next implicit commit.
+        # The description leaves the session with an anonymous GTID: then error 1782 if the target
+        # has GTIDs, and 1837 after the next implicit commit if it does not even have a binlog.
         await self._connection.run(
             b";".join((binlog_statement(format_description), next_gtid(""))), 2
         )
@@ -363,8 +363,8 @@ class BinlogApplier:
     async def _run(self, statement: Statement) -> None:
         """Run a statement in its own session state.
 
-        An event of the event scheduler is made disabled: on the source it runs, and its changes
-        come by themselves.
+        An event of the event scheduler is created disabled: it runs on the source, and its changes
+        are replicated.
         """
         query = statement.query
         text = query.statement
@@ -388,12 +388,12 @@ class BinlogApplier:
 
 def _statement(step: Step) -> Statement:
     if not isinstance(step, Statement):
-        raise NotSupportedError(f"a step of kind {type(step).__name__} where a statement is due")
+        raise NotSupportedError(f"a step of kind {type(step).__name__} instead of a statement")
     return step
 
 
 def _of_thread(statement: Statement, thread: int) -> Statement:
-    """Return a statement that has the id of that thread in the target's own binlog."""
+    """Return a statement that has this thread id in the target's own binlog."""
     if not thread:
         return statement
     return replace(statement, query=replace(statement.query, thread_id=thread))

@@ -15,9 +15,9 @@ from mtsd.schedule.combining import writes_system_tables
 from mtsd.target.worker_info import RowChange
 
 BASE64_SHARE: Final = 0.70
-"""Row bytes that one BINLOG statement may hold, of max_allowed_packet (measured: about 0.74)."""
+"""Row bytes that a BINLOG statement may hold, as a share of max_allowed_packet (limit: 0.74)."""
 ENOUGH = 8 << 20
-"""Bytes of a command to which nothing is added: sending more at once only costs memory."""
+"""Bytes of a command to which nothing more is added: larger sends only cost memory."""
 
 
 class RowTooLargeError(NeedsPersonError):
@@ -25,7 +25,7 @@ class RowTooLargeError(NeedsPersonError):
 
     def __init__(self, length: int, limit: int) -> None:
         super().__init__(
-            f"a row event needs a statement of {length} bytes, more than the target takes"
+            f"a row event needs a statement of {length} bytes, more than the target accepts"
             f" ({limit}): raise max_allowed_packet on the target"
         )
 
@@ -40,10 +40,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """One target transaction, ready to be sent; the commands of a large one are made as they go.
+    """One target transaction, ready to be sent; the commands of a large one are created lazily.
 
-    Or several `transactions`, each of one statement, in one command: where one of them fails, the
-    server runs none of those behind it. `table_maps` are the distinct ones of its rows.
+    Or several `transactions`, each a single statement, in one command: if one of them fails, the
+    server runs none of those after it. `table_maps` are the distinct table maps of its rows.
     """
 
     format_description: bytes
@@ -53,7 +53,7 @@ class Bundle:
 
     @property
     def is_single_statements(self) -> bool:
-        """Whether each of its transactions is one statement, which commits by itself."""
+        """Whether each of its transactions is a single statement, which commits by itself."""
         commands = self.commands
         if not isinstance(commands, tuple) or len(commands) != 1:
             return False
@@ -61,7 +61,7 @@ class Bundle:
 
 
 def together(bundles: Sequence[Bundle]) -> Bundle:
-    """Return bundles that are each a single statement, and of one format, as one."""
+    """Merge bundles that are each a single statement, and all have the same format."""
     if len(bundles) == 1:
         return bundles[0]
     sql = b";".join(command.sql for bundle in bundles for command in bundle.commands)
@@ -82,7 +82,7 @@ def binlog_statement(events: bytes) -> bytes:
 
 
 def encoded_length(length: int) -> int:
-    """Return how long the BINLOG statement of so many bytes of events is."""
+    """Return the length of the BINLOG statement for `length` bytes of events."""
     return (length + 2) // 3 * 4 + len(_BINLOG) + len(_END)
 
 
@@ -92,12 +92,12 @@ def row_statements(
     change: RowChange | None = None,
     table_maps: set[bytes] | None = None,
 ) -> Iterator[bytes]:
-    """Yield the events of groups of rows, as few statements as can be, each of `chunk_bytes`.
+    """Yield the events of groups of rows in as few statements as possible, each of `chunk_bytes`.
 
     Consecutive groups whose row events all have the same flags are merged; a group whose own
-    events differ in flags stays as it is. `change`, the worker's row, goes into the last
-    statement; behind changes of system tables, which share a statement with no other table (error
-    1428), it is one of its own. The table maps that are met are added to `table_maps`.
+    events differ in flags is left as it is. `change`, the worker's row, goes into the last
+    statement; after changes of system tables, which cannot share a statement with other tables
+    (error 1428), it is a statement of its own. The table maps found are added to `table_maps`.
     """
     run: list[bytes] = []
     flags: int | None = None
@@ -131,12 +131,12 @@ def table_maps(events: Iterable[bytes]) -> Iterator[bytes]:
 def commands(
     before: Sequence[bytes], rows: Iterable[bytes], after: Sequence[bytes], limit: int
 ) -> Iterator[Command]:
-    """Yield commands of SQL and BINLOG statements in order, each of `limit` bytes at most.
+    """Yield commands of SQL and BINLOG statements in order, each of at most `limit` bytes.
 
-    All of `after` is in the last one. Nothing where there is no statement: a server answers an
-    empty one with an error. Raises RowTooLargeError where one statement is larger than `limit`.
+    All of `after` is in the last one. Yields nothing if there is no statement: a server answers
+    an empty one with an error. Raises RowTooLargeError if one statement exceeds `limit`.
     """
-    # Large statements are copied once only: when all pieces of a command are put together.
+    # Large statements are copied only once: when all pieces of a command are joined.
     pieces: list[bytes] = []
     size = count = 0
     for statement in before:

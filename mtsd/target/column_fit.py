@@ -1,9 +1,9 @@
-"""Whether the rows of a source's column can be applied to the target's column in its place.
+"""Whether the rows of a source's column can be applied to the corresponding column of the target.
 
 The rules are the server's own for row events (MySQL manual, "Replication with Differing Table
-Definitions on Source and Replica"): columns correspond by their place, not by name; a column of
+Definitions on Source and Replica"): columns correspond by position, not by name; a column with
 another type or size is converted only as the target's replica_type_conversions allows; and columns
-that one of the two tables does not have are no obstacle at its end.
+that only one of the two tables has are not a problem at its end.
 """
 
 import enum
@@ -20,17 +20,17 @@ LOSSY = "ALL_LOSSY"
 
 
 class Fit(enum.Enum):
-    """What a conversion needs."""
+    """What a conversion requires."""
 
     EXACT = enum.auto()
     NON_LOSSY = enum.auto()
     """It keeps every value: ALL_NON_LOSSY."""
     LOSSY = enum.auto()
-    """It may cut values off or round them: ALL_LOSSY."""
+    """It may truncate or round values: ALL_LOSSY."""
     NEVER = enum.auto()
 
     def allowed(self, conversions: Collection[str]) -> bool:
-        """Tell whether a server with these replica_type_conversions applies such rows."""
+        """Return whether a server with these replica_type_conversions applies such rows."""
         return self is Fit.EXACT or _NEEDS.get(self) in conversions
 
 
@@ -39,12 +39,11 @@ _NEEDS = {Fit.NON_LOSSY: NON_LOSSY, Fit.LOSSY: LOSSY}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A column as row events know it.
+    """A column as row events describe it.
 
-    `size`: bytes of a string, of the length that stands before a BLOB, of an ENUM or SET and of a
-    number; digits of a decimal; bits of a BIT; digits of a fraction of a second. `scale`: digits
-    of a decimal behind its point; dimensions of a VECTOR, 0 where they are not known; bytes of the
-    longest character of a text.
+    `size`: bytes of a string, of the length prefix of a BLOB, of an ENUM or SET and of a number;
+    digits of a decimal; bits of a BIT; digits of fractional seconds. `scale`: digits of a decimal
+    after its point; dimensions of a VECTOR, 0 if unknown; bytes of the longest character of a text.
     """
 
     type: ColumnType
@@ -85,7 +84,7 @@ def _shape(column: Column) -> Shape:
         case ColumnType.VARCHAR | ColumnType.VAR_STRING:
             size = int.from_bytes(data, "little")
         case ColumnType.STRING:
-            # Two bits of the length are hidden, inverted, in the byte of the type.
+            # Two bits of the length are hidden, inverted, in the type byte.
             size = data[1] | ((data[0] & 0x30) ^ 0x30) << 4
         case ColumnType.ENUM | ColumnType.SET:
             size = data[1]
@@ -109,10 +108,10 @@ def shape_of_definition(
     fraction: int,
     collation: str = "",
 ) -> Shape | None:
-    """Return the shape of a row of information_schema.columns; None for a type not known.
+    """Return the shape of a row of information_schema.columns; None for an unknown type.
 
-    Its columns DATA_TYPE, COLUMN_TYPE, CHARACTER_OCTET_LENGTH, NUMERIC_PRECISION, NUMERIC_SCALE,
-    DATETIME_PRECISION, 0 for NULL, COLLATION_NAME.
+    Its columns are DATA_TYPE, COLUMN_TYPE, CHARACTER_OCTET_LENGTH, NUMERIC_PRECISION,
+    NUMERIC_SCALE, DATETIME_PRECISION, 0 for NULL, COLLATION_NAME.
     """
     kind = _DATA_TYPES.get(data_type.lower())
     match kind:
@@ -145,12 +144,12 @@ def shape_of_definition(
 
 
 def members(column_type: str) -> tuple[str, ...]:
-    """Return the values of an ENUM or SET as its COLUMN_TYPE has them, quoted."""
+    """Return the values of an ENUM or SET as quoted in its COLUMN_TYPE."""
     return tuple(_MEMBER.findall(column_type))
 
 
 def fit(source: Shape, target: Shape) -> Fit:
-    """Return what the target needs to apply the source's values."""
+    """Return what the target needs in order to apply the source's values."""
     if source.array or target.array:
         return Fit.EXACT if source == target else Fit.NEVER
     before, after = (_of_two_formats(shape.type) for shape in (source, target))
@@ -160,7 +159,7 @@ def fit(source: Shape, target: Shape) -> Fit:
     if before == after == ColumnType.BLOB:
         return _by_order(source.size, target.size)
     if before == after:
-        # A fraction of no digits is taken for a former version's time without metadata: the server
+        # Without fraction digits it is taken for an old-format time without metadata: the server
         # accepts the table and then reads the row with the fraction that it does not have.
         if before in _TIMES and not source.size and target.size:
             return Fit.NEVER
@@ -180,7 +179,7 @@ def fit(source: Shape, target: Shape) -> Fit:
 def misfits(
     source: Sequence[Shape], target: Sequence[Shape | None], conversions: Collection[str]
 ) -> list[tuple[int, Fit]]:
-    """Return the places, from 0, of columns that the target refuses, and what each would need."""
+    """Return the indexes, from 0, of columns that the target refuses, and what each would need."""
     pairs = zip(source, target, strict=False)
     fits = [(place, fit(a, b)) for place, (a, b) in enumerate(pairs) if b is not None]
     return [(place, found) for place, found in fits if not found.allowed(conversions)]
@@ -195,12 +194,12 @@ def _by_order(source: object, target: object) -> Fit:
 def _longest(shape: Shape) -> int:
     if shape.type not in _BLOBS:
         return shape.size
-    # The server takes the bytes of a text for characters here.
+    # Here the server treats the bytes of a text as characters.
     return ((1 << 8 * shape.size) - 1) * (shape.scale or 1)
 
 
 def _of_two_formats(kind: ColumnType) -> ColumnType:
-    """Return the present one of types that differ in their format only."""
+    """Return the current one of two types that differ only in their format."""
     return _FORMER.get(kind, kind)
 
 

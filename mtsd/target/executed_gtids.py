@@ -1,7 +1,7 @@
-"""Adding the source's GTIDs to those that the target has executed.
+"""Adds the source's GTIDs to those that the target has executed.
 
-`SET GLOBAL gtid_purged = '+…'` adds GTIDs without a transaction; it refuses one that is executed
-already (error 3546), and a replica that reads from the target by GTID can no longer do so.
+`SET GLOBAL gtid_purged = '+…'` adds GTIDs without a transaction; it refuses those already executed
+(error 3546), and a replica that reads from the target by GTID can no longer do so.
 """
 
 from mtsd.model.errors import ServerError
@@ -35,7 +35,7 @@ async def add_to_executed(connection: Connection, gtids: GtidSet) -> None:
         try:
             await connection.query(b"SET @@global.gtid_purged=%b" % literals.text(f"+{missing}"))
         except ServerError as error:
-            # Somebody else may have executed one of them since we asked.
+            # Somebody else may have executed one of them since the query.
             if error.number != _NOT_DISJOINT or attempt == _ATTEMPTS:
                 raise
         else:

@@ -1,8 +1,8 @@
 """The tables of groups that could not be applied: slave_stopped_group and slave_skipped_group.
 
-The first holds, one row a channel, the group that the replica stopped on, until it has been applied
-or skipped; the second what persons have skipped, who, and why. docs/position-tables.md has the
-columns. Nothing here waits: these are statements and the reading of rows.
+The first contains, one row per channel, the group that the replica stopped at, until it has been
+applied or skipped; the second what people have skipped, who, and why. docs/position-tables.md
+describes the columns. Nothing here waits: this module builds statements and parses rows.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _GROUP = (
 
 @dataclass(frozen=True, slots=True)
 class StoppedGroup:
-    """The group that a channel's replica stopped on; `message` is the whole error."""
+    """The group that a channel's replica stopped at; `message` is the whole error."""
 
     group: FailedGroup
     message: str
@@ -44,9 +44,9 @@ class StoppedGroup:
 
 @dataclass(frozen=True, slots=True)
 class SkippedGroup:
-    """A group that is passed over for good: `message` is the error that it had.
+    """A group that is skipped for good: `message` is the error that it had.
 
-    `who` and `why` are the words of the one who skipped it.
+    `who` and `why` are as given by the person who skipped it.
     """
 
     group: FailedGroup
@@ -57,7 +57,7 @@ class SkippedGroup:
 
 
 class FailedGroups:
-    """Statements on both tables of one channel in one schema."""
+    """Statements on both tables for one channel in one schema."""
 
     def __init__(self, schema: str, channel: str) -> None:
         quoted = literals.name(schema)
@@ -67,7 +67,7 @@ class FailedGroups:
         self._of_channel = b" WHERE `Channel_name`=" + self._channel
 
     def definitions(self) -> list[bytes]:
-        """Return the statements that make the tables where they are not there."""
+        """Return the statements that create the tables if they do not exist."""
         stopped = f"""CREATE TABLE IF NOT EXISTS {self._stopped.decode()} (
   `Channel_name` VARCHAR(64) NOT NULL PRIMARY KEY,
 {_GROUP_COLUMNS},
@@ -85,7 +85,7 @@ class FailedGroups:
         return [stopped.encode(), skipped.encode()]
 
     def replace_stopped(self, group: FailedGroup, message: str) -> bytes:
-        """Return the statement that records the group that the replica has stopped on."""
+        """Return the statement that records the group that the replica has stopped at."""
         columns = [
             *self._columns(group, message),
             (b"`Later_applied`", b"%d" % group.later_applied),
@@ -94,23 +94,23 @@ class FailedGroups:
         return b"REPLACE" + insert.removeprefix(b"INSERT")
 
     def select_stopped(self) -> bytes:
-        """Return the query of the row that `replace_stopped` makes, for `stopped`."""
+        """Return the query for the row that `replace_stopped` writes, for `stopped`."""
         return b"SELECT %b,`Later_applied`,%b FROM %b%b" % (
             _GROUP, _seconds(b"`Stopped_at`"), self._stopped, self._of_channel,
         )  # fmt: skip
 
     def stopped(self, row: Row) -> StoppedGroup:
-        """Read a row of `select_stopped`."""
+        """Parse a row of `select_stopped`."""
         *columns, later, seconds = row
         group, message = _group(columns, later_applied=bool(later))
         return StoppedGroup(group, message, _time(seconds))
 
     def delete_stopped(self) -> bytes:
-        """Return the statement after which no group is on record as what stopped the replica."""
+        """Return the statement after which no group is on record as having stopped the replica."""
         return b"DELETE FROM " + self._stopped + self._of_channel
 
     def insert_skipped(self, group: FailedGroup, message: str, who: str, why: str) -> bytes:
-        """Return the statement that records a group as passed over."""
+        """Return the statement that records a group as skipped."""
         columns = [
             *self._columns(group, message),
             (b"`Who`", _text(who, _LONGEST_WHO)),
@@ -119,19 +119,19 @@ class FailedGroups:
         return literals.insert(self._skipped, columns)
 
     def select_skipped(self) -> bytes:
-        """Return the query of all that was skipped, in the stream's order, for `skipped`."""
+        """Return the query for all skipped groups, in the stream's order, for `skipped`."""
         return b"SELECT %b,`Who`,`Why`,%b FROM %b%b ORDER BY `Group_number`" % (
             _GROUP, _seconds(b"`Skipped_at`"), self._skipped, self._of_channel,
         )  # fmt: skip
 
     def skipped(self, row: Row) -> SkippedGroup:
-        """Read a row of `select_skipped`."""
+        """Parse a row of `select_skipped`."""
         *columns, who, why, seconds = row
         group, message = _group(columns)
         return SkippedGroup(group, message, str(who), str(why), _time(seconds))
 
     def delete_skipped(self) -> bytes:
-        """Return the statement that forgets what was skipped."""
+        """Return the statement that deletes the record of skipped groups."""
         return b"DELETE FROM " + self._skipped + self._of_channel
 
     def _columns(self, group: FailedGroup, message: str) -> list[tuple[bytes, bytes]]:
@@ -164,12 +164,12 @@ def _group(columns: Sequence[object], *, later_applied: bool = False) -> tuple[F
 
 
 def _text(value: str, longest: int = _LONGEST_TEXT) -> bytes:
-    """Return a literal that the column takes: bytes that are no UTF-8 become question marks."""
+    """Return a literal that the column accepts: bytes that are not UTF-8 become question marks."""
     return literals.blob(value[:longest].encode("utf-8", "replace"))
 
 
 def _seconds(column: bytes) -> bytes:
-    """Return the expression of a time in whole seconds since 1970, in whatever time zone."""
+    """Return the expression for a time in whole seconds since 1970, in any time zone."""
     return b"CAST(FLOOR(UNIX_TIMESTAMP(%b)) AS SIGNED)" % column
 
 

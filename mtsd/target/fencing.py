@@ -1,8 +1,8 @@
-"""Locks that keep two daemons, or a daemon and its predecessor's last bundle, apart.
+"""Locks that keep apart two daemons, or a daemon and its predecessor's last bundle.
 
-A server goes on with statements whose client has died, and commits them seconds later. So every
-session that applies holds a lock by name for its life, and nothing is read of the position before
-the locks of all sessions that may have been are held.
+A server continues statements whose client has died, and commits them seconds later. So every
+session that applies groups holds a named lock as long as it lives, and nothing of the position is
+read before the locks of all sessions that may have existed are held.
 """
 
 import asyncio
@@ -24,20 +24,20 @@ _LOOK_PERIOD_S = 1
 _FIRST_WORD_S = 3.0
 _NEXT_WORD_S = 30.0
 _WATCHED_WORKERS = 16
-"""Their work shows as well as the coordinator's that a daemon lives, and a few tell."""
+"""Their work shows as well as the coordinator's that a daemon is alive; a few are enough."""
 _SHOWN = 80
 _NO_SUCH_THREAD = 1094
 _MAY_NOT_KILL = 1095
 CHANNEL = 0
-"""The id of the session that holds the channel's lock, and stores the low-water mark."""
+"""The id of the session that holds the channel's lock and stores the low-water mark."""
 
 
 class FencedOutError(NeedsPersonError):
-    """Another daemon runs on this channel."""
+    """Another daemon is running on this channel."""
 
 
 def lock_name(channel: str, session_id: int) -> str:
-    """Return the lock of a channel's session: CHANNEL, or from 1 a worker's."""
+    """Return the lock of a channel's session: CHANNEL, or a worker's id, starting at 1."""
     lock = f"mtsd:{channel}:{session_id}"
     if len(lock) <= _LONGEST_NAME:
         return lock
@@ -46,13 +46,13 @@ def lock_name(channel: str, session_id: int) -> str:
 
 
 async def take_lock(connection: Connection, lock: str, timeout_s: int = 0) -> bool:
-    """Take a lock for the session's life; tell whether it was to be had within the time."""
+    """Take a lock for the session's life; return whether it was available in time."""
     rows = await connection.query(b"SELECT GET_LOCK('%b', %d)" % (lock.encode(), timeout_s))
     return rows[0][0] == 1
 
 
 async def release_lock(connection: Connection, lock: str) -> None:
-    """Let go of a lock of this session."""
+    """Release a lock of this session."""
     await connection.query(b"SELECT RELEASE_LOCK('%b')" % lock.encode())
 
 
@@ -63,12 +63,12 @@ async def take_channel(
     patience_s: int = 10,
     progress: Progress | None = None,
 ) -> None:
-    """Take the coordinator's lock; raises FencedOutError where a living daemon holds it.
+    """Take the coordinator's lock; raises FencedOutError if a living daemon holds it.
 
-    The session of a killed daemon ends as soon as the server waits for its client again. Until
-    then it is waited for: a statement may be stuck behind a lock of somebody else or a full disk,
-    and one whose network has failed ends by its wait_timeout. `patience_s` is for a holder whose
-    session this user may not see: nothing tells then whether it lives.
+    The session of a killed daemon ends when the server next waits for its client. Until then
+    this function waits: a statement may be stuck behind another client's lock or a full disk,
+    and a session whose network has failed ends after its wait_timeout. `patience_s` applies to a
+    holder whose session this user may not see: then nothing shows whether it is alive.
     """
     lock = lock_name(channel, CHANNEL)
     clock = asyncio.get_running_loop().time
@@ -89,7 +89,7 @@ async def take_channel(
         if holder is None and waiting.seconds > patience_s:
             raise FencedOutError(
                 f"{_refusal(channel)}. It holds the channel as connection {coordinator}, of a user"
-                " whose connections this one may not see"
+                " whose connections this user may not see"
             )
         waiting.tell(lock, coordinator, holder)
 
@@ -97,10 +97,10 @@ async def take_channel(
 async def fence(
     connection: Connection, channel: str, ids: Iterable[int], progress: Progress | None = None
 ) -> None:
-    """End what a former daemon's workers still do; their locks are held when this returns.
+    """End what a previous daemon's workers are still doing; returns holding their locks.
 
-    Only for the holder of the coordinator's lock: no living daemon has these sessions. One that
-    cannot be ended, or takes long to roll back, is waited for.
+    Only for the holder of the coordinator's lock: no living daemon has these sessions. It waits
+    for a session that cannot be ended, or that takes long to roll back.
     """
     for session_id in ids:
         lock = lock_name(channel, session_id)
@@ -122,8 +122,8 @@ async def fence(
 
 def _refusal(channel: str) -> str:
     return (
-        f"another mtsd runs on channel {channel!r} of this target: stop it, or give this one a"
-        " channel of its own ([replica] channel)"
+        f"another mtsd is running on channel {channel!r} of this target: stop it, or give this one"
+        " its own channel ([replica] channel)"
     )
 
 
@@ -136,7 +136,7 @@ async def _holders(connection: Connection, channel: str) -> list[int | None]:
 
 
 async def _sessions(connection: Connection) -> Mapping[int, Session]:
-    """Return the sessions of the same user, and of all to one who has PROCESS, by id."""
+    """Return the sessions of the same user, or everybody's if the user has PROCESS, by id."""
     rows = await connection.query(b"SHOW PROCESSLIST")
     return {session.id: session for session in map(_session, rows)}
 
@@ -149,7 +149,7 @@ def _session(row: Row) -> Session:
 
 
 class _Waiting:
-    """Says again and again what is waited for: in the log, and at once in `progress`."""
+    """Says repeatedly what is being waited for: in the log, and immediately in `progress`."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
@@ -162,7 +162,7 @@ class _Waiting:
         return self._clock() - self._began
 
     def tell(self, lock: str, holder: int, session: Session | None) -> None:
-        """Say what the holder of a lock does; in the log where it is time for that."""
+        """Say what the holder of a lock is doing; in the log if it is time to."""
         now = self._clock()
         if self._progress is not None:
             self._progress.doing = (

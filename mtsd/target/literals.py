@@ -1,4 +1,4 @@
-"""SQL that means the same under every sql_mode and character set: hex literals and numbers only."""
+"""SQL that means the same in every sql_mode and character set: only hex literals and numbers."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ _NAME = re.compile(r"[0-9A-Za-z_$]{1,64}")
 
 
 def text(value: str) -> bytes:
-    """Return a literal of the UTF-8 bytes of a text; a binary string to the server."""
+    """Return a literal with the UTF-8 bytes of a string; a binary string to the server."""
     return b"X'" + value.encode("utf-8", "surrogateescape").hex().encode() + b"'"
 
 
@@ -19,14 +19,14 @@ def blob(value: bytes) -> bytes:
 
 
 def nullable(value: str | None) -> bytes:
-    """Return a literal of a text, or NULL."""
+    """Return a literal of a string, or NULL."""
     return b"NULL" if value is None else text(value)
 
 
 def number(value: object) -> int:
-    """Return a number that the server sent as one. Raises TypeError on anything else."""
+    """Return a number that the server sent as a number. Raises TypeError on anything else."""
     if not isinstance(value, int):
-        raise TypeError(f"a number was due, not {value!r}")
+        raise TypeError(f"expected a number, not {value!r}")
     return value
 
 
@@ -38,12 +38,12 @@ def name(identifier: str) -> bytes:
 
 
 def shown_name(identifier: str) -> str:
-    """Return any identifier in quotes, for a statement that is shown to a person."""
+    """Quote any identifier, for a statement that is displayed."""
     return "`" + identifier.replace("`", "``") + "`"
 
 
 def shown_text(value: str) -> str:
-    """Return any text in quotes, for a statement that is shown to a person."""
+    """Quote any string, for a statement that is displayed."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
@@ -53,14 +53,14 @@ def bare_name(quoted: str) -> str:
 
 
 def place(position: Position | None) -> tuple[bytes, bytes]:
-    """Return the literals of a position's file and offset; of "" and 0 where there is none."""
+    """Return the literals of a position's file and offset, or of "" and 0 for None."""
     if position is None:
         return b"X''", b"0"
     return text(position.file), b"%d" % position.offset
 
 
 def assignments(columns: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Return `a=1,b=2` of names and literals."""
+    """Return `a=1,b=2` for names and literals."""
     return b",".join(b"%b=%b" % pair for pair in columns)
 
 

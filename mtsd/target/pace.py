@@ -1,19 +1,19 @@
-"""How long the transactions of one packet take, learned from the packets before it.
+"""How long the transactions of one packet take, learned from earlier packets.
 
-Each answer of the server would wake the daemon, on the cores that the server works on: while
-several transactions are on their way in a packet, the connection is left alone until most of them
+Each of the server's answers would wake the daemon, on the cores that the server is using: while
+several transactions of a packet are in flight, the connection is left alone until most of them
 should be done.
 """
 
 _SHARE = 0.8
-"""Of the time expected: what is left is waited for, so that a packet that was faster is seen."""
+"""Of the expected time: the rest is spent waiting, so that a faster packet is noticed."""
 _LONGEST_S = 0.02
-"""Commits are noticed so much later, by what waits for them too."""
+"""The maximum delay in noticing a commit, including for whatever waits for it."""
 _WEIGHT = 0.5
 
 
 class Pace:
-    """An estimate that follows a server that gets faster or slower, in seconds."""
+    """An estimate in seconds that follows a server as it gets faster or slower."""
 
     __slots__ = ("_each",)
 
@@ -21,9 +21,9 @@ class Pace:
         self._each = 0.0
 
     def rest(self, transactions: int) -> float:
-        """Return how long to leave a packet alone that the server has just begun with."""
+        """Return how long to leave alone a packet that the server has just begun."""
         return min(_SHARE * self._each * (transactions - 1), _LONGEST_S)
 
     def learn(self, transactions: int, seconds: float) -> None:
-        """Take in how long a packet took."""
+        """Update the estimate with the time that a packet took."""
         self._each += _WEIGHT * (seconds / transactions - self._each)

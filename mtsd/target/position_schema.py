@@ -1,4 +1,4 @@
-"""Whether position tables are what mtsd has made: decided without asking anybody."""
+"""Whether position tables are those that mtsd has created: decided without any query."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,38 +6,38 @@ from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.target.worker_info import COLUMNS
 
 FIRST_TABLES = ("slave_worker_info", "slave_relay_log_info", "slave_in_doubt")
-"""Where one of them is missing, there is no position."""
+"""If one of them is missing, there is no position."""
 TABLES = (*FIRST_TABLES, "slave_stopped_group", "slave_skipped_group")
-"""All; a start adds those that an older mtsd has not made."""
+"""All of them; a start adds those that an older mtsd has not created."""
 
 PARTIAL = Reason(
-    "{missing} missing in the position schema {schema}, and the other tables there have rows",
+    "{missing} missing in the position schema {schema}, but the other tables there have rows",
     "restore what is missing from a backup; or, after comparing the servers, drop {schema} and"
-    " begin anew",
+    " start over",
 )
 NO_TRANSACTIONS = Reason(
-    "the position tables {tables} in {schema} are not InnoDB: the position would not commit with"
-    " the data",
+    "the position tables {tables} in {schema} are not InnoDB: the position would not commit"
+    " together with the data",
     "stop the daemon, and ALTER TABLE … ENGINE = InnoDB",
 )
 ALTERED = Reason(
-    "the columns of {schema}.slave_worker_info are not those that mtsd has made: {columns}",
-    "restore its definition, or point [target] schema elsewhere",
+    "the columns of {schema}.slave_worker_info are not those that mtsd has created: {columns}",
+    "restore its definition, or set [target] schema to another one",
 )
 VERSION = Reason(
     "the position tables in {schema} have schema version {version}; this mtsd reads {known}",
-    "run the mtsd that wrote them",
+    "run the mtsd version that wrote them",
 )
 
 
 def defect(
     schema: str, engines: Mapping[str, str], columns: Sequence[str], *, filled: bool
 ) -> Refused | None:
-    """Decide what keeps mtsd from using the tables that are there.
+    """Decide what prevents mtsd from using the existing tables.
 
-    `engines`: by table, of those of `TABLES` that are there; `columns`: those of
-    slave_worker_info; `filled`: whether any of the tables has a row. None where all is well, or
-    what is missing can be made: a first start may have been killed while it made them.
+    `engines`: by table, of the `TABLES` that exist; `columns`: those of slave_worker_info;
+    `filled`: whether any of the tables has a row. None if all is well, or what is missing can be
+    created: a first start may have been killed while it created them.
     """
     missing = [name for name in FIRST_TABLES if name not in engines]
     if missing and filled:

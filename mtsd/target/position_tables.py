@@ -1,7 +1,7 @@
-"""The tables that hold the position, in the target: slave_worker_info and its siblings.
+"""The tables that hold the position, on the target: slave_worker_info and its siblings.
 
-Columns after the server's own tables of these names (WL#2775, WL#5599); what mtsd adds and changes
-is in docs/position-tables.md. Nothing here waits: these are statements and the reading of rows.
+Columns follow the server's own tables of the same names (WL#2775, WL#5599); docs/position-tables.md
+says what mtsd adds and changes. Nothing here waits: this module builds statements and parses rows.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from mtsd.target.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo
 from mtsd.wire.connection import Row
 
 SCHEMA_VERSION = 1
-"""Another one where a table means something else; a table or a row that is added changes none."""
+"""Increased when the meaning of a table changes, but not for an additional table or row."""
 RECOVERY_ID = 0
 """The Id of the row that holds what a restart found proven by all rows."""
 
@@ -33,16 +33,16 @@ class ChannelRow:
     workers: int
     source_uuid: str
     daemon_uuid: str
-    """Made once: the UUID under which the daemon's own GTIDs are."""
+    """Generated once: the UUID of the daemon's own GTIDs."""
 
 
 @dataclass(frozen=True, slots=True)
 class InDoubt:
-    """A group that commits apart from its record: written before it, removed after.
+    """A group that commits separately from its record, which is written before and removed after.
 
-    `evidence` is the GTID under which it runs on the target, "" where the target has none. There,
+    `evidence` is the GTID that it runs under on the target, "" if the target has no GTIDs. Then
     `target_file` and `target_offset` are the end of the target's own binlog before it, and
-    `thread` is the thread id that its statements have in it; "" and 0 where nothing is written.
+    `thread` is the thread id of its statements there; "" and 0 if the target writes no binlog.
     `resolution` is what a person has decided: "applied", "not applied", or "".
     """
 
@@ -61,13 +61,13 @@ class InDoubt:
 
     @property
     def group(self) -> FailedGroup:
-        """The group, where it stops the replica."""
+        """The group, if it stops the replica."""
         databases = tuple(filter(None, self.databases.split(",")))
         return FailedGroup(self.number, self.end, self.source_gtid, databases, self.kind)
 
 
 class PositionTables:
-    """Statements on the position tables of one channel in one schema."""
+    """Statements on the position tables for one channel in one schema."""
 
     def __init__(self, schema: str, channel: str) -> None:
         self.schema = schema
@@ -81,7 +81,7 @@ class PositionTables:
         self._of_channel = b" WHERE `Channel_name`=" + self._channel
 
     def definitions(self) -> list[bytes]:
-        """Return the statements that make the schema and its tables where they are not there."""
+        """Return the statements that create the schema and its tables if they do not exist."""
         relay_log_info = f"""CREATE TABLE IF NOT EXISTS {self._relay_log_info.decode()} (
   `Channel_name` VARCHAR(64) NOT NULL PRIMARY KEY,
   `Master_log_name` {NAME_COLUMN} COMMENT 'of the low-water mark, as is the rest',
@@ -123,7 +123,7 @@ class PositionTables:
         ]
 
     def select_tables(self) -> bytes:
-        """Return the query of the tables that are there: name and engine of each."""
+        """Return the query for the existing tables: name and engine of each."""
         return (
             b"SELECT table_name, engine FROM information_schema.tables WHERE table_schema=%b"
             b" AND table_name IN (%b)"
@@ -131,11 +131,11 @@ class PositionTables:
         )
 
     def select_any(self, table: str) -> bytes:
-        """Return a query that has one row if a table of `select_tables` has any."""
+        """Return a query that returns one row if a table of `select_tables` has any."""
         return b"SELECT 1 FROM %b.%b LIMIT 1" % (literals.name(self.schema), literals.name(table))
 
     def select_channel(self) -> bytes:
-        """Return the query of the channel's row, for `channel_row`."""
+        """Return the query for the channel's row, for `channel_row`."""
         return (
             b"SELECT `Master_log_name`,`Master_log_pos`,`Group_number`,`Executed_gtid_set`,"
             b"`Temporary_tables`,`Number_of_workers`,`Source_uuid`,`Daemon_uuid`,`Schema_version`"
@@ -143,11 +143,11 @@ class PositionTables:
         )
 
     def select_sources(self) -> bytes:
-        """Return the query of all channels: the name of each, and the UUID of its source."""
+        """Return the query for all channels: the name of each, and the UUID of its source."""
         return b"SELECT `Channel_name`,`Source_uuid` FROM " + self._relay_log_info
 
     def channel_row(self, row: Row) -> ChannelRow:
-        """Read a row of `select_channel`. Raises NeedsPersonError on another schema version."""
+        """Parse a row of `select_channel`. Raises NeedsPersonError on another schema version."""
         file, offset, number, gtids, temporary, workers, source_uuid, daemon_uuid, version = row
         if version != SCHEMA_VERSION:
             refused = refuse(VERSION, schema=self.schema, version=version, known=SCHEMA_VERSION)
@@ -161,7 +161,7 @@ class PositionTables:
         return ChannelRow(mark, literals.number(workers), str(source_uuid), str(daemon_uuid))
 
     def insert_channel(self, row: ChannelRow) -> bytes:
-        """Return the statement that makes the channel's row."""
+        """Return the statement that creates the channel's row."""
         return literals.insert(
             self._relay_log_info,
             [
@@ -175,7 +175,7 @@ class PositionTables:
         )
 
     def update_mark(self, mark: LowWaterMark) -> bytes:
-        """Return the statement of a checkpoint; it never sets the mark back."""
+        """Return the statement of a checkpoint; it never moves the mark back."""
         columns = literals.assignments(self._mark(mark))
         return b"UPDATE %b SET %b%b AND `Group_number`<=%d" % (
             self._relay_log_info,
@@ -185,7 +185,7 @@ class PositionTables:
         )
 
     def update_workers(self, workers: int) -> bytes:
-        """Return the statement that records the number of workers, before they begin."""
+        """Return the statement that records the number of workers before they begin."""
         return b"UPDATE %b SET `Number_of_workers`=%d%b" % (
             self._relay_log_info,
             workers,
@@ -206,7 +206,7 @@ class PositionTables:
         ]
 
     def select_in_doubt(self) -> bytes:
-        """Return the query of the groups in doubt, for `in_doubt`."""
+        """Return the query for the in-doubt groups, for `in_doubt`."""
         return (
             b"SELECT `Group_number`,`Id`,`Master_log_name`,`Master_log_pos`,`Kind`,"
             b"`Evidence_gtid`,`Source_gtid`,`Databases`,`Statement`,`Target_log_name`,"
@@ -215,7 +215,7 @@ class PositionTables:
         )
 
     def in_doubt(self, row: Row) -> InDoubt:
-        """Read a row of `select_in_doubt`."""
+        """Parse a row of `select_in_doubt`."""
         (
             number, id_, file, offset, kind, evidence, gtid, databases, statement, log, log_pos,
             thread, resolution,
@@ -259,7 +259,7 @@ class PositionTables:
         )
 
     def update_resolution(self, number: int, resolution: str) -> bytes:
-        """Return the statement that notes what a person has decided about a group in doubt."""
+        """Return the statement that records what a person has decided about an in-doubt group."""
         return b"UPDATE %b SET `Resolution`=%b%b AND `Group_number`=%d" % (
             self._in_doubt,
             literals.text(resolution),
@@ -268,13 +268,13 @@ class PositionTables:
         )
 
     def forget(self) -> list[bytes]:
-        """Return the statements that remove all that is known of the channel."""
+        """Return the statements that remove everything known about the channel."""
         return [*self._forget_position(), self.failed.delete_skipped()]
 
     def begin_anew(self, row: ChannelRow) -> list[bytes]:
         """Return the statements after which `row` is all that is known of the channel's position.
 
-        What was skipped stays on record: numbers go on, so that none means another group.
+        The record of skipped groups stays: numbering continues, so no number means another group.
         """
         return [*self._forget_position(), self.insert_channel(row)]
 

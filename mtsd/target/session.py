@@ -1,4 +1,4 @@
-"""A session on the target: its pinned state, its transactions, and statements of the source."""
+"""A session on the target: its pinned state, its transactions, and the source's statements."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -39,14 +39,14 @@ class SessionSettings:
     """What a session is opened with."""
 
     binary_log: bool
-    """Whether what the session applies enters the target's own binlog."""
+    """Whether the session's changes are written to the target's own binlog."""
 
 
 class TargetSession:
     """One session on the target, on which groups are applied one transaction after another.
 
-    Every method raises ServerError where the server refuses, after a ROLLBACK, and
-    ConnectionLostError where nobody knows what has become of the transaction.
+    Every method raises ServerError after a ROLLBACK if the server returns an error, and
+    ConnectionLostError if it is unknown what has become of the transaction.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class TargetSession:
 
     @property
     def is_logged(self) -> bool:
-        """Whether what the session does enters the target's own binlog."""
+        """Whether the session's changes are written to the target's own binlog."""
         return self.traits.log_bin and self._settings.binary_log
 
     @classmethod
@@ -99,7 +99,7 @@ class TargetSession:
         await self._reached(FaultPoint.AFTER_COMMIT)
 
     async def record(self, statements: Sequence[bytes]) -> None:
-        """Commit statements of mtsd's own in a transaction of their own, `patiently`."""
+        """Commit mtsd's own statements in a transaction of their own, `patiently`."""
 
         async def transaction() -> None:
             await self.connection.run(b"BEGIN", 1)
@@ -108,11 +108,11 @@ class TargetSession:
         await patiently(self.connection, transaction, statements[0])
 
     async def undo(self, error: ServerError, *, unsure: bool = False) -> None:
-        """Roll back after an error; its warnings, and whether something stays, are noted in it.
+        """Roll back after an error; the error gets its warnings, and whether any changes remain.
 
-        Where tables without transactions have changed, the server warns of it: after the error
-        where the statement was a transaction by itself, else after the ROLLBACK. `unsure` is what
-        to believe where these warnings cannot be read, as somebody interrupts that too.
+        If non-transactional tables have changed, the server warns about it: after the error
+        if the statement was a transaction by itself, else after the ROLLBACK. `unsure` is what
+        to assume if these warnings cannot be read because that was interrupted too.
         """
         found: list[tuple[int, str]] = []
         certain = await self._read_warnings(found)
@@ -127,7 +127,7 @@ class TargetSession:
         error.warnings = error.warnings or "; ".join(text for _, text in found)
 
     async def rollback(self) -> None:
-        """Undo the open transaction; the session's lock and state stay."""
+        """Roll back the open transaction; the session's lock and state remain."""
         await self.connection.run(b"ROLLBACK", 1)
 
     async def run_statement(
@@ -137,9 +137,9 @@ class TargetSession:
         *,
         then: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """Run `text`, which stands for a statement's own, in its session state and database.
+        """Run `text`, which replaces a statement's own text, in its session state and database.
 
-        The state is taken away again, after an error too; before that `then` is awaited. A
+        The state is reset afterwards, even after an error; before that, `then` is awaited. A
         statement that failed on the source has to fail with the same error number here; other
         errors are raised.
         """
@@ -168,7 +168,7 @@ class TargetSession:
                 raise ServerError(
                     query.error_code,
                     "",
-                    f"the statement failed with this error on the source and succeeded here:"
+                    f"the statement failed with this error on the source but succeeded here:"
                     f" {query.statement[:200]!r}",
                 )
         finally:
@@ -176,14 +176,14 @@ class TargetSession:
                 await self.connection.run(back, 1)
 
     async def set_gtid(self, gtid: str) -> None:
-        """Give the next transaction a GTID; "" returns to automatic ones."""
+        """Set the GTID of the next transaction; "" returns to automatic ones."""
         if self.traits.gtid_mode:
             await self.connection.run(next_gtid(gtid), 1)
 
     async def log_position(self) -> tuple[str, int]:
-        """Return the end of the target's own binlog, where that holds all that the session does.
+        """Return the end of the target's own binlog, if it contains all that the session does.
 
-        ("", 0) where it does not, or where the user may not ask.
+        ("", 0) if it does not, or if the user may not query it.
         """
         if not self.is_logged:
             return "", 0
@@ -197,7 +197,7 @@ class TargetSession:
         return ("", 0) if only or ignored else (str(file), literals.number(offset))
 
     async def _read_warnings(self, found: list[tuple[int, str]]) -> bool:
-        """Add number and text of each warning of the last statement; tell whether that went."""
+        """Add number and text of each warning of the last statement; return whether that worked."""
         try:
             rows = await self.connection.query(b"SHOW WARNINGS")
         except ServerError:
@@ -209,13 +209,13 @@ class TargetSession:
         return True
 
     async def _use(self, statement: Statement) -> bool:
-        """Make the statement's database the default one; tell whether the target lacks it.
+        """Make the statement's database the default one; return whether the target lacks it.
 
-        A server has no way to take a default database away again. So a statement that has none
-        runs in information_schema, where nothing can be made, changed or dropped: a name without
-        a database cannot hit the database of an earlier statement. So does a statement whose
-        database is not there, as long as its names do not find anything in information_schema.
-        Raises ServerError 1049 where they might.
+        A server has no way to unset a default database. So a statement without one runs in
+        information_schema, where nothing can be created, changed or dropped: an unqualified name
+        cannot refer to the database of an earlier statement. The same applies to a statement whose
+        database does not exist, as long as its names match nothing in information_schema.
+        Raises ServerError 1049 if they might.
         """
         query = statement.query
         if query.database:
@@ -227,8 +227,8 @@ class TargetSession:
                     raise
             else:
                 return False
-            # With SUPPRESS_USE the database is what the statement makes or drops, or all of its
-            # names have theirs.
+            # With SUPPRESS_USE the database is what the statement creates or drops, or all of its
+            # names are qualified.
             if not statement.flags & SUPPRESS_USE:
                 rows = await self.connection.query(_NEUTRAL_NAMES)
                 neutral = {str(name).upper() for (name,) in rows}
@@ -243,9 +243,9 @@ def _unknown_database(database: str) -> ServerError:
 
 
 def next_gtid(gtid: str) -> bytes:
-    """Return the statement that gives the next transaction a GTID; "": an automatic one."""
+    """Return the statement that sets the next transaction's GTID; "": an automatic one."""
     return b"SET @@session.gtid_next='%b'" % (gtid or "AUTOMATIC").encode("ascii")
 
 
 _INTERRUPTED = frozenset({ER.SERVER_SHUTDOWN, ER.QUERY_INTERRUPTED, 1927})
-"""Killed or shut down on the source half-way: what it left is in the binlog as if whole."""
+"""Killed or shut down on the source part-way: the binlog has what it left as if complete."""

@@ -1,7 +1,7 @@
-"""The SET statements that give a target session the state that a statement needs, and take it away.
+"""The SET statements that give a target session the state that a statement needs, and reset it.
 
-A session pins a state of its own (`PINNED`), under which rows and mtsd's own SQL run; a Query
-event's state is laid over it for the one statement.
+A session has a pinned state of its own (`PINNED`), in which rows and mtsd's own SQL run; a Query
+event's state is applied on top of it for that one statement.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ PINNED: dict[bytes, bytes] = {
     b"timestamp": b"DEFAULT",
     b"pseudo_thread_id": b"CONNECTION_ID()",
 }
-"""Variables of a session between statements; those of `_NEWER` where the server has them."""
+"""Variables of a session between statements; those of `_NEWER` if the server has them."""
 
 _NEWER: dict[bytes, tuple[tuple[int, int, int], bytes]] = {
     b"default_collation_for_utf8mb4": ((8, 0, 11), b"DEFAULT"),
@@ -36,7 +36,7 @@ _NEWER: dict[bytes, tuple[tuple[int, int, int], bytes]] = {
     b"restrict_fk_on_non_standard_key": ((8, 4, 0), b"0"),
     b"enable_cascade_triggers": ((9, 7, 0), b"0"),
 }
-"""What a server's own replica sets whatever the global value is, it has here in the same way:
+"""These have the values that a server's own replica sets regardless of the global value:
 restrict_fk_on_non_standard_key, enable_cascade_triggers, sql_generate_invisible_primary_key, and
 of `PINNED` sql_big_selects (performance_schema.variables_by_thread shows them)."""
 
@@ -47,7 +47,7 @@ def pinned(version: tuple[int, int, int]) -> dict[bytes, bytes]:
 
 
 def statement_state(query: QueryEvent, version: tuple[int, int, int]) -> dict[bytes, bytes]:
-    """Return the pinned state with all that the event says laid over it."""
+    """Return the pinned state, overridden by everything that the event says."""
     context = query.context
     state = pinned(version)
     said: list[tuple[bytes, int | bool | None]] = [
@@ -80,7 +80,7 @@ def statement_state(query: QueryEvent, version: tuple[int, int, int]) -> dict[by
 
 
 def changes(now: dict[bytes, bytes], wanted: dict[bytes, bytes]) -> bytes:
-    """Return the one SET statement that leads from a state to another, b"" where they are equal."""
+    """Return the SET statement that changes one state into another, b"" if they are equal."""
     return b",".join(_differing(now, wanted))
 
 

@@ -1,4 +1,4 @@
-"""Row events of a streamed group cut into statements that each stand by themselves."""
+"""Splits the row events of a streamed group into statements that are each complete."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ _TABLE_MAP = EventType.TABLE_MAP_EVENT.value
 
 
 class RowStream:
-    """Remembers the table maps of the source's open statement from one chunk to the next."""
+    """Remembers the table maps of the source's unfinished statement between chunks."""
 
     def __init__(self, statement_bytes: int) -> None:
         self._statement_bytes = statement_bytes
@@ -18,7 +18,7 @@ class RowStream:
         self._ended = True
 
     def statements(self, events: tuple[bytes, ...]) -> Iterator[bytes]:
-        """Yield the chunk's events as statements; the last of each statement ends it."""
+        """Yield the chunk's events as statements; the last event of each ends it."""
         known = [] if self._ended else list(self._maps.values())
         for event in events:
             if event[4] == _TABLE_MAP:

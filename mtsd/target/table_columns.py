@@ -1,8 +1,8 @@
-"""The columns of the target's tables, and what a failed row event has to do with them.
+"""The columns of the target's tables, and how they explain a failed row event.
 
-A BINLOG statement says "Unknown error" (1105) in two cases: rows of a type that the target does not
-convert, of which only the server's error log has the error (1677), and a KILL QUERY at some of its
-steps.
+A BINLOG statement reports "Unknown error" (1105) in two cases: for rows of a type that the target
+does not convert, where only the server's error log has the actual error (1677), and for a KILL
+QUERY at some of its steps.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ COLUMNS = (
     "column_name, data_type, column_type, character_octet_length, numeric_precision,"
     " numeric_scale, datetime_precision, collation_name, extra"
 )
-"""What `table_column` reads of information_schema.columns."""
+"""The columns of information_schema.columns that `table_column` parses."""
 _CONVERSIONS = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
     " ('replica_type_conversions', 'slave_type_conversions')"
@@ -32,11 +32,11 @@ _TABLE_MAP = EventType.TABLE_MAP_EVENT.value
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column of a table. `shape` is None where its type is not known."""
+    """A column of a table. `shape` is None if its type is unknown."""
 
     name: str
     text: str
-    """Its type as SHOW CREATE TABLE has it."""
+    """Its type as shown by SHOW CREATE TABLE."""
     shape: Shape | None
     collation: str
     extra: str
@@ -48,7 +48,7 @@ class TableColumn:
 
 
 def table_column(row: Row) -> TableColumn:
-    """Read a row of the columns `COLUMNS`."""
+    """Parse a row of the columns `COLUMNS`."""
     name, data_type, text, octets, precision, scale, fraction, collation, extra = row
     kind, described = _text(data_type), _text(text)
     return TableColumn(
@@ -69,8 +69,8 @@ def table_column(row: Row) -> TableColumn:
 
 
 async def read_columns(connection: Connection, database: str, table: str) -> list[TableColumn]:
-    """Return the columns of a table in their order; none where there is no such table."""
-    # As texts they are compared as the server compares names, in whatever case.
+    """Return the columns of a table in order; none if the table does not exist."""
+    # As character strings they are compared as the server compares names, whatever their case.
     rows = await connection.query(
         b"SELECT %b FROM information_schema.columns WHERE table_schema = CONVERT(%b USING utf8mb4)"
         b" AND table_name = CONVERT(%b USING utf8mb4) ORDER BY ordinal_position"
@@ -84,10 +84,10 @@ async def explain_row_failure(
 ) -> ServerError:
     """Return what a failure of row events means; nothing may be open on the connection.
 
-    For "Unknown error" that is error 1677 where a column of the target does not take the source's
-    rows, and otherwise the error itself, which is an interruption then; likewise for an event that
-    the target calls corrupt (1610), as one that it reads with another column's size is. Raises
-    ServerError, ConnectionLostError.
+    "Unknown error" becomes error 1677 if a column of the target does not accept the source's
+    rows; otherwise the error itself is returned, and is an interruption. The same applies to an
+    event that the target calls corrupt (1610), as it does if it reads it with a column of another
+    size. Raises ServerError, ConnectionLostError.
     """
     if error.number not in {UNKNOWN, _CORRUPT}:
         return error
@@ -105,7 +105,7 @@ async def explain_row_failure(
 
 
 def _misfit(table: TableMap, target: Sequence[TableColumn], allowed: frozenset[str]) -> str:
-    """Say which column of a table does not take its rows; "" where all do."""
+    """Describe which column of a table does not accept its rows; "" if all do."""
     source = shapes_of_event(table)
     target = without_generated_key(target, len(source))
     found = misfits(source, [column.shape for column in target], allowed)
@@ -123,13 +123,13 @@ def _misfit(table: TableMap, target: Sequence[TableColumn], allowed: frozenset[s
 def without_generated_key(
     target: Sequence[TableColumn], source_count: int
 ) -> Sequence[TableColumn]:
-    """Return the columns that stand for the source's: a generated key is passed over in events."""
+    """Return the columns that correspond to the source's: events skip a generated key."""
     added = len(target) == source_count + 1 and target[0].generated_key
     return target[1:] if added else target
 
 
 def remedy(fits: set[Fit]) -> str:
-    """Return what helps where columns do not fit."""
+    """Return the remedy for columns that do not fit."""
     alter = "give it the source's type (ALTER TABLE on the target)"
     if Fit.NEVER in fits:
         return alter
@@ -138,7 +138,7 @@ def remedy(fits: set[Fit]) -> str:
         for each, name in ((Fit.LOSSY, "ALL_LOSSY"), (Fit.NON_LOSSY, "ALL_NON_LOSSY"))
         if each in fits
     ]
-    cut = ", which may cut values off" if Fit.LOSSY in fits else ""
+    cut = ", which may truncate values" if Fit.LOSSY in fits else ""
     return f"{alter}, or SET PERSIST replica_type_conversions = '{','.join(needed)}' there{cut}"
 
 

@@ -1,7 +1,7 @@
-"""Which tables of the target cannot roll back: what their storage engine is there, not here.
+"""Which tables of the target cannot roll back, according to their storage engine there.
 
-A source tells by the end of a group that a table without transactions was touched, as far as its
-own tables go. What may be half applied is decided by the target's engines, which can be others.
+The end of a group tells whether it changed a non-transactional table of the source. Whether a group
+may be half applied depends on the target's engines, which may differ.
 """
 
 from collections.abc import Collection
@@ -15,10 +15,10 @@ _SOME = 5
 
 
 class TableEngines:
-    """What one session has learned of the tables that row events name.
+    """What one session has learned about the tables that row events name.
 
-    It is kept by Table_map event: a source gives every definition a table id of its own, so a
-    table that was altered by what is replicated comes with another one.
+    Entries are keyed by Table_map event: a source gives every definition a table id of its own, so
+    a table altered by replicated DDL appears with another id.
     """
 
     __slots__ = ("_connection", "_engines", "_safe", "_without")
@@ -30,14 +30,14 @@ class TableEngines:
         self._engines: frozenset[str] | None = None
 
     def are_safe(self, table_maps: Collection[bytes]) -> bool:
-        """Tell whether all these tables are known to have transactions."""
+        """Return whether all these tables are known to be transactional."""
         return self._safe.issuperset(table_maps)
 
     async def without_transactions(self, table_maps: Collection[bytes]) -> tuple[str, ...]:
         """Return those of the tables that cannot roll back, as "database.table", sorted.
 
-        A table that the target lacks, or does not show to the user, is none of them. Nothing may
-        be on its way on the session. Raises ServerError, ConnectionLostError.
+        A table that the target lacks, or hides from the user, is not included. Nothing may be in
+        flight on the session. Raises ServerError, ConnectionLostError.
         """
         unknown = [
             event for event in table_maps if event not in self._safe and event not in self._without
@@ -47,7 +47,7 @@ class TableEngines:
         return tuple(sorted({self._without[e] for e in table_maps if e in self._without}))
 
     async def without_transactions_in(self, databases: Collection[str]) -> tuple[str, ...]:
-        """Return some tables of the databases that cannot roll back; empty where all can.
+        """Return some tables of the databases that cannot roll back; empty if all can.
 
         Raises ServerError, ConnectionLostError.
         """
@@ -76,8 +76,8 @@ class TableEngines:
             if engine.lower() not in await self._transactional()
         }
         for event, (database, table) in names.items():
-            # Names of tables may differ in case between servers; two that do on one are rare, and
-            # take each other's engine on the safe side.
+            # The case of table names may differ between servers; two names on one server that
+            # differ only in case are rare, and sharing an engine errs on the safe side.
             if (database.lower(), table.lower()) in without:
                 self._without[event] = f"{database}.{table}"
             else:

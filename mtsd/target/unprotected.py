@@ -1,14 +1,14 @@
-"""Groups on tables without transactions: applied once and whole, or known to be a part.
+"""Groups on non-transactional tables: applied once and completely, or known to be partial.
 
-What such a table has taken stays, whatever fails behind it. So the order is: the record that the
-group is in doubt; the group; and, sent together with its end, the settlement, which moves the
-worker's row and removes the record. The server goes on to the settlement by itself when the daemon
-dies meanwhile, and never comes to it when anything of the group has failed.
+Changes to such a table remain, whatever fails afterwards. So the order is: the record that the
+group is in doubt; the group; and, sent together with its end, the settlement, which advances the
+worker's row and removes the record. The server continues to the settlement by itself if the daemon
+dies in the meantime, and never reaches it if anything in the group has failed.
 
-The rows stand inside BEGIN … COMMIT, although that undoes nothing for these tables: the ROLLBACK
-after an error then tells by a warning whether something stayed (1196; outside of a transaction a
-session that is not logged does not warn). One GTID serves one statement only, as the server uses
-it up with the first change, so a group of several statements runs under automatic ones.
+The rows are inside BEGIN … COMMIT, although that undoes nothing for these tables: the ROLLBACK
+after an error then shows by a warning whether something remained (1196; outside of a transaction, a
+session that is not logged does not warn). One GTID serves only one statement, because the server
+uses it up with the first change, so a group of several statements runs under automatic ones.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -23,16 +23,16 @@ from mtsd.target.session import TargetSession, next_gtid
 
 
 class NotSettledError(NeedsPersonError):
-    """A group is applied, and its record could not be written."""
+    """A group is applied, but its record could not be written."""
 
     def __init__(self, number: int, error: ServerError) -> None:
-        super().__init__(f"group {number} is applied, and its record cannot be written: {error}")
+        super().__init__(f"group {number} is applied, but its record cannot be written: {error}")
 
 
 def statement_count(group: Group, statement_bytes: int, command_bytes: int) -> int:
-    """Return how many statements a group becomes, each of so many bytes at most.
+    """Return how many statements a group becomes, each of at most `statement_bytes`.
 
-    Raises RowTooLargeError where one of them is larger than a command may be.
+    Raises RowTooLargeError if one of them is larger than a command may be.
     """
     if not _is_rows(group):
         return len(group.steps)
@@ -66,13 +66,13 @@ async def apply_unprotected(
 ) -> None:
     """Apply a group, then commit the statements of `settled`; the session knows its format.
 
-    `gtid` is that of a group of one statement, or "" for automatic ones. Raises ServerError, of
-    which `leaves_changes` tells whether a part of the group stayed, NotSettledError,
+    `gtid` is that of a group of one statement, or "" for automatic ones. Raises ServerError, whose
+    `leaves_changes` says whether a part of the group remains, NotSettledError,
     ConnectionLostError.
     """
     connection = session.connection
     opening = [*_gtid(session, gtid), b"BEGIN"]
-    # A COMMIT also ends the GTID of a statement that has changed nothing.
+    # A COMMIT also releases the GTID of a statement that has changed nothing.
     closing = [b"COMMIT", *_gtid(session, "")]
     settlement = [b"BEGIN", *settled, b"COMMIT"]
     try:

@@ -1,13 +1,13 @@
-"""The table slave_worker_info (WL#2775, WL#5599): one row a worker, and how it is written.
+"""The table slave_worker_info (WL#2775, WL#5599): one row per worker, and how it is written.
 
-A worker's row goes to the server in one of two ways: as an UPDATE statement, and as a row event
-that stands behind the events of its groups in the same BINLOG statement, which the server neither
-parses nor answers. That one finds the row by `Token`, which the last commit of each packet moves:
-it fails where the packet before it, which the server may not have answered yet, has failed.
+A worker's row is sent to the server in one of two ways: as an UPDATE statement, or as a row event
+that follows the events of its groups in the same BINLOG statement, which the server neither parses
+nor answers separately. The row event finds the row by `Token`, which the last commit of each packet
+changes: it fails if the previous packet, possibly still unanswered, has failed.
 
 Row event, UPDATE of version 2, little-endian: table id u48, flags u16, size of extra data u16 (its
-own 2 bytes only), number of columns, a bitmap of the columns in the image before and one of those
-after, then for each image the null bits of its columns and their values (MySQL documentation,
+own 2 bytes only), number of columns, a bitmap of the columns in the before image and one for the
+after image, then for each image the null bits of its columns and their values (MySQL documentation,
 `mysql::binlog::event::Rows_event`).
 """
 
@@ -51,7 +51,7 @@ def _bigint(name: str, comment: str = "") -> _Column:
 
 
 def _varchar(name: str, characters: int) -> _Column:
-    # Of utf8mb4: four bytes a character.
+    # In utf8mb4: four bytes per character.
     size = (4 * characters).to_bytes(2, "little")
     return _Column(name, f"VARCHAR({characters}) NOT NULL", b"\x0f", size)
 
@@ -101,7 +101,7 @@ _TIME_AND_SERVER = struct.Struct("<I1xI")
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """The change of a worker's row that commits together with rows: `before` becomes `row`."""
+    """The change of a worker's row that commits together with rows: from `before` to `row`."""
 
     table: "WorkerInfo"
     row: WorkerRow
@@ -113,7 +113,7 @@ class RowChange:
 
 
 class WorkerInfo:
-    """Statements and events on slave_worker_info of one channel in one schema."""
+    """Statements and events on slave_worker_info for one channel in one schema."""
 
     def __init__(self, schema: str, channel: str) -> None:
         self.name = literals.name(schema) + b"." + literals.name(_TABLE)
@@ -131,7 +131,7 @@ class WorkerInfo:
         ))  # fmt: skip
 
     def definition(self) -> bytes:
-        """Return the statement that makes the table where it is not there."""
+        """Return the statement that creates the table if it does not exist."""
         columns = ",\n".join(f"  `{column.name}` {column.definition}" for column in COLUMNS)
         return (
             f"CREATE TABLE IF NOT EXISTS {self.name.decode()} (\n{columns},\n"
@@ -140,7 +140,7 @@ class WorkerInfo:
         ).encode()
 
     def select_columns(self) -> bytes:
-        """Return the query of the table's column names in their order, one row each."""
+        """Return the query for the table's column names in order, one per row."""
         return (
             b"SELECT column_name FROM information_schema.columns WHERE table_schema=%b"
             b" AND table_name=%b ORDER BY ordinal_position"
@@ -148,7 +148,7 @@ class WorkerInfo:
         )
 
     def select(self) -> bytes:
-        """Return the query of all workers' rows, for `row`."""
+        """Return the query for all workers' rows, for `row`."""
         return (
             b"SELECT `Id`,`Master_log_name`,`Master_log_pos`,`Checkpoint_master_log_name`,"
             b"`Checkpoint_master_log_pos`,`Checkpoint_seqno`,`Checkpoint_gtid`,"
@@ -157,7 +157,7 @@ class WorkerInfo:
         )
 
     def row(self, found: Row) -> WorkerRow:
-        """Read a row of `select`."""
+        """Parse a row of `select`."""
         id_, file, offset, *checkpoint, base_number, first_gtid, bitmap, gtids, token = found
         base = literals.number(base_number)
         return WorkerRow(
@@ -173,7 +173,7 @@ class WorkerInfo:
         )
 
     def replace(self, row: WorkerRow) -> bytes:
-        """Return the statement that makes a worker's row anew."""
+        """Return the statement that rewrites a worker's row completely."""
         columns = [
             (b"`Channel_name`", self._channel),
             (b"`Id`", b"%d" % row.id),
@@ -194,10 +194,10 @@ class WorkerInfo:
     def events(
         self, row: WorkerRow, after: WorkerRow, last: bytes, flags: int
     ) -> tuple[bytes, bytes]:
-        """Return the Table_map and row event that make `row` of the row `after`.
+        """Return the Table_map and row event that change the row `after` into `row`.
 
-        `last` is the event that they follow: time and server are its own. `flags` are those of
-        the row events of the statement, STMT_END is added.
+        `last` is the event that they follow: they take their time and server id from it. `flags`
+        are those of the statement's row events; STMT_END is added.
         """
         time, server = _TIME_AND_SERVER.unpack_from(last)
         offset = _U64.pack(row.last.offset if row.last else 0)
@@ -232,12 +232,12 @@ class WorkerInfo:
 
 
 def _no_nulls(columns: bytes) -> bytes:
-    """Return the null bits of an image with the columns of a bitmap."""
+    """Return the null bits of an image with the columns in a bitmap."""
     return bytes((int.from_bytes(columns, "little").bit_count() + 7) // 8)
 
 
 def _differs_little(row: WorkerRow, after: WorkerRow) -> bool:
-    """Tell whether file and checkpoint are the same, as they mostly are."""
+    """Return whether file and checkpoint are the same, as they usually are."""
     return (
         row.last is not None
         and after.last is not None
@@ -249,14 +249,14 @@ def _differs_little(row: WorkerRow, after: WorkerRow) -> bool:
 
 
 def _first_gtid(row: WorkerRow) -> str:
-    """Return the column Checkpoint_gtid: what `aligned` gives bit 0, which may be under 1."""
+    """Return the column Checkpoint_gtid: the GTID that `aligned` gives bit 0; may be under 1."""
     if row.aligned is None:
         return ""
     return str(row.aligned._replace(number=row.aligned.number + row.executed.base))
 
 
 def _aligned(first_gtid: str, base: int) -> Gtid | None:
-    """Return `aligned` of a row, from the column Checkpoint_gtid."""
+    """Return `aligned` of a row, from its column Checkpoint_gtid."""
     if not first_gtid:
         return None
     server, _, number = first_gtid.rpartition(":")

@@ -20,5 +20,5 @@ class Backoff:
         return self._random.uniform(ceiling / 2, ceiling)
 
     def reset(self) -> None:
-        """Begin again with short pauses: the last attempt went well."""
+        """Return to short pauses: the last attempt was successful."""
         self.attempts = 0

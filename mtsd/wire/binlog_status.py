@@ -1,11 +1,11 @@
-"""How far a server has come: the end of its own binlog, and its executed GTIDs."""
+"""How far a server has got: the end of its own binlog, and its executed GTIDs."""
 
 from mtsd.model.gtid import GtidSet
 from mtsd.wire.connection import Connection
 
 
 def binlog_status(version: tuple[int, int, int]) -> str:
-    """Return the statement whose one row is file, offset, and more, of a server's own binlog."""
+    """Return the statement whose row has file, offset and more of a server's own binlog."""
     return "SHOW BINARY LOG STATUS" if version >= (8, 2, 0) else "SHOW MASTER STATUS"
 
 
@@ -16,7 +16,7 @@ async def executed_gtids(connection: Connection) -> GtidSet:
 
 
 async def has_executed(connection: Connection, gtid: str) -> bool:
-    """Tell whether a server has executed a GTID. Raises ServerError, ConnectionLostError."""
+    """Return whether a server has executed a GTID. Raises ServerError, ConnectionLostError."""
     rows = await connection.query(
         b"SELECT GTID_SUBSET('%b', @@global.gtid_executed)" % gtid.encode("ascii")
     )

@@ -1,4 +1,4 @@
-"""A connection to a MySQL server: aiomysql's handshake, and commands of our own on top of it.
+"""A connection to a MySQL server: aiomysql's handshake, with mtsd's own commands on top of it.
 
 This and `login` are the only modules that touch aiomysql's internals (`_writer`, `_connect`,
 `_execute_command`, `_read_packet`, `_read_query_result`, `_next_seq_id`), and the project pins its
@@ -26,15 +26,15 @@ _QUIT = 0x01
 _QUERY = 0x03
 _FULL = 0xFFFFFF
 _CONNECTION_ERRORS = frozenset({1152, 1158, 1159, 1160, 1161, 2002, 2003, 2006, 2013, 2055, 4031})
-"""Aborted, read and write errors of the server, lost and refused connections, idle too long."""
+"""Aborted connections, read and write errors, lost and refused connections, idle timeout."""
 _SERVER_GOING = frozenset({1053, 1077, 1079})
-"""The server shuts down."""
+"""The server is shutting down."""
 _KEEPALIVE_IDLE_S = 15
 _KEEPALIVE_INTERVAL_S = 5
 _KEEPALIVE_PROBES = 3
 
 BUSY = frozenset({1040, 1053, 1203, 1226, 3032})
-"""Errors that pass: too many connections, shutting down, over a resource limit, offline mode."""
+"""Transient errors: too many connections, shutdown, resource limit exceeded, offline mode."""
 
 Value = str | bytes | int | float | None
 Row = tuple[Value, ...]
@@ -55,16 +55,16 @@ class Awaited(NamedTuple):
 
 
 class Connection:
-    """One session on a server. Not for use by two coroutines at once."""
+    """One session on a server. Must not be used by two coroutines at once."""
 
     def __init__(self, raw: LogIn, endpoint: Endpoint) -> None:
         self._raw = raw
         self.endpoint = endpoint
         self._answers: deque[int] = deque()
-        """The packet number that the answer to each bundle on its way begins with."""
+        """The first packet number of the answer to each bundle in flight."""
         self._newest = b""
         self._asked_at: float | None = None
-        """When what may return rows was sent, until it is answered."""
+        """When something that may return rows was sent, until it is answered."""
         writer = raw._writer  # noqa: SLF001
         self._inbox = Inbox(writer.transport, writer.transport.get_protocol())
 
@@ -72,8 +72,8 @@ class Connection:
     async def open(cls, endpoint: Endpoint, *, program_name: str = "mtsd") -> "Connection":
         """Connect and authenticate.
 
-        Raises RefusedError where another attempt cannot go better, ServerError with a number of
-        BUSY where one may, ConnectionLostError where the server cannot be reached within
+        Raises RefusedError if another attempt would fail too, ServerError with a number in BUSY if
+        one may succeed, ConnectionLostError if the server cannot be reached within
         `endpoint.connect_timeout` seconds.
         """
         raw = LogIn(endpoint, program_name)
@@ -106,12 +106,12 @@ class Connection:
 
     @property
     def server_version(self) -> str:
-        """The version text of the server's greeting, such as "9.7.0" or "11.8.1-MariaDB"."""
+        """The version in the server's greeting, such as "9.7.0" or "11.8.1-MariaDB"."""
         return str(self._raw.server_version)
 
     @property
     def closed(self) -> bool:
-        """Whether the connection is closed on our side."""
+        """Whether this side of the connection is closed."""
         return self._raw._writer is None  # noqa: SLF001
 
     @property
@@ -136,28 +136,28 @@ class Connection:
     async def run(self, statements: bytes, count: int) -> None:
         """Run a bundle of `count` statements in one packet; the server stops at the first error.
 
-        Results are counted, as a BINLOG statement's OK does not say that more follow. None may
-        return rows. Raises ServerError, ConnectionLostError.
+        Results are counted, because the OK of a BINLOG statement does not say that more follow. No
+        statement may return rows. Raises ServerError, ConnectionLostError.
         """
         self.send(statements)
         await self.receive(count)
 
     def send(self, statements: bytes) -> None:
-        """Begin to send a bundle; `receive` must follow. Raises ConnectionLostError.
+        """Start sending a bundle; `receive` must follow. Raises ConnectionLostError.
 
-        A second one may be sent before that: the server begins it when it has answered the first,
-        whether that went well or not.
+        A second one may be sent before that: the server begins it after it has answered the first,
+        whether successfully or not.
         """
         self._inbox.direct = True
         self._write(statements)
 
     def rest(self, seconds: float) -> None:
-        """Do not look for answers for so long."""
+        """Do not check for answers for `seconds`."""
         if not self.closed:
             self._inbox.rest(seconds)
 
     def ask(self, statement: bytes) -> None:
-        """Begin to send one statement, which may return rows; `results` must follow.
+        """Start sending one statement, which may return rows; `results` must follow.
 
         Raises ConnectionLostError.
         """
@@ -169,7 +169,7 @@ class Connection:
         if writer is None:
             raise ConnectionLostError(self.endpoint.role, "it is closed")
         self._newest = statements[:_SHOWN]
-        # A bundle is not copied only to stand behind its first byte.
+        # A bundle is not copied just to be put after its first byte.
         left = memoryview(statements)
         command = b"%c" % _QUERY
         sequence = 0
@@ -185,9 +185,9 @@ class Connection:
         self._answers.append(sequence)
 
     async def receive(self, count: int, *, more: bool = False) -> None:
-        """Await `count` results of the first bundle on its way. Raises as `run` does.
+        """Await `count` results of the first bundle in flight. Raises as `run` does.
 
-        `more`: others of it are to be awaited after these, unless there is an error.
+        `more`: further results of it will be awaited after these, unless there is an error.
         """
         await self._guarded(self._receive(count, more=more))
 
@@ -199,11 +199,11 @@ class Connection:
         return await self._guarded(self._results())
 
     async def command(self, code: int, payload: bytes, *, answer: bool) -> None:
-        """Send a command of the protocol; await its OK if it has an `answer`, or `read` on."""
+        """Send a protocol command; await its OK if it has an `answer`, else `read` what follows."""
         await self._guarded(self._command(code, payload, answer=answer))
 
     async def read(self) -> bytes:
-        """Return what has come next, unframed, after a command without an answer.
+        """Return what has arrived next, unframed, after a command without an answer.
 
         Raises ConnectionLostError at the end.
         """
@@ -214,14 +214,14 @@ class Connection:
 
     @property
     def next_sequence(self) -> int:
-        """The number that the next packet from the server must have."""
+        """The number that the server's next packet must have."""
         return int(self._raw._next_seq_id)  # noqa: SLF001
 
     @contextlib.asynccontextmanager
     async def answering(self, seconds: float = 0.0) -> AsyncIterator[None]:
-        """Let the block wait for answers that are due at once, for connect_timeout at most.
+        """Limit how long the block waits for answers that should come promptly: connect_timeout.
 
-        Or for `seconds`, where that is longer. Raises ConnectionLostError after that.
+        Or `seconds`, if that is longer. Raises ConnectionLostError after that.
         """
         patience = max(self.endpoint.connect_timeout, seconds)
         try:
@@ -234,9 +234,9 @@ class Connection:
             ) from error
 
     def expect_receipt(self, seconds: float) -> None:
-        """Take the connection for lost if what is sent is not received for so long.
+        """Treat the connection as lost if sent data is not acknowledged for that long.
 
-        Only for a session to which little is sent: a server that is busy takes no more than the
+        Only for a session to which little is sent: a busy server accepts no more than the
         system's buffers hold, and that would look the same.
         """
         if not self.endpoint.unix_socket and not self.closed:
@@ -245,15 +245,15 @@ class Connection:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
 
     def close(self) -> None:
-        """Close at once, without a word to the server; whoever waits on it is woken."""
+        """Close immediately, without telling the server; whoever waits on it is woken."""
         writer = self._raw._writer  # noqa: SLF001
         if writer is not None:
-            # Closing in order would wait for the server's side of TLS, half a minute if silent.
+            # Closing properly would wait for the server's side of TLS: half a minute if silent.
             writer.transport.abort()
             self._raw.close()
 
     async def quit(self) -> None:
-        """Close with a word to the server; never raises."""
+        """Close, telling the server so; never raises."""
         with contextlib.suppress(MySQLError, OSError, RuntimeError):
             await self._raw._execute_command(_QUIT, b"")  # noqa: SLF001
             await self._raw._writer.drain()  # noqa: SLF001
@@ -285,7 +285,7 @@ class Connection:
         if more:
             self._answers.appendleft((sequence + count) & 0xFF)
         if not self._answers and not self._inbox.is_empty():
-            raise AnswerError("an answer to nothing")
+            raise AnswerError("an answer without a request")
 
     async def _command(self, code: int, payload: bytes, *, answer: bool) -> None:
         self._inbox.direct = not answer
@@ -306,13 +306,13 @@ class Connection:
 
 _NO_SESSION = (
     MySQLError, OSError, asyncio.IncompleteReadError,
-    # What aiomysql stumbles over in a greeting that is none.
+    # Raised by aiomysql on a greeting that is not MySQL's.
     struct.error, ValueError, IndexError,
 )  # fmt: skip
 
 
 def _not_opened(endpoint: Endpoint, error: BaseException) -> MtsdError:
-    """Return what it means for a replica that there is no session."""
+    """Return the error that describes, for a replica, why there is no session."""
     cause = error.__cause__ if isinstance(error, MySQLError) else error
     if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
         return tls_failed(endpoint, cause)
@@ -324,7 +324,8 @@ def _not_opened(endpoint: Endpoint, error: BaseException) -> MtsdError:
         isinstance(error, InternalError) and not isinstance(error.args[0], int)
     ):
         return RefusedError(
-            f"what answers at {endpoint} is no MySQL server: check [{endpoint.role}] host and port"
+            f"what answers at {endpoint} is not a MySQL server:"
+            f" check [{endpoint.role}] host and port"
         )
     said = _translated(error, endpoint)
     if isinstance(said, ServerError) and said.number not in BUSY:
@@ -333,7 +334,7 @@ def _not_opened(endpoint: Endpoint, error: BaseException) -> MtsdError:
 
 
 def _keep_alive(connected: socket.socket) -> None:
-    """Have the system notice within half a minute that an idle session's server has vanished."""
+    """Let the system detect within half a minute that an idle session's server has vanished."""
     for option, value in (
         (socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE_S),
         (socket.TCP_KEEPINTVL, _KEEPALIVE_INTERVAL_S),

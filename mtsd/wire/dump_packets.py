@@ -1,4 +1,4 @@
-"""The commands by which a replica asks for the binlog, and what comes back; without I/O.
+"""The commands by which a replica requests the binlog, and the replies; without I/O.
 
 Layouts: MySQL source documentation, "Replication Protocol" (COM_REGISTER_SLAVE, COM_BINLOG_DUMP,
 COM_BINLOG_DUMP_GTID); integers are little-endian.
@@ -20,7 +20,7 @@ _EOF = 0xFE
 _ERROR = 0xFF
 _LONGEST_EOF = 9
 _LONGEST_TEXT = 4096
-"""Bytes of an error's text; servers write 512 at most."""
+"""Bytes of an error message; servers write at most 512."""
 
 _DUMP = Struct("<IHI")
 _REGISTER_TAIL = Struct("<HII")
@@ -41,10 +41,10 @@ def register(server_id: int, host: str, port: int) -> bytes:
 def dump(server_id: int, file: str, offset: int, *, to_the_end: bool = False) -> bytes:
     """Return the payload of COM_BINLOG_DUMP; raises BinlogError past 4 GiB, its limit.
 
-    `to_the_end`: the dump ends with the last event that there is, instead of waiting for more.
+    `to_the_end`: the dump ends after the last existing event instead of waiting for more.
     """
     if offset >= 1 << 32:
-        raise BinlogError(f"{file}:{offset} lies past 4 GiB: the protocol cannot ask for it")
+        raise BinlogError(f"{file}:{offset} is beyond 4 GiB: the protocol cannot request it")
     flags = _NON_BLOCKING if to_the_end else _HEARTBEAT_V2
     return _DUMP.pack(offset, flags, server_id) + file.encode()
 
@@ -64,11 +64,11 @@ def dump_gtid(server_id: int, gtid_set: bytes) -> bytes:
 def event_of(payload: bytes) -> bytes:
     """Return the event of one packet of a dump, its checksum included.
 
-    Raises ServerError where the packet is an error, EOFError where the source ends the dump,
-    BinlogError where it is neither.
+    Raises ServerError if the packet is an error, EOFError if the source ends the dump,
+    BinlogError if it is neither.
     """
     if not payload:
-        raise BinlogError("an empty packet where an event was due")
+        raise BinlogError("an empty packet instead of an event")
     kind = payload[0]
     if kind == _EVENT:
         return payload[1:]
@@ -81,4 +81,4 @@ def event_of(payload: bytes) -> bytes:
         raise ServerError(number, state, text)
     if kind == _EOF and len(payload) < _LONGEST_EOF:
         raise EOFError("the source ended the dump")
-    raise BinlogError(f"a packet that begins with {kind:#04x} where an event was due")
+    raise BinlogError(f"a packet that begins with {kind:#04x} instead of an event")

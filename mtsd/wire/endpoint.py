@@ -1,4 +1,4 @@
-"""Where a server is, and as whom to connect."""
+"""Where a server is, and which account to connect with."""
 
 import ssl
 from dataclasses import dataclass, field
@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One server: over TCP (`host`, `port`), or over `unix_socket` where that is not empty.
+    """One server: over TCP (`host`, `port`), or over `unix_socket` if that is not empty.
 
     `role` is "source" or "target": errors name it. `require_tls`: refuse a connection that the
-    server did not encrypt, where `tls` alone would go on without.
+    server did not encrypt, where `tls` alone would continue without encryption.
     """
 
     role: str

@@ -1,7 +1,7 @@
-"""Packets of the client/server protocol out of the bytes of a connection, without I/O.
+"""Splits the bytes of a connection into packets of the client/server protocol, without I/O.
 
 A packet is its length (u24), its sequence number (u8) and its payload; a payload of 2^24-1 bytes
-goes on in the next packet (MySQL internals manual, "MySQL Packets").
+continues in the next packet (MySQL internals manual, "MySQL Packets").
 """
 
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from typing import Final
 
 from mtsd.model.errors import BinlogError
 
-# Final: compiled code has the number itself.
+# Final: compiled code inlines the number.
 _FULL: Final = 0xFFFFFF
 MAX_PAYLOAD = (1 << 30) + 64
 """Bytes: one event of the largest max_allowed_packet, and the byte before it."""
 
 
 class PacketFramer:
-    """Cuts the bytes of one direction of a connection into payloads."""
+    """Splits the bytes of one direction of a connection into payloads."""
 
     __slots__ = (
         "_joined", "_joined_size", "_needed", "_parts", "_sequence", "_status", "_waiting",
@@ -25,8 +25,8 @@ class PacketFramer:
     def __init__(self, sequence: int, status: Callable[[bytes], bytes] | None = None) -> None:
         """`sequence` is the number that the next packet must have.
 
-        With `status`, a payload that begins with 0x00 (OK) comes without that byte, and any other
-        as what `status` makes of it.
+        With `status`, a payload that begins with 0x00 (OK) is returned without that byte, and any
+        other is passed through `status`.
         """
         self._sequence = sequence
         self._status = status
@@ -50,7 +50,7 @@ class PacketFramer:
             return payloads
         at = 0
         if self._waiting >= 4:
-            # Only the packet that has begun before is put together, not all of what has come.
+            # Only the packet that began before is reassembled, not everything that has arrived.
             parts.append(piece[:missing])
             self._cut(b"".join(parts), 0, payloads)
             at = missing
@@ -64,7 +64,7 @@ class PacketFramer:
         return payloads
 
     def _cut(self, data: bytes, at: int, payloads: list[bytes]) -> int:
-        """Append the payloads of the whole packets from `at` on; return where the rest begins."""
+        """Append the payloads of whole packets from `at` on; return where the rest begins."""
         sequence = self._sequence
         joined = self._joined
         status = self._status
@@ -80,7 +80,7 @@ class PacketFramer:
             number = data[at + 3]
             if number != sequence:
                 raise BinlogError(
-                    f"packet number {number} where {sequence} was due: the stream is damaged"
+                    f"packet number {number} instead of {sequence}: the stream is damaged"
                 )
             sequence = (sequence + 1) & 0xFF
             at = stop

@@ -1,8 +1,8 @@
-"""What comes on a connection, past asyncio's StreamReader where that would cost too much.
+"""Data arriving on a connection, bypassing asyncio's StreamReader where that would cost too much.
 
-A binlog comes piece by piece as the socket gave it, without a copy into a buffer and one out of
-it. The answers to a bundle of statements wake whoever waits for them when all are there, and not
-one by one.
+A binlog is passed on piece by piece as read from the socket, without being copied into a buffer and
+out of it. The answers to a bundle of statements wake their waiter when all of them have arrived,
+not one by one.
 """
 
 import asyncio
@@ -11,19 +11,19 @@ from collections import deque
 _OK = 0x00
 _ERROR = 0xFF
 _LARGEST_ANSWER = 1 << 16
-"""Bytes: an OK packet has some, an error packet some hundreds."""
+"""Bytes: an OK packet has a few, an error packet a few hundred."""
 _MOST_HELD = 1 << 20
-"""Bytes that wait to be read before the socket is left alone: the kernel holds back the sender."""
+"""Unread bytes before the socket is no longer read: the kernel then holds back the sender."""
 
 
 class AnswerError(ConnectionError):
-    """What came is no answer to a statement that returns no rows."""
+    """The packet received is not an answer to a statement that returns no rows."""
 
 
 class Inbox(asyncio.Protocol):
-    """Stands before the protocol of a transport: `direct`, what comes is for its own methods.
+    """Sits in front of a transport's protocol: while `direct`, it handles the data itself.
 
-    Else all goes on to the protocol behind it, as does everything but data in any case.
+    Otherwise all data goes to the protocol behind it, as does everything else in any case.
     """
 
     def __init__(self, transport: asyncio.Transport, behind: asyncio.Protocol) -> None:
@@ -37,14 +37,14 @@ class Inbox(asyncio.Protocol):
         """Since when somebody waits for what has not come, on the loop's clock; None: nobody."""
         self._ended = False
         self._due = 0
-        """Answers that somebody waits for."""
+        """Answers that are being waited for."""
         self._sequence = 0
         self._error = b""
         self._unexpected = False
         transport.set_protocol(self)
 
     async def piece(self) -> bytes:
-        """Return what has come next; b"" at the end of the connection."""
+        """Return the next data; b"" at the end of the connection."""
         while not self._pieces:
             if self._ended:
                 return b""
@@ -57,7 +57,7 @@ class Inbox(asyncio.Protocol):
         return piece
 
     async def answers(self, count: int, sequence: int) -> bytes:
-        """Await the answers to `count` statements, the first packet bearing `sequence`.
+        """Await the answers to `count` statements; the first packet has number `sequence`.
 
         Returns b"", or the error packet that ended them. Raises AnswerError, ConnectionError.
         """
@@ -73,16 +73,16 @@ class Inbox(asyncio.Protocol):
         return self._error
 
     def rest(self, seconds: float) -> None:
-        """Leave what comes to the kernel for so long: nobody is woken by it."""
+        """Leave incoming data to the kernel for `seconds`: it wakes nobody."""
         self._transport.pause_reading()
         asyncio.get_running_loop().call_later(seconds, self._resume)
 
     def is_empty(self) -> bool:
-        """Tell whether everything that has come was taken."""
+        """Return whether everything that has arrived was consumed."""
         return not self._pieces
 
     def data_received(self, data: bytes) -> None:
-        """Keep what has come, and wake whom it completes something for."""
+        """Store incoming data, and wake the waiter if it is complete."""
         if not self.direct:
             self._behind.data_received(data)
             return
@@ -95,23 +95,23 @@ class Inbox(asyncio.Protocol):
         self._wake()
 
     def eof_received(self) -> bool | None:
-        """Pass it on."""
+        """Forward it."""
         self._ended = True
         self._wake()
         return self._behind.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Pass it on."""
+        """Forward it."""
         self._ended = True
         self._wake()
         self._behind.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Pass it on."""
+        """Forward it."""
         self._behind.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass it on."""
+        """Forward it."""
         self._behind.resume_writing()
 
     def _resume(self) -> None:
@@ -132,7 +132,7 @@ class Inbox(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def _all_there(self) -> bool:
-        """Take answers out of what has come; tell whether none is due, or can come, any more."""
+        """Consume the answers received; return whether no more are due, or can arrive."""
         if self._unexpected:
             return True
         data = b"".join(self._pieces)

@@ -1,7 +1,7 @@
-"""The log-in to a server: aiomysql's, and what it would do that a replica must not.
+"""Logging in to a server: aiomysql's login, without what a replica must not do.
 
-aiomysql by itself goes on in clear where a server offers no TLS, shows the password to whoever asks
-for it, and takes the characters of a password for Latin-1.
+By itself, aiomysql continues unencrypted if a server offers no TLS, reveals the password to any
+server that asks for it, and encodes passwords as Latin-1.
 """
 
 import aiomysql
@@ -18,7 +18,7 @@ _KNOWN = frozenset({*_GREETED, _NOT_OVER_SOCKETS, _IN_CLEAR})
 
 
 class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no types
-    """A connection of aiomysql that has not been made yet."""
+    """An aiomysql connection that is not established yet."""
 
     def __init__(self, endpoint: Endpoint, program_name: str) -> None:
         super().__init__(
@@ -26,7 +26,7 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
             port=endpoint.port,
             unix_socket=endpoint.unix_socket or None,
             user=endpoint.user,
-            # aiomysql encodes it as Latin-1, and the servers' own clients send UTF-8.
+            # aiomysql encodes it as Latin-1, while the servers' own clients send UTF-8.
             password=endpoint.password.encode().decode("latin-1"),
             charset="utf8mb4",
             autocommit=None,
@@ -42,15 +42,15 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
         if not offered:
             if endpoint.require_tls and not endpoint.unix_socket:
                 raise no_tls(endpoint)
-            # A server without TLS calls the flag a bad handshake.
+            # A server without TLS would report the flag as a bad handshake.
             self.client_flag &= ~CLIENT.SSL
         if self._server_auth_plugin not in _GREETED:
-            # The first answer would be made for it, whatever the account's own plugin is.
+            # The first answer would be computed for it, whatever the account's own plugin is.
             self._client_auth_plugin = _FIRST_TRIED
         try:
             await super()._request_authentication()
         except BaseException as error:
-            # Closing in order, as aiomysql does, would wait for the server's side of TLS.
+            # Closing properly, as aiomysql does, would wait for the server's side of TLS.
             if self._writer is not None:
                 self._writer.transport.abort()
             # A certificate that cannot be verified is a ValueError too.
@@ -65,6 +65,6 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
         if plugin == _IN_CLEAR and not self._secure:
             raise clear_password(self._endpoint, plugin)
         if plugin == _NOT_OVER_SOCKETS and self._unix_socket:
-            # Here the server takes a Unix socket for a line that others can read.
+            # Here the server considers a Unix socket a line that others can read.
             self._secure: bool = False
         return await super()._process_auth(plugin_name, auth_packet)

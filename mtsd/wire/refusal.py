@@ -1,4 +1,4 @@
-"""What it means that a server refuses, and what a person has to do about it; without I/O.
+"""What a refusal by a server means, and what a person has to do about it; without I/O.
 
 Error numbers are the server's own (MySQL manual, "Server Error Message Reference").
 """
@@ -12,20 +12,20 @@ from mtsd.wire.endpoint import Endpoint
 _EXPIRED = 10
 _NOT_YET_VALID = 9
 _UNTRUSTED = frozenset({2, 18, 19, 20, 21})
-"""No issuer found, self-signed, self-signed somewhere in the chain, no local issuer, one only."""
+"""No issuer found, self-signed, self-signed in the chain, no local issuer, leaf only."""
 _OTHER_NAME = frozenset({62, 64})
 """Not for this host name, not for this IP address."""
 # OpenSSL's numbers of the results of verifying a certificate: X509_V_ERR_… in x509_vfy.h.
 
 _OF_A_CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "DECRYPT_ERROR")
-"""Parts of the names of the alerts by which a server turns down a client's certificate."""
+"""Parts of the names of the alerts by which a server rejects a client's certificate."""
 
 
 class RefusedError(NeedsPersonError):
-    """A server refuses a session, and will until a person has done something.
+    """A server refuses a session, and will continue to until a person has done something.
 
-    `number` is the server's error number, 0 where the session did not get so far; `said` is the
-    server's own error, where it has sent one.
+    `number` is the server's error number, 0 if the session did not get that far; `said` is the
+    server's own error, if it has sent one.
     """
 
     def __init__(self, message: str, number: int = 0, said: ServerError | None = None) -> None:
@@ -35,11 +35,11 @@ class RefusedError(NeedsPersonError):
 
 
 class NoTlsError(RefusedError):
-    """A server offers no TLS, and the settings require it."""
+    """A server offers no TLS, but the settings require it."""
 
 
 def refused(endpoint: Endpoint, error: ServerError) -> RefusedError:
-    """Return the error of a log-in that the server has turned down."""
+    """Return the error for a login that the server has rejected."""
     said = f"the {endpoint.role} {endpoint} refuses user {endpoint.user!r}: {error}"
     remedy = _LOG_IN.get(error.number, "")
     if remedy:
@@ -48,45 +48,45 @@ def refused(endpoint: Endpoint, error: ServerError) -> RefusedError:
 
 
 def unknown_plugin(endpoint: Endpoint, plugin: str) -> RefusedError:
-    """Return the error of an account whose authentication plugin mtsd does not have."""
+    """Return the error for an account whose authentication plugin mtsd does not support."""
     return RefusedError(
-        f"the {endpoint.role} {endpoint} wants authentication plugin {plugin!r} for user"
-        f" {endpoint.user!r}, which mtsd does not have: give it an account that is"
+        f"the {endpoint.role} {endpoint} requests authentication plugin {plugin!r} for user"
+        f" {endpoint.user!r}, which mtsd does not support: give it an account that is"
         " IDENTIFIED WITH caching_sha2_password",
         _UNKNOWN_PLUGIN,
     )
 
 
 def clear_password(endpoint: Endpoint, plugin: str) -> RefusedError:
-    """Return the error of a server that asks for the password over a line that others can read."""
+    """Return the error for a server that requests the password over an unencrypted connection."""
     return RefusedError(
-        f"the {endpoint.role} {endpoint} wants the password of user {endpoint.user!r} in clear"
-        f" (authentication plugin {plugin!r}) over a connection without TLS, so it was not sent:"
+        f"the {endpoint.role} {endpoint} requests the password of user {endpoint.user!r} in clear"
+        f" text (authentication plugin {plugin!r}) over a connection without TLS; it was not sent:"
         f' set [{endpoint.role}] tls = "required" or stricter',
         _UNKNOWN_PLUGIN,
     )
 
 
 def password_too_long(endpoint: Endpoint) -> RefusedError:
-    """Return the error of a password that does not fit into what the server's key encrypts."""
+    """Return the error for a password longer than the server's public key can encrypt."""
     return RefusedError(
-        f"the password of user {endpoint.user!r} cannot be encrypted with the public key of the"
-        f" {endpoint.role} {endpoint}, for which it is too long: set [{endpoint.role}] tls ="
+        f"the password of user {endpoint.user!r} is too long to be encrypted with the public key of"
+        f" the {endpoint.role} {endpoint}: set [{endpoint.role}] tls ="
         ' "required" or stricter'
     )
 
 
 def no_tls(endpoint: Endpoint) -> NoTlsError:
-    """Return the error of a server that offers no TLS where the settings require it."""
+    """Return the error for a server that offers no TLS although the settings require it."""
     return NoTlsError(
-        f"the {endpoint.role} {endpoint} offers no TLS, and [{endpoint.role}] tls requires it:"
+        f"the {endpoint.role} {endpoint} offers no TLS, but [{endpoint.role}] tls requires it:"
         " nothing was sent to it. Give that server a certificate (ssl_cert, ssl_key), or set"
         f' [{endpoint.role}] tls = "preferred"'
     )
 
 
 def tls_failed(endpoint: Endpoint, error: ssl.SSLError) -> RefusedError:
-    """Return the error of a TLS handshake that cannot succeed at another attempt either."""
+    """Return the error for a TLS handshake that would fail again."""
     role = endpoint.role
     where = f"TLS with the {role} {endpoint} failed"
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -94,11 +94,11 @@ def tls_failed(endpoint: Endpoint, error: ssl.SSLError) -> RefusedError:
     reason = error.reason or str(error)
     if "ALERT" in reason and any(part in reason for part in _OF_A_CERTIFICATE):
         return RefusedError(
-            f"{where}: the {role} does not accept the certificate of [{role}] tls_cert"
-            f" ({reason}): it must be in date, and signed by a CA of that server's ssl_ca"
+            f"{where}: the {role} does not accept the certificate in [{role}] tls_cert"
+            f" ({reason}): it must be valid now, and signed by a CA in that server's ssl_ca"
         )
     return RefusedError(
-        f"{where}: {reason}. Both ends need a version and a cipher in common (the server's"
+        f"{where}: {reason}. Both ends need a TLS version and a cipher in common (the server's"
         f' tls_version and ssl_cipher), or set [{role}] tls = "disabled"'
     )
 
@@ -108,35 +108,35 @@ def _of_their_certificate(endpoint: Endpoint, error: ssl.SSLCertVerificationErro
     code = error.verify_code
     if code == _EXPIRED:
         return (
-            f"the {role}'s certificate has expired, or that of its CA: renew it on that server"
+            f"the {role}'s certificate has expired, or its CA's has: renew it on that server"
             " (ssl_cert), then ALTER INSTANCE RELOAD TLS"
         )
     if code == _NOT_YET_VALID:
         return (
-            f"the {role}'s certificate is not valid yet: look at the clocks of both machines,"
+            f"the {role}'s certificate is not valid yet: check the clocks of both machines,"
             " or renew it on that server (ssl_cert)"
         )
     if code in _OTHER_NAME:
         return (
             f"the {role}'s certificate is not for {endpoint.host!r}: set [{role}] host to a name"
-            f' that is in it, renew it with this one, or set tls = "verify_ca"'
+            f' in it, renew it with this name, or set tls = "verify_ca"'
         )
     if code in _UNTRUSTED:
         return (
-            f"the {role}'s certificate is not signed by a CA of [{role}] tls_ca"
-            f" ({error.verify_message}): put the CA that signed it there"
+            f"the {role}'s certificate is not signed by a CA in [{role}] tls_ca"
+            f" ({error.verify_message}): add the CA that signed it"
         )
     return f"the {role}'s certificate cannot be verified: {error.verify_message}"
 
 
 def unreachable(endpoint: Endpoint, error: BaseException) -> str:
-    """Say in one line why there is no connection, for an error that may pass by itself."""
+    """Describe in one line why there is no connection, for a possibly transient error."""
     role, key = endpoint.role, "unix_socket" if endpoint.unix_socket else "host and port"
     said = getattr(error, "strerror", None) or str(error)
     if isinstance(error, socket.gaierror):
-        return f"host {endpoint.host!r} is not known ({said}): check [{role}] host"
+        return f"host {endpoint.host!r} cannot be resolved ({said}): check [{role}] host"
     if isinstance(error, ConnectionRefusedError | FileNotFoundError):
-        return f"nothing listens at {endpoint}: start the {role}, or check [{role}] {key}"
+        return f"nothing is listening at {endpoint}: start the {role}, or check [{role}] {key}"
     if isinstance(error, TimeoutError):
         return (
             f"no answer from {endpoint} within {endpoint.connect_timeout:g} s"
@@ -146,14 +146,14 @@ def unreachable(endpoint: Endpoint, error: BaseException) -> str:
 
 
 def explained(error: ServerError) -> str:
-    """Return what a server answered later than at the log-in, where, and what to do about it."""
+    """Describe an error that a server returned after the login: what, where, and the remedy."""
     said = f"the {error.server or 'server'} refuses: {error}"
     remedy = remedy_of(error)
     return f"{said}. {remedy}" if remedy else said
 
 
 def remedy_of(error: ServerError) -> str:
-    """Return what a person has to do about an error; "" where that depends on what was asked."""
+    """Return what a person has to do about an error; "" if that depends on the request."""
     remedy = _LATER.get(error.number, "")
     return remedy.format(role=error.server.partition(" ")[0] or "target") if remedy else ""
 
@@ -164,34 +164,34 @@ _PASSWORD = "set a new one (ALTER USER … IDENTIFIED BY …) and put it into [{
 _LOG_IN = {
     1044: _GRANTS,
     1045: (
-        "Check [{role}] user and password; an account with REQUIRE SSL or REQUIRE X509 is refused"
-        " likewise without [{role}] tls, or tls_cert and tls_key"
+        "Check [{role}] user and password; an account with REQUIRE SSL or REQUIRE X509 is also"
+        " refused in this way without [{role}] tls, or tls_cert and tls_key"
     ),
-    1129: "Run TRUNCATE TABLE performance_schema.host_cache on that server once the cause is gone",
-    1130: "Make the account for the host that mtsd connects from",
+    1129: "Run TRUNCATE TABLE performance_schema.host_cache on that server once the cause is fixed",
+    1130: "Create the account for the host that mtsd connects from",
     1251: "Give it an account that is IDENTIFIED WITH caching_sha2_password",
-    1524: "Load that plugin there, or give the account caching_sha2_password",
+    1524: "Load that plugin on the server, or change the account to caching_sha2_password",
     1820: "The password has expired: " + _PASSWORD,
     1862: "The password has expired: " + _PASSWORD,
-    3118: "Unlock it there: ALTER USER … ACCOUNT UNLOCK",
+    3118: "Unlock it on the server: ALTER USER … ACCOUNT UNLOCK",
     3159: 'Set [{role}] tls = "required" or stricter',
-    3955: "Unlock it there (ALTER USER … ACCOUNT UNLOCK), and check [{role}] password",
+    3955: "Unlock it on the server (ALTER USER … ACCOUNT UNLOCK), and check [{role}] password",
 }
-"""What to do about an error at the log-in."""
-_SPACE = "Free space on the disk of the {role} that its error log names"
+"""What to do about an error at login."""
+_SPACE = "Free space on the disk of the {role} that the server's error log names"
 _LATER = {
     3: _SPACE,
     28: _SPACE,
     1021: _SPACE,
     1026: _SPACE,
     1044: _GRANTS,
-    1105: "The error log of the {role} has what it does not say here",
+    1105: "The error log of the {role} has the details",
     1114: _SPACE + ", or raise the limit of the tablespace",
     1142: _GRANTS,
     1227: _GRANTS,
     1290: (
-        "Set read_only and super_read_only OFF on the {role}; with read_only alone, granting"
-        " CONNECTION_ADMIN to [{role}] user will do"
+        "Set read_only and super_read_only OFF on the {role}; with read_only alone, it is enough to"
+        " grant CONNECTION_ADMIN to [{role}] user"
     ),
     1820: _LOG_IN[1820],
     1836: "Set read_only and super_read_only OFF on the {role}",

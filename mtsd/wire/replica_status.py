@@ -1,7 +1,7 @@
-"""What a server says of replication: of its own replica's channels, and of the replicas it feeds.
+"""What a server says about replication: its own replica's channels, and the replicas it feeds.
 
-Rows are read by column name, as the numbers of columns differ by version. MySQL before 8.0.22 and
-MariaDB say Master and Slave where later versions say Source and Replica (manuals, "SHOW REPLICA
+Rows are read by column name, because the number of columns differs by version. MySQL before 8.0.22
+and MariaDB say Master and Slave where later versions say Source and Replica (manuals, "SHOW REPLICA
 STATUS", "SHOW ALL SLAVES STATUS"); a column that a version does not have is empty.
 """
 
@@ -27,7 +27,7 @@ class ReplicaStatus:
     source_uuid: str
     """In lower case; "" on MariaDB, and before the replica has first connected."""
     receiving: bool
-    """Its receiver runs, be it connected or trying to connect."""
+    """Whether its receiver thread runs, whether connected or trying to connect."""
     applying: bool
     received: Position
     """How far it has read in the source's binary log."""
@@ -35,28 +35,28 @@ class ReplicaStatus:
     """How far it has applied that."""
     received_gtids: str
     executed_gtids: str
-    """As the server writes them: on MySQL all that it has executed."""
+    """As the server writes them: on MySQL everything that it has executed."""
     by_gtid: bool
     """It reads by GTID set: auto-position, or Using_Gtid on MariaDB."""
     error: str
-    """Its last errors; "" where there is none."""
+    """Its last errors; "" if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredReplica:
-    """A replica that reads from a server; `uuid` in lower case, "" where it has none."""
+    """A replica that reads from a server; `uuid` in lower case, "" if it has none."""
 
     server_id: int
     uuid: str
 
 
 def replica_status_statement(version: Version) -> str:
-    """Return the statement whose rows are for `replica_status`."""
+    """Return the statement whose rows `replica_status` parses."""
     return "SHOW REPLICA STATUS" if version >= _SAYS_REPLICA else "SHOW SLAVE STATUS"
 
 
 def replica_status(row: Mapping[str, Value]) -> ReplicaStatus:
-    """Read a row of SHOW REPLICA STATUS, or of what it is called elsewhere."""
+    """Parse a row of SHOW REPLICA STATUS, or of its older equivalents."""
     columns = {_today(name): value for name, value in row.items()}
 
     def text(*names: str) -> str:
@@ -97,12 +97,12 @@ async def registered_replicas(connection: Connection, version: Version) -> list[
 
 
 def registered_replica(row: Mapping[str, Value]) -> RegisteredReplica:
-    """Read a row of SHOW REPLICAS, or of what it is called elsewhere."""
+    """Parse a row of SHOW REPLICAS, or of its older equivalents."""
     columns = {_today(name): value for name, value in row.items()}
     uuid = str(columns.get("replica_uuid") or "").lower()
     return RegisteredReplica(int(str(columns["server_id"])), uuid)
 
 
 def _today(column: str) -> str:
-    """Return what a column is called today, in lower case."""
+    """Return the present name of a column, in lower case."""
     return column.lower().replace("master", "source").replace("slave", "replica")

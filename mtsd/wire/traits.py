@@ -1,4 +1,4 @@
-"""What kind of server is at the other end: asked once a connection, instead of `if mariadb`."""
+"""What kind of server is at the other end: queried once per connection, replaces `if mariadb`."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Version = tuple[int, int, int]
 
 MARIADB = Reason(
     "the {server} is MariaDB ({version})",
-    "take a MySQL server: this version of mtsd replicates MySQL only",
+    "use a MySQL server: this version of mtsd replicates MySQL only",
 )
 TOO_OLD = Reason(
     "the {server} is version {version}", "upgrade it: MySQL {oldest} or later is needed"
@@ -21,7 +21,7 @@ _OLDEST: dict[str, Version] = {"source": (5, 6, 0), "target": (8, 0, 0)}
 
 @dataclass(frozen=True, slots=True)
 class ServerTraits:
-    """The variables of a server that decide how it is spoken to. Sizes in bytes."""
+    """The server variables that determine how to talk to it. Sizes in bytes."""
 
     version: Version
     server_id: int
@@ -34,11 +34,11 @@ class ServerTraits:
     read_only: bool
     super_read_only: bool
     lower_case_table_names: bool
-    """Names of tables do not tell upper from lower case."""
+    """Whether table names are not case-sensitive."""
 
 
 def supported(server: str, text: str) -> Version | Refused:
-    """Return the version of a `server` ("source" or "target") whose greeting says `text`."""
+    """Return the version of a `server` ("source" or "target") from the `text` of its greeting."""
     if "mariadb" in text.lower():
         return refuse(MARIADB, server=server, version=text)
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
@@ -50,11 +50,11 @@ def supported(server: str, text: str) -> Version | Refused:
 
 
 async def read_traits(connection: Connection) -> ServerTraits:
-    """Ask a server. Raises NeedsPersonError on a flavour or version that is not supported."""
+    """Query a server. Raises NeedsPersonError if its flavour or version is not supported."""
     version = supported(connection.endpoint.role, connection.server_version)
     if isinstance(version, Refused):
         raise NeedsPersonError(str(version))
-    # A server's own limit would cut off the answer to this and to what is asked later.
+    # A limit set on the server would truncate the answer to this and to later queries.
     await connection.query("SET @@session.sql_select_limit=18446744073709551615")
     rows = await connection.query(
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'gtid_mode',"

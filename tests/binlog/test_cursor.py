@@ -73,7 +73,7 @@ def test_cut_off_or_impossible_length_encoded_integers(data: bytes) -> None:
 
 def test_nothing_is_read_past_the_end() -> None:
     reading = Cursor(b"abcdef", 1, "test", 4)
-    with pytest.raises(BinlogError, match="name of 1000000000000 bytes at byte 1 passes the end 4"):
+    with pytest.raises(BinlogError, match="name of 1000000000000 bytes at 1 exceeds the end 4"):
         reading.take(10**12, "name")
     with pytest.raises(BinlogError, match="name of 4 bytes"):
         reading.skip(4, "name")
@@ -82,7 +82,7 @@ def test_nothing_is_read_past_the_end() -> None:
 
 
 def test_leftovers_are_refused() -> None:
-    with pytest.raises(BinlogError, match="3 unknown bytes at its end"):
+    with pytest.raises(BinlogError, match="3 unexpected bytes at its end"):
         cursor(b"abc").finish()
 
 

@@ -58,7 +58,7 @@ else:
 INSERT = (table_map(1), rows(1))
 MAY_USE_ONE = (
     "a statement that may use a temporary table of its session on the source (flag THREAD_SPECIFIC;"
-    " which it has is known only where mtsd has read everything since the source's start)"
+    " which ones it has is known only if mtsd has read everything since the source's start)"
 )
 ROTATE = event(EventType.ROTATE_EVENT, (4).to_bytes(8, "little") + b"f.000002")
 STOP = event(EventType.STOP_EVENT, b"")

@@ -27,14 +27,14 @@ def test_the_second_type_reaches_past_four_gigabytes() -> None:
 @pytest.mark.parametrize(
     ("kind", "body", "message"),
     [
-        (EventType.HEARTBEAT_LOG_EVENT, b"", "is no file name"),
-        (EventType.HEARTBEAT_LOG_EVENT, b"b\0", "is no file name"),
+        (EventType.HEARTBEAT_LOG_EVENT, b"", "is not a file name"),
+        (EventType.HEARTBEAT_LOG_EVENT, b"b\0", "is not a file name"),
         (EventType.HEARTBEAT_LOG_EVENT_V2, b"", "field type of 1 bytes"),
-        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\0", "no file, or no position"),
-        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\1\3b.1\0", "no file, or no position"),
-        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\3\1\0\0", "field 3 is not known"),
-        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\2\2\4\4\0", "field 2 is not 2 bytes long"),
-        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\1\3b.1\2\1\4\0x", "1 unknown bytes"),
+        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\0", "file or position is missing"),
+        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\1\3b.1\0", "file or position is missing"),
+        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\3\1\0\0", "unknown field 3"),
+        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\2\2\4\4\0", "field 2 does not have 2 bytes"),
+        (EventType.HEARTBEAT_LOG_EVENT_V2, b"\1\3b.1\2\1\4\0x", "1 unexpected bytes"),
     ],
 )
 def test_what_is_refused(kind: int, body: bytes, message: str) -> None:

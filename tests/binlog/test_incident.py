@@ -16,7 +16,7 @@ def test_fields() -> None:
     [
         (b"\1", "number of 2 bytes"),
         (b"\1\0\5lost", "message of 5 bytes"),
-        (b"\1\0\3lost", "1 unknown bytes"),
+        (b"\1\0\3lost", "1 unexpected bytes"),
     ],
 )
 def test_what_is_refused(body: bytes, message: str) -> None:

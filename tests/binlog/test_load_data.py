@@ -15,5 +15,5 @@ def test_real_ones(recording: Recording) -> None:
 
 
 def test_another_event() -> None:
-    with pytest.raises(BinlogError, match="QUERY_EVENT is no event of LOAD DATA"):
+    with pytest.raises(BinlogError, match="QUERY_EVENT is not an event of LOAD DATA"):
         parse_load_data(event(EventType.QUERY_EVENT, b""))

@@ -101,7 +101,7 @@ HUGE = b"\0" * 9 + (1 << 31).to_bytes(4, "little") + b"\0" * 6
 @pytest.mark.parametrize(
     ("damaged", "message"),
     [
-        (payload(b"", kind=1), "compression type 1 is not known"),
+        (payload(b"", kind=1), "unknown compression type 1"),
         (payload(PLAIN, kind=NONE, uncompressed=5), "more than the announced 5 bytes"),
         (payload(compress(INNER[0]), uncompressed=18), "more than the announced 18 bytes"),
         (payload(PLAIN, kind=NONE, uncompressed=1 << 40), "cannot hold the announced"),
@@ -110,8 +110,8 @@ HUGE = b"\0" * 9 + (1 << 31).to_bytes(4, "little") + b"\0" * 6
             payload(EMPTY_FRAME * 1025, uncompressed=19),
             "more than 1024 zstd frames",
         ),
-        (payload(compress(PLAIN), uncompressed=None), "no size uncompressed"),
-        (payload(compress(PLAIN), size=5), "a payload of 5 bytes in"),
+        (payload(compress(PLAIN), uncompressed=None), "uncompressed size is missing"),
+        (payload(compress(PLAIN), size=5), "a payload of 5 bytes, but"),
         (payload(compress(PLAIN)) + b"x", "a payload of"),
         (payload(compress(PLAIN) + b"garbage"), "TRANSACTION_PAYLOAD event: "),
         (payload(b"garbage"), "TRANSACTION_PAYLOAD event: "),
@@ -119,14 +119,14 @@ HUGE = b"\0" * 9 + (1 << 31).to_bytes(4, "little") + b"\0" * 6
         (payload(b"", uncompressed=0), "its compressed payload is cut off"),
         (payload(compress(PLAIN)[:-3]), "its compressed payload is cut off"),
         (payload(compress(PLAIN), uncompressed=len(PLAIN) + 1), "instead of"),
-        (payload(compress(PLAIN[:-1]), uncompressed=len(PLAIN) - 1), "of which 19 are left"),
+        (payload(compress(PLAIN[:-1]), uncompressed=len(PLAIN) - 1), "but only 19 are left"),
         (payload(compress(PLAIN + b"x"), uncompressed=len(PLAIN) + 1), "last inner event is cut"),
         (payload(HUGE, kind=NONE, uncompressed=19), "an inner event of 2147483648 bytes"),
         (payload(bytes(19), kind=NONE, uncompressed=19), "an inner event of 0 bytes"),
-        (payload(b"", more=b"\x04\x01\x00"), "field 4 is not known"),
+        (payload(b"", more=b"\x04\x01\x00"), "unknown field 4"),
         (event(EventType.TRANSACTION_PAYLOAD_EVENT, b""), "field type of 1 bytes"),
-        (event(EventType.TRANSACTION_PAYLOAD_EVENT, b"\x02\x02\x00\x00"), "is not 2 bytes long"),
-        (event(EventType.TRANSACTION_PAYLOAD_EVENT, b"\0"), "no size of the payload"),
+        (event(EventType.TRANSACTION_PAYLOAD_EVENT, b"\x02\x02\x00\x00"), "does not have 2 bytes"),
+        (event(EventType.TRANSACTION_PAYLOAD_EVENT, b"\0"), "payload size is missing"),
     ],
 )
 def test_what_is_refused(damaged: bytes, message: str) -> None:

@@ -66,12 +66,12 @@ ONE = (1).to_bytes(8, "little")
         (ONE + entry(1, 5, 5), "interval 5 to 5 after 0"),
         (ONE + entry(1, 0, 5), "interval 0 to 5 after 0"),
         (ONE + entry(2, 1, 5, 5, 7), "interval 5 to 7 after 5"),
-        (ONE + entry(1, 1, 5) + b"x", "1 unknown bytes at its end"),
-        (b"\2" + bytes(7) + entry(1, 1, 5) + entry(1, 7, 9), "comes twice"),
-        (b"\0" * 7 + b"\x02", "unknown form 2"),
-        (b"\0" * 7 + b"\x01", "form 1 at one end, 0 at other"),
-        (b"\1\1" + bytes(5) + b"\1" + UUID + b"\x04Tt", "'Tt' is no tag"),
-        (b"\1\1" + bytes(5) + b"\1" + UUID + b"\x82tag", "cut off|passes the end"),
+        (ONE + entry(1, 1, 5) + b"x", "1 unexpected bytes at its end"),
+        (b"\2" + bytes(7) + entry(1, 1, 5) + entry(1, 7, 9), "occurs twice"),
+        (b"\0" * 7 + b"\x02", "unknown format 2"),
+        (b"\0" * 7 + b"\x01", "begins with format 0, ends with 1"),
+        (b"\1\1" + bytes(5) + b"\1" + UUID + b"\x04Tt", "'Tt' is not a tag"),
+        (b"\1\1" + bytes(5) + b"\1" + UUID + b"\x82tag", "cut off|exceeds the end"),
     ],
 )
 def test_what_is_refused(damaged: bytes, message: str) -> None:

@@ -127,14 +127,14 @@ def test_variables_of_old_servers_are_passed_over() -> None:
 
 @pytest.mark.parametrize("code", [14, 15, 22, 127, 128, 129, 255])
 def test_an_unknown_variable_stops(code: int) -> None:
-    with pytest.raises(BinlogError, match=f"status variable {code} is not known"):
+    with pytest.raises(BinlogError, match=f"unknown status variable {code}"):
         parse_query(query(b"DO 1", status=bytes((0, 0, 0, 0, 0, code, 1, 2))))
 
 
 @pytest.mark.parametrize(
     ("damaged", "message"),
     [
-        (event(EventType.QUERY_EVENT, bytes(12)), "31 bytes, less than its fixed part"),
+        (event(EventType.QUERY_EVENT, bytes(12)), "31 bytes, fewer than its fixed part"),
         (query(b"", database=b"db")[:-2], "do not fit into"),
         (query(b"")[:-1], "do not fit into"),
         (event(EventType.QUERY_EVENT, bytes(13) + b"x"), "no NUL after the database"),

@@ -84,14 +84,14 @@ def test_a_table_of_the_same_name_may_have_two_ids() -> None:
 
 @pytest.mark.parametrize("merge", [True, False])
 def test_rows_of_nobody(merge: bool) -> None:
-    with pytest.raises(BinlogError, match="table 2, which no table map describes"):
+    with pytest.raises(BinlogError, match="table id 2, which has no table map"):
         list(statements_of([table_map(1), rows(2)], 1000, merge=merge))
 
 
 def test_a_definition_is_known_until_the_end_of_its_statement() -> None:
     source = [table_map(1), rows(1), rows(1)]
     assert types_of(statements_of(source, 1000, merge=True)) == [[19, 30, 30]]
-    with pytest.raises(BinlogError, match="table 1, which no table map describes"):
+    with pytest.raises(BinlogError, match="table id 1, which has no table map"):
         list(statements_of(source, 1000, merge=False))
 
 

@@ -28,10 +28,10 @@ def test_an_offset_past_four_gigabytes() -> None:
         (bytes(7), "offset of 8 bytes"),
         (PLACE, "a file name of 0 bytes"),
         (PLACE + b"b" * 513, "a file name of 513 bytes"),
-        (PLACE + b"binlog.000001\x00\x01\x02\x03", "is no file name"),
+        (PLACE + b"binlog.000001\x00\x01\x02\x03", "is not a file name"),
         (PLACE + b"\xff", "is not UTF-8"),
-        (bytes(8) + b"binlog.000001", "0 is no place in a file"),
-        (bytes(7) + b"\x80binlog.000001", "9223372036854775808 is no place in a file"),
+        (bytes(8) + b"binlog.000001", "0 is not a position in a file"),
+        (bytes(7) + b"\x80binlog.000001", "9223372036854775808 is not a position in a file"),
     ],
 )
 def test_what_is_refused(body: bytes, message: str) -> None:

@@ -61,8 +61,8 @@ def test_version_2_with_extra_data_and_many_columns() -> None:
         (EventType.WRITE_ROWS_EVENT, "6a0000000000 0100 0200 09ff", "9 columns do not fit"),
         (EventType.UPDATE_ROWS_EVENT, "6a0000000000 0100 0200 02ff", "2 columns do not fit"),
         (EventType.DELETE_ROWS_EVENT, "6a0000000000 0100 0200 feffffffffffffffff", "do not fit"),
-        (EventType.DELETE_ROWS_EVENT, "6a0000000000 0100 0200 ff", "begins no length-encoded"),
-        (EventType.PRE_GA_WRITE_ROWS_EVENT, "6a0000000000 0100 02ff", "is no row event"),
+        (EventType.DELETE_ROWS_EVENT, "6a0000000000 0100 0200 ff", "does not start a length"),
+        (EventType.PRE_GA_WRITE_ROWS_EVENT, "6a0000000000 0100 02ff", "is not a row event"),
     ],
 )
 def test_what_is_refused(kind: int, body: str, message: str) -> None:

@@ -49,10 +49,10 @@ def test_intvar_and_rand_by_hand() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"\0" + bytes(8), "kind 0 is not known"),
-        (b"\3" + bytes(8), "kind 3 is not known"),
+        (b"\0" + bytes(8), "unknown kind 0"),
+        (b"\3" + bytes(8), "unknown kind 3"),
         (b"\1" + bytes(7), "value of 8 bytes"),
-        (b"\1" + bytes(9), "1 unknown bytes"),
+        (b"\1" + bytes(9), "1 unexpected bytes"),
     ],
 )
 def test_what_intvar_refuses(body: bytes, message: str) -> None:
@@ -74,11 +74,11 @@ NUMBER = b"\1\0\0\0v\0\2\x3f\0\0\0\x08\0\0\0" + bytes(8)
     [
         (b"\xff\xff\xff\xffv", "name of 4294967295 bytes"),
         (b"\1\0\0\0v", "NULL flag of 1 bytes"),
-        (NUMBER[:6] + b"\3" + NUMBER[7:], "type 3 is not known"),
+        (NUMBER[:6] + b"\3" + NUMBER[7:], "unknown type 3"),
         (NUMBER[:-1], "value of 8 bytes"),
-        (NUMBER[:11] + b"\4\0\0\0abcd", "a value of 4 bytes, 8 make a number"),
-        (NUMBER + b"\2", "flags 0x2 are not known"),
-        (NUMBER + b"\1\0", "1 unknown bytes"),
+        (NUMBER[:11] + b"\4\0\0\0abcd", "a number of 4 bytes instead of 8"),
+        (NUMBER + b"\2", "unknown flags 0x2"),
+        (NUMBER + b"\1\0", "1 unexpected bytes"),
     ],
 )
 def test_what_user_var_refuses(body: bytes, message: str) -> None:

@@ -37,9 +37,9 @@ def test_fields() -> None:
     [
         (BODY[:5], "table id of 6 bytes"),
         (BODY[:10], "database of 2 bytes"),
-        (BODY[:10] + b"x" + BODY[11:], "database: a name that is not ended by its only NUL"),
-        (BODY[:9] + b"\0" + BODY[10:], "database: a name that is not ended by its only NUL"),
-        (BODY[:8] + b"\0" + BODY[10:], "an empty name of a database"),
+        (BODY[:10] + b"x" + BODY[11:], "database: NUL is missing after the name, or inside it"),
+        (BODY[:9] + b"\0" + BODY[10:], "database: NUL is missing after the name, or inside it"),
+        (BODY[:8] + b"\0" + BODY[10:], "the name of a database is empty"),
         (BODY[:9] + b"\xff" + BODY[10:], "is not UTF-8"),
         (BODY[:14] + b"\xfe" + b"\xff" * 8, "column types of 18446744073709551615 bytes"),
         (BODY[:17] + b"\xfd\xff\xff\xff", "metadata of 16777215 bytes"),

@@ -27,8 +27,8 @@ def test_fields() -> None:
         (BODY[:4], "format id of 4 bytes"),
         (b"\2" + BODY[1:], "one phase is 2"),
         (BODY[:-1], "bqual of 1 bytes"),
-        (BODY + b"x", "1 unknown bytes"),
-        (BODY[:5] + b"\xff\xff\xff\xff" + BODY[9:], "a name of 4294967295 and 1 bytes"),
+        (BODY + b"x", "1 unexpected bytes"),
+        (BODY[:5] + b"\xff\xff\xff\xff" + BODY[9:], "a name with parts of 4294967295 and 1 bytes"),
     ],
 )
 def test_what_is_refused(body: bytes, message: str) -> None:

@@ -124,8 +124,8 @@ def test_a_text_that_is_no_number_is_refused(text: str, write: Write) -> None:
         ("[replicas]\nx = 8", "replicas: does not exist; did you mean replica?"),
         ("parallel_workers = 8", "parallel_workers: does not exist; did you mean replica.parallel_workers?"),  # noqa: E501  one line of output
         ("[target]\nserver_id = 8", "target.server_id: does not exist; did you mean source.server_id?"),  # noqa: E501  one line of output
-        ("zzz = 8", "zzz: does not exist; config.example.toml lists what there is"),
-        ("[log]\n'a\\n\"b' = 8", 'log."a\\\\n\\"b": does not exist; config.example.toml lists what there is'),  # noqa: E501  one line of output
+        ("zzz = 8", "zzz: does not exist; config.example.toml lists all keys"),
+        ("[log]\n'a\\n\"b' = 8", 'log."a\\\\n\\"b": does not exist; config.example.toml lists all keys'),  # noqa: E501  one line of output
         ("replica = 8", "replica: found a value; allowed is a table, [replica]"),
     ],
 )  # fmt: skip
@@ -294,7 +294,7 @@ def test_a_password_file_that_cannot_be_read(write: Write, tmp_path: Path) -> No
     assert problems(lambda: load(path)) == [
         (
             f"source.password_file: {tmp_path / 'secret'} cannot be read: "
-            f"No such file or directory; allowed is a readable file of UTF-8 text (file {path})"
+            f"No such file or directory; allowed is a readable UTF-8 text file (file {path})"
         )
     ]
     (tmp_path / "secret").write_bytes(b"\xff")
@@ -337,7 +337,7 @@ def test_warnings(write: Write) -> None:
     assert [warning.partition(" is ")[0] for warning in warnings] == [
         f"{path} holds a password and",
         "target.password",
-        "source.tls_ca",
+        "source.tls_ca has no effect while source.tls",
     ]
     assert SECRET not in "".join(warnings)
     path = write('[source]\npassword = ""\ntls = "verify_ca"\ntls_ca = "/ca"\n')

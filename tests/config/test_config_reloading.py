@@ -96,10 +96,10 @@ def test_the_document_lists_them() -> None:
     rows = {
         line.split("|")[1].strip(): set(re.findall(r"`([\w.]+)`", line.split("|")[2]))
         for line in document.read_text(encoding="utf-8").splitlines()
-        if line.startswith(("| at once", "| with the next"))
+        if line.startswith(("| immediately", "| with the next"))
     }
     assert rows == {
-        "at once": {key.removeprefix("replica.") for key in APPLIED},
+        "immediately": {key.removeprefix("replica.") for key in APPLIED},
         "with the next connection to the server": {
             key.partition(".")[2] for key in FOR_NEXT_CONNECTION
         },

@@ -67,7 +67,7 @@ async def test_what_is_refused_is_an_error_with_its_status(path: Path) -> None:
     assert raised.value.status == HTTPStatus.CONFLICT
     with pytest.raises(DaemonRefusedError, match=r"500: TimeoutError\('the target is slow'\)"):
         await asyncio.to_thread(post, path, "/fail")
-    with pytest.raises(DaemonRefusedError, match="404: nothing is at /x; there are: /echo, /fail"):
+    with pytest.raises(DaemonRefusedError, match="404: there is nothing at /x, only: /echo, /fail"):
         await asyncio.to_thread(get, path, "/x")
     with pytest.raises(DaemonRefusedError, match="405: /echo takes POST, PUT, not GET"):
         await asyncio.to_thread(get, path, "/echo")
@@ -77,7 +77,7 @@ def test_what_answers_something_else_is_no_daemon(tmp_path: Path) -> None:
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"
     with (
         _listening(tmp_path / "other.sock", answer),
-        pytest.raises(DaemonUnavailableError, match="does not speak as an mtsd does"),
+        pytest.raises(DaemonUnavailableError, match="is not an mtsd daemon"),
     ):
         post(tmp_path / "other.sock", "/echo")
 
@@ -127,7 +127,7 @@ def _head(method: str, path: str, *headers: str) -> bytes:
 @pytest.mark.parametrize(
     ("parts", "status", "said"),
     [
-        ((_head("GET", "/nothing"),), 404, "nothing is at /nothing"),
+        ((_head("GET", "/nothing"),), 404, "there is nothing at /nothing"),
         ((_head("DELETE", "/echo"),), 405, "/echo takes POST, PUT, not DELETE"),
         ((_head("POST", "/echo", "Content-Length: 3"), b"{a}"), 400, "the body is not JSON: "),
         ((_head("POST", "/echo", "Content-Length: 2"), b"[]"), 400, "not a JSON object"),

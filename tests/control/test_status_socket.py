@@ -293,8 +293,8 @@ def test_a_daemon_that_fails_to_say_it_is_an_error(runner: asyncio.Runner, tmp_p
     ("answer", "message"),
     [
         (b"", "closed the connection before it answered"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "not say an mtsd's status"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", "cannot ask"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "not return an mtsd status"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", "cannot query"),
         (None, "did not answer within 0.2 s"),
     ],
 )

@@ -248,7 +248,7 @@ def test_a_bad_file_is_one_record_and_changes_nothing(
 
         daemon.config.write_text(good)
         (record,) = reload(daemon, manager)
-        assert record["event"] == "configuration read again"
+        assert record["event"] == "configuration reloaded"
         assert record["applied"] == record["for_next_connection"] == []
         assert daemon.stop() == 0
 
@@ -269,7 +269,7 @@ def test_over_the_control_socket_the_one_who_asks_is_told(
             "for_next_connection": [],
             "need_restart": ["replica.parallel_workers"],
         }
-        assert daemon.records()[-1]["event"] == "configuration read again"
+        assert daemon.records()[-1]["event"] == "configuration reloaded"
         assert len(daemon.records()) == records + 2
         manager.wait_for(lambda it: it.states()[-2:] == RELOADS)
         good = daemon.config.read_text()
@@ -296,7 +296,7 @@ def test_the_log_changes_its_level_and_form(
         daemon.settings |= {"log.level": "info", "log.format": "console"}
         daemon.configure()
         assert reload(daemon, manager) == [], "no JSON any more"
-        assert "configuration read again" in daemon.log.read_text().splitlines()[-1]
+        assert "configuration reloaded" in daemon.log.read_text().splitlines()[-1]
         assert daemon.stop() == 0
 
 
@@ -316,7 +316,9 @@ def test_a_reload_while_starting_is_not_the_end_of_the_start(
             daemon.settings["replica.stop_timeout"] = 7.0
             daemon.configure()
             daemon.reload()
-            while not (said := [r for r in daemon.records() if "read again" in str(r["event"])]):
+            while not (
+                said := [r for r in daemon.records() if r["event"] == "configuration reloaded"]
+            ):
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
             assert said[0]["applied"] == ["replica.stop_timeout"]

@@ -99,7 +99,7 @@ def test_signal_before_the_handlers_are_set(number: signal.Signals, tmp_path: Pa
         process.send_signal(number)
         process.send_signal(signal.SIGCONT)
         if number is signal.SIGHUP:
-            while b'"configuration read again"' not in (tmp_path / "log").read_bytes():
+            while b'"configuration reloaded"' not in (tmp_path / "log").read_bytes():
                 assert process.poll() is None
                 assert time.monotonic() < deadline
                 time.sleep(0.01)

@@ -82,7 +82,7 @@ CASES = (
         Kind.OLDER_TARGET, "(9.7.0) is newer than the target (8.0.41)",
         target=target(version=(8, 0, 41), version_text="8.0.41"),
     ),
-    Case(Kind.TLS_ON, "TLSv1.3, TLS_AES_128_GCM_SHA256, not verified, and not off"),
+    Case(Kind.TLS_ON, "TLSv1.3, TLS_AES_128_GCM_SHA256, not verified, but within this machine"),
     Case(Kind.TLS_ON, ", verified", source_settings(host="db1", tls="verify_ca")),
     Case(Kind.TLS_LOCAL, "the loopback interface", source=source(tls_version="")),
     Case(Kind.TLS_NOT_VERIFIED, "an impostor", source_settings(host="db1.example")),
@@ -141,20 +141,20 @@ CASES = (
         source=replace(SOURCE, filters=("binlog_do_db = shop",)),
     ),
     Case(
-        Kind.CHAIN_CUT, "a replica itself",
+        Kind.CHAIN_CUT, "itself a replica",
         source=source({"log_replica_updates": "OFF"}, replicates_from=(TARGET_UUID,)),
     ),
     Case(Kind.SYNC_BINLOG, "1000: ", source=source({"sync_binlog": "1000"})),
     Case(Kind.RETENTION, "after 30 days"),
     Case(
-        Kind.RETENTION, "not purged by themselves",
+        Kind.RETENTION, "not purged automatically",
         source=source({"binlog_expire_logs_auto_purge": "OFF"}),
     ),
     Case(
         Kind.RETENTION_SHORT, "after 2 hours", source=source({"binlog_expire_logs_seconds": "7200"})
     ),
     Case(
-        Kind.RETENTION_NEAR, "for 20 days and lies in binlog.000001",
+        Kind.RETENTION_NEAR, "for 20 days and is in binlog.000001",
         target=at(age=20 * 86400.0, position=Position("binlog.000001", 700)),
     ),
     Case(
@@ -162,20 +162,20 @@ CASES = (
         source=replace(SOURCE, files=(), files_refused="Access denied"),
     ),
     Case(
-        Kind.POSITION_SCHEMA_ON_SOURCE, "mtsd is there, and orders: ",
+        Kind.POSITION_SCHEMA_ON_SOURCE, "mtsd exists (orders): ",
         source=replace(SOURCE, position_schema=("orders", "slave_worker_info")),
     ),
     Case(
-        Kind.POSITION_SCHEMA_ON_SOURCE, "no table of it is seen",
+        Kind.POSITION_SCHEMA_ON_SOURCE, "no visible tables",
         source=replace(SOURCE, position_schema=()),
     ),
     Case(
         Kind.POSITION_SCHEMA_OF_ANOTHER, "an mtsd that writes to the source",
         source=replace(SOURCE, position_schema=("slave_worker_info",)),
     ),
-    Case(Kind.SERVER_ID, "1, and this replica's is 4201"),
+    Case(Kind.SERVER_ID, "1; this replica's is 4201"),
     Case(Kind.NO_SERVER_ID, "0: ", source=source({"server_id": "0"})),
-    Case(Kind.SERVER_ID_SAME, "server_id 4201 too", source=source({"server_id": "4201"})),
+    Case(Kind.SERVER_ID_SAME, "also has server_id 4201", source=source({"server_id": "4201"})),
     Case(
         Kind.DAEMON_CONNECTED, "4201", target=at(),
         source=replace(SOURCE, replicas=((4201, DAEMON_UUID.upper()),)),
@@ -190,7 +190,7 @@ CASES = (
     ),
     Case(Kind.SERVER_ID_OF_TARGET, "4201, ", target=target({"server_id": "4201"})),
     Case(Kind.SAME_SERVER, SOURCE_UUID, target=target({"server_uuid": SOURCE_UUID.upper()})),
-    Case(Kind.POSITION_TABLES_NEW, "mtsd is made at the first start"),
+    Case(Kind.POSITION_TABLES_NEW, "the first start creates mtsd"),
     Case(Kind.POSITION, f"binlog.000002:700, group 7, {SOURCE_UUID}:1-7", target=at()),
     Case(Kind.DAEMON_RUNS, "connection 12", target=tables(daemon=12)),
     Case(Kind.START, "earliest"),
@@ -203,7 +203,7 @@ CASES = (
         source=replace(source({"gtid_mode": "OFF"}), files=(("binlog.000010", 9),)),
     ),
     Case(
-        Kind.START_WITHOUT_GTIDS, "other than ON", starting(GtidStart(f"{SOURCE_UUID}:1-3")),
+        Kind.START_WITHOUT_GTIDS, "is not ON", starting(GtidStart(f"{SOURCE_UUID}:1-3")),
         source({"gtid_mode": "OFF"}),
     ),
     Case(Kind.START_NOT_EXECUTED, f"{SOURCE_UUID}:10", starting(GtidStart(f"{SOURCE_UUID}:1-10"))),
@@ -259,11 +259,11 @@ CASES = (
         source=source({"gtid_mode": "OFF"}),
     ),
     Case(
-        Kind.ANOTHER_SOURCE, f"{SOURCE_UUID} now, it was {TARGET_UUID}",
+        Kind.ANOTHER_SOURCE, f"{SOURCE_UUID}, before it was {TARGET_UUID}",
         target=at(source_uuid=TARGET_UUID),
     ),
     Case(
-        Kind.OTHER_SOURCE, f"{SOURCE_UUID} now, and the position is one of {TARGET_UUID}",
+        Kind.OTHER_SOURCE, f"{SOURCE_UUID}, but the position belongs to {TARGET_UUID}",
         target=at(source_uuid=TARGET_UUID, gtids=None),
     ),
     Case(
@@ -323,7 +323,7 @@ CASES = (
     ),
     Case(Kind.TARGET_WITHOUT_GTIDS, "OFF: ", target=target({"gtid_mode": "OFF"})),
     Case(
-        Kind.GTIDS_NEEDED, "the target has gtid_mode other", target_settings(gtid="preserve"),
+        Kind.GTIDS_NEEDED, "the target's gtid_mode is not ON", target_settings(gtid="preserve"),
         target=target({"gtid_mode": "OFF"}),
     ),
     Case(Kind.MIRROR_WITH_BINLOG, "twice", target_settings(gtid="mirror")),
@@ -332,7 +332,7 @@ CASES = (
         source({"gtid_mode": "OFF"}),
     ),
     Case(
-        Kind.GTIDS_NEEDED, "the source has gtid_mode other than ON",
+        Kind.GTIDS_NEEDED, "the source's gtid_mode is not ON",
         target_settings(gtid="preserve"), source({"gtid_mode": "OFF"}),
     ),
     Case(
@@ -341,7 +341,7 @@ CASES = (
     ),
     Case(Kind.WRITABLE, "OFF"),
     Case(
-        Kind.WRITABLE, "ON, and 'mtsd'@'%' may write",
+        Kind.WRITABLE, "ON, but 'mtsd'@'%' may write",
         target=target(
             {"read_only": "ON"}, grants=(*EVERYTHING, "GRANT CONNECTION_ADMIN ON *.* TO `mtsd`@`%`")
         ),
@@ -353,13 +353,13 @@ CASES = (
     Case(Kind.NATIVE_REPLICA, "twice", target=target(replicates_from=(SOURCE_UUID,))),
     Case(Kind.SESSIONS, "149 free, mtsd needs 5"),
     Case(
-        Kind.TOO_FEW_SESSIONS, "max_user_connections = 4, and mtsd needs 5",
+        Kind.TOO_FEW_SESSIONS, "max_user_connections = 4, but mtsd needs 5",
         target=target({"max_user_connections": "4"}),
     ),
     Case(Kind.SESSIONS_SCARCE, "2 of 151", target=target(threads_connected=150)),
     Case(Kind.PACKET, "64 MiB: row events up to 44.8 MiB"),
     Case(
-        Kind.PACKET_SMALL, "4 MiB, under the source's 64 MiB: a row event over 2.8 MiB",
+        Kind.PACKET_SMALL, "4 MiB, less than the source's 64 MiB: a row event over 2.8 MiB",
         target=target({"max_allowed_packet": str(4 * MIB)}),
     ),
     Case(
@@ -400,10 +400,10 @@ CASES = (
     ),
     Case(Kind.CLOCK, "0.0 s"),
     Case(Kind.CLOCK_OFF, "61.0 s ahead of", source=source(clock_offset=61.0)),
-    Case(Kind.TABLES, "1 table, all with transactions and a key"),
+    Case(Kind.TABLES, "1 table, all transactional and with a key"),
     Case(Kind.TABLES_UNSEEN, "'repl'@'%'", source=source(tables=(), grants=(REPLICATION,))),
     Case(
-        Kind.NON_TRANSACTIONAL, "1 table without transactions: shop.log",
+        Kind.NON_TRANSACTIONAL, "1 table not transactional: shop.log",
         source=source(tables=(MYISAM,)),
     ),
     Case(
@@ -443,14 +443,14 @@ CASES = (
     ),
     Case(
         Kind.COLUMNS_REFUSED,
-        "1 column that the target does not apply the source's rows to (1677): shop.orders.c"
+        "1 column to which the target cannot apply the source's rows (1677): shop.orders.c"
         " (int; there bigint); give it the source's type (ALTER TABLE on the target), or SET"
-        " PERSIST replica_type_conversions = 'ALL_NON_LOSSY' there; not where",
+        " PERSIST replica_type_conversions = 'ALL_NON_LOSSY' there; unless",
         source=source(columns=columns(column("int"))),
         target=target(columns=columns(column("bigint"))),
     ),
     Case(
-        Kind.COLUMNS_REFUSED, "2 columns that",
+        Kind.COLUMNS_REFUSED, "2 columns to which",
         source=source(columns=columns(column("date"), column("bigint", "d"), column("int", "e"))),
         target=target(
             {"replica_type_conversions": "ALL_NON_LOSSY"},
@@ -470,7 +470,7 @@ CASES = (
         target=target(columns=columns(column("int"))),
     ),
     Case(
-        Kind.COLUMNS_MISREAD, "bytes mean something else on the target: shop.orders.d",
+        Kind.COLUMNS_MISREAD, "bytes have another meaning on the target: shop.orders.d",
         source=source(columns=columns(
             column("char(4)", "c", "utf8mb3_bin"), column("char(4)", "d", "latin1_bin"),
         )),
@@ -479,7 +479,7 @@ CASES = (
         )),
     ),
     Case(
-        Kind.COLUMNS_MISREAD, "bytes mean something else on the target: shop.orders.d",
+        Kind.COLUMNS_MISREAD, "bytes have another meaning on the target: shop.orders.d",
         source=source(columns=columns(column("enum('a')"), column("enum('a','b')", "d"))),
         target=target(columns=columns(column("enum('a','b')"), column("enum('b','a')", "d"))),
     ),
@@ -525,7 +525,7 @@ UNREACHABLE: tuple[tuple[Kind, str, object], ...] = (
     (Kind.REFUSED, "db1:3306", _explained(_lost(ConnectionRefusedError(111, "refused")))),
     (Kind.REFUSED, "db1:3306", _explained(_lost(FileNotFoundError(2, "no such file")))),
     (
-        Kind.UNKNOWN_HOST, "db1 is not known here (Name or service not known)",
+        Kind.UNKNOWN_HOST, "db1 cannot be resolved (Name or service not known)",
         _explained(_lost(socket.gaierror(-2, "Name or service not known"))),
     ),
     (Kind.NO_ANSWER, "db1:3306 in 2 s", _explained(_lost(TimeoutError()))),

@@ -187,7 +187,7 @@ def test_what_keeps_from_connecting_is_told_apart(pair: Pair, tmp_path: Path) ->
 
     assert "using password: YES" in over_tcp(source__password="wrong")["access-denied"]
     assert "access-denied" in over_tcp(target__user="nobody", target__tls="disabled")
-    assert "nothing listens on 127.0.0.1:1" in over_tcp(source__port=1)["refused"]
+    assert "nothing is listening on 127.0.0.1:1" in over_tcp(source__port=1)["refused"]
     assert "refused" in told(tmp_path, _settings(pair, source__unix_socket="no.sock")).bad
     assert "self" in over_tcp(source__tls="verify_ca")["tls-wrong-certificate"]
     assert "tls-not-offered" in over_tcp(target__tls="required")

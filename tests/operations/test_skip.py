@@ -150,7 +150,7 @@ def test_rows_that_later_groups_have_overtaken(pair: Pair, by: str, tmp_path: Pa
     daemon = begun(pair, tmp_path)
     status = conflict(pair, daemon)
     error = str(daemon.records()[-1]["error"])
-    assert f"`mtsd skip --group {status['number']} --reason TEXT` passes over it" in error
+    assert f"`mtsd skip --group {status['number']} --reason TEXT` skips it" in error
     assert status["error"] == error
     assert (status["kind"], status["databases"]) == ("rows", "a")
     assert status["later_applied"] is True
@@ -161,13 +161,13 @@ def test_rows_that_later_groups_have_overtaken(pair: Pair, by: str, tmp_path: Pa
     which = group_of(status, by)
     said = command(daemon, "skip", *which, *REASON, "--who", "ann")
     assert said.startswith(f"group {status['number']}, ending at ")
-    assert "is skipped: the next start goes on behind it" in said
+    assert "is skipped: the next start continues after it" in said
     assert json_status(daemon)["stopped_at"] is None
     daemon.settings["replica.parallel_workers"] = 1
     catch_up(daemon)
     passed(pair)
     again = command(daemon, "skip", *which, *REASON)
-    assert "is skipped already, by ann at " in again
+    assert "was already skipped by ann at " in again
     assert pair.target.sql(
         "SELECT Channel_name, Group_number, `Databases`, Kind, Error_number, Message, Who, Why"
         " FROM mtsd.slave_skipped_group"
@@ -177,7 +177,7 @@ def test_rows_that_later_groups_have_overtaken(pair: Pair, by: str, tmp_path: Pa
     assert "skipped: group" in command(daemon, "status", status=4)
     assert f"by ann: group {status['number']}," in command(daemon, "skip")
     assert any(
-        record["event"] == "group passed over: skipped by a person" for record in daemon.records()
+        record["event"] == "group not applied: skipped by a person" for record in daemon.records()
     )
 
 
@@ -285,7 +285,7 @@ def test_a_streamed_group(pair: Pair, failure: str, tmp_path: Path) -> None:
             "BEGIN; INSERT INTO b.l VALUES (1, REPEAT('x', 400000)), (2, REPEAT('y', 1200000)),"
             " (9, REPEAT('z', 400000)); COMMIT; INSERT INTO b.t VALUES (1)"
         )
-        assert "streamed for its size" in stops(daemon)
+        assert "streamed because of its size" in stops(daemon)
         status = stopped_at(daemon)
         assert status["kind"] == ("streamed" if failure == "packet" else status["kind"])
         command(daemon, "skip", "--position", "binlog.000001:99", *REASON, status=NEEDS_PERSON)
@@ -387,7 +387,7 @@ def test_refused(pair: Pair, tmp_path: Path) -> None:
     daemon.start()
     daemon.wait_until_caught_up()
     said = command(daemon, "skip", *group_of(status, "group"), *REASON, status=NEEDS_PERSON)
-    assert "a daemon runs on channel" in said
+    assert "a daemon is running on channel" in said
     assert daemon.stop() == 0
     said = command(daemon, "skip", *group_of(status, "group"), *REASON, status=NEEDS_PERSON)
     assert "no group is on record" in said
@@ -445,7 +445,7 @@ def test_another_position(pair: Pair, tmp_path: Path) -> None:
     number = str(stopped_at(daemon)["number"])
     command(daemon, "skip", "--group", number, *REASON)
     command(daemon, "position", "set", "latest")
-    assert "is skipped already" in command(daemon, "skip", "--group", number, *REASON)
+    assert "was already skipped" in command(daemon, "skip", "--group", number, *REASON)
     command(daemon, "position", "reset")
     assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_skipped_group") == [(0,)]
 

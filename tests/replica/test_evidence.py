@@ -181,7 +181,7 @@ def test_a_table_without_transactions(point: FaultPoint, target_too: bool, tmp_p
         if target_too:
             assert daemon.wait() == 3
             said = str(daemon.records()[-1]["error"])
-            assert "tables without transactions" in said
+            assert "non-transactional tables" in said
             found = re.search(r"--group (\d+)", said)
             assert found is not None
             command(daemon, "resolve", "--group", found[1], "--not-applied")
@@ -194,7 +194,7 @@ def test_a_table_without_transactions(point: FaultPoint, target_too: bool, tmp_p
 def test_resolve_is_refused_where_it_cannot_be_meant(tmp_path: Path) -> None:
     with begun({}, tmp_path) as (pair, daemon):
         make_anew(pair, daemon)
-        assert "nothing is in doubt" in command(daemon, "resolve")
+        assert "no group is in doubt" in command(daemon, "resolve")
         said = command(daemon, "resolve", "--group", "3", "--applied", status=3)
         assert "group 3 is not in doubt; in doubt: none" in said
         command(daemon, "resolve", "--group", "3", status=2)
@@ -202,5 +202,5 @@ def test_resolve_is_refused_where_it_cannot_be_meant(tmp_path: Path) -> None:
         daemon.start()
         daemon.wait_until_running()
         said = command(daemon, "resolve", status=3)
-        assert "a daemon runs on channel ''" in said
+        assert "a daemon is running on channel ''" in said
         assert daemon.stop() == 0

@@ -87,7 +87,7 @@ def test_second_daemon_is_refused(tmp_path: Path) -> None:
         second = DaemonProcess(pair.source, pair.target, second_folder, {"source.server_id": 4202})
         second.start()
         assert second.wait() == 3
-        assert "another mtsd runs on channel" in str(second.records()[-1]["error"])
+        assert "another mtsd is running on channel" in str(second.records()[-1]["error"])
         pair.source.sql("CREATE DATABASE a")
         first.wait_until_caught_up()
         assert first.stop() == 0
@@ -114,7 +114,7 @@ def test_a_daemon_at_work_is_no_predecessor(tmp_path: Path, work: str) -> None:
                     cursor.execute("INSERT INTO a.t VALUES ()")
                     time.sleep(0.05)
             assert second.wait() == 3
-        assert "another mtsd runs on channel" in str(second.records()[-1]["error"])
+        assert "another mtsd is running on channel" in str(second.records()[-1]["error"])
         first.wait_until_caught_up()
         assert first.stop() == 0
         assert differences(pair.source, pair.target) == []

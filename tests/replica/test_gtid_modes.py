@@ -146,7 +146,7 @@ def test_nothing_is_mirrored_to_a_target_that_writes_a_binlog(
         with DaemonProcess(pair.source, pair.target, tmp_path, {"target.gtid": "mirror"}) as daemon:
             assert daemon.wait() == 3
         said = str(daemon.records()[-1]["error"])
-        assert '[target] gtid is "mirror", and the target writes what mtsd applies to' in said
+        assert '[target] gtid is "mirror", but the target writes what mtsd applies to' in said
         assert "set [target] binary_log = false" in said.lower()
         assert pair.target.sql("SHOW DATABASES LIKE 'mtsd'") == []
         assert not executed(pair.source).intersection(executed(pair.target))
@@ -158,7 +158,7 @@ def test_a_target_without_gtids_cannot_learn_any(mode: str, tmp_path: Path) -> N
         with DaemonProcess(pair.source, pair.target, tmp_path, {"target.gtid": mode}) as daemon:
             assert daemon.wait() == 3
         said = str(daemon.records()[-1]["error"])
-        assert f'[target] gtid is "{mode}", and the target has gtid_mode other than ON' in said
+        assert f'[target] gtid is "{mode}", but the target\'s gtid_mode is not ON' in said
 
 
 def test_a_group_without_a_gtid_cannot_keep_it(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_streamed_group_without_a_gtid_cannot_keep_it_either(tmp_path: Path) -
         with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
             assert daemon.wait() == 3
         said = str(daemon.records()[-1]["error"])
-        assert said.startswith("group 1, streamed for its size, has no GTID to be applied under")
+        assert said.startswith("group 1, streamed because of its size, has no GTID")
         assert pair.target.sql("SELECT COUNT(*) FROM a.t") == [(0,)]
 
 
@@ -198,9 +198,9 @@ def test_earliest_says_what_a_mirroring_daemon_left_in_gtid_purged(tmp_path: Pat
         with DaemonProcess(pair.target, last, second) as behind:
             assert behind.wait() == 3
             said = str(behind.records()[-1]["error"])
-            assert f"the source's gtid_purged holds {uuid}:1: transactions that are not in" in said
-            assert "or a restore or a replica that mirrors GTIDs has added them there" in said
-            assert "what they did cannot be replicated" in said
+            assert f"gtid_purged contains {uuid}:1: transactions that are not in" in said
+            assert "because a restore or a replica that mirrors GTIDs has added them" in said
+            assert "their changes cannot be replicated" in said
             behind.settings["source.allow_partial_history"] = True
             behind.start()
             behind.wait_until_running()

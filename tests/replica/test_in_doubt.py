@@ -66,7 +66,7 @@ async def test_an_applied_group_is_not_taken_for_one_that_failed(
     server: Server, applier: BinlogApplier
 ) -> None:
     index = group(b"ALTER TABLE a.t ADD INDEX (i)", 1)
-    with pytest.raises(ApplyError, match="is applied, and its record cannot be written") as raised:
+    with pytest.raises(ApplyError, match="is applied, but its record cannot be written") as raised:
         await apply(applier, server, index, broken_at=FaultPoint.BEFORE_SETTLED)
     assert "group 1" in str(raised.value)
     server.sql("RENAME TABLE mtsd.away TO mtsd.slave_in_doubt")

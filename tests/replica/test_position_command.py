@@ -98,14 +98,14 @@ def test_refused(pair: Pair, daemon: DaemonProcess) -> None:
     daemon.start()
     daemon.wait_until_running()
     for action in (("set", "latest"), ("reset",)):
-        assert "a daemon runs on channel" in command(daemon, "position", *action, status=3)
+        assert "a daemon is running on channel" in command(daemon, "position", *action, status=3)
     assert daemon.stop() == 0
 
 
 @pytest.mark.parametrize(
     ("place", "says"),
     [
-        ("binlog.000077:4", "the start is binlog.000077:4, and the source's binary log goes from"),
+        ("binlog.000077:4", "the start is binlog.000077:4, but the source's binary log goes from"),
         ("binlog.000001:99999999", "Name a place within it"),
         ("other.000001:4", "the source's binary log goes from binlog.000001"),
         ("gtid:5a33fa47-71ca-11e1-9e33-c80aa9429562:1", "which the source has not executed"),

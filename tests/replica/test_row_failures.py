@@ -138,5 +138,5 @@ def test_a_streamed_group_names_the_column_too(tmp_path: Path) -> None:
             pair.source.sql(f"INSERT INTO a.t VALUES {rows}")
             assert daemon.wait() == 3
         message = str(daemon.records()[-1]["error"])
-        assert "streamed for its size" in message
+        assert "streamed because of its size" in message
         assert "column 2 of table a.t, 'v', is varchar of 3600 bytes on the source" in message

@@ -68,7 +68,7 @@ def ask(daemon: DaemonProcess) -> str:
             daemon.start()
         assert daemon.wait() == 3, daemon.last_words()
         said = str(daemon.records()[-1]["error"])
-        assert "tables without transactions" in said
+        assert "non-transactional tables" in said
         found = re.search(r"mtsd resolve --group (\d+) --not-applied", said)
         assert found is not None, said
         numbers.add(found[1])

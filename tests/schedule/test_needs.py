@@ -66,5 +66,5 @@ def test_nothing_is_filled_of_what_is_not_assigned() -> None:
 
 def test_a_need_that_nothing_fills_is_refused_at_once() -> None:
     policy = PlannedPolicy(needs=frozenset({Need.TABLES, Need.KEYS}))
-    with pytest.raises(ValueError, match="the policy needs what nothing fills: keys"):
+    with pytest.raises(ValueError, match="the policy needs fields that nothing fills in: keys"):
         scheduler_of(policy, {Need.TABLES: fill_tables})

@@ -141,7 +141,7 @@ def test_a_group_cannot_commit_twice_or_enter_out_of_turn() -> None:
     scheduler, _ = scheduler_with(batch_groups=1)
     scheduler.add(GROUPS[0])
     scheduler.add(GROUPS[1])
-    with pytest.raises(ValueError, match="group 4 entered where 3 was due"):
+    with pytest.raises(ValueError, match="group 4 entered, but 3 is next"):
         scheduler.gaq.enter(GROUPS[3])
     scheduler.gaq.commit([GROUPS[1]])
     with pytest.raises(ValueError, match="group 2 has committed twice"):

@@ -46,7 +46,7 @@ def test_the_sequence_wraps_around() -> None:
 def test_a_wrong_sequence_number(wrong: int) -> None:
     framer = PacketFramer(4)
     assert framer.feed(packet(4, b"x")) == [b"x"]
-    with pytest.raises(BinlogError, match=f"packet number {wrong} where 5 was due"):
+    with pytest.raises(BinlogError, match=f"packet number {wrong} instead of 5"):
         framer.feed(packet(wrong, b"y"))
 
 

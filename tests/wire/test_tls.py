@@ -23,7 +23,7 @@ Offer = Literal["good", "wrong_ca", "other_name", "expired", "none"]
 ENCRYPTED, CLEAR = "encrypted", "clear"
 MODES: tuple[Tls, ...] = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
 NO_TLS = "offers no TLS"
-UNTRUSTED = "is not signed by a CA of [source] tls_ca"
+UNTRUSTED = "is not signed by a CA in [source] tls_ca"
 EXPIRED = "the source's certificate has expired"
 OTHER_NAME = "the source's certificate is not for '127.0.0.1'"
 
@@ -135,7 +135,7 @@ async def test_every_mode_with_every_certificate(secure: Secure, offer: Offer) -
 async def test_the_systems_authorities_do_not_know_ours(secure: Secure) -> None:
     port = secure.offering("good").port
     settings = TargetSettings(port=port, user="root", tls="verify_identity")
-    assert "not signed by a CA of [target] tls_ca" in await outcome(settings)
+    assert "not signed by a CA in [target] tls_ca" in await outcome(settings)
 
 
 async def test_an_account_that_requires_tls(secure: Secure) -> None:
@@ -167,7 +167,7 @@ def test_a_clients_certificate_is_turned_down(secure: Secure, case: str) -> None
     # On asyncio's own loop a broken pipe may come before the server's alert is read.
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         found = runner.run(outcome(settings))
-    assert "does not accept the certificate of [source] tls_cert" in found
+    assert "does not accept the certificate in [source] tls_cert" in found
 
 
 async def test_files_that_are_of_no_use(secure: Secure) -> None:
@@ -178,11 +178,11 @@ async def test_files_that_are_of_no_use(secure: Secure) -> None:
     empty.write_text("")
     cases: tuple[tuple[dict[str, Path], str], ...] = (
         ({"tls_ca": missing}, f"[source] tls_ca = '{missing}' cannot be read: No such file"),
-        ({"tls_ca": empty}, f"[source] tls_ca = '{empty}' holds no certificate of a CA"),
+        ({"tls_ca": empty}, f"[source] tls_ca = '{empty}' contains no certificate of a CA"),
         ({"tls_cert": client.cert, "tls_key": other.key}, "is not the key of tls_cert"),
         ({"tls_cert": client.cert, "tls_key": missing}, "cannot be read: No such file"),
-        ({"tls_cert": empty, "tls_key": client.key}, "holds no certificate, or key in PEM form"),
-        ({"tls_cert": locked.cert, "tls_key": locked.key}, "is encrypted: write it without"),
+        ({"tls_cert": empty, "tls_key": client.key}, "contains no certificate, or key in PEM"),
+        ({"tls_cert": locked.cert, "tls_key": locked.key}, "is encrypted: store it without"),
     )
     for given, said in cases:
         assert said in await outcome(source(secure, server, "verify_ca", **given))

@@ -19,18 +19,18 @@ class Kind(Enum):
     CONNECTED = ok("{server} connection", "MySQL {version} at {address} as {user}")
     REFUSED = error(
         "{server} connection",
-        "nothing listens on {address}",
+        "nothing is listening on {address}",
         "start the server, or correct host and port (or unix_socket) in [{server}]",
     )
     UNKNOWN_HOST = error(
         "{server} connection",
-        "the name {host} is not known here ({reason})",
-        "correct [{server}] host, or the name service of this machine",
+        "the name {host} cannot be resolved ({reason})",
+        "correct [{server}] host, or name resolution on this machine",
     )
     NO_ANSWER = error(
         "{server} connection",
         "no answer from {address} in {seconds} s",
-        "look for a firewall on the way and at [{server}] host; a slow server may need a longer"
+        "check [{server}] host, and for a firewall in between; a slow server may need a longer"
         " connect_timeout",
     )
     UNREACHABLE = error(
@@ -41,47 +41,47 @@ class Kind(Enum):
     ACCESS_DENIED = error(
         "{server} connection",
         "user {user} is refused: {reason}",
-        "correct user and password in [{server}], or create the user for the host that the message"
-        " names; mtsd check --grants prints what it must be granted",
+        "correct user and password in [{server}], or create the user for the host in the message;"
+        " mtsd check --grants prints what it must be granted",
     )
     HOST_REFUSED = error(
         "{server} connection",
         "this machine is refused: {reason}",
-        "create user {user} for this host, or, if the server blocks it, have it run"
-        " TRUNCATE TABLE performance_schema.host_cache",
+        "create user {user} for this host, or, if the server blocks it, run"
+        " TRUNCATE TABLE performance_schema.host_cache on the server",
     )
     SERVER_REFUSES = error(
         "{server} connection",
-        "the server refuses the log-in of {user}: {reason}",
+        "the server refuses the login of {user}: {reason}",
         "do what the message says, on the server",
     )
     CONNECTION_LOST = error(
         "{server} connection",
-        "it was lost while the server was looked at: {reason}",
-        "look into the server's error log, and check again",
+        "it was lost during the check: {reason}",
+        "check the server's error log, and try again",
     )
     NOT_LOOKED_AT = error(
         "{server} connection",
-        "the server refuses to be looked at: {reason}",
-        "do what the message says, and check again",
+        "the server refuses the check's queries: {reason}",
+        "do what the message says, and try again",
     )
     NOT_COMPARED = warning(
         "both servers",
-        "what compares the two servers was not checked",
-        "correct the connection, and check again",
+        "the two servers were not compared",
+        "correct the connection, and try again",
     )
     MARIADB = refusal("{server} version", traits.MARIADB)
     TOO_OLD = refusal("{server} version", traits.TOO_OLD)
     OLDER_TARGET = warning(
         "both versions",
         "the source ({source}) is newer than the target ({target})",
-        "what the target does not know yet stops the replica, new collations and statements above"
-        " all: upgrade the target first",
+        "statements and collations that the target does not know stop the replica: upgrade the"
+        " target first",
     )
 
     # TLS.
     TLS_ON = ok("{server} TLS", "{version}, {cipher}, {verified}")
-    TLS_LOCAL = ok("{server} TLS", "none, and {way} does not leave this machine")
+    TLS_LOCAL = ok("{server} TLS", "none, but {way} does not leave this machine")
     TLS_NOT_VERIFIED = warning(
         "{server} TLS",
         "{version}, {cipher}, but the server is not verified: an impostor would not be noticed",
@@ -90,30 +90,30 @@ class Kind(Enum):
     )
     TLS_OFF = warning(
         "{server} TLS",
-        "none: data can be read and changed on the way",
+        "none: data can be read and changed in transit",
         'give the server a certificate, and set [{server}] tls = "verify_identity"',
     )
     TLS_NOT_OFFERED = error(
         "{server} TLS",
-        "[{server}] tls = {wanted}, and the server offers none",
+        "[{server}] tls = {wanted}, but the server offers none",
         'give the server a certificate (ssl_cert, ssl_key), or set [{server}] tls = "disabled"',
     )
     TLS_REQUIRED = error(
         "{server} TLS",
-        'the server takes encrypted connections only, and [{server}] tls = "disabled"',
+        'the server accepts only encrypted connections, but [{server}] tls = "disabled"',
         'set [{server}] tls = "verify_identity"',
     )
     TLS_WRONG_CERTIFICATE = error(
         "{server} TLS",
         "the server's certificate is not accepted: {reason}",
-        "set [{server}] tls_ca to the authority that has signed it, and host to a name that it"
-        " is for; if neither helps, somebody may stand between",
+        "set [{server}] tls_ca to the authority that has signed it, and host to a name in the"
+        " certificate; if neither helps, someone may be intercepting the connection",
     )
     TLS_FAILED = error(
         "{server} TLS",
-        "no encrypted connection could be agreed on: {reason}",
-        "make the server's tls_version fit this machine's OpenSSL, and show the certificate that it"
-        " asks for with tls_cert and tls_key",
+        "no encrypted connection could be negotiated: {reason}",
+        "make the server's tls_version compatible with this machine's OpenSSL, and present the"
+        " certificate that it requires with tls_cert and tls_key",
     )
     TLS_FILE = error(
         "{server} TLS", "a file cannot be used: {reason}", "correct tls_ca, tls_cert and tls_key"
@@ -137,7 +137,7 @@ class Kind(Enum):
         "target functions",
         "log_bin_trust_function_creators is ON on the source and OFF on the target, which writes a"
         " binary log: CREATE FUNCTION without DETERMINISTIC, NO SQL or READS SQL DATA is refused"
-        " there (1418), whatever the user may do, and stops the replica",
+        " there (1418), whatever the user's privileges, and stops the replica",
         "SET PERSIST log_bin_trust_function_creators = ON on the target",
     )
     ACCOUNTS = warning(
@@ -153,8 +153,8 @@ class Kind(Enum):
     ROW_FORMAT = ok("source binlog_format", "ROW")
     STATEMENT_FORMAT = warning(
         "source binlog_format",
-        "{value}: statements are run again on the target, ordered by the databases that they"
-        " change; one that reads another database may see it at another moment, and user variables,"
+        "{value}: statements run again on the target, ordered by the databases that they change;"
+        " one that reads another database may see it at a different moment, and user variables,"
         " RAND(), AUTO_INCREMENT and temporary tables stop this version",
         "SET PERSIST binlog_format = ROW",
     )
@@ -166,64 +166,64 @@ class Kind(Enum):
         "SET PERSIST binlog_row_image = FULL",
     )
     ROW_METADATA = ok(
-        "source binlog_row_metadata", "{value}: rows go on undecoded, column names are not needed"
+        "source binlog_row_metadata", "{value}: rows are passed on undecoded, so it is not needed"
     )
-    EVENT_OPTIONS = ok("source events", "{options}: all of it is understood")
+    EVENT_OPTIONS = ok("source events", "{options}: all of them are supported")
     NO_CHECKSUM = warning(
         "source binlog_checksum",
-        "NONE: damage on the source's disk or on the way is not noticed",
+        "NONE: corruption on the source's disk or in transit goes undetected",
         "SET PERSIST binlog_checksum = CRC32",
     )
     BINLOG_FILTERED = warning(
         "source binary log",
-        "it does not hold everything: {filters}",
+        "it is incomplete: {filters}",
         "remove binlog_do_db and binlog_ignore_db from the source's configuration, unless the rest"
         " is not wanted on the target",
     )
     CHAIN_CUT = warning(
         "source log_replica_updates",
-        "OFF, and the source is a replica itself: what it replicates is not in its binary log",
+        "OFF, but the source is itself a replica: what it replicates is not in its binary log",
         "start the source with log_replica_updates = ON, or replicate from its own source",
     )
     SYNC_BINLOG = warning(
         "source sync_binlog",
-        "{value}: after a loss of power the source may lack transactions that the target has, which"
+        "{value}: after a power failure the source may lack transactions that the target has, which"
         " stops the replica",
         "SET PERSIST sync_binlog = 1",
     )
     RETENTION = ok("source retention", "{period}")
     RETENTION_SHORT = warning(
         "source retention",
-        "binary logs are purged after {period}: a longer stop of the replica loses its place",
+        "binary logs are purged after {period}: a replica stopped for longer loses its place",
         "SET PERSIST binlog_expire_logs_seconds = 604800 (a week), or more",
     )
     RETENTION_NEAR = warning(
         "source retention",
-        "the position has not moved for {age} and lies in {file}, and files are purged after"
+        "the position has not moved for {age} and is in {file}, and files are purged after"
         " {period}",
-        "start mtsd soon, or raise binlog_expire_logs_seconds on the source meanwhile",
+        "start mtsd soon, or raise binlog_expire_logs_seconds on the source in the meantime",
     )
     LOGS_UNSEEN = warning(
         "source binary log",
-        "its files cannot be listed, so whether the position is still there was not checked:"
+        "its files cannot be listed, so it was not checked whether the position is still there:"
         " {reason}",
         "GRANT REPLICATION CLIENT ON *.* TO {user}",
     )
 
     POSITION_SCHEMA_ON_SOURCE = warning(
         "source databases",
-        "{schema} is there, and {tables}: what changes in a database with the position schema's"
-        " name is not replicated",
+        "{schema} exists ({tables}): changes in a database with the position schema's name are"
+        " not replicated",
         "give the position tables a schema of their own: [target] schema",
     )
     POSITION_SCHEMA_OF_ANOTHER = ok(
         "source databases",
-        "{schema} holds the position tables of an mtsd that writes to the source: it is not"
+        "{schema} contains the position tables of an mtsd that writes to the source: it is not"
         " replicated",
     )
 
     # Server ids.
-    SERVER_ID = ok("source server_id", "{source}, and this replica's is {replica}")
+    SERVER_ID = ok("source server_id", "{source}; this replica's is {replica}")
     NO_SERVER_ID = error(
         "source server_id",
         "0: the source accepts no replicas",
@@ -233,18 +233,18 @@ class Kind(Enum):
     DAEMON_CONNECTED = ok("source replicas", "this channel's daemon reads as server_id {value}")
     SERVER_ID_TAKEN = error(
         "source replicas",
-        "another replica reads with server_id {value} ({uuid}): the source ends one for the other",
+        "another replica reads with server_id {value} ({uuid}): the source disconnects one of them",
         "give this replica another id: [source] server_id",
     )
     SERVER_ID_MAYBE_TAKEN = warning(
         "source replicas",
-        "a replica reads with server_id {value} ({uuid}), this channel's daemon or another",
-        "if it is another, give this one another id: [source] server_id",
+        "a replica reads with server_id {value} ({uuid}): this channel's daemon, or another",
+        "if it is another, give this one a different id: [source] server_id",
     )
     SERVER_ID_OF_TARGET = warning(
         "target server_id",
-        "{value}, the same as this replica's: the target could not replicate from the source by"
-        " itself meanwhile",
+        "{value}, the same as this replica's: the target could not itself replicate from the source"
+        " at the same time",
         "give this replica another id: [source] server_id",
     )
     SAME_SERVER = error(
@@ -254,10 +254,10 @@ class Kind(Enum):
         " remove auto.cnf from one and restart it",
     )
 
-    # Where replication begins or goes on.
-    POSITION_TABLES_NEW = ok("target position", "none yet: {schema} is made at the first start")
+    # Where replication begins or continues.
+    POSITION_TABLES_NEW = ok("target position", "none yet: the first start creates {schema}")
     POSITION = ok("target position", "{position}, group {number}{gtids}")
-    DAEMON_RUNS = ok("target channel", "a daemon runs on it (connection {connection})")
+    DAEMON_RUNS = ok("target channel", "a daemon is running on it (connection {connection})")
     START = ok("source start", "{start}")
     START_MISSING = refusal("source start", start.MISSING)
     START_PURGED = refusal("source start", start.HISTORY_PURGED)
@@ -266,11 +266,11 @@ class Kind(Enum):
     START_NOT_EXECUTED = refusal("source start", start.NOT_EXECUTED)
     START_NO_PLACE = refusal("source start", start.NO_PLACE)
     START_UNSEEN = refusal("source start", start.UNSEEN)
-    POSITION_AVAILABLE = ok("source position", "what comes next is in the source's binary log")
+    POSITION_AVAILABLE = ok("source position", "what is needed next is in the source's binary log")
     ANOTHER_SOURCE = ok(
         "source position",
-        "the source is {uuid} now, it was {former}: it has executed all that was applied, and mtsd"
-        " goes on with it",
+        "the source is now {uuid}, before it was {former}: it has executed all that was applied,"
+        " and mtsd continues with it",
     )
     POSITION_PURGED = refusal("source position", continuation.PURGED)
     POSITION_FILE_PURGED = refusal("source position", continuation.PURGED_FILE)
@@ -292,8 +292,8 @@ class Kind(Enum):
     )
     IN_DOUBT = warning(
         "target groups in doubt",
-        "{groups}: the last run was cut off while applying; the next start asks the target what"
-        " became of them",
+        "{groups}: the last run was interrupted while applying; the next start checks on the target"
+        " what became of them",
         "nothing, unless the next start says that it cannot tell",
     )
     IN_DOUBT_WITHOUT_EVIDENCE = refusal("target groups in doubt", verdict.NO_EVIDENCE)
@@ -304,73 +304,74 @@ class Kind(Enum):
     GTIDS = ok("both gtid_modes", "source {source}, target {target}; {way}; {meaning}")
     SOURCE_GTIDS_PARTLY = warning(
         "source gtid_mode",
-        "{value}: reading goes by file and position, and cannot follow to another server",
+        "{value}: reading is by file and position, and cannot follow to another server",
         "finish the change to gtid_mode = ON (or OFF)",
     )
     TARGET_WITHOUT_GTIDS = warning(
         "target gtid_mode",
-        "{value}: where mtsd or the target is killed in the middle of DDL, nothing tells whether it"
-        " happened, and the next start may ask a person",
+        "{value}: if mtsd or the target is killed in the middle of DDL, nothing shows whether it"
+        " was applied, and the next start may ask a person",
         "set enforce_gtid_consistency = ON and gtid_mode = ON on the target",
     )
     GTIDS_NEEDED = refusal("both gtid_modes", gtid_mode.WITHOUT_GTIDS)
     MIRROR_WITH_BINLOG = refusal("target gtid", gtid_mode.MIRROR_LOGGED)
     NOTHING_TO_MIRROR = warning(
         "target gtid",
-        '"mirror", and the source\'s gtid_mode is {value}: there is nothing to mirror',
+        '"mirror", but the source\'s gtid_mode is {value}: there is nothing to mirror',
         'set gtid_mode = ON on the source, or [target] gtid = "off"',
     )
     GTID_CONSISTENCY = warning(
         "both enforce_gtid_consistency",
-        "{source} on the source and ON on the target: what the source allows, a transaction that"
-        " mixes engines or temporary tables in transactions, stops the replica",
+        "{source} on the source and ON on the target: what only the source allows, a transaction"
+        " that mixes engines or contains temporary table DDL, stops the replica",
         "SET PERSIST enforce_gtid_consistency = ON on the source (WARN first)",
     )
 
-    # What the target takes.
+    # What the target accepts.
     WRITABLE = ok("target read_only", "{value}")
     SUPER_READ_ONLY = error(
         "target super_read_only",
-        "ON: everything is refused (1290)",
+        "ON: every change is refused (1290)",
         "SET PERSIST super_read_only = OFF; read_only may stay ON, with CONNECTION_ADMIN",
     )
     READ_ONLY = error(
         "target read_only",
-        "ON, and {user} may not write all the same (1290)",
+        "ON, and {user} may not write anyway (1290)",
         "GRANT CONNECTION_ADMIN ON *.* TO {user}, or SET PERSIST read_only = OFF",
     )
     NATIVE_REPLICA = error(
         "target replica",
-        "the target replicates from the same source by itself: everything would be applied twice",
+        "the target itself replicates from the same source: everything would be applied twice",
         "STOP REPLICA on the target, and start mtsd at its position",
     )
     SESSIONS = ok("target connections", "{free} free, mtsd needs {needed}")
     TOO_FEW_SESSIONS = error(
         "target connections",
-        "{name} = {value}, and mtsd needs {needed} sessions",
+        "{name} = {value}, but mtsd needs {needed} sessions",
         "raise {name} on the target, or lower [replica] parallel_workers",
     )
     SESSIONS_SCARCE = warning(
         "target connections",
-        "{free} of {value} are free, and mtsd needs {needed}",
+        "{free} of {value} are free, but mtsd needs {needed}",
         "raise max_connections on the target",
     )
     PACKET = ok("target max_allowed_packet", "{value}: row events up to {row} can be applied")
     PACKET_SMALL = warning(
         "target max_allowed_packet",
-        "{value}, under the source's {source}: a row event over {row} stops the replica",
+        "{value}, less than the source's {source}: a row event over {row} stops the replica",
         "SET PERSIST max_allowed_packet = {wanted} on the target",
     )
     BATCH_CUT = warning(
         "replica batch_bytes",
-        "{value}, and the target takes row events up to {row} in one statement: larger batches are"
-        " sent in pieces",
+        "{value}, but the target accepts row events up to {row} in one statement: larger batches"
+        " are sent in pieces",
         "raise max_allowed_packet on the target, or lower [replica] batch_bytes",
     )
     PENDING = ok("replica pending_jobs_size_max", "{value}; larger transactions are streamed")
     PENDING_SMALL = warning(
         "replica pending_jobs_size_max",
-        "{value}, under the source's max_allowed_packet ({source}): one event may need more memory",
+        "{value}, less than the source's max_allowed_packet ({source}): one event may need more"
+        " memory",
         "set [replica] pending_jobs_size_max = {wanted}",
     )
     TARGET_STATEMENT_FORMAT = error(
@@ -385,59 +386,58 @@ class Kind(Enum):
     )
     LOWER_CASE = warning(
         "both lower_case_table_names",
-        "{source} on the source, {target} on the target: names that differ in case only may collide"
+        "{source} on the source, {target} on the target: names that differ only in case may collide"
         " or not be found",
         "set up the target with {source}; it cannot be changed later",
     )
     TIME_ZONES = ok("both time zones", "{found}")
     NO_TIME_ZONES = warning(
         "target time zones",
-        "the source knows time zones by name, and the target does not: a statement run under such a"
-        " one stops the replica (1298)",
+        "the source knows time zones by name, but the target does not: a statement run under a"
+        " named one stops the replica (1298)",
         "mysql_tzinfo_to_sql /usr/share/zoneinfo | mysql -u root mysql, on the target",
     )
     TIME_ZONE_UNKNOWN = error(
         "target time zones",
-        "the source's time_zone is {name}, and the target knows no names: DDL and statements stop"
+        "the source's time_zone is {name}, but the target knows no names: DDL and statements stop"
         " the replica (1298)",
         "mysql_tzinfo_to_sql /usr/share/zoneinfo | mysql -u root mysql, on the target",
     )
     SYSTEM_TIME_ZONE = warning(
         "both system_time_zone",
         "the source's time_zone is SYSTEM, which is {source} there and {target} on the target:"
-        " times in statements and DDL mean another moment",
+        " times in statements and DDL mean a different moment",
         "give both machines the same time zone, or SET PERSIST time_zone = '+00:00' on the source",
     )
     CLOCK = ok("{server} clock", "{offset}")
     CLOCK_OFF = warning(
         "{server} clock",
-        "{offset}: times of commits and in logs do not fit together",
+        "{offset}: commit times and times in logs do not match",
         "have both machines follow the same time servers (NTP)",
     )
 
     # Tables, triggers, events.
-    TABLES = ok("{server} tables", "{count}, all with transactions and a key")
+    TABLES = ok("{server} tables", "{count}, all transactional and with a key")
     TABLES_UNSEEN = warning(
         "{server} tables",
         "{user} sees none, so engines and keys were not checked",
-        "GRANT REFERENCES ON *.* TO {user} shows which tables there are, and nothing in them",
+        "GRANT REFERENCES ON *.* TO {user} shows which tables exist, but none of their contents",
     )
     NON_TRANSACTIONAL = warning(
         "{server} engines",
-        "{count} without transactions: {tables}; cut off in the middle of a change, a person has to"
-        " compare",
+        "{count} not transactional: {tables}; if a change is interrupted, a person has to compare",
         "ALTER TABLE … ENGINE = InnoDB",
     )
     TARGET_ENGINE = error(
         "target engines",
-        "{count} without transactions that have them on the source: {tables}; cut off in the middle"
-        " of a change, a person has to compare",
-        "ALTER TABLE … ENGINE = InnoDB on the target, with sql_log_bin = 0 if it is replicated on",
+        "{count} not transactional, unlike on the source: {tables}; if a change is interrupted, a"
+        " person has to compare",
+        "ALTER TABLE … ENGINE = InnoDB on the target, with sql_log_bin = 0 if it has replicas",
     )
     NO_KEY = warning(
         "{server} keys",
-        "{count} without a primary key: {tables}; each row changed or deleted is looked for in the"
-        " whole table, or by an index that may not be unique",
+        "{count} without a primary key: {tables}; each changed or deleted row is searched for in"
+        " the whole table, or by an index that may not be unique",
         "ADD PRIMARY KEY",
     )
     MISSING_TABLES = warning(
@@ -445,56 +445,58 @@ class Kind(Enum):
         'start is "latest", and {count} of the source are not on the target: {tables}',
         'copy the data first and start at the copy\'s position, or with "earliest"',
     )
-    COLUMNS = ok("both columns", "{count} on both, with columns that take the source's rows")
+    COLUMNS = ok("both columns", "{count} on both, with columns that accept the source's rows")
     COLUMNS_REFUSED = error(
         "target columns",
-        "{count} that the target does not apply the source's rows to (1677): {columns}",
-        "{remedy}; not where a definition that is still on its way does that",
+        "{count} to which the target cannot apply the source's rows (1677): {columns}",
+        "{remedy}; unless a definition that is still to be replicated does so",
     )
     COLUMNS_CUT = warning(
         "target columns",
-        "{count} whose values replica_type_conversions lets the target cut off: {columns}",
+        "{count} whose values replica_type_conversions lets the target truncate: {columns}",
         "give them the source's type (ALTER TABLE on the target)",
     )
     COLUMNS_MISREAD = error(
         "target columns",
-        "{count} whose bytes mean something else on the target: {columns}; rows are applied without"
-        " an error, and values are others",
+        "{count} whose bytes have another meaning on the target: {columns}; rows are applied"
+        " without an error, but with other values",
         "give them the source's sign, character set or list of values (ALTER TABLE on the target)",
     )
     COLUMNS_MOVED = warning(
         "target columns",
-        "{count} with another name in the same place: {columns}; rows are applied by place",
-        "have the columns in the source's order (ALTER TABLE on the target), unless only the name"
+        "{count} with another name in the same position: {columns}; rows are applied by position",
+        "put the columns in the source's order (ALTER TABLE on the target), unless only the name"
         " differs",
     )
     COLUMNS_FEWER = warning(
         "target columns",
-        "{count} with fewer columns than on the source: {tables}; what the last ones contain is not"
-        " replicated",
+        "{count} with fewer columns than on the source: {tables}; the contents of the last ones are"
+        " not replicated",
         "ALTER TABLE … ADD COLUMN on the target",
     )
     FOREIGN_KEYS = warning(
         "{server} foreign keys",
-        "{count} from another database: {keys}; transactions on the tables referred to run alone",
-        "keep what refers to each other in one database",
+        "{count} from another database: {keys}; transactions on the referenced tables run alone",
+        "keep tables that reference each other in one database",
     )
-    TRIGGERS = ok("target triggers", "{count}; they do not fire for rows, whose effects come along")
+    TRIGGERS = ok(
+        "target triggers", "{count}; they do not fire for rows, whose effects are replicated"
+    )
     OWN_TRIGGERS = warning(
         "target triggers",
-        "{count} that the source is not seen to have: {triggers}; they do not fire for the rows"
+        "{count} not seen on the source: {triggers}; they do not fire for the rows"
         " that mtsd applies",
         "drop them, or do their work elsewhere",
     )
     EVENTS = ok("target events", "{found}")
     EVENTS_TWICE = warning(
         "target events",
-        "{count} enabled: {events}; what one does on the source and on the target happens twice",
+        "{count} enabled: {events}; their effects are replicated, and happen again on the target",
         "ALTER EVENT … DISABLE ON REPLICA on the target, or SET PERSIST event_scheduler = OFF",
     )
 
     def line(self, **facts: object) -> Line:
-        """Return a line of this kind, `facts` being what its texts have in braces."""
+        """Return a line of this kind; `facts` are the values of the placeholders in its texts."""
         template = self.value
         return Line(
             self.id,
@@ -506,12 +508,12 @@ class Kind(Enum):
 
     @property
     def id(self) -> str:
-        """What the line is called in JSON and in the documentation."""
+        """The name of the line in JSON and in the documentation."""
         return self.name.lower().replace("_", "-")
 
 
 def refused_line(refused: Refused) -> Line:
-    """Return the line of a refusal."""
+    """Return the line for a refusal."""
     return _BY_REASON[refused.reason].line(**refused.facts)
 
 
@@ -519,5 +521,5 @@ _BY_REASON = {kind.value.reason: kind for kind in Kind if kind.value.reason is n
 
 
 def _plain(text: str) -> str:
-    """Return a text on one line, whatever a server has said, and names have in them."""
+    """Return a text on one line, whatever is in a server's message or in names."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())

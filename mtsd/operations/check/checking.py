@@ -31,7 +31,7 @@ Facts = TypeVar("Facts", SourceFacts, TargetFacts)
 
 
 async def check(settings: Settings) -> list[Line]:
-    """Look at both servers and return all lines; where one is out of reach, those of the other.
+    """Check both servers and return all lines; if one is out of reach, those of the other.
 
     Nothing is written on either, and no lock of a running daemon is taken.
     """
@@ -45,7 +45,7 @@ async def check(settings: Settings) -> list[Line]:
                 lambda connection, version: read_target(connection, version, tables),
             )
         )
-        # A running daemon moves on: a position that is read later would be past the source's end.
+        # A running daemon moves on: a position read later would be past the source's end.
         source = looks.create_task(
             _look(
                 "source",
@@ -60,7 +60,7 @@ async def check(settings: Settings) -> list[Line]:
 def lines(
     settings: Settings, source: SourceFacts | Line, target: TargetFacts | Line
 ) -> Iterator[Line]:
-    """Yield all lines out of the facts; a line stands for a server that could not be read."""
+    """Yield all lines for the facts; a Line stands for a server that could not be read."""
     known_source = None if isinstance(source, Line) else source
     known_target = None if isinstance(target, Line) else target
     if isinstance(source, Line):
@@ -90,7 +90,7 @@ async def _look(
     *,
     after: asyncio.Task[TargetFacts | Line] | None = None,
 ) -> Facts | Line:
-    """Connect and read; read only when another look has ended."""
+    """Connect and read, the latter after another read has ended."""
     try:
         where = endpoint(server, settings)
     except NeedsPersonError as error:

@@ -1,7 +1,7 @@
 """Lines that compare the columns of tables that are on both servers.
 
-Row events know columns by their place, and take the target's for the source's. What the target
-refuses stops the replica; what it takes for something else changes the data without an error.
+Row events identify columns by position, and assume that the target's equal the source's. What the
+target refuses stops the replica; what it misinterprets changes the data without an error.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ from mtsd.target.column_fit import Fit, fit, members
 from mtsd.target.table_columns import TableColumn, remedy, without_generated_key
 
 _WIDER = {"ascii": frozenset({"utf8mb3", "utf8mb4", "latin1"}), "utf8mb3": frozenset({"utf8mb4"})}
-"""Character sets in which the bytes of another are the same characters."""
+"""Character sets in which the bytes of another one represent the same characters."""
 
 Pair = tuple[TableColumn, TableColumn]
 
@@ -67,12 +67,12 @@ def column_lines(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
 
 def _fit(pair: Pair) -> Fit:
     before, after = (column.shape for column in pair)
-    # A type that is not known here is left to the servers.
+    # An unknown type is left to the servers.
     return Fit.EXACT if before is None or after is None else fit(before, after)
 
 
 def _is_misread(pair: Pair) -> bool:
-    """Tell whether the target takes the column's bytes for other values than the source does."""
+    """Return whether the target reads the column's bytes as other values than the source."""
     before, after = pair
     if _unsigned(before) != _unsigned(after):
         return True

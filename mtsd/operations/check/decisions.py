@@ -1,4 +1,4 @@
-"""What the daemon would decide, out of the facts: by the very functions that it decides with."""
+"""What the daemon would decide, based on the facts: by the very same functions."""
 
 from collections.abc import Iterator
 
@@ -18,11 +18,11 @@ from mtsd.target.position_schema import defect
 from mtsd.target.position_tables import SCHEMA_VERSION, InDoubt
 
 Decision = Way | LowWaterMark
-"""How the channel goes on, or with which mark it begins."""
+"""How the channel continues, or the mark that it begins with."""
 
 
 def way_of(settings: Settings, source: SourceFacts, target: TargetFacts) -> Decision | None:
-    """Decide how a start would go on; None where the position is not known."""
+    """Decide how a start would continue; None if the position is unknown."""
     position = target.position
     if position.refused or damage(settings, target) is not None:
         return None
@@ -41,13 +41,13 @@ def way_of(settings: Settings, source: SourceFacts, target: TargetFacts) -> Deci
 
 
 def damage(settings: Settings, target: TargetFacts) -> Refused | None:
-    """Decide what keeps mtsd from using the position tables."""
+    """Decide what prevents mtsd from using the position tables."""
     facts = target.position
     return defect(settings.target.schema, facts.engines, facts.columns, filled=facts.filled)
 
 
 def gtids_of(settings: Settings, target: TargetFacts) -> Gtids | Refused:
-    """Decide what the setting `target.gtid` comes to."""
+    """Decide what the setting `target.gtid` amounts to."""
     server = target.server
     gtid_mode = server.variables.get("gtid_mode") == "ON"
     logged = server.on("log_bin") and settings.target.binary_log
@@ -57,7 +57,7 @@ def gtids_of(settings: Settings, target: TargetFacts) -> Gtids | Refused:
 def verdicts(
     channel: ChannelFacts, target: TargetFacts
 ) -> Iterator[tuple[InDoubt, Verdict | Refused]]:
-    """Yield the groups that are still in doubt, and what a start would make of each."""
+    """Yield the groups that are still in doubt, and what a start would decide about each."""
     executed = recovered(channel.mark.number, (row.executed for row in channel.workers))
     known = GtidSet.parse(target.server.variables.get("gtid_executed", ""))
     for doubt in unsettled(channel.in_doubt, channel.mark, executed):
@@ -66,7 +66,7 @@ def verdicts(
 
 
 def state_of(source: SourceFacts) -> SourceState:
-    """Return what decides whether the source can be read from."""
+    """Return what decides whether the source can be read."""
     variables = source.server.variables
     gtid_mode = variables.get("gtid_mode") == "ON"
 

@@ -1,4 +1,4 @@
-"""What was read of the two servers."""
+"""What was read from the two servers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ from mtsd.target.table_columns import TableColumn
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """A table of a user's: whether it can roll back, and whether its rows can be told apart."""
+    """A user's table: whether it can roll back, and whether its rows can be identified."""
 
     schema: str
     name: str
     transactional: bool
     keyed: bool
-    """It has a primary key, or a unique one over columns that cannot be NULL."""
+    """Whether it has a primary key, or a unique one over columns that cannot be NULL."""
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"
@@ -25,21 +25,21 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What is read of either server. Names are "schema.name"; system schemas are left out."""
+    """What is read from either server. Names are "schema.name"; system schemas are left out."""
 
     version_text: str
     version: tuple[int, int, int]
     tls_version: str
-    """Such as "TLSv1.3"; "" where the connection is not encrypted."""
+    """Such as "TLSv1.3"; "" if the connection is not encrypted."""
     tls_cipher: str
     account: str
-    """The account that the server took us for, such as "'mtsd'@'%'"."""
+    """The account that the server authenticated mtsd as, such as "'mtsd'@'%'"."""
     variables: Mapping[str, str]
     """Global variables by their names in lower case."""
     grants: tuple[str, ...]
-    """What SHOW GRANTS says, active roles included."""
+    """The result of SHOW GRANTS, including active roles."""
     roles: tuple[str, ...]
-    """Roles that are granted and not active."""
+    """Roles that are granted but not active."""
     tables: tuple[TableFacts, ...]
     """Those that the user can see."""
     foreign_keys_across: tuple[str, ...]
@@ -55,14 +55,14 @@ class ServerFacts:
     replicates_from: tuple[str, ...]
     """server_uuids of the sources that the server's own replica applies from right now."""
     columns: Mapping[str, Sequence[TableColumn]] = field(default_factory=dict)
-    """Those of each of `tables`, by "schema.name"."""
+    """The columns of each of `tables`, by "schema.name"."""
 
     def on(self, variable: str) -> bool:
-        """Tell whether a variable is there and ON."""
+        """Return whether a variable exists and is ON."""
         return self.variables.get(variable, "OFF").upper() in {"ON", "1"}
 
     def number(self, variable: str, default: int = 0) -> int:
-        """Return a variable's value as a number; `default` where it is none."""
+        """Return a variable's value as a number; `default` if it is not one."""
         text = self.variables.get(variable, "")
         return int(text) if text.isdecimal() else default
 
@@ -75,20 +75,20 @@ class SourceFacts:
     files: tuple[tuple[str, int], ...]
     """Its binary log files, oldest first, with their sizes in bytes."""
     files_refused: str
-    """Why they could not be listed; "" where they could."""
+    """Why they could not be listed; "" if they could."""
     end: LowWaterMark | None
-    """Its end, as a mark; None where we may not know."""
+    """Its end, as a mark; None if the user may not query it."""
     position_schema: tuple[str, ...] | None
-    """Tables of its database with the position schema's name; None where none is seen."""
+    """Tables of its database with the position schema's name; None if none is visible."""
     filters: tuple[str, ...]
-    """binlog_do_db and binlog_ignore_db, where they are set."""
+    """binlog_do_db and binlog_ignore_db, if they are set."""
     replicas: tuple[tuple[int, str], ...]
-    """server_id and UUID of each replica that reads from it, as far as we may know."""
+    """server_id and UUID of each replica that reads from it, as far as the user may see them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelFacts:
-    """The channel's row in the target, and what belongs to it."""
+    """The channel's row on the target, and what belongs to it."""
 
     schema_version: int
     mark: LowWaterMark
@@ -105,18 +105,18 @@ class PositionFacts:
     """The position tables."""
 
     engines: Mapping[str, str]
-    """Engine by table, of those that are there."""
+    """Engine by table, of those that exist."""
     columns: tuple[str, ...]
     """Those of slave_worker_info."""
     filled: bool
-    """Whether a table has a row, where not all tables are there."""
+    """Whether any table has a row, if not all tables exist."""
     sources: tuple[tuple[str, str], ...]
     """All channels: name, and UUID of the source."""
     channel: ChannelFacts | None
     refused: str
-    """Why they could not be read; "" where they could."""
+    """Why they could not be read; "" if they could."""
     daemon: int | None
-    """Connection of the daemon that runs on the channel."""
+    """The connection of the daemon that is running on the channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +126,4 @@ class TargetFacts:
     server: ServerFacts
     position: PositionFacts
     files: tuple[str, ...] | None
-    """Its own binary log files, where they tell of a group in doubt; None: not listed."""
+    """Its own binary log files, if they are evidence for an in-doubt group; None: not listed."""

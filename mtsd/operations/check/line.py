@@ -1,4 +1,4 @@
-"""What a check says: one line, of a level, about a subject, with what to do."""
+"""A result of the check: one line with a level, a subject, and what to do."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from mtsd.model.reason import Reason
 
 
 class Level(StrEnum):
-    """How bad it is. An error keeps mtsd from starting, or stops it sooner or later."""
+    """How bad it is. An error prevents mtsd from starting, or stops it sooner or later."""
 
     OK = "ok"
     WARNING = "warning"
@@ -16,9 +16,9 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the answer. `id` names the kind of line and stays the same over versions.
+    """One line of the result. `id` names the kind of line and is stable over versions.
 
-    `remedy` is "" where there is nothing to do.
+    `remedy` is "" if there is nothing to do.
     """
 
     id: str
@@ -30,42 +30,42 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A kind of line; `subject`, `found` and `remedy` have their facts in braces."""
+    """A kind of line; `subject`, `found` and `remedy` have placeholders in braces."""
 
     level: Level
     subject: str
     found: str
     remedy: str = ""
     reason: Reason | None = None
-    """Of what the daemon refuses with the same words."""
+    """The daemon's refusal with the same words, if it is one."""
 
 
 def ok(subject: str, found: str) -> Template:
-    """Return the template of a line about what is as it should be."""
+    """Return the template of a line about something that is as it should be."""
     return Template(Level.OK, subject, found)
 
 
 def warning(subject: str, found: str, remedy: str) -> Template:
-    """Return the template of a line about what may fail, or works worse than it could."""
+    """Return the template of a line about something that may fail, or works poorly."""
     return Template(Level.WARNING, subject, found, remedy)
 
 
 def error(subject: str, found: str, remedy: str) -> Template:
-    """Return the template of a line about what fails."""
+    """Return the template of a line about something that fails."""
     return Template(Level.ERROR, subject, found, remedy)
 
 
 def refusal(subject: str, reason: Reason) -> Template:
-    """Return the template of a line about what the daemon refuses."""
+    """Return the template of a line about something that the daemon refuses."""
     return Template(Level.ERROR, subject, reason.found, reason.remedy, reason)
 
 
 SHOWN = 5
-"""How many names a line lists before it only counts."""
+"""How many names a line lists before it only counts the rest."""
 
 
 def listed(names: list[str]) -> str:
-    """Return names for a line: the first few of them, and how many more there are."""
+    """Return names for a line: the first few, and how many more there are."""
     shown = ", ".join(names[:SHOWN])
     more = len(names) - SHOWN
     return f"{shown} and {more} more" if more > 0 else shown

@@ -20,7 +20,7 @@ _UTC = frozenset({"UTC", "GMT", "ETC/UTC", "ETC/GMT", "UCT", "ZULU"})
 def pair_lines(
     settings: Settings, source: SourceFacts, target: TargetFacts, way: Decision | None
 ) -> Iterator[Line]:
-    """Yield the lines about what has to fit on the two servers; `way` is `way_of`."""
+    """Yield the lines about what has to be compatible on both servers; `way` is `way_of`."""
     uuid = target.server.variables.get("server_uuid", "").lower()
     if uuid and uuid == source.server.variables.get("server_uuid", "").lower():
         yield Kind.SAME_SERVER.line(uuid=uuid)
@@ -72,7 +72,7 @@ def _gtids(
 
 
 _MEANING = {
-    Gtids.PRESERVE: "transactions keep their GTIDs on the target, and none are combined",
+    Gtids.PRESERVE: "transactions keep their GTIDs on the target, and are not combined",
     Gtids.MIRROR: "the target learns the source's GTIDs at each checkpoint",
     Gtids.OFF: "the target does not learn the source's GTIDs",
 }
@@ -100,11 +100,11 @@ def _packets(settings: Settings, source: ServerFacts, target: ServerFacts) -> It
 
 
 _DIFFERING = (
-    ("default_storage_engine", "CREATE TABLE without ENGINE makes another kind of table"),
+    ("default_storage_engine", "CREATE TABLE without ENGINE creates another kind of table"),
     ("innodb_page_size", "definitions of long rows and keys may be refused on the target"),
     ("default_table_encryption", "CREATE DATABASE from the source is refused (1227)"),
 )
-"""Variables that a statement's event does not carry, or that our user may not set."""
+"""Variables that a statement's event does not contain, or that mtsd's user may not set."""
 
 
 def _variables(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
@@ -117,7 +117,7 @@ def _variables(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
             name="innodb_strict_mode",
             source="OFF",
             target="ON",
-            why="definitions that the source takes with a warning are refused on the target",
+            why="definitions that the source accepts with a warning are refused on the target",
         )
     cases = [server.number("lower_case_table_names") for server in (source, target)]
     if cases[0] != cases[1]:
@@ -144,7 +144,7 @@ def _time_zones(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
 
 def _tables(settings: Settings, source: SourceFacts, target: TargetFacts) -> Iterator[Line]:
     if not sees_tables(source.server):
-        # What is on the target is the next best: most of it has come from the source.
+        # The target's tables are the next best: most of them have come from the source.
         yield from table_lines("target", target.server)
         return
     there = {(table.schema, table.name): table for table in target.server.tables}

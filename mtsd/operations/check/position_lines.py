@@ -1,4 +1,4 @@
-"""Lines about where replication begins or goes on, and whether the source still has it."""
+"""Lines about where replication begins or continues, and whether the source still has it."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ _LONGEST_SET = 300
 
 
 def position_lines(settings: Settings, target: TargetFacts) -> Iterator[Line]:
-    """Yield the lines about the position tables and what they hold."""
+    """Yield the lines about the position tables and their contents."""
     facts = target.position
     schema = settings.target.schema
     if facts.daemon is not None:
@@ -51,7 +51,7 @@ def position_lines(settings: Settings, target: TargetFacts) -> Iterator[Line]:
 def reach_lines(
     settings: Settings, source: SourceFacts, target: TargetFacts, way: Decision | None
 ) -> Iterator[Line]:
-    """Yield the lines about whether the source still has what comes next; `way` is `way_of`."""
+    """Yield the lines about whether the source still has what is needed; `way` is `way_of`."""
     channel = target.position.channel
     if way is None:
         return
@@ -74,7 +74,7 @@ def _rivals(settings: Settings, source: SourceFacts, target: TargetFacts) -> Ite
     channel = target.position.channel
     own = settings.replica.channel
     uuid = source.server.variables.get("server_uuid", "").lower()
-    # A start claims the source of the position, and then the one that it goes on with.
+    # A start claims the source of the position, and then the one that it continues with.
     for claimed in dict.fromkeys([channel.source_uuid if channel is not None else uuid, uuid]):
         refused = rival(target.position.sources, own, claimed)
         if refused is not None:

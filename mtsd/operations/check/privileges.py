@@ -1,4 +1,4 @@
-"""What mtsd's users must be granted on each server, and what they are.
+"""What mtsd's users must be granted on each server, and what they have.
 
 The needs are those of the statements that mtsd runs: the source's own statements run again on the
 target with this user's privileges, and rows through BINLOG. The tests run a daemon with exactly
@@ -17,7 +17,7 @@ from mtsd.wire.traits import Version
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A privilege that is needed: one of `anyof`, the first being the one to grant.
+    """A required privilege: one of `anyof`, the first being the one to grant.
 
     `since` and `until`: the versions that have `anyof[0]`.
     """
@@ -34,13 +34,13 @@ def _needs(*names: str) -> tuple[Need, ...]:
 _SET_ANY_DEFINER = (8, 2, 0)
 SOURCE = _needs("REPLICATION SLAVE", "REPLICATION CLIENT")
 SEE_TABLES = ("REFERENCES",)
-"""Of these one shows a table in information_schema, and none of its rows."""
+"""One of these makes a table visible in information_schema, but none of its rows."""
 
 DEFINITIONS = _needs(
     "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER",
     "EXECUTE", "CREATE VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "EVENT", "TRIGGER",
 )  # fmt: skip
-"""What statements of the source need: on every database that is replicated."""
+"""What statements of the source need: on every replicated database."""
 POSITION = _needs("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE")
 """On the position schema."""
 TARGET = (
@@ -57,13 +57,13 @@ TARGET = (
     Need(("SET_USER_ID",), until=_SET_ANY_DEFINER),
     Need(("SYSTEM_USER",), since=(8, 0, 16)),
 )
-"""Beside those, on the whole server."""
+"""In addition to those, on the whole server."""
 MIRROR = (Need(("SYSTEM_VARIABLES_ADMIN", "SUPER")),)
 """For SET GLOBAL gtid_purged."""
 EVIDENCE = _needs("REPLICATION SLAVE")
-"""To read the target's own binlog, where it has no GTIDs."""
+"""To read the target's own binlog if the target has no GTIDs."""
 ACCOUNTS = (*_needs("CREATE USER"), Need(("ROLE_ADMIN",)), *_needs("GRANT OPTION"))
-"""For CREATE USER, GRANT and the like of the source."""
+"""For the source's CREATE USER, GRANT and similar statements."""
 
 _NAME = r"(?:\*|`(?:[^`]|``)*`)"
 _GRANT_LINE = re.compile(rf"GRANT (.+) ON ({_NAME})\.({_NAME}) TO .*?( WITH GRANT OPTION)?")
@@ -72,20 +72,20 @@ _REVOKE_LINE = re.compile(rf"REVOKE (.+) ON ({_NAME})\.\* FROM .*")
 
 @dataclass(slots=True)
 class Held:
-    """The privileges that SHOW GRANTS tells of, by where they are held.
+    """The privileges listed by SHOW GRANTS, by where they are held.
 
-    Those on single tables and columns are passed over: no table would do for replication.
+    Those on single tables and columns are ignored: they are not enough for replication.
     """
 
     everywhere: set[str] = field(default_factory=set)
     databases: dict[str, set[str]] = field(default_factory=dict)
-    """By LIKE pattern of the database's name."""
+    """By LIKE pattern of the database name."""
     revoked: dict[str, set[str]] = field(default_factory=dict)
     """Partial revokes, by database."""
 
     @classmethod
     def of(cls, grants: Iterable[str]) -> "Held":
-        """Read the lines of SHOW GRANTS."""
+        """Parse the lines of SHOW GRANTS."""
         held = cls()
         for line in grants:
             if revoke := _REVOKE_LINE.fullmatch(line):
@@ -99,11 +99,11 @@ class Held:
         return held
 
     def has(self, names: Sequence[str]) -> bool:
-        """Tell whether one of these is held on everything."""
+        """Return whether one of these is held on everything."""
         return not self.everywhere.isdisjoint((*names, "ALL PRIVILEGES"))
 
     def has_on(self, database: str, name: str) -> bool:
-        """Tell whether a privilege is held on a database."""
+        """Return whether a privilege is held on a database."""
         if name in self.revoked.get(database, ()):
             return False
         return self.has((name,)) or any(
@@ -113,7 +113,7 @@ class Held:
 
 
 def missing(held: Held, needs: Iterable[Need], version: Version) -> list[str]:
-    """Return what is to be granted on *.* of what this version has."""
+    """Return what has to be granted on *.*, of what this version has."""
     return [
         need.anyof[0]
         for need in needs
@@ -122,7 +122,7 @@ def missing(held: Held, needs: Iterable[Need], version: Version) -> list[str]:
 
 
 def missing_on(held: Held, needs: Iterable[Need], databases: Iterable[str]) -> dict[str, list[str]]:
-    """Return what is to be granted on each of the databases where something is missing."""
+    """Return what has to be granted on each database where something is missing."""
     found: dict[str, list[str]] = {}
     for database in databases:
         names = [need.anyof[0] for need in needs if not held.has_on(database, need.anyof[0])]
@@ -132,7 +132,7 @@ def missing_on(held: Held, needs: Iterable[Need], databases: Iterable[str]) -> d
 
 
 def grant(names: Sequence[str], account: str, database: str = "") -> str:
-    """Return a GRANT statement; on everything where `database` is ""."""
+    """Return a GRANT statement; on everything if `database` is ""."""
     place = f"{shown_name(database)}.*" if database else "*.*"
     option = " WITH GRANT OPTION" if "GRANT OPTION" in names else ""
     listed = ", ".join(name for name in names if name != "GRANT OPTION") or "USAGE"
@@ -140,9 +140,9 @@ def grant(names: Sequence[str], account: str, database: str = "") -> str:
 
 
 def target_needs(settings: Settings, *, logs: bool, gtids: bool = True) -> tuple[Need, ...]:
-    """Return what the target's user needs on the whole server beside `DEFINITIONS`.
+    """Return what the target's user needs on the whole server in addition to `DEFINITIONS`.
 
-    `logs`: the target writes what is applied to a binary log; `gtids`: it has gtid_mode = ON.
+    `logs`: the target writes what is applied to a binary log; `gtids`: its gtid_mode is ON.
     """
     mirrors = decide_gtids(settings.target.gtid, gtid_mode=gtids, logged=logs) is Gtids.MIRROR
     needs = (*TARGET, *MIRROR) if mirrors else TARGET
@@ -159,7 +159,7 @@ def statements(settings: Settings) -> Iterator[str]:
     newest = (900, 0, 0)
     yield f"-- On the source ({settings.source.address}):"
     yield grant([need.anyof[0] for need in SOURCE], source) + ";"
-    yield "-- Lets `mtsd check` see which tables there are, and nothing of what is in them:"
+    yield "-- Lets `mtsd check` see which tables exist, but none of their contents:"
     yield grant(SEE_TABLES, source) + ";"
     yield ""
     yield f"-- On the target ({settings.target.address}): statements of the source run again there."
@@ -178,26 +178,26 @@ def statements(settings: Settings) -> Iterator[str]:
     yield "-- " + grant(older, target) + ";"
     yield "-- The position tables:"
     yield grant([need.anyof[0] for need in POSITION], target, settings.target.schema) + ";"
-    yield "-- Only where CREATE USER, GRANT and the like are to be replicated: they need every"
-    yield "-- privilege that they hand on."
+    yield "-- Only if CREATE USER, GRANT and similar are to be replicated: they need every"
+    yield "-- privilege that they grant."
     yield f"-- GRANT ALL ON *.* TO {target} WITH GRANT OPTION;"
-    yield "-- Only where the target has gtid_mode other than ON: its binlog tells what became of a"
-    yield "-- statement that was cut off:"
+    yield "-- Only if the target's gtid_mode is not ON: its binlog shows what became of a"
+    yield "-- statement that was interrupted:"
     yield "-- " + grant([need.anyof[0] for need in EVIDENCE], target) + ";"
     if settings.target.gtid == "auto" and MIRROR[0] not in needs:
-        yield "-- Only where the target has log_bin = OFF, for it learns the source's GTIDs then:"
+        yield "-- Only if the target has log_bin = OFF, because it then learns the source's GTIDs:"
         yield "-- " + grant([need.anyof[0] for need in MIRROR], target) + ";"
-    yield "-- Only where the target is read_only:"
+    yield "-- Only if the target is read_only:"
     yield "-- " + grant(["CONNECTION_ADMIN"], target) + ";"
 
 
 def _split(names: str) -> list[str]:
-    # Column lists are in parentheses: a privilege on columns is none on the whole.
+    # Column lists are in parentheses: a privilege on columns is not one on the whole table.
     return [name.strip().upper() for name in re.sub(r"\w+ \([^)]*\),?", "", names).split(",")]
 
 
 def _like(pattern: str, text: str) -> bool:
-    """Tell whether a LIKE pattern of GRANT fits a name."""
+    """Return whether a LIKE pattern of GRANT matches a name."""
     parts = re.findall(r"\\.|%|_|.", pattern, re.DOTALL)
     wild = {"%": ".*", "_": "."}
     expression = "".join(wild.get(part) or re.escape(part.removeprefix("\\")) for part in parts)

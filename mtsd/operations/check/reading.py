@@ -32,7 +32,7 @@ from mtsd.wire.traits import Version
 T = TypeVar("T")
 
 _REFUSED = frozenset({1044, 1045, 1142, 1143, 1227, 1370})
-"""Errors of missing privileges, which have a line of their own."""
+"""Errors of missing privileges, which have their own lines."""
 _OLDEST_WITH_ROLES_LISTED = (8, 0, 19)
 _NOWHERE = LowWaterMark(0, Position("", 0), None)
 
@@ -40,7 +40,7 @@ _NOWHERE = LowWaterMark(0, Position("", 0), None)
 async def read_source(
     connection: Connection, version: Version, position_schema: str
 ) -> SourceFacts:
-    """Ask the source. Raises ServerError, ConnectionLostError."""
+    """Query the source. Raises ServerError, ConnectionLostError."""
     server = await _server(connection, version, position_schema)
     files: tuple[tuple[str, int], ...] = ()
     files_refused = ""
@@ -76,7 +76,7 @@ async def read_source(
 async def read_target(
     connection: Connection, version: Version, tables: PositionTables
 ) -> TargetFacts:
-    """Ask the target. Raises ServerError, ConnectionLostError."""
+    """Query the target. Raises ServerError, ConnectionLostError."""
     server = await _server(connection, version, tables.schema)
     position = await _position(connection, tables)
     files: tuple[str, ...] | None = None
@@ -89,7 +89,7 @@ async def read_target(
 
 
 async def _server(connection: Connection, version: Version, position_schema: str) -> ServerFacts:
-    # The answers are whole even where a server's default would cut them.
+    # The answers must be complete even if a server's default would truncate them.
     await connection.query("SET @@session.sql_select_limit = 18446744073709551615")
     before = time()
     ((now, account),) = await connection.query("SELECT UNIX_TIMESTAMP(NOW(6)), CURRENT_USER()")
@@ -99,7 +99,7 @@ async def _server(connection: Connection, version: Version, position_schema: str
         for name, value in await connection.query("SHOW GLOBAL VARIABLES")
     }
     if "gtid_executed" in variables:
-        # SHOW VARIABLES cuts a long value.
+        # SHOW VARIABLES truncates a long value.
         executed, purged = await read_gtids(connection)
         variables |= {"gtid_executed": str(executed), "gtid_purged": str(purged)}
     status = {
@@ -202,7 +202,7 @@ async def _named(
 
 
 def _users(column: str, position_schema: str) -> str:
-    """Return the condition that a schema is a user's."""
+    """Return the condition for a schema to be a user's."""
     own = literals.text(position_schema).decode()
     return (
         f"{column} NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')"
@@ -216,7 +216,7 @@ async def _replicates_from(connection: Connection, version: Version) -> tuple[st
 
 
 async def _tables_in(connection: Connection, schema: str) -> tuple[str, ...] | None:
-    """Return the tables of a database as far as they are seen; None where it is not seen."""
+    """Return the visible tables of a database; None if the database is not visible."""
     name = literals.text(schema)
     databases = await connection.query(
         b"SELECT schema_name FROM information_schema.schemata WHERE schema_name=%b" % name
@@ -230,7 +230,7 @@ async def _tables_in(connection: Connection, schema: str) -> tuple[str, ...] | N
 
 
 async def _allowed(answer: Awaitable[list[T]]) -> list[T]:
-    """Return the answer to a question; none where it needs a privilege that is missing."""
+    """Return the rows of an answer; none if it needs a privilege that is missing."""
     try:
         return await answer
     except ServerError as error:

@@ -1,4 +1,4 @@
-"""Lines about one server by itself, be it the source or the target."""
+"""Lines about a single server, either the source or the target."""
 
 import ipaddress
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def server_lines(server: str, settings: EndpointSettings, facts: ServerFacts) ->
 
 
 def table_lines(server: str, facts: ServerFacts) -> Iterator[Line]:
-    """Yield the lines about the tables that `server` shows."""
+    """Yield the lines about the tables visible on `server`."""
     plain = [str(table) for table in facts.tables if not table.transactional]
     if plain:
         yield Kind.NON_TRANSACTIONAL.line(
@@ -54,7 +54,7 @@ def table_lines(server: str, facts: ServerFacts) -> Iterator[Line]:
 
 
 def sees_tables(facts: ServerFacts) -> bool:
-    """Tell whether the user can see which tables there are."""
+    """Return whether the user can see which tables exist."""
     return bool(facts.tables) or Held.of(facts.grants).has(_SHOWS_TABLES)
 
 
@@ -76,7 +76,7 @@ def _tls(server: str, settings: EndpointSettings, facts: ServerFacts) -> Line:
         server=server,
         version=facts.tls_version,
         cipher=facts.tls_cipher,
-        verified="verified" if verified else "not verified, and not off this machine",
+        verified="verified" if verified else "not verified, but within this machine",
     )
 
 

@@ -16,7 +16,7 @@ _DAY = 86_400
 def source_lines(
     settings: Settings, facts: SourceFacts, target: TargetFacts | None
 ) -> Iterator[Line]:
-    """Yield the lines about the source; `target` is None where it could not be read."""
+    """Yield the lines about the source; `target` is None if it could not be read."""
     server = facts.server
     lacking = missing(Held.of(server.grants), SOURCE, server.version)
     if lacking:
@@ -39,7 +39,7 @@ def source_lines(
 
 
 def retention(facts: SourceFacts) -> float | None:
-    """Return after how many seconds binary logs are purged; None: never by themselves."""
+    """Return after how many seconds binary logs are purged; None: never automatically."""
     server = facts.server
     if "binlog_expire_logs_seconds" in server.variables:
         if server.variables.get("binlog_expire_logs_auto_purge", "ON") == "OFF":
@@ -94,7 +94,7 @@ def _retention(facts: SourceFacts) -> Iterator[Line]:
         yield Kind.LOGS_UNSEEN.line(reason=facts.files_refused, user=facts.server.account)
     seconds = retention(facts)
     if seconds is None:
-        yield Kind.RETENTION.line(period="binary logs are not purged by themselves")
+        yield Kind.RETENTION.line(period="binary logs are not purged automatically")
     elif seconds < _DAY:
         yield Kind.RETENTION_SHORT.line(period=duration(seconds))
     else:
@@ -107,7 +107,7 @@ def _position_schema(schema: str, facts: SourceFacts) -> Iterator[Line]:
         return
     others = [name for name in tables if name not in TABLES]
     if others or not tables:
-        found = listed(others) if others else "no table of it is seen"
+        found = listed(others) if others else "no visible tables"
         yield Kind.POSITION_SCHEMA_ON_SOURCE.line(schema=schema, tables=found)
     else:
         yield Kind.POSITION_SCHEMA_OF_ANOTHER.line(schema=schema)
@@ -129,7 +129,7 @@ def _server_ids(
         if server_id != own:
             continue
         if channel is None or not channel.daemon_uuid or not uuid:
-            yield Kind.SERVER_ID_MAYBE_TAKEN.line(value=own, uuid=uuid or "of no UUID")
+            yield Kind.SERVER_ID_MAYBE_TAKEN.line(value=own, uuid=uuid or "without UUID")
         elif uuid.lower() == channel.daemon_uuid:
             yield Kind.DAEMON_CONNECTED.line(value=own)
         else:

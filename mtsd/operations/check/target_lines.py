@@ -1,4 +1,4 @@
-"""Lines about the target: what it lets mtsd do, and what it would do with it."""
+"""Lines about the target: what it lets mtsd do, and how it would apply it."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ from mtsd.target.bundle import BASE64_SHARE
 def target_lines(
     settings: Settings, facts: TargetFacts, source: SourceFacts | None
 ) -> Iterator[Line]:
-    """Yield the lines about the target; `source` is None where it could not be read."""
+    """Yield the lines about the target; `source` is None if it could not be read."""
     server = facts.server
     yield from _privileges(settings, server, source)
     yield from _read_only(server)
@@ -39,7 +39,7 @@ def target_lines(
 
 
 def row_bytes(server: ServerFacts) -> int:
-    """Return how large a row event the server takes, in bytes."""
+    """Return how large a row event the server accepts, in bytes."""
     return int(server.number("max_allowed_packet") * BASE64_SHARE)
 
 
@@ -55,7 +55,7 @@ def _privileges(
     everywhere = missing(held, DEFINITIONS, server.version)
     databases = sorted({table.schema for table in source.server.tables}) if source else []
     revoked = [database for database in databases if held.revoked.get(database)]
-    # Where the source's databases are not known, all of them may be meant.
+    # If the source's databases are unknown, all of them may be meant.
     where = (databases if everywhere else revoked) if databases else []
     if everywhere and not databases:
         grants.append(grant(everywhere, server.account))
@@ -101,7 +101,7 @@ def _read_only(server: ServerFacts) -> Iterator[Line]:
     elif not server.on("read_only"):
         yield Kind.WRITABLE.line(value="OFF")
     elif Held.of(server.grants).has(("CONNECTION_ADMIN", "SUPER")):
-        yield Kind.WRITABLE.line(value=f"ON, and {server.account} may write all the same")
+        yield Kind.WRITABLE.line(value=f"ON, but {server.account} may write anyway")
     else:
         yield Kind.READ_ONLY.line(user=server.account)
 
@@ -115,7 +115,7 @@ def _sessions(settings: Settings, facts: TargetFacts) -> Iterator[Line]:
         if 0 < value < needed:
             yield Kind.TOO_FEW_SESSIONS.line(name=name, value=value, needed=needed)
             return
-    # The session of this check is one of those connected, and gone by then.
+    # The session of this check is among those connected, and will be gone by then.
     free = most - server.threads_connected + 1
     if free < needed and facts.position.daemon is None:
         yield Kind.SESSIONS_SCARCE.line(free=max(free, 0), value=most, needed=needed)

@@ -1,4 +1,4 @@
-"""Why a server cannot be looked at, and what to do, out of the error that it ended with."""
+"""Why a server cannot be checked, and what to do, based on the error."""
 
 import socket
 import ssl
@@ -20,7 +20,7 @@ def unreachable(
     settings: EndpointSettings,
     error: RefusedError | ServerError | ConnectionLostError,
 ) -> Line:
-    """Return the line for a connection to `server` ("source" or "target") that was not to be."""
+    """Return the line for a failed connection to `server` ("source" or "target")."""
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -44,7 +44,7 @@ def unreachable(
 
 
 def interrupted(server: str, error: ServerError | ConnectionLostError) -> Line:
-    """Return the line for a server that let us in, and could not be looked at to the end."""
+    """Return the line for a server that could be reached, but not checked completely."""
     if isinstance(error, ServerError):
         return Kind.NOT_LOOKED_AT.line(server=server, reason=f"{error.text} ({error.number})")
     return Kind.CONNECTION_LOST.line(server=server, reason=error.reason)
