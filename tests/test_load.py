@@ -283,5 +283,6 @@ def test_the_benchmarks_transactions() -> None:
         ]
         assert len(stamps) == 100
         assert all(before < stamp / 1e6 < time.time() for stamp in stamps)
-        assert max(stamps) - min(stamps) > 300_000
+        # A slow start is made up for, so the first and the last may be close to each other.
+        assert time.time() - before > 0.4
         assert 20_000_000 < small.large(server, 20_000_000).binlog_bytes * 1.05 < 22_000_000

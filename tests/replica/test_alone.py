@@ -1,7 +1,7 @@
 """replica.ddl and replica.statements = "alone": for what reads databases that nobody names."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -48,6 +48,13 @@ def wait_until_pending(daemon: DaemonProcess, groups: int) -> None:
         time.sleep(0.02)
 
 
+def wait_until_applied(target: Server, query: str, rows: Sequence[tuple[int, ...]]) -> None:
+    deadline = time.monotonic() + 120
+    while target.sql(query) != rows:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def test_what_reads_another_database_waits_for_it(tmp_path: Path) -> None:
     with Pair(GTIDS, GTIDS) as pair:
         pair.source.sql(TABLES)
@@ -59,7 +66,7 @@ def test_what_reads_another_database_waits_for_it(tmp_path: Path) -> None:
                 pair.source.sql(BEHIND_GATE.format(1))
                 wait_for_lock_wait(pair.target)
                 pair.source.sql(STATEMENT + "INSERT INTO log VALUES (1, NULL)")
-                wait_until_pending(daemon, 1)
+                wait_until_applied(pair.target, "SELECT id FROM b.log", [(1,)])
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
 
@@ -99,7 +106,8 @@ def test_rows_run_side_by_side_all_the_same(tmp_path: Path) -> None:
                 pair.source.sql(BEHIND_GATE.format(1))
                 wait_for_lock_wait(pair.target)
                 pair.source.sql("INSERT INTO b.copy VALUES (1); INSERT INTO b.copy VALUES (2)")
-                wait_until_pending(daemon, 1)
+                rows = [(1,), (2,)]
+                wait_until_applied(pair.target, "SELECT id FROM b.copy ORDER BY id", rows)
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
