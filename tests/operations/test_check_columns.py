@@ -45,7 +45,7 @@ def test_columns_are_compared(tmp_path: Path) -> None:
     )
     # The time cannot be converted at all.
     assert (
-        "give it the source's type (ALTER TABLE on the target); not"
+        "give it the source's type (ALTER TABLE on the target); unless"
         in (found.bad["columns-refused"])
     )
     assert "a.t.kind (enum('x','it''s') utf8mb4" in found.bad["columns-misread"]

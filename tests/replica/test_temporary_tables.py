@@ -137,9 +137,9 @@ def test_a_base_table_that_a_temporary_one_hides(pair: Pair, tmp_path: Path) -> 
         session(pair.source) as without,
     ):
         one.run("CREATE TEMPORARY TABLE t (a INT)")
-        assert "holds temporary tables" in skip(daemon, stops(daemon))
+        assert "contains temporary tables" in skip(daemon, stops(daemon))
         other.run("CREATE TEMPORARY TABLE t (a INT)")
-        assert "holds temporary tables" in skip(daemon, stops(daemon))
+        assert "contains temporary tables" in skip(daemon, stops(daemon))
         without.run("DELETE FROM u WHERE a IN (SELECT a FROM t WHERE a = 2)")
         catch_up(daemon)
         assert pair.target.sql("SELECT a FROM d.u") == [(1,)]
@@ -182,7 +182,7 @@ def test_a_restart_of_the_source_leaves_none(pair: Pair, tmp_path: Path, end: st
     catch_up(daemon)
     with session(pair.source) as client:
         client.run("CREATE TEMPORARY TABLE t (a INT)")
-        assert "holds temporary tables" in skip(daemon, stops(daemon))
+        assert "contains temporary tables" in skip(daemon, stops(daemon))
         catch_up(daemon)
         assert known(pair.target)["threads"] == [open_tables(pair.source, client, "t")]
         pair.source.stop() if end == "stop" else pair.source.kill()
