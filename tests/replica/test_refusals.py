@@ -106,7 +106,7 @@ def test_refused(
 def test_server_id_of_the_source(pair: Pair, tmp_path: Path) -> None:
     settings: dict[str, Value] = {"source.server_id": pair.source.port}
     said = stopped_with(DaemonProcess(pair.source, pair.target, tmp_path, settings))
-    assert f"has server_id {pair.source.port} too. Give this replica another one" in said
+    assert f"also has server_id {pair.source.port}. Give this replica another one" in said
 
 
 def test_source_without_a_binlog(pair: Pair, tmp_path: Path) -> None:
