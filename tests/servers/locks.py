@@ -1,15 +1,26 @@
-"""Waiting for a transaction that waits for a lock."""
+"""Waiting for what InnoDB says of its transactions."""
 
 import time
+from typing import Final
 
 from tests.servers.mysqld import Server
+
+_TRANSACTIONS: Final = "SELECT COUNT(*) FROM information_schema.INNODB_TRX"
 
 
 def wait_for_lock_wait(server: Server) -> None:
     """Return once a transaction waits for a row lock; AssertionError after 120 s."""
+    _wait(server, f"{_TRANSACTIONS} WHERE trx_state = 'LOCK WAIT'", some=True)
+
+
+def wait_for_the_end_of_all_transactions(server: Server) -> None:
+    """Return once no transaction is open; AssertionError after 120 s."""
+    _wait(server, _TRANSACTIONS, some=False)
+
+
+def _wait(server: Server, query: str, *, some: bool) -> None:
     deadline = time.monotonic() + 120
-    waiting = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'"
-    while server.sql(waiting) == [(0,)]:
-        assert time.monotonic() < deadline
+    while (server.sql(query) != [(0,)]) != some:
+        assert time.monotonic() < deadline, query
         # Asked more often than every 0.1 s, InnoDB shows again what it showed before.
         time.sleep(0.15)

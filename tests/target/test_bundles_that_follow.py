@@ -18,6 +18,7 @@ from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.bundle import Bundle, Command, binlog_statement, together
 from mtsd.target.position_tables import PositionTables
 from tests.binlog.building import event
+from tests.servers.locks import wait_for_the_end_of_all_transactions
 from tests.servers.mysqld import Server
 from tests.target.sending import Sending
 from tests.target.sessions import open_session
@@ -145,7 +146,7 @@ async def test_a_statement_alone_is_applied_whole_or_not_at_all(
         assert committed(server) == ([1], 0)
     await both(1)
     assert committed(server) == ([1], 9)
-    assert server.sql("SELECT COUNT(*) FROM information_schema.INNODB_TRX") == [(0,)]
+    wait_for_the_end_of_all_transactions(server)
 
 
 def triples(applier: BinlogApplier, server: Server, *, missing: int = 0) -> list[Bundle]:
