@@ -18,14 +18,15 @@ MAX_EVENT_SIZE = 1 << 30
 class FileFramer:
     """Splits the bytes of one binary log file into events.
 
-    Feed it any split of the file, then call `finish`. Holds at most one event and one piece.
+    Feed it any split of the file, then call `finish`. Holds at most one event and one piece. Where
+    it is not `at_start`, the first piece begins with the event at byte `offset` of the file.
     """
 
     __slots__ = ("_needed", "_offset", "_parts", "_started", "_waiting")
 
-    def __init__(self, *, at_start: bool = True) -> None:
+    def __init__(self, *, at_start: bool = True, offset: int = FIRST_EVENT) -> None:
         self._started = not at_start
-        self._offset = 0 if at_start else FIRST_EVENT
+        self._offset = 0 if at_start else offset
         self._parts: list[bytes] = []
         self._waiting = 0
         self._needed = HEADER_SIZE if not at_start else len(MAGIC)

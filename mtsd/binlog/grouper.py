@@ -40,9 +40,9 @@ class Grouper:
 
     One for each connection to the source, because a partial group must not outlive it. Groups
     larger than `hold_bytes` are streamed in chunks of about `chunk_bytes`. Row events on
-    `position_schema` are left out, and it is not a partition. `checksums` is as for EventReader.
-    `temporary` is what is known about the source's temporary tables at `start`; with `fold_case`
-    their names are not case-sensitive.
+    `position_schema` are left out, and it is not a partition. `checksums` and `description` are as
+    for EventReader. `temporary` is what is known about the source's temporary tables at `start`;
+    with `fold_case` their names are not case-sensitive.
     """
 
     def __init__(
@@ -57,10 +57,13 @@ class Grouper:
         temporary: TemporaryTables = NOT_KNOWN,
         fold_case: bool = False,
         dialect: Dialect = MYSQL,
+        description: bytes = b"",
     ) -> None:
         self.next_number = next_number
         """The number of the group being read, or of the next one."""
-        self._reader = EventReader(start, checksums=checksums, dialect=dialect)
+        self._reader = EventReader(
+            start, checksums=checksums, description=description, dialect=dialect
+        )
         self._dialect = dialect
         self._rows = dialect.rows
         self._hold_bytes = hold_bytes
@@ -81,6 +84,13 @@ class Grouper:
         self._has_short_way = dialect is MYSQL
         self._group: OpenGroup | None = None
         """The group whose GTID or first event has been seen, but not its end."""
+        if description:
+            self._described(description)
+
+    @property
+    def inside(self) -> bool:
+        """Whether a group has begun and not ended."""
+        return self._group is not None
 
     @property
     def position(self) -> Position:

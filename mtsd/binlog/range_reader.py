@@ -1,0 +1,423 @@
+"""The events or groups of one byte range of a binary log file, to be read side by side with others.
+
+A range needs nothing but the file's format description: it finds the first event by itself
+(`mtsd.binlog.sync`), and the tables of a group are told inside the group. Its groups are those
+from the first one that it sees begin or end, up to the first one that the next range sees so. What
+begins or ends a group is told by the one event, so that both ranges agree. Where there are GTID
+events, a group thereby belongs to the range that it begins in.
+
+Each range has its events from where it has found the first one, one behind the other, to where the
+next range finds its first one, and is an error unless they arrive exactly there. As the first range
+begins with the file, and each range with what the ones before it have checked, none is wrong.
+"""
+
+import enum
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from mtsd.binlog.dialect import MYSQL, Dialect
+from mtsd.binlog.event_reader import EventReader
+from mtsd.binlog.event_type import IN_USE, RELAY_LOG, EventType
+from mtsd.binlog.format_description import FormatDescription
+from mtsd.binlog.framing import MAGIC, FileFramer
+from mtsd.binlog.grouper import Grouper
+from mtsd.binlog.header import HEADER_SIZE, parse_header
+from mtsd.binlog.query import parse_query
+from mtsd.binlog.ranges import ByteRange
+from mtsd.binlog.statement import classify
+from mtsd.binlog.sync import FileContents, first_event
+from mtsd.model.errors import BinlogError, NotSupportedError
+from mtsd.model.group import Group, GroupChunk, GroupClosed, GroupOpened, PositionReached
+from mtsd.model.gtid import Gtid
+from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.model.step import StatementKind, Step
+
+_PIECE: Final = 1 << 20
+_PIECE_BEHIND: Final = 1 << 18
+"""Behind the range's end, where mostly very little is needed."""
+_ENCRYPTED: Final = b"\xfdbin"
+_LARGEST_DESCRIPTION: Final = 1 << 12
+_XID: Final[int] = EventType.XID_EVENT.value
+_QUERY: Final[int] = EventType.QUERY_EVENT.value
+_XA_PREPARE: Final[int] = EventType.XA_PREPARE_LOG_EVENT.value
+_PAYLOAD: Final[int] = EventType.TRANSACTION_PAYLOAD_EVENT.value
+_ENDS: Final = frozenset({_XID, _XA_PREPARE})
+_LAST: Final = frozenset({EventType.ROTATE_EVENT.value, EventType.STOP_EVENT.value})
+_ENDING: Final = frozenset({StatementKind.COMMIT, StatementKind.ROLLBACK})
+_LOW: Final = 0xFFFFFFFF
+_NO_NAME: Final = ""
+"""The file's name to what reads its events: one that was renamed does not fit to its Rotate event.
+"""
+
+
+class _Boundary(enum.Enum):
+    """Where an event tells that one group ends and the next begins."""
+
+    BEFORE = enum.auto()
+    AFTER = enum.auto()
+
+
+class PlacedEvent(NamedTuple):
+    """An event without its checksum, and where it ends in its file.
+
+    The events in a transaction payload are `inner`, and end where the payload does.
+    """
+
+    end: int
+    event: bytes
+    inner: bool
+
+
+class GroupPart(NamedTuple):
+    """A group, or the next steps of a large one, in order.
+
+    `begin` and `end` are the whole group's offsets in its file, `gtid` and `commit_time` as the
+    group has them. `group` is there with the last part: all that is told of the group, and of a
+    group in several parts all but its steps; its `end` names no file.
+    """
+
+    begin: int
+    end: int
+    gtid: Gtid | None
+    commit_time: int
+    steps: tuple[Step, ...]
+    group: Group | None
+
+
+class RangeReader:
+    """Reads one range; `name` is the file's own, without a folder, for positions.
+
+    Groups of more than `hold_bytes` come in parts. Raises BinlogError where the file is damaged,
+    NotSupportedError where it is no binary log of a source that can be read in place.
+    """
+
+    def __init__(
+        self,
+        contents: FileContents,
+        bounds: ByteRange,
+        name: str,
+        *,
+        dialect: Dialect = MYSQL,
+        hold_bytes: int = 8 << 20,
+    ) -> None:
+        self._contents = contents
+        self._bounds = bounds
+        self._name = name
+        self._dialect = dialect
+        self._hold_bytes = hold_bytes
+        self._raw_description = self._read_description()
+        reader = self._reader(FIRST_EVENT)
+        reader.offset = FIRST_EVENT
+        self._read(reader, self._raw_description)
+        if reader.description is None:
+            raise self.error("the file does not begin with a format description", FIRST_EVENT)
+        self.description: FormatDescription = reader.description
+        """What the file begins with."""
+        flags = parse_header(self._raw_description).flags
+        if flags & RELAY_LOG:
+            raise NotSupportedError(
+                f"{name} is a relay log, whose events have the positions of another server's"
+                " binary log: read that one"
+            )
+        self.in_use = bool(flags & IN_USE) or contents.has_more
+        """Whether a server writes the file, or wrote it when it died: its end may be cut off."""
+        self._checksums = reader.checksums
+
+    def events(self) -> Iterator[PlacedEvent]:
+        """Yield the events that begin in the range."""
+        start = self._start()
+        if start is None:
+            return
+        reader = self._reader(start)
+        for at, batch in self._batches(start):
+            if at >= self._bounds.end:
+                return
+            for raw in batch:
+                before = reader.offset
+                event = self._read(reader, raw)
+                end = before + len(raw)
+                yield PlacedEvent(end, event, inner=False)
+                if event[4] == _PAYLOAD:
+                    try:
+                        for inner in reader.inner(event):
+                            yield PlacedEvent(end, inner, inner=True)
+                    except BinlogError as error:
+                        raise self.error(error.message, before) from error
+
+    def parts(self) -> Iterator[GroupPart]:
+        """Yield the groups of the range; a half group at the end of a file in use is none."""
+        start = self._start()
+        if start is None:
+            return
+        groups = _Groups(self, start) if start == FIRST_EVENT else None
+        reader = self._reader(start)
+        for at, batch in self._batches(start):
+            if groups is None:
+                if at >= self._bounds.end:
+                    return
+                count = self._first_boundary(reader, batch)
+                if count is None:
+                    continue
+                begin = at + sum(map(len, batch[:count]))
+                groups = _Groups(self, begin)
+                yield from groups.read(batch[count:])
+            elif at < self._bounds.end:
+                yield from groups.read(batch)
+            else:
+                # Behind the range, only as far as its last group goes.
+                reader = self._reader(at)
+                count = self._first_boundary(reader, batch)
+                yield from groups.read(batch[:count])
+                if count is not None:
+                    groups.finish(may_be_cut_off=False)
+                    return
+        if groups is not None:
+            groups.finish(may_be_cut_off=self.in_use)
+
+    def end_of_group(self, begin: int) -> int | None:
+        """Return where the group ends that begins at `begin`; None if it never does."""
+        at = begin
+        while self._contents.size - at >= HEADER_SIZE:
+            header = parse_header(self._contents.read(at, HEADER_SIZE))
+            end = at + max(header.size, HEADER_SIZE)
+            if end > self._contents.size or header.type in _LAST:
+                return None
+            if header.type in _ENDS or header.type == _PAYLOAD:
+                return end
+            if at != begin and header.type in self._dialect.heads:
+                return at
+            if header.type == _QUERY or header.type in self._dialect.compressed:
+                raw = self._contents.read(at, end - at)
+                if self._boundary(self._read(self._reader(at), raw)) is _Boundary.AFTER:
+                    return end
+            at = end
+        return None
+
+    def grouper(self, begin: int) -> Grouper:
+        """Return what makes groups of the events from `begin` on."""
+        return Grouper(
+            start=Position(_NO_NAME, begin),
+            next_number=1,
+            checksums=False,
+            hold_bytes=self._hold_bytes,
+            chunk_bytes=self._hold_bytes,
+            dialect=self._dialect,
+            description=b"" if begin == FIRST_EVENT else self._raw_description,
+        )
+
+    def _start(self) -> int | None:
+        """Return where the first event begins in the range; None where none does."""
+        begin = self._bounds.begin
+        if begin <= FIRST_EVENT:
+            return FIRST_EVENT
+        end = min(self._bounds.end, self._contents.size)
+        return first_event(self._contents, begin, end, checksums=self._checksums)
+
+    def _reader(self, at: int) -> EventReader:
+        description = b"" if at == FIRST_EVENT else self._raw_description
+        return EventReader(Position(_NO_NAME, at), description=description, dialect=self._dialect)
+
+    def _read(self, reader: EventReader, raw: bytes) -> bytes:
+        """Return an event verified; an error says where it is."""
+        before = reader.offset
+        try:
+            return reader.read(raw)
+        except BinlogError as error:
+            raise self.error(error.message, before) from error
+
+    def _first_boundary(self, reader: EventReader, batch: Sequence[bytes]) -> int | None:
+        """Return how many of these events stand before the first boundary between groups."""
+        for count, raw in enumerate(batch):
+            before = reader.offset
+            event = self._read(reader, raw)
+            try:
+                boundary = self._boundary(event)
+            except BinlogError as error:
+                raise self.error(error.message, before) from error
+            if boundary is not None:
+                return count + (boundary is _Boundary.AFTER)
+        return None
+
+    def _boundary(self, event: bytes) -> _Boundary | None:
+        code = event[4]
+        if code in self._dialect.heads:
+            return _Boundary.BEFORE
+        if code in _ENDS:
+            return _Boundary.AFTER
+        if code == _QUERY:
+            query = parse_query(event)
+            if classify(query.statement, context=query.context) in _ENDING:
+                return _Boundary.AFTER
+        return None
+
+    def _batches(self, start: int) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield events from `start` on, and where the first of them begins.
+
+        They go to the file's end, and none of them across the range's end. The check that they
+        arrive where the next range begins is made before the events behind it come.
+        """
+        size = self._contents.size
+        range_end = self._bounds.end
+        framer = FileFramer(at_start=False, offset=start)
+        at = start
+        known = start
+        arrived = range_end >= size
+        while known < size:
+            inside = known < range_end
+            count = min(_PIECE, range_end - known) if inside else _PIECE_BEHIND
+            piece = self._contents.read(known, min(count, size - known))
+            if not piece:
+                raise self.error(f"the file has become shorter than {size} bytes", at)
+            known += len(piece)
+            batch: list[bytes] = []
+            failure: BinlogError | None = None
+            try:
+                # One by one, as those before a failure count.
+                for raw in framer.feed(piece):
+                    batch.append(raw)  # noqa: PERF402
+            except BinlogError as error:
+                failure = error
+            while batch:
+                taken, end = self._within(batch, at, None if arrived else range_end)
+                if taken:
+                    yield at, batch[:taken]
+                batch = batch[taken:]
+                at = end
+                if not arrived and at >= range_end:
+                    self._check_arrival(at)
+                    arrived = True
+            if failure is not None:
+                raise self.error(failure.message, at) from failure
+        if at != size and not self._is_cut_off(at):
+            raise self.error(
+                f"the file ends inside an event: {size - at} bytes after byte {at}", at
+            )
+        if not arrived:
+            self._check_arrival(at)
+
+    def _within(self, batch: Sequence[bytes], at: int, end: int | None) -> tuple[int, int]:
+        """Return how many of these events begin before `end`, and where the last of them ends."""
+        if end is None:
+            return len(batch), at + sum(map(len, batch))
+        for count, raw in enumerate(batch):
+            if at >= end:
+                return count, at
+            at += len(raw)
+        return len(batch), at
+
+    def _check_arrival(self, at: int) -> None:
+        """Check that the next range finds the event at `at`, which the events so far lead to."""
+        size = self._contents.size
+        begin = self._bounds.end
+        found = first_event(self._contents, begin, min(at + 1, size), checksums=self._checksums)
+        if found == at:
+            return
+        if found is not None and found < at:
+            raise self.error(
+                f"the bytes {found} and on look like an event, and are within another one: read"
+                " the file in ranges of another size",
+                at,
+            )
+        if at < size and not self._is_cut_off(at):
+            raise self.error("the next event is damaged", at)
+        if first_event(self._contents, max(at, begin), size, checksums=self._checksums) is not None:
+            raise self.error("the next event is damaged", at)
+
+    def _is_cut_off(self, at: int) -> bool:
+        """Tell whether the file is in use, and its server had not written the event there whole."""
+        if not self.in_use:
+            return False
+        size = self._contents.size
+        if size - at < HEADER_SIZE:
+            return True
+        header = parse_header(self._contents.read(at, HEADER_SIZE))
+        return (
+            header.size >= HEADER_SIZE
+            and at + header.size > size
+            and (at + header.size) & _LOW == header.log_pos
+        )
+
+    def _read_description(self) -> bytes:
+        """Return the format description, which every range needs."""
+        head = self._contents.read(0, FIRST_EVENT + HEADER_SIZE)
+        if head[:FIRST_EVENT] == _ENCRYPTED:
+            raise NotSupportedError(
+                f"{self._name} is encrypted (binlog_encryption): only its server can read it"
+            )
+        if head[:FIRST_EVENT] != MAGIC:
+            what = "it does not begin with the magic number" if head else "it is empty"
+            raise self.error(f"not a binary log: {what}", 0)
+        if len(head) < FIRST_EVENT + HEADER_SIZE:
+            raise self.error("the file ends before its format description", FIRST_EVENT)
+        header = parse_header(head[FIRST_EVENT:])
+        if header.type != EventType.FORMAT_DESCRIPTION_EVENT or not (
+            HEADER_SIZE <= header.size <= _LARGEST_DESCRIPTION
+        ):
+            raise self.error("the file does not begin with a format description", FIRST_EVENT)
+        raw = self._contents.read(FIRST_EVENT, header.size)
+        if len(raw) < header.size:
+            raise self.error("the file ends inside its format description", FIRST_EVENT)
+        return raw
+
+    def error(self, message: str, at: int) -> BinlogError:
+        """Return the error of what is wrong right after byte `at`."""
+        return BinlogError(message, Position(self._name, at))
+
+
+class _Groups:
+    """Makes parts of groups, from the boundary between two groups on."""
+
+    def __init__(self, reader: RangeReader, begin: int) -> None:
+        self._reader = reader
+        self._grouper = reader.grouper(begin)
+        self._begin = begin
+        self._opened: GroupOpened | None = None
+        self._end: int | None = None
+        """Where the group ends that comes in parts."""
+
+    def read(self, batch: Sequence[bytes]) -> Iterator[GroupPart]:
+        """Yield what the events complete."""
+        try:
+            yield from self._read(batch)
+        except BinlogError as error:
+            if error.position is None or error.position.file != _NO_NAME:
+                raise
+            raise self._reader.error(error.message, error.position.offset) from error
+
+    def _read(self, batch: Sequence[bytes]) -> Iterator[GroupPart]:
+        for item in self._grouper.groups(batch):
+            if isinstance(item, Group):
+                end = item.end.offset
+                yield GroupPart(self._begin, end, item.gtid, item.commit_time, item.steps, item)
+                self._begin = end
+            elif isinstance(item, GroupOpened):
+                self._opened = item
+                self._end = self._reader.end_of_group(self._begin)
+            elif isinstance(item, GroupChunk):
+                if self._opened is not None and self._end is not None:
+                    yield self._part(self._opened, self._end, item.steps, None)
+            elif isinstance(item, GroupClosed):
+                end = item.group.end.offset
+                if self._opened is None or self._end != end:
+                    raise BinlogError("a transaction ends where it should not", item.group.end)
+                yield self._part(self._opened, end, (), item.group)
+                self._begin = end
+                self._opened = self._end = None
+            elif isinstance(item, PositionReached):
+                self._begin = item.end.offset
+            else:
+                self._opened = self._end = None
+
+    def finish(self, *, may_be_cut_off: bool) -> None:
+        """Say that nothing more of the range comes.
+
+        Raises BinlogError where a group has not ended, unless that may be cut off.
+        """
+        if self._grouper.inside and not may_be_cut_off:
+            at = self._grouper.position.offset
+            raise self._reader.error("a transaction without its end", at)
+
+    def _part(
+        self, opened: GroupOpened, end: int, steps: tuple[Step, ...], group: Group | None
+    ) -> GroupPart:
+        return GroupPart(self._begin, end, opened.gtid, opened.commit_time, steps, group)
