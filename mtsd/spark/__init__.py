@@ -1,1 +1,28 @@
-"""Binary logs on Spark: rows as Arrow columns (extra `spark`)."""
+"""Binary logs on Spark (extra `spark`): `register(spark)`, then `spark.read.format("mtsd_binlog")`.
+
+from mtsd.spark import register
+
+register(spark)
+spark.read.format("mtsd_binlog").load("/var/lib/mysql").show()
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register"]
+
+
+def register(spark: "SparkSession") -> None:
+    """Make the format `mtsd_binlog` known to a session, and let it push filters down.
+
+    Raises ImportError, with what is to be installed, where the extra `spark` is not there.
+    """
+    try:
+        # Decoding rows needs no Spark, and importing it takes a while.
+        from mtsd.spark.data_source import BinlogDataSource  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ImportError(f"{error.name} is missing: pip install 'mtsd[spark]'") from error
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(BinlogDataSource)

@@ -1,0 +1,136 @@
+"""Binary log files in a folder, or wherever fsspec finds and opens them."""
+
+import glob
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import BinaryIO, Final
+
+from mtsd.binlog.ranges import ByteRange
+from mtsd.model.errors import MtsdError
+from mtsd.model.position import Position
+
+_NUMBERED: Final = re.compile(r"(.+)\.\d{6,}")
+_PATTERN: Final = re.compile(r"[*?\[]")
+
+
+class FilesError(MtsdError):
+    """There are no binary logs at the path, or it is not clear which are meant."""
+
+
+def name_of(path: str) -> str:
+    """Return a file's name without its folder."""
+    return path.rpartition("/")[2]
+
+
+def listed(path: str) -> list[tuple[str, int]]:
+    """Return the files at a path, a folder's or a pattern's, and their sizes, in their order.
+
+    Of a folder these are the numbered ones: binlog.000001 and on. Raises FilesError where there
+    are none, where a folder has those of several logs, or one between others is missing.
+    """
+    if _is_remote(path):
+        found, is_folder = _listed_remotely(path)
+    else:
+        found, is_folder = _listed_here(path.removeprefix("file://"))
+    if is_folder:
+        found = [(file, size) for file, size in found if _NUMBERED.fullmatch(name_of(file))]
+    if not found:
+        raise FilesError(f"there are no binary logs at {path}")
+    found.sort(key=lambda file: Position(name_of(file[0]), 0))
+    if is_folder:
+        _check_folder(path, [name_of(file) for file, _ in found])
+    return found
+
+
+def _check_folder(path: str, names: list[str]) -> None:
+    bases = sorted({name.rpartition(".")[0] for name in names})
+    if len(bases) > 1:
+        patterns = " or ".join(f"{base}.[0-9]*" for base in bases)
+        raise FilesError(f"{path} has several logs: say which, by a pattern: {patterns}")
+    numbers = [int(name.rpartition(".")[2]) for name in names]
+    for before, after, name in zip(numbers, numbers[1:], names[1:], strict=False):
+        if after != before + 1:
+            raise FilesError(
+                f"{path}: the files before {name}, from number {before + 1}, are missing"
+            )
+
+
+def _listed_here(path: str) -> tuple[list[tuple[str, int]], bool]:
+    place = Path(path)
+    if place.is_dir():
+        return [(str(file), file.stat().st_size) for file in place.iterdir()], True
+    if place.exists():
+        return [(path, place.stat().st_size)], False
+    names = glob.glob(path) if _PATTERN.search(path) else []  # noqa: PTH207
+    return [(name, Path(name).stat().st_size) for name in names], False
+
+
+def _is_remote(path: str) -> bool:
+    return "://" in path and not path.startswith("file://")
+
+
+def _listed_remotely(path: str) -> tuple[list[tuple[str, int]], bool]:
+    system, inside = _fsspec().core.url_to_fs(path)
+    if _PATTERN.search(inside):
+        names, is_folder = system.glob(inside), False
+    elif system.isdir(inside):
+        names, is_folder = system.ls(inside, detail=False), True
+    else:
+        names, is_folder = ([inside] if system.exists(inside) else []), False
+    found = [
+        (str(system.unstrip_protocol(name)), int(system.size(name) or 0))
+        for name in names
+        if not system.isdir(name)
+    ]
+    return found, is_folder
+
+
+def _fsspec() -> ModuleType:
+    # Whoever needs no address needs it neither.
+    try:
+        return import_module("fsspec")
+    except ModuleNotFoundError as error:
+        raise FilesError(
+            "an address needs fsspec, here and on the executors: pip install fsspec"
+        ) from error
+
+
+class OpenFile:
+    """The bytes of a file up to the size that was planned, as `mtsd.binlog.sync` reads them."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self.size = size
+        self.has_more = file.seek(0, 2) > size
+
+    def read(self, at: int, count: int) -> bytes:
+        """Return `count` bytes from byte `at` on, fewer only at the end."""
+        self._file.seek(at)
+        wanted = max(0, min(count, self.size - at))
+        pieces: list[bytes] = []
+        while wanted:
+            piece = self._file.read(wanted)
+            if not piece:
+                break
+            pieces.append(piece)
+            wanted -= len(piece)
+        return b"".join(pieces)
+
+
+@contextmanager
+def opened(bounds: ByteRange) -> Iterator[OpenFile]:
+    """Open the file of a range; FilesError where that fails."""
+    path = bounds.file
+    try:
+        if _is_remote(path):
+            with _fsspec().open(path, "rb") as remote:
+                yield OpenFile(remote, bounds.size)
+        else:
+            with Path(path).open("rb") as file:
+                yield OpenFile(file, bounds.size)
+    except OSError as error:
+        raise FilesError(f"{path} cannot be read: {error.strerror or error}") from error

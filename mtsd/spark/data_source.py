@@ -1,0 +1,113 @@
+"""The format `mtsd_binlog`: binary logs as DataFrames.
+
+A read has one task for about `max_partition_bytes` of the files, planned from their sizes alone
+(`mtsd.binlog.ranges`). A task needs nothing from the others.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from mtsd.binlog.range_reader import RangeReader
+from mtsd.binlog.ranges import ByteRange, planned
+from mtsd.model.errors import BinlogError, MtsdError, NotSupportedError
+from mtsd.model.position import Position
+from mtsd.spark.binlog_files import listed, name_of, opened
+from mtsd.spark.event_shape import EventShape
+from mtsd.spark.failure import UnreadableBinlogError
+from mtsd.spark.group_shape import GroupShape
+from mtsd.spark.options import Options, parse_options
+from mtsd.spark.pushed_filters import PushedFilters, pushed_filters
+from mtsd.spark.shape import Request, Shape, pruned
+
+_SHAPES: Final[dict[str, Shape]] = {"events": EventShape(), "groups": GroupShape()}
+
+
+class BinlogDataSource(DataSource):
+    """Binary logs of MySQL; the options are those of `mtsd.spark.options`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "mtsd_binlog"
+
+    def schema(self) -> StructType:
+        """Return the shape's columns, less those that are not wanted."""
+        options = parse_options(self.options)
+        files = _files(options)
+        return pruned(_SHAPES[options.shape].schema(options, files), options.columns)
+
+    def reader(self, schema: StructType) -> "BinlogReader":
+        """Return what plans and reads; OptionError where the schema does not fit to the shape."""
+        options = parse_options(self.options)
+        request = Request(options, pruned(schema, options.columns))
+        _SHAPES[options.shape].check(request)
+        return BinlogReader(request)
+
+
+class Ranges(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, ranges: tuple[ByteRange, ...] = ()) -> None:
+        super().__init__(ranges)
+        self.ranges = ranges
+
+
+class BinlogReader(DataSourceReader):
+    """Plans the tasks of a read, and reads for them."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Take what need not be read from the filters; Spark applies them all itself, too."""
+        self._request = Request(
+            self._request.options, self._request.schema, pushed_filters(filters)
+        )
+        return filters
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the tasks' parts of the files; an empty one where there is nothing to read."""
+        options = self._request.options
+        filters = self._request.filters
+        files = [file for file in _files(options) if filters.keeps("file", name_of(file[0]))]
+        found = [
+            tuple(part for part in together if not _is_passed(filters, part))
+            for together in planned(files, options.max_partition_bytes)
+        ]
+        return [Ranges(ranges) for ranges in found if ranges] or [Ranges()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield a task's rows; raises UnreadableBinlogError where a file cannot be read."""
+        ranges = partition.ranges if isinstance(partition, Ranges) else ()
+        shape = _SHAPES[self._request.options.shape]
+        for bounds in ranges:
+            try:
+                name = name_of(bounds.file)
+                with opened(bounds) as contents:
+                    yield from shape.read(self._request, RangeReader(contents, bounds, name), name)
+            except (BinlogError, NotSupportedError) as error:
+                raise UnreadableBinlogError(f"{bounds.file}: {error}") from None
+            except MtsdError as error:
+                raise UnreadableBinlogError(str(error)) from None
+
+
+def _files(options: Options) -> list[tuple[str, int]]:
+    """Return the files between `start` and `end`."""
+    found = []
+    for file, size in listed(options.path):
+        name = name_of(file)
+        if options.start is not None and Position(name, size) < options.start:
+            continue
+        if options.end is not None and Position(name, 0) > options.end:
+            continue
+        found.append((file, size))
+    return found
+
+
+def _is_passed(filters: PushedFilters, part: ByteRange) -> bool:
+    # What is in the range ends behind its begin.
+    return filters.ends_before("pos", part.begin + 1)

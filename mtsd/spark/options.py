@@ -1,0 +1,145 @@
+"""The options of the format `mtsd_binlog`, checked."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mtsd.model.errors import MtsdError
+from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.spark.column_arrays import Dates
+
+MAX_PARTITION_BYTES: Final = 64 << 20
+
+
+class OptionError(MtsdError):
+    """An option is unknown, missing or wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is to be read, and how it is to be split.
+
+    `path` is a file, a folder or a pattern, or an address that fsspec opens. `columns` are those
+    that are wanted, in this order; empty for all. `table` is (database, table) with the shape
+    `table`. Groups are read that begin at `start` or later, and end at `end` or earlier. `ddl` are
+    CREATE TABLE statements for tables that the binary log does not name the columns of.
+    """
+
+    path: str
+    shape: str = "events"
+    table: tuple[str, str] | None = None
+    columns: tuple[str, ...] = ()
+    start: Position | None = None
+    end: Position | None = None
+    max_partition_bytes: int = MAX_PARTITION_BYTES
+    ddl: str = ""
+    dates: Dates = Dates.STRICT
+
+
+SHAPES: Final = ("events", "groups", "changes", "table")
+
+
+def parse_options(given: Mapping[str, str]) -> Options:
+    """Return the options as they are given to Spark: by name, whose case does not matter.
+
+    Raises OptionError, with all that is wrong.
+    """
+    found = {name.lower(): value for name, value in given.items()}
+    problems: list[str] = []
+    unknown = sorted(set(found) - set(_KNOWN))
+    problems += [
+        f"option {name!r} is unknown: there are {', '.join(sorted(_KNOWN))}" for name in unknown
+    ]
+    values: dict[str, object] = {}
+    for name, (field, parse) in _KNOWN.items():
+        if name in found:
+            try:
+                values[field] = parse(found[name].strip())
+            except ValueError as error:
+                problems.append(f"option {name!r} is {found[name]!r}: {error}")
+    if not found.get("path"):
+        problems.append(
+            "option 'path' is missing: a binary log file, a folder of them or a pattern"
+        )
+    if not problems:
+        is_table = values.get("shape") == "table"
+        if is_table and "table" not in values:
+            problems.append("shape 'table' needs the option 'table': \"database.table\"")
+        elif "table" in values and not is_table:
+            problems.append("option 'table' belongs to shape 'table'")
+    if problems:
+        raise OptionError("; ".join(problems))
+    return Options(**values)  # type: ignore[arg-type]
+
+
+def _shape(text: str) -> str:
+    if text.lower() not in SHAPES:
+        raise ValueError(f"it is one of {', '.join(SHAPES)}")
+    return text.lower()
+
+
+def _table(text: str) -> tuple[str, str]:
+    parts = text.replace("`", "").split(".")
+    if len(parts) != 2 or not all(parts):
+        raise ValueError('it is "database.table"')
+    return parts[0], parts[1]
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip().strip("`") for name in text.split(","))
+    if not all(names):
+        raise ValueError("it is a list of names with commas between them")
+    if len(set(names)) < len(names):
+        raise ValueError("a name is there twice")
+    return names
+
+
+def _position(text: str) -> Position:
+    file, colon, offset = text.rpartition(":")
+    if not colon:
+        return Position(text, FIRST_EVENT)
+    if not offset.isdecimal() or not file:
+        raise ValueError("it is FILE or FILE:POSITION")
+    return Position(file, int(offset))
+
+
+def _end(text: str) -> Position:
+    if ":" not in text:
+        raise ValueError("it is FILE:POSITION")
+    return _position(text)
+
+
+_UNITS: Final = {"k": 10, "m": 20, "g": 30}
+
+
+def _bytes(text: str) -> int:
+    digits = text.lower().removesuffix("b")
+    shift = _UNITS.get(digits[-1:], 0)
+    if shift:
+        digits = digits[:-1]
+    if not digits.strip().isdecimal() or not int(digits):
+        raise ValueError("it is a number of bytes, such as 67108864 or 64m")
+    return int(digits) << shift
+
+
+def _dates(text: str) -> Dates:
+    try:
+        return Dates[text.upper()]
+    except KeyError:
+        raise ValueError(
+            f"it is one of {', '.join(dates.name.lower() for dates in Dates)}"
+        ) from None
+
+
+_KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
+    "path": ("path", str),
+    "shape": ("shape", _shape),
+    "table": ("table", _table),
+    "columns": ("columns", _columns),
+    "start": ("start", _position),
+    "end": ("end", _end),
+    "max_partition_bytes": ("max_partition_bytes", _bytes),
+    "ddl": ("ddl", str),
+    "dates": ("dates", _dates),
+}
+"""By name: the field, and what makes its value; it raises ValueError."""

@@ -1,0 +1,207 @@
+"""Row events of groups, kept until there are enough of them to be decoded at once."""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.range_reader import GroupPart
+from mtsd.binlog.rows import DUMMY_TABLE_ID
+from mtsd.binlog.table_map import TableMap, parse_table_map
+from mtsd.model.errors import BinlogError, NotSupportedError
+from mtsd.model.position import Position
+from mtsd.model.step import Rows
+from mtsd.spark.lockstep import Places
+from mtsd.spark.row_batches import RowBatch, RowBatches
+
+_TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
+_DUMMY: Final = DUMMY_TABLE_ID.to_bytes(6, "little")
+_MANY_BYTES: Final = 8 << 20
+_MANY_EVENTS: Final = 1 << 16
+_MANY_GROUPS: Final = 1 << 15
+_MANY_TABLES: Final = 4096
+
+Choose = Callable[[TableMap], RowBatches | None]
+"""What decodes a table's rows; None where they are only counted."""
+
+
+class TableRows(NamedTuple):
+    """Rows of one table and kind.
+
+    For each row: which of the groups it is of, its number in its group, from 0, and a number that
+    grows with the event that it is in.
+    """
+
+    table: TableMap
+    decoder: RowBatches
+    batch: RowBatch
+    groups: Places
+    rows: Places
+    events: Places
+
+
+class TakenRows(NamedTuple):
+    """What was pending: parts of groups in order, the rows of each, and those that are wanted."""
+
+    parts: list[GroupPart]
+    counts: Places
+    tables: list[TableRows]
+
+
+@dataclass(slots=True)
+class _Table:
+    table: TableMap
+    decoder: RowBatches
+    is_wanted: bool
+    events: list[bytes] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+
+
+class PendingRows:
+    """Collects the row events of parts of groups; `file` is for positions in errors."""
+
+    def __init__(self, choose: Choose, file: str) -> None:
+        self._choose = choose
+        self._file = file
+        self._tables: dict[bytes, _Table] = {}
+        """By all that a table map says, but for the table's id."""
+        self._maps: dict[bytes, _Table] = {}
+        """By the table's id, those of the group that is being read."""
+        self._parts: list[GroupPart] = []
+        self._part_of: list[int] = []
+        """Of each event, by its number."""
+        self._size = 0
+        self._passed = 0
+        """Rows of the first group that were taken already."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is enough to be taken."""
+        return (
+            self._size > _MANY_BYTES
+            or len(self._part_of) > _MANY_EVENTS
+            or len(self._parts) > _MANY_GROUPS
+        )
+
+    def add(self, part: GroupPart) -> list[TableMap]:
+        """Take in a part; return the tables whose maps it has. Raises BinlogError."""
+        number = len(self._parts)
+        self._parts.append(part)
+        maps = self._maps
+        found: list[TableMap] = []
+        for step in part.steps:
+            if not isinstance(step, Rows):
+                continue
+            for event in step.events:
+                table_id = event[19:25]
+                if event[4] == _TABLE_MAP:
+                    table = maps[table_id] = self._table(event)
+                    found.append(table.table)
+                    continue
+                table_of = maps.get(table_id)
+                if table_of is None:
+                    if table_id == _DUMMY:
+                        continue
+                    raise self._error(BinlogError("a row event without its table map"), part)
+                table_of.numbers.append(len(self._part_of))
+                table_of.events.append(event)
+                self._part_of.append(number)
+                self._size += len(event)
+        if part.group is not None:
+            maps.clear()
+        return found
+
+    def take(self) -> TakenRows:
+        """Decode what is pending, and forget it.
+
+        Raises BinlogError and NotSupportedError, with the position of the group.
+        """
+        parts, self._parts = self._parts, []
+        part_of = np.array(self._part_of, np.int64)
+        self._part_of = []
+        self._size = 0
+        counts = np.zeros(len(part_of), np.int64)
+        decoded: list[tuple[_Table, Places, RowBatch]] = []
+        for table in self._tables.values():
+            if not table.events:
+                continue
+            numbers = np.array(table.numbers, np.int64)
+            events, table.events, table.numbers = table.events, [], []
+            for batch in self._decoded(table, events, numbers, part_of, parts):
+                of = numbers[batch.events]
+                counts += np.bincount(of, minlength=len(counts))
+                decoded.append((table, of, batch))
+        if len(self._tables) > _MANY_TABLES:
+            self._tables = {
+                key: table for key, table in self._tables.items() if table in self._maps.values()
+            }
+        by_part = np.zeros(len(parts), np.int64)
+        np.add.at(by_part, part_of, counts)
+        bases = self._bases(parts, by_part)
+        # Rows before the event in its part, and those of its group before the part.
+        before = np.cumsum(counts) - counts
+        part_before = np.cumsum(by_part) - by_part
+        first = before - part_before[part_of] + bases[part_of]
+        rows = [
+            TableRows(table.table, table.decoder, batch, part_of[of], first[of] + batch.rows, of)
+            for table, of, batch in decoded
+            if table.is_wanted
+        ]
+        return TakenRows(parts, by_part, rows)
+
+    def _bases(self, parts: list[GroupPart], counts: Places) -> Places:
+        """Return how many rows of its group stand before each part."""
+        bases = np.zeros(len(parts), np.int64)
+        passed = self._passed
+        for number, part in enumerate(parts):
+            bases[number] = passed
+            passed = 0 if part.group is not None else passed + int(counts[number])
+        self._passed = passed
+        return bases
+
+    def _decoded(
+        self,
+        table: _Table,
+        events: list[bytes],
+        numbers: Places,
+        part_of: Places,
+        parts: list[GroupPart],
+    ) -> Iterator[RowBatch]:
+        try:
+            yield from table.decoder.batches(events)
+        except (BinlogError, NotSupportedError) as error:
+            for number, event in zip(numbers.tolist(), events, strict=True):
+                try:
+                    list(table.decoder.batches([event]))
+                except (BinlogError, NotSupportedError) as found:
+                    raise self._error(found, parts[part_of[number]]) from error
+            raise
+
+    def _error(
+        self, error: BinlogError | NotSupportedError, part: GroupPart
+    ) -> BinlogError | NotSupportedError:
+        if isinstance(error, NotSupportedError):
+            return NotSupportedError(f"{error} (after {self._file}:{part.begin})")
+        return BinlogError(error.message, Position(self._file, part.begin))
+
+    def _table(self, event: bytes) -> _Table:
+        key = event[25:]
+        found = self._tables.get(key)
+        if found is None:
+            table = parse_table_map(event)
+            decoder = self._choose(table)
+            found = _Table(
+                table, RowBatches(table, wanted=()) if decoder is None else decoder,
+                decoder is not None,
+            )  # fmt: skip
+            self._tables[key] = found
+        return found
+
+
+def no_rows(_table: TableMap) -> None:
+    """Choose no table: rows are only counted."""
+
+
+Wanted = Collection[int]

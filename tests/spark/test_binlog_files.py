@@ -1,0 +1,58 @@
+"""Which files are read, by their names and sizes alone."""
+
+from pathlib import Path
+
+import pytest
+
+from mtsd.binlog.ranges import ByteRange
+from mtsd.spark.binlog_files import FilesError, listed, opened
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for number in (8, 9, 10, 11):
+        (tmp_path / f"binlog.{number:06}").write_bytes(b"x" * number)
+    for name in ("binlog.index", "ibdata1", "binlog.000010.gz", "undo_001"):
+        (tmp_path / name).write_bytes(b"")
+    return tmp_path
+
+
+def test_a_folder_a_pattern_and_a_file(folder: Path) -> None:
+    wanted = [(str(folder / f"binlog.{number:06}"), number) for number in (8, 9, 10, 11)]
+    assert listed(str(folder)) == wanted
+    assert listed(f"file://{folder}") == wanted
+    assert listed(f"{folder}/binlog.00001[01]") == wanted[2:]
+    assert listed(wanted[1][0]) == wanted[1:2]
+
+
+def test_files_order_by_their_numbers(tmp_path: Path) -> None:
+    for name in ("log.999999", "log.1000000"):
+        (tmp_path / name).write_bytes(b"")
+    assert [Path(name).name for name, _ in listed(str(tmp_path))] == ["log.999999", "log.1000000"]
+
+
+def test_what_is_not_clear(folder: Path, tmp_path: Path) -> None:
+    (folder / "binlog.000009").unlink()
+    with pytest.raises(FilesError, match=r"the files before binlog.000010, from number 9, are"):
+        listed(str(folder))
+    (folder / "relay-bin.000001").write_bytes(b"")
+    with pytest.raises(FilesError, match=r"several logs: say which, by a pattern: binlog\."):
+        listed(str(folder))
+    assert len(listed(f"{folder}/relay-bin.[0-9]*")) == 1
+    for path in (tmp_path / "nothing", tmp_path / "no*"):
+        with pytest.raises(FilesError, match="there are no binary logs at"):
+            listed(str(path))
+
+
+def test_no_more_is_read_than_was_planned(folder: Path) -> None:
+    file = str(folder / "binlog.000011")
+    with opened(ByteRange(file, 4, 9, 9)) as contents:
+        assert contents.has_more
+        assert contents.read(5, 100) == b"xxxx"
+        assert contents.read(9, 1) == contents.read(50, 1) == b""
+    with opened(ByteRange(file, 4, 11, 11)) as contents:
+        assert not contents.has_more
+    with pytest.raises(FilesError, match="cannot be read: No such file"), opened(
+        ByteRange(file + "0", 4, 9, 9)
+    ):  # fmt: skip
+        pass
