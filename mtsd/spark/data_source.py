@@ -16,14 +16,21 @@ from mtsd.binlog.ranges import ByteRange, planned
 from mtsd.model.errors import BinlogError, MtsdError, NotSupportedError
 from mtsd.model.position import Position
 from mtsd.spark.binlog_files import listed, name_of, opened
+from mtsd.spark.change_shape import ChangeShape
 from mtsd.spark.event_shape import EventShape
 from mtsd.spark.failure import UnreadableBinlogError
 from mtsd.spark.group_shape import GroupShape
 from mtsd.spark.options import Options, parse_options
 from mtsd.spark.pushed_filters import PushedFilters, pushed_filters
 from mtsd.spark.shape import Request, Shape, pruned
+from mtsd.spark.table_shape import TableShape
 
-_SHAPES: Final[dict[str, Shape]] = {"events": EventShape(), "groups": GroupShape()}
+_SHAPES: Final[dict[str, Shape]] = {
+    "events": EventShape(),
+    "groups": GroupShape(),
+    "changes": ChangeShape(),
+    "table": TableShape(),
+}
 
 
 class BinlogDataSource(DataSource):
@@ -64,9 +71,12 @@ class BinlogReader(DataSourceReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Take what need not be read from the filters; Spark applies them all itself, too."""
-        self._request = Request(
-            self._request.options, self._request.schema, pushed_filters(filters)
-        )
+        options = self._request.options
+        pushed = pushed_filters(filters)
+        if options.shape == "table":
+            # What it has of its own is named apart from the table's columns.
+            pushed = pushed.behind_prefix("_")
+        self._request = Request(options, self._request.schema, pushed)
         return filters
 
     def partitions(self) -> list[InputPartition]:

@@ -1,6 +1,6 @@
 """Row events of groups, kept until there are enough of them to be decoded at once."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -97,7 +97,7 @@ class PendingRows:
             for event in step.events:
                 table_id = event[19:25]
                 if event[4] == _TABLE_MAP:
-                    table = maps[table_id] = self._table(event)
+                    table = maps[table_id] = self._table(event, part)
                     found.append(table.table)
                     continue
                 table_of = maps.get(table_id)
@@ -186,12 +186,15 @@ class PendingRows:
             return NotSupportedError(f"{error} (after {self._file}:{part.begin})")
         return BinlogError(error.message, Position(self._file, part.begin))
 
-    def _table(self, event: bytes) -> _Table:
+    def _table(self, event: bytes, part: GroupPart) -> _Table:
         key = event[25:]
         found = self._tables.get(key)
         if found is None:
             table = parse_table_map(event)
-            decoder = self._choose(table)
+            try:
+                decoder = self._choose(table)
+            except (BinlogError, NotSupportedError) as error:
+                raise self._error(error, part) from error
             found = _Table(
                 table, RowBatches(table, wanted=()) if decoder is None else decoder,
                 decoder is not None,
@@ -202,6 +205,3 @@ class PendingRows:
 
 def no_rows(_table: TableMap) -> None:
     """Choose no table: rows are only counted."""
-
-
-Wanted = Collection[int]

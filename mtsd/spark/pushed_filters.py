@@ -4,7 +4,7 @@ All of them are left to Spark, too: what is read in vain is only slower.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -66,6 +66,16 @@ class PushedFilters:
     """Tests that all have to hold, by the column that they are of."""
 
     tests: tuple[Test, ...] = ()
+
+    def behind_prefix(self, prefix: str) -> "PushedFilters":
+        """Return the tests of columns whose names have the prefix, by the names behind it."""
+        return PushedFilters(
+            tuple(
+                replace(test, column=test.column.removeprefix(prefix))
+                for test in self.tests
+                if test.column.startswith(prefix)
+            )
+        )
 
     def keeps(self, column: str, value: _Value) -> bool:
         """Tell whether rows with this value in this column may be wanted."""

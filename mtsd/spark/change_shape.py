@@ -1,0 +1,89 @@
+"""Shape `changes`: every row that was inserted, updated or deleted, as JSON texts."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.types import LongType, StringType, StructType, TimestampType
+
+from mtsd.binlog.range_reader import RangeReader
+from mtsd.binlog.table_map import TableMap
+from mtsd.spark.column_arrays import Dates
+from mtsd.spark.json_rows import json_rows
+from mtsd.spark.options import Options
+from mtsd.spark.pending_rows import PendingRows, TableRows
+from mtsd.spark.row_batches import RowBatches
+from mtsd.spark.row_columns import Origins, check_readable, in_order, operation
+from mtsd.spark.shape import FixedColumns, Request
+from mtsd.spark.told_tables import ToldTables
+
+_COLUMNS: Final = FixedColumns({
+    "op": StringType(),
+    "schema": StringType(),
+    "table": StringType(),
+    "before": StringType(),
+    "after": StringType(),
+    "file": StringType(),
+    "pos": LongType(),
+    "row": LongType(),
+    "gtid": StringType(),
+    "commit_time": TimestampType(),
+})  # fmt: skip
+
+
+class ChangeShape:
+    """One row a changed row: `pos` is its group's end, `row` its number in the group, from 0."""
+
+    def schema(self, _options: Options, _files: Sequence[tuple[str, int]]) -> StructType:
+        """Return the columns."""
+        return _COLUMNS.struct()
+
+    def check(self, request: Request) -> None:
+        """Raise OptionError where the request has other columns."""
+        _COLUMNS.check("changes", request.schema)
+
+    def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of a range."""
+        told = ToldTables(request.options.ddl)
+        filters = request.filters
+        # Which documents there are at all, so that no value is decoded in vain.
+        wanted = None if {"before", "after"} & set(request.schema.names) else ()
+
+        def choose(table: TableMap) -> RowBatches | None:
+            if not (
+                filters.keeps("schema", table.database) and filters.keeps("table", table.table)
+            ):
+                return None
+            return RowBatches(table, told.of(table), wanted, Dates.TEXT)
+
+        pending = PendingRows(choose, file)
+        for part in reader.parts():
+            if request.keeps(part, file):
+                check_readable(part, file)
+                pending.add(part)
+                if pending.is_full:
+                    yield from _batches(request, pending, file)
+        yield from _batches(request, pending, file)
+
+
+def _batches(request: Request, pending: PendingRows, file: str) -> Iterator[pa.RecordBatch]:
+    """Yield what is pending, in the order of the stream."""
+    taken = pending.take()
+    origins = Origins(taken, file)
+    chosen = [rows for rows in taken.tables if request.filters.keeps("op", operation(rows))]
+    if chosen:
+        batches = [_batch(request, origins, rows) for rows in chosen]
+        yield in_order(batches, [(rows.events, rows.rows) for rows in chosen])
+
+
+def _batch(request: Request, origins: Origins, rows: TableRows) -> pa.RecordBatch:
+    count = len(rows.rows)
+    columns = origins.columns(rows) | {
+        "op": lambda: pa.repeat(operation(rows), count),
+        "schema": lambda: pa.repeat(rows.table.database, count),
+        "table": lambda: pa.repeat(rows.table.table, count),
+        "before": lambda: json_rows(rows.decoder, rows.batch.before, count),
+        "after": lambda: json_rows(rows.decoder, rows.batch.after, count),
+    }
+    schema = request.arrow_schema
+    return pa.RecordBatch.from_arrays([columns[name]() for name in schema.names], schema=schema)

@@ -1,0 +1,81 @@
+"""The columns that tell where a row is from: of the shapes `changes` and `table`."""
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from mtsd.binlog.range_reader import GroupPart
+from mtsd.model.errors import NotSupportedError
+from mtsd.model.group import GroupKind
+from mtsd.model.step import LoadFile, Statement, StatementKind
+from mtsd.spark.lockstep import Places
+from mtsd.spark.pending_rows import TableRows, TakenRows
+from mtsd.spark.shape import UTC_MICROSECONDS
+
+INSERT: Final = "insert"
+UPDATE: Final = "update"
+DELETE: Final = "delete"
+
+
+def operation(rows: TableRows) -> str:
+    """Return what was done to these rows."""
+    if rows.batch.before is None:
+        return INSERT
+    return DELETE if rows.batch.after is None else UPDATE
+
+
+class Origins:
+    """Where rows are from, by the part of a group that they are in."""
+
+    def __init__(self, taken: TakenRows, file: str) -> None:
+        parts = taken.parts
+        self._file = file
+        self._ends = pa.array([part.end for part in parts], pa.int64())
+        self._gtids = pa.array(
+            [None if part.gtid is None else str(part.gtid) for part in parts], pa.string()
+        )
+        self._times = pa.array([part.commit_time for part in parts], pa.int64()).cast(
+            UTC_MICROSECONDS
+        )
+
+    def columns(self, rows: TableRows) -> dict[str, Callable[[], pa.Array]]:
+        """Return what makes the columns of these rows."""
+        part = pa.array(rows.groups)
+        return {
+            "file": lambda: pa.repeat(self._file, len(part)),
+            "pos": lambda: self._ends.take(part),
+            "row": lambda: pa.array(rows.rows, pa.int64()),
+            "gtid": lambda: self._gtids.take(part),
+            "commit_time": lambda: self._times.take(part),
+        }
+
+
+def in_order(batches: list[pa.RecordBatch], keys: list[tuple[Places, Places]]) -> pa.RecordBatch:
+    """Return one batch of the rows of all, in the order of events and rows, each batch's `keys`."""
+    if len(batches) == 1:
+        return batches[0]
+    joined = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    events = np.concatenate([one for one, _ in keys])
+    rows = np.concatenate([one for _, one in keys])
+    return joined.take(pa.array(np.lexsort((rows, events))))
+
+
+def check_readable(part: GroupPart, file: str) -> None:
+    """Raise NotSupportedError where a group changes rows in a way that row events do not tell."""
+    group = part.group
+    reason = ""
+    if group is not None and group.kind is GroupKind.INCIDENT:
+        reason = "the source says that events were lost (an incident)"
+    elif group is not None and group.kind is GroupKind.XA_PREPARE:
+        reason = "an XA transaction, whose end is elsewhere"
+    else:
+        for step in part.steps:
+            if isinstance(step, Statement) and step.kind is StatementKind.DML:
+                text = step.query.statement[:100].decode(errors="replace")
+                reason = f"a change that is logged as a statement (binlog_format): {text}"
+            elif isinstance(step, LoadFile):
+                reason = "a LOAD DATA that is logged as a statement (binlog_format)"
+    if reason:
+        raise NotSupportedError(f"{reason} (after {file}:{part.begin})")

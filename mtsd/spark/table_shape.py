@@ -1,0 +1,247 @@
+"""Shape `table`: the rows of one table, typed, and what was done to them.
+
+A row has the table's columns, and before these `_op`, `_file`, `_pos`, `_row`, `_gtid` and
+`_commit_time`. An update is two rows, as Delta Lake's change data feed has it: `update_preimage`
+and `update_postimage`.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import (
+    DataType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from mtsd.binlog.column_format import column_formats
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.range_reader import GroupPart, RangeReader
+from mtsd.binlog.ranges import ByteRange
+from mtsd.binlog.table_map import TableMap, parse_table_map
+from mtsd.binlog.table_metadata import OptionalMetadata, parse_optional_metadata
+from mtsd.model.errors import NotSupportedError
+from mtsd.model.position import FIRST_EVENT
+from mtsd.model.step import Statement, StatementKind
+from mtsd.spark.binlog_files import name_of, opened
+from mtsd.spark.column_arrays import arrow_type
+from mtsd.spark.options import OptionError, Options
+from mtsd.spark.pending_rows import PendingRows, TableRows
+from mtsd.spark.row_batches import ImageColumns, RowBatches
+from mtsd.spark.row_columns import DELETE, INSERT, Origins, check_readable, in_order
+from mtsd.spark.shape import FixedColumns, Request
+from mtsd.spark.told_tables import ToldTables
+
+PREIMAGE: Final = "update_preimage"
+POSTIMAGE: Final = "update_postimage"
+_META: Final[dict[str, DataType]] = {
+    "_op": StringType(),
+    "_file": StringType(),
+    "_pos": LongType(),
+    "_row": LongType(),
+    "_gtid": StringType(),
+    "_commit_time": TimestampType(),
+}
+_TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
+
+
+class TableShape:
+    """One row a row, and two an update; `_pos` and `_row` are as in shape `changes`."""
+
+    def schema(self, options: Options, files: Sequence[tuple[str, int]]) -> StructType:
+        """Return the columns as the first rows of the table tell them.
+
+        NotSupportedError where these do not name them, and the option `ddl` does not either.
+        """
+        database, name = _wanted(options)
+        told = ToldTables(options.ddl, database)
+        table = _first_map(files, database, name)
+        formats = column_formats(table, told.of(table))
+        if not all(column.name for column in formats):
+            raise NotSupportedError(
+                f"the binary log does not name the columns of `{database}`.`{name}`"
+                " (binlog_row_metadata is not FULL): give its CREATE TABLE statement as option"
+                " 'ddl', or its columns by .schema(…)"
+            )
+        columns = [
+            StructField(column.name, from_arrow_type(arrow_type(column, options.dates)))
+            for column in formats
+        ]
+        return StructType([*(StructField(*column) for column in _META.items()), *columns])
+
+    def check(self, request: Request) -> None:
+        """Raise OptionError where a column that tells of the change is of another type."""
+        meta = StructType([one for one in request.schema.fields if one.name in _META])
+        FixedColumns(_META).check("table", meta)
+        if any(not one.nullable for one in request.schema.fields):
+            raise OptionError("NOT NULL columns are not supported")
+
+    def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
+        """Yield the table's rows of a range."""
+        definitions = _Definitions(request)
+        pending = PendingRows(definitions.choose, file)
+        for part in reader.parts():
+            if request.keeps(part, file):
+                check_readable(part, file)
+                definitions.learn(part, file)
+                pending.add(part)
+                if pending.is_full:
+                    yield from _batches(request, pending, file)
+        yield from _batches(request, pending, file)
+
+
+def _wanted(options: Options) -> tuple[str, str]:
+    if options.table is None:
+        raise OptionError("shape 'table' needs the option 'table': \"database.table\"")
+    return options.table
+
+
+def _first_map(files: Sequence[tuple[str, int]], database: str, name: str) -> TableMap:
+    """Return the table's first map in these files; OptionError where there is none."""
+    for file, size in files:
+        bounds = ByteRange(file, min(FIRST_EVENT, size), size, size)
+        with opened(bounds) as contents:
+            for placed in RangeReader(contents, bounds, name_of(file)).events():
+                if placed.event[4] == _TABLE_MAP:
+                    table = parse_table_map(placed.event)
+                    if (table.database, table.table) == (database, name):
+                        return table
+    raise OptionError(
+        f"there are no rows of `{database}`.`{name}`: give its columns by .schema(…) if it may"
+        " be without any"
+    )
+
+
+class _Definitions:
+    """Finds the wanted columns in what the stream tells of the table, by their names."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._table = _wanted(request.options)
+        self._told = ToldTables(request.options.ddl, self._table[0])
+        self._names = [name for name in request.schema.names if name not in _META]
+        self._last_ddl = ""
+
+    def learn(self, part: GroupPart, file: str) -> None:
+        """Keep the last statement that may have changed the table, to name it in errors."""
+        name = self._table[1].encode().lower()
+        for step in part.steps:
+            if isinstance(step, Statement) and step.kind is StatementKind.DDL:
+                statement = step.query.statement
+                if name in statement.lower():
+                    text = " ".join(statement[:200].decode(errors="replace").split())
+                    self._last_ddl = f", since the statement at {file}:{part.begin}: {text}"
+
+    def choose(self, table: TableMap) -> RowBatches | None:
+        """Return what decodes the wanted columns; NotSupportedError where one does not fit."""
+        if (table.database, table.table) != self._table:
+            return None
+        told = self._told.of(table) or self._by_place(table)
+        formats = column_formats(table, told)
+        places = {column.name: place for place, column in enumerate(formats)}
+        folded = {name.casefold(): place for name, place in places.items()}
+        wanted = []
+        for name in self._names:
+            place = places.get(name, folded.get(name.casefold()))
+            if place is None:
+                raise self._misfit(f"there is no column `{name}`")
+            wanted.append(place)
+        decoder = RowBatches(table, told, wanted, self._request.options.dates)
+        arrow = self._request.arrow_schema
+        for name, place in zip(self._names, wanted, strict=True):
+            found, asked = decoder.type_of(place), arrow.field(name).type
+            if not _may_become(found, asked):
+                raise self._misfit(f"column `{name}` is {found} in the binary log, not {asked}")
+        return decoder
+
+    def _by_place(self, table: TableMap) -> OptionalMetadata | None:
+        """Return the names of the schema for columns that the binary log does not name."""
+        own = parse_optional_metadata(table)
+        if own.names or not self._names:
+            return None
+        count = len(table.column_types)
+        if self._request.options.columns or count != len(self._names):
+            raise self._misfit(
+                f"the binary log does not name its {count} columns (binlog_row_metadata is not"
+                " FULL): give its CREATE TABLE statement as option 'ddl', or all columns, in their"
+                " order, by .schema(…)"
+            )
+        return OptionalMetadata(names=tuple(self._names))
+
+    def _misfit(self, what: str) -> NotSupportedError:
+        database, name = self._table
+        return NotSupportedError(f"`{database}`.`{name}`: {what}{self._last_ddl}")
+
+
+def _may_become(found: pa.DataType, asked: pa.DataType) -> bool:
+    """Tell whether values of one type are values of another, as far as these can hold them."""
+    whole = pa.types.is_integer
+    exact = pa.types.is_decimal
+    return bool(
+        found == asked
+        or (whole(found) and (whole(asked) or exact(asked)))
+        or (exact(found) and exact(asked))
+        or (exact(found) and found.scale == 0 and whole(asked))
+        or (pa.types.is_floating(found) and asked == pa.float64())
+        or (pa.types.is_list(found) and pa.types.is_list(asked))
+    )
+
+
+def _batches(request: Request, pending: PendingRows, file: str) -> Iterator[pa.RecordBatch]:
+    """Yield what is pending, in the order of the stream."""
+    taken = pending.take()
+    origins = Origins(taken, file)
+    batches = []
+    keys = []
+    for rows in taken.tables:
+        before, after = rows.batch.before, rows.batch.after
+        images = (
+            (DELETE if after is None else PREIMAGE, before, 0),
+            (INSERT if before is None else POSTIMAGE, after, 1),
+        )
+        for op, image, place in images:
+            if image is not None and request.filters.keeps("op", op):
+                begin = taken.parts[int(rows.groups[0])].begin if len(rows.groups) else 0
+                where = f"{file}:{begin}"
+                batches.append(_batch(request, origins, rows, image, op, where))
+                keys.append((rows.events, 2 * rows.rows + place))
+    if batches:
+        yield in_order(batches, keys)
+
+
+def _batch(
+    request: Request, origins: Origins, rows: TableRows, image: ImageColumns, op: str, where: str
+) -> pa.RecordBatch:
+    schema = request.arrow_schema
+    meta = origins.columns(rows)
+    by_name = {
+        rows.decoder.formats[index].name.casefold(): array
+        for index, array in zip(image.columns, image.arrays, strict=True)
+    }
+    arrays = []
+    for field in schema:
+        if field.name == "_op":
+            arrays.append(pa.repeat(op, len(rows.rows)))
+        elif field.name in _META:
+            arrays.append(meta[field.name[1:]]())
+        else:
+            found = by_name.get(field.name.casefold())
+            label = f"column `{field.name}` of `{rows.table.database}`.`{rows.table.table}`"
+            if found is None:
+                raise NotSupportedError(
+                    f"{label} is not in every image (binlog_row_image is not FULL): leave it out"
+                    f" by option 'columns', or read the shape 'changes' (after {where})"
+                )
+            try:
+                arrays.append(found.cast(field.type))
+            except pa.ArrowInvalid as error:
+                raise NotSupportedError(
+                    f"{label} is {found.type} in the binary log, and a value does not fit into"
+                    f" {field.type}: {error} (after {where})"
+                ) from error
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,72 @@
+"""What the option `ddl` says of tables that the binary log does not name the columns of."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from mtsd.binlog.table_map import TableMap
+from mtsd.binlog.table_metadata import OptionalMetadata
+from mtsd.binlog.tokenizer import TokenKind, tokenize
+from mtsd.catalog.catalog import Catalog
+from mtsd.model.session import SessionContext
+from mtsd.model.step import QueryEvent
+from mtsd.spark.options import OptionError
+
+_UTF8MB4: Final = 255
+
+
+class ToldTables:
+    """Tables as CREATE TABLE statements define them, with semicolons between these.
+
+    A name without a database is of `database`. Raises OptionError where a statement is none, or
+    is not understood.
+    """
+
+    def __init__(self, ddl: str, database: str = "") -> None:
+        self._catalog = Catalog()
+        for statement in _statements(ddl.encode()):
+            known = len(list(self._catalog))
+            self._catalog.move_on(_query(statement, database))
+            if len(list(self._catalog)) == known:
+                text = statement[:100].decode(errors="replace")
+                raise OptionError(f"option 'ddl': not understood as a new table: {text}")
+        for definition in self._catalog:
+            if not definition.database:
+                raise OptionError(
+                    f"option 'ddl': the table {definition.table} is without its database"
+                )
+
+    def of(self, table: TableMap) -> OptionalMetadata | None:
+        """Return what is told of a table; None if nothing is.
+
+        NotSupportedError where it does not fit to the rows in the binary log.
+        """
+        definition = self._catalog.find(table.database, table.table)
+        return None if definition is None else definition.told(table)
+
+
+def _statements(ddl: bytes) -> Iterator[bytes]:
+    start = 0
+    for token in tokenize(ddl):
+        if token.kind is TokenKind.SYMBOL and token.text == b";":
+            if ddl[start : token.start].strip():
+                yield ddl[start : token.start].strip()
+            start = token.end
+    if ddl[start:].strip():
+        yield ddl[start:].strip()
+
+
+def _query(statement: bytes, database: str) -> QueryEvent:
+    return QueryEvent(
+        thread_id=0,
+        exec_time=0,
+        error_code=0,
+        context=SessionContext(character_set_client=_UTF8MB4),
+        microseconds=None,
+        database=database,
+        statement=statement,
+        updated_databases=None,
+        over_max=False,
+        invoker=None,
+        ddl_xid=None,
+        timestamp=0,
+    )
