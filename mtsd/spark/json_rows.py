@@ -40,7 +40,7 @@ def json_rows(decoder: RowBatches, image: ImageColumns | None, count: int) -> pa
 def _texts(column: ColumnFormat, array: pa.Array) -> pa.Array:
     """Return values as JSON texts; NULL stays NULL."""
     kind = array.type
-    if column.array or column.type is ColumnType.JSON:
+    if column.type is ColumnType.JSON:
         return array
     if pa.types.is_string(kind):
         return _quoted(array if _is_plain(column) else escaped(array))

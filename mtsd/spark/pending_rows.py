@@ -14,7 +14,12 @@ from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.position import Position
 from mtsd.model.step import Rows
 from mtsd.spark.lockstep import Places
-from mtsd.spark.row_batches import RowBatch, RowBatches
+from mtsd.spark.row_batches import (
+    DamagedEventError,
+    RowBatch,
+    RowBatches,
+    UnsupportedEventError,
+)
 
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _DUMMY: Final = DUMMY_TABLE_ID.to_bytes(6, "little")
@@ -171,13 +176,8 @@ class PendingRows:
     ) -> Iterator[RowBatch]:
         try:
             yield from table.decoder.batches(events)
-        except (BinlogError, NotSupportedError) as error:
-            for number, event in zip(numbers.tolist(), events, strict=True):
-                try:
-                    list(table.decoder.batches([event]))
-                except (BinlogError, NotSupportedError) as found:
-                    raise self._error(found, parts[part_of[number]]) from error
-            raise
+        except (DamagedEventError, UnsupportedEventError) as error:
+            raise self._error(error, parts[part_of[numbers[error.event]]]) from error
 
     def _error(
         self, error: BinlogError | NotSupportedError, part: GroupPart

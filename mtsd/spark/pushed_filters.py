@@ -26,7 +26,7 @@ _Value = str | int
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class ColumnTest:
     """What a column has to be: by operator, `=`, `<`, `<=`, `>`, `>=` or `starts`."""
 
     column: str
@@ -65,7 +65,7 @@ def _compares(operator: str, value: _Value, other: _Value) -> bool:
 class PushedFilters:
     """Tests that all have to hold, by the column that they are of."""
 
-    tests: tuple[Test, ...] = ()
+    tests: tuple[ColumnTest, ...] = ()
 
     def behind_prefix(self, prefix: str) -> "PushedFilters":
         """Return the tests of columns whose names have the prefix, by the names behind it."""
@@ -106,7 +106,7 @@ _OPERATORS: Final = {
 
 def pushed_filters(filters: Iterable[Filter]) -> PushedFilters:
     """Return what filters say of columns by themselves; others are left out."""
-    tests: list[Test] = []
+    tests: list[ColumnTest] = []
     for one in filters:
         operator = _OPERATORS.get(type(one))
         if isinstance(one, EqualTo | EqualNullSafe):
@@ -121,7 +121,7 @@ def pushed_filters(filters: Iterable[Filter]) -> PushedFilters:
             continue
         plain = tuple(_plain(value) for value in values)
         if len(one.attribute) == 1 and all(value is not None for value in plain):  # type: ignore[attr-defined]
-            tests.append(Test(one.attribute[0], operator, plain))  # type: ignore[attr-defined, arg-type]
+            tests.append(ColumnTest(one.attribute[0], operator, plain))  # type: ignore[attr-defined, arg-type]
     return PushedFilters(tuple(tests))
 
 

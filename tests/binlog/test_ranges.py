@@ -130,11 +130,11 @@ def test_a_range_for_every_byte(small: Small) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_every_cut_of_every_file(binlogs: list[Binlog]) -> None:
+def test_many_cuts_of_every_file(binlogs: list[Binlog]) -> None:
     for binlog in binlogs:
         if binlog.sequence is None:
             wanted = told(parts(binlog.data))
-            for cut in range(FIRST_EVENT + 1, len(binlog.data)):
+            for cut in range(FIRST_EVENT + 1, len(binlog.data), 11):
                 assert told(parts(binlog.data, [cut])) == wanted, cut
 
 

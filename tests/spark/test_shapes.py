@@ -1,0 +1,345 @@
+"""Changes and typed rows of a real server's binary logs, as the shapes yield them."""
+
+import json
+import random
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from mtsd.binlog.range_reader import RangeReader
+from mtsd.binlog.ranges import ranges_of
+from mtsd.model.errors import BinlogError, NotSupportedError
+from mtsd.spark.change_shape import ChangeShape
+from mtsd.spark.options import OptionError, Options
+from mtsd.spark.pushed_filters import ColumnTest, PushedFilters
+from mtsd.spark.shape import Request, Shape, pruned
+from mtsd.spark.table_shape import TableShape
+from tests.binlog.range_cases import Contents
+from tests.binlog.row_values import KINDS, LENIENT, create, names, row
+from tests.servers.mysqld import Server
+
+Rows = list[dict[str, object]]
+
+
+@dataclass
+class Recorded:
+    """A binary log file, and what its server said of its tables in the end."""
+
+    path: Path
+    tables: dict[str, Rows] = field(default_factory=dict)
+
+    @property
+    def files(self) -> list[tuple[str, int]]:
+        return [(str(self.path), self.path.stat().st_size)]
+
+
+def log(
+    server: Server, folder: Path, name: str, statements: Sequence[str], shown: Sequence[str] = ()
+) -> Recorded:
+    """Run statements in the database `name`, and return the file with what was logged."""
+    server.sql(f"CREATE DATABASE {name}")
+    server.sql("FLUSH BINARY LOGS")
+    recorded = Recorded(folder / name)
+    with closing(server.client(name)) as client, client.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+    server.sql("FLUSH BINARY LOGS")
+    *_, (file, *_), _ = server.sql("SHOW BINARY LOGS")
+    recorded.path.write_bytes((server.datadir / str(file)).read_bytes())
+    for table in shown:
+        columns = [str(one[0]) for one in server.sql(f"SHOW COLUMNS FROM {name}.{table}")]
+        rows = server.sql(f"SELECT * FROM {name}.{table}")
+        recorded.tables[table] = [dict(zip(columns, one, strict=True)) for one in rows]
+    server.sql(f"DROP DATABASE {name}")
+    return recorded
+
+
+def read(
+    shape: Shape,
+    recorded: Recorded,
+    options: Options,
+    *,
+    schema: StructType | None = None,
+    filters: PushedFilters | None = None,
+    count: int = 1,
+    hold_bytes: int = 8 << 20,
+) -> Rows:
+    data = recorded.path.read_bytes()
+    schema = schema or pruned(shape.schema(options, recorded.files), options.columns)
+    request = Request(options, schema, filters or PushedFilters())
+    shape.check(request)
+    found: Rows = []
+    for bounds in ranges_of("f", len(data), -(-len(data) // count)):
+        reader = RangeReader(Contents(data), bounds, "f", hold_bytes=hold_bytes)
+        for batch in shape.read(request, reader, "f"):
+            batch.validate(full=True)
+            assert batch.schema == request.arrow_schema
+            found += batch.to_pylist()
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("shapes")
+
+
+@pytest.fixture(scope="module")
+def few(server: Server, folder: Path) -> Recorded:
+    """Return a file with every operation, and groups of two tables."""
+    return log(
+        server,
+        folder,
+        "few",
+        shown=["t"],
+        statements=[
+            'CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(30), `a "b"` DECIMAL(20, 8), j JSON)',
+            "CREATE TABLE other (id BIGINT UNSIGNED PRIMARY KEY, b VARBINARY(9), x VECTOR(2))",
+            """INSERT INTO t VALUES (1, 'it''s "q" \\\\ \\n', 0.00000001, '{"k": [1, null]}'),
+            (2, NULL, NULL, NULL)""",
+            "BEGIN",
+            "UPDATE t SET v = 'new' WHERE id = 1",
+            "INSERT INTO other VALUES (18446744073709551615, X'00FF', TO_VECTOR('[1, 0.1]'))",
+            "UPDATE t SET id = 3 WHERE id = 2",
+            "INSERT INTO t VALUES (4, 'é€', -1.5, 'true'), (5, '', 12, '3')",
+            "COMMIT",
+            "SET binlog_transaction_compression = ON",
+            "INSERT INTO t SELECT id + 10, v, NULL, j FROM t",
+            "SET binlog_transaction_compression = OFF",
+            "DELETE FROM t WHERE id > 13",
+        ],
+    )
+
+
+def test_changes(few: Recorded) -> None:
+    found = read(ChangeShape(), few, Options("f", "changes"))
+    assert [(one["op"], one["table"], one["row"]) for one in found] == [
+        ("insert", "t", 0),
+        ("insert", "t", 1),
+        ("update", "t", 0),
+        ("insert", "other", 1),
+        ("update", "t", 2),
+        ("insert", "t", 3),
+        ("insert", "t", 4),
+        *(("insert", "t", number) for number in range(4)),
+        ("delete", "t", 0),
+        ("delete", "t", 1),
+    ]
+    first, second, update, other, moved = found[:5]
+    assert first["before"] is None
+    assert first["after"] == (
+        '{"id":1,"v":"it\'s \\"q\\" \\\\ \\n","a \\"b\\"":0.00000001,"j":{"k": [1, null]}}'
+    )
+    assert second["after"] == '{"id":2,"v":null,"a \\"b\\"":null,"j":null}'
+    assert update["before"] == first["after"]
+    assert json.loads(str(update["after"]))["v"] == "new"
+    assert other["after"] == '{"id":18446744073709551615,"b":"AP8=","x":[1,0.1]}'
+    assert (json.loads(str(moved["before"]))["id"], json.loads(str(moved["after"]))["id"]) == (2, 3)
+    assert found[5]["after"] == '{"id":4,"v":"é€","a \\"b\\"":-1.50000000,"j":true}'
+    assert len({one["pos"] for one in found}) == 4
+    assert len({one["gtid"] for one in found}) == 4
+    assert all(one["schema"] == "few" and one["file"] == "f" for one in found)
+
+
+@pytest.mark.parametrize("hold_bytes", [60, 8 << 20])
+def test_changes_are_the_same_in_any_ranges(few: Recorded, hold_bytes: int) -> None:
+    options = Options("f", "changes")
+    wanted = read(ChangeShape(), few, options)
+    for count in (2, 6, 48):
+        found = read(ChangeShape(), few, options, count=count, hold_bytes=hold_bytes)
+        assert found == wanted
+
+
+def test_rows_keep_their_numbers_whatever_is_left_out(few: Recorded) -> None:
+    options = Options("f", "changes")
+    wanted = read(ChangeShape(), few, options)
+    for column, values in (("table", ("other",)), ("table", ("t",)), ("op", ("update",))):
+        found = read(
+            ChangeShape(), few, options, filters=PushedFilters((ColumnTest(column, "=", values),))
+        )
+        assert found == [one for one in wanted if one[column] in values]
+    columns = Options("f", "changes", columns=("row", "op"))
+    assert read(ChangeShape(), few, columns) == [
+        {"row": one["row"], "op": one["op"]} for one in wanted
+    ]
+
+
+def replayed(rows: Rows, key: str = "id") -> dict[object, dict[str, object]]:
+    """Return the table that these rows of shape `table` make."""
+    found: dict[object, dict[str, object]] = {}
+    for one in rows:
+        values = {name: value for name, value in one.items() if not name.startswith("_")}
+        if one["_op"] in {"delete", "update_preimage"}:
+            assert found.pop(one[key]) == values
+        else:
+            assert one[key] not in found
+            found[one[key]] = values
+    return found
+
+
+def test_a_table_as_its_changes_make_it(few: Recorded) -> None:
+    options = Options("f", "table", ("few", "t"))
+    for count in (1, 6, 48):
+        made = replayed(read(TableShape(), few, options, count=count))
+        assert (
+            list(made.values()) == few.tables["t"]
+            or sorted(made.values(), key=lambda one: int(str(one["id"]))) == few.tables["t"]
+        )
+    other = read(TableShape(), few, Options("f", "table", ("few", "other")))
+    assert other[0]["id"] == 2**64 - 1
+    assert other[0]["b"] == b"\0\xff"
+    assert list(other[0])[:6] == [
+        "_op", "_file", "_pos", "_row", "_gtid", "_commit_time",
+    ]  # fmt: skip
+
+
+def test_only_columns_that_are_wanted(few: Recorded) -> None:
+    options = Options("f", "table", ("few", "t"), columns=("v", "_row"))
+    found = read(TableShape(), few, options)
+    assert found[0] == {"v": 'it\'s "q" \\ \n', "_row": 0}
+    with pytest.raises(OptionError, match="there is no w: there are _op,"):
+        read(TableShape(), few, Options("f", "table", ("few", "t"), columns=("w",)))
+    with pytest.raises(OptionError, match=r"there are no rows of `few`.`none`"):
+        read(TableShape(), few, Options("f", "table", ("few", "none")))
+
+
+def test_every_type(server: Server, folder: Path) -> None:
+    rng = random.Random(21)
+    values = ", ".join(f"({number}, {row(rng)})" for number in range(40))
+    recorded = log(
+        server,
+        folder,
+        "every",
+        [
+            LENIENT,
+            create("every.t").replace("every.t", "t"),
+            f"INSERT INTO t (id, {names(KINDS)}) VALUES {values}",
+            "DELETE FROM t WHERE id % 3 = 0",
+        ],
+    )
+    found = read(ChangeShape(), recorded, Options("f", "changes"))
+    assert len(found) == 40 + 14
+    for one in found:
+        for text in (one["before"], one["after"]):
+            assert text is None or len(json.loads(str(text))) == len(KINDS) + 1
+
+
+def test_tables_without_names(server: Server, folder: Path) -> None:
+    definition = "CREATE TABLE t (id INT UNSIGNED PRIMARY KEY, e ENUM('x', 'y'), v VARCHAR(9))"
+    server.sql("SET GLOBAL binlog_row_metadata = MINIMAL")
+    try:
+        recorded = log(
+            server,
+            folder,
+            "unnamed",
+            [definition, "INSERT INTO t VALUES (1, 'y', 'one')", "UPDATE t SET v = 'two'"],
+        )
+    finally:
+        server.sql("SET GLOBAL binlog_row_metadata = FULL")
+    changes = read(ChangeShape(), recorded, Options("f", "changes"))
+    assert changes[0]["after"] == '{"@1":1,"@2":2,"@3":"one"}'
+    ddl = definition.replace(" t ", " unnamed.t ") + ";"
+    changes = read(ChangeShape(), recorded, Options("f", "changes", ddl=ddl))
+    assert changes[0]["after"] == '{"id":1,"e":"y","v":"one"}'
+    options = Options("f", "table", ("unnamed", "t"))
+    with pytest.raises(NotSupportedError, match=r"does not name the columns of `unnamed`.`t`"):
+        read(TableShape(), recorded, options)
+    rows = read(TableShape(), recorded, Options("f", "table", ("unnamed", "t"), ddl=definition))
+    assert replayed(rows) == {1: {"id": 1, "e": "y", "v": "two"}}
+    schema = StructType(
+        [
+            StructField("id", LongType()),
+            StructField("e", LongType()),
+            StructField("v", StringType()),
+        ]
+    )
+    assert read(TableShape(), recorded, options, schema=schema)[0] == {"id": 1, "e": 2, "v": "one"}
+    with pytest.raises(NotSupportedError, match=r"does not name its 3 columns.*\(after f:"):
+        read(TableShape(), recorded, options, schema=StructType(schema.fields[:2]))
+    with pytest.raises(OptionError, match="not understood as a new table: DROP"):
+        read(ChangeShape(), recorded, Options("f", "changes", ddl="DROP TABLE t"))
+
+
+def test_a_definition_that_does_not_fit_is_an_error(server: Server, folder: Path) -> None:
+    recorded = log(
+        server,
+        folder,
+        "altered",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, v INT, w INT)",
+            "INSERT INTO t VALUES (1, 1, 1)",
+            "ALTER TABLE t MODIFY v BIGINT, ADD n INT",
+            "INSERT INTO t VALUES (2, 2, 2, 2)",
+            "ALTER TABLE t DROP COLUMN w",
+            "INSERT INTO t VALUES (3, 3, 3)",
+        ],
+    )
+    options = Options("f", "table", ("altered", "t"))
+    with pytest.raises(NotSupportedError) as caught:
+        read(TableShape(), recorded, options)
+    assert "`altered`.`t`: there is no column `w`, since the statement at f:" in str(caught.value)
+    assert "ALTER TABLE t DROP COLUMN w (after f:" in str(caught.value)
+    found = read(TableShape(), recorded, Options("f", "table", ("altered", "t"), ("id", "v")))
+    assert [one["v"] for one in found] == [1, 2, 3]
+    text = StructType([StructField("v", StringType())])
+    with pytest.raises(NotSupportedError, match="column `v` is int32 in the binary log, not str"):
+        read(TableShape(), recorded, options, schema=text)
+
+
+def test_absent_columns_are_not_null(server: Server, folder: Path) -> None:
+    recorded = log(
+        server,
+        folder,
+        "minimal",
+        [
+            "SET binlog_row_image = MINIMAL",
+            "CREATE TABLE t (id INT PRIMARY KEY, v INT, w INT)",
+            "INSERT INTO t VALUES (1, 1, NULL)",
+            "UPDATE t SET v = 2",
+        ],
+    )
+    found = read(ChangeShape(), recorded, Options("f", "changes"))
+    assert [(one["before"], one["after"]) for one in found] == [
+        (None, '{"id":1,"v":1,"w":null}'),
+        ('{"id":1}', '{"v":2}'),
+    ]
+    with pytest.raises(NotSupportedError, match=r"`v` of `minimal`.`t` is not in every image"):
+        read(TableShape(), recorded, Options("f", "table", ("minimal", "t")))
+
+
+@pytest.mark.parametrize(
+    ("statements", "message"),
+    [
+        (["SET binlog_format = STATEMENT", "INSERT INTO t VALUES (1)"], "logged as a statement"),
+        (["XA START 'x'", "INSERT INTO t VALUES (1)", "XA END 'x'", "XA PREPARE 'x'"], "an XA tr"),
+    ],
+)
+def test_changes_that_rows_do_not_tell(
+    server: Server, folder: Path, statements: list[str], message: str
+) -> None:
+    more = ["XA ROLLBACK 'x'"] if "XA" in message else []
+    recorded = log(
+        server, folder, "statements", ["CREATE TABLE t (id INT PRIMARY KEY)", *statements, *more]
+    )
+    with pytest.raises(NotSupportedError, match=message + r".*\(after f:\d+\)"):
+        read(ChangeShape(), recorded, Options("f", "changes"))
+
+
+def test_damage_is_an_error_or_the_same_rows(few: Recorded) -> None:
+    rng = random.Random(22)
+    data = few.path.read_bytes()
+    wanted = read(ChangeShape(), few, Options("f", "changes"))
+    copy = Recorded(few.path.with_suffix(".damaged"))
+    errors = 0
+    for _ in range(400):
+        damaged = bytearray(data)
+        damaged[rng.randrange(len(data))] ^= rng.randrange(1, 256)
+        copy.path.write_bytes(damaged)
+        try:
+            assert read(ChangeShape(), copy, Options("f", "changes"), count=3) == wanted
+        except (BinlogError, NotSupportedError):
+            errors += 1
+    assert errors > 350
