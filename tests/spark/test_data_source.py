@@ -1,7 +1,10 @@
 """Binary logs of a real server as DataFrames, in one process and in as many tasks as wanted."""
 
+import random
 import shutil
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -135,3 +138,123 @@ def test_damage_is_one_line_with_file_and_position(
     assert line is not None
     assert line.startswith(f"{copy}: checksum mismatch in an event of type ")
     assert f"(after {copy.name}:" in line
+
+
+@dataclass(frozen=True)
+class Written:
+    """Binary logs of a table that was changed at random, and what the source says of it."""
+
+    folder: Path
+    rows: int
+    checksum: int
+
+
+SHOWN = (
+    "id", "name", "CAST(balance AS CHAR)", "CAST(born AS CHAR)", "CAST(CAST(doc AS CHAR) AS CHAR)",
+    "CAST(seen AS CHAR)",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    folder = tmp_path_factory.mktemp("written")
+    rng = random.Random(31)
+    with Server(OPTIONS) as server:
+        server.sql("SET GLOBAL max_binlog_size = 65536")
+        server.sql("CREATE DATABASE w")
+        with closing(server.client("w")) as client, client.cursor() as cursor:
+            cursor.execute("SET time_zone = '+00:00'")
+            cursor.execute(
+                "CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, name VARCHAR(60),"
+                " balance DECIMAL(20, 4), born DATE, doc JSON, seen TIMESTAMP(3) NULL)"
+            )
+            cursor.execute("CREATE TABLE noise (a INT)")
+            for number in range(400):
+                compressed = "ON" if number % 5 == 0 else "OFF"
+                cursor.execute(f"SET binlog_transaction_compression = {compressed}")
+                first = number * 10
+                values = ", ".join(
+                    f"({first + n}, '{rng.choice(('é', 'x', ''))}{rng.random()}',"
+                    f" {rng.randrange(10**9) / 10000}, '2020-02-{rng.randrange(1, 29):02}',"
+                    f""" '{{"n": {rng.randrange(1000)}, "s": "{rng.random()}"}}', NULL)"""
+                    for n in range(rng.randrange(1, 10))
+                )
+                cursor.execute("BEGIN")
+                cursor.execute(f"INSERT INTO t VALUES {values}")
+                cursor.execute(
+                    f"UPDATE t SET balance = balance + 1, seen = '2024-05-06 07:08:09.125'"
+                    f" WHERE id % 7 = {rng.randrange(7)} AND id > {first - 300}"
+                )
+                cursor.execute(f"DELETE FROM t WHERE id = {rng.randrange(first + 10)}")
+                cursor.execute("INSERT INTO noise VALUES (1)")
+                cursor.execute(f"UPDATE t SET id = id + 1000000 WHERE id = {first}")
+                cursor.execute("COMMIT")
+            shown = ", ".join(f"IFNULL({one}, 'NULL')" for one in SHOWN)
+            line = f"CONCAT_WS('|', {shown})"
+            cursor.execute(f"SELECT COUNT(*), SUM(CRC32({line})) FROM t")
+            ((rows, checksum),) = cursor.fetchall()
+        server.sql("FLUSH BINARY LOGS")
+        names = [str(name) for name, *_ in server.sql("SHOW BINARY LOGS")][:-1]
+        for name in names:
+            shutil.copy(server.datadir / name, folder)
+    assert len(names) > 3
+    return Written(folder, int(rows), int(checksum))
+
+
+TABLE_AT_THE_END = """
+    SELECT count(*), sum(crc32(concat_ws('|', {columns}))) FROM (
+        SELECT *, row_number() OVER (
+            PARTITION BY id ORDER BY _file DESC, _pos DESC, _row DESC, _op = 'update_preimage'
+        ) AS newest FROM t
+    ) WHERE newest = 1 AND _op IN ('insert', 'update_postimage')
+"""
+
+
+@pytest.mark.parametrize("tasks", [1, 6, pytest.param(48, marks=pytest.mark.long)])
+def test_the_table_has_the_sources_checksum(
+    spark: SparkSession, read: Read, written: Written, tasks: int
+) -> None:
+    frame = read(
+        "table",
+        written.folder,
+        table="w.t",
+        max_partition_bytes=size_of(written.folder) // tasks + 1,
+    )
+    types = dict(frame.dtypes)
+    assert types["id"] == "decimal(20,0)"
+    assert (types["balance"], types["seen"]) == ("decimal(20,4)", "timestamp")
+    frame.createOrReplaceTempView("t")
+    shown = ("id", "name", "balance", "born", "doc")
+    columns = ", ".join(f"ifnull(cast({one} AS string), 'NULL')" for one in shown)
+    columns += ", ifnull(date_format(seen, 'yyyy-MM-dd HH:mm:ss.SSS'), 'NULL')"
+    ((rows, checksum),) = spark.sql(TABLE_AT_THE_END.format(columns=columns)).collect()
+    assert (rows, checksum) == (written.rows, written.checksum)
+
+
+def test_changes_are_fit_for_variant(spark: SparkSession, read: Read, written: Written) -> None:
+    frame = read("changes", written.folder, max_partition_bytes="256k")
+    assert frame.selectExpr("file", "pos", "row").distinct().count() == frame.count()
+    frame.createOrReplaceTempView("changes")
+    ((before, after),) = spark.sql(
+        """SELECT
+            sum(variant_get(parse_json(before), '$.balance', 'decimal(20,4)')),
+            sum(variant_get(parse_json(after), '$.balance', 'decimal(20,4)'))
+        FROM changes WHERE table = 't' AND schema = 'w'"""
+    ).collect()
+    typed = read("table", written.folder, table="w.t", columns="_op,balance")
+    sums = typed.groupBy("_op").sum("balance").collect()
+    totals = {row[0]: row[1] for row in sums}
+    assert before == totals["delete"] + totals["update_preimage"]
+    assert after == totals["insert"] + totals["update_postimage"]
+
+
+def test_what_filters_leave_out_is_not_decoded(read: Read, written: Written) -> None:
+    frame = read("changes", written.folder, columns="op,table,row")
+    counts = {
+        (row["table"], row["op"]): row["count"]
+        for row in frame.groupBy("table", "op").count().collect()
+    }
+    assert counts["noise", "insert"] == 400
+    assert frame.where("table = 'noise'").count() == 400
+    assert frame.where("op = 'delete' and table in ('t')").count() == counts["t", "delete"]
+    assert frame.where("table = 'none'").count() == 0
