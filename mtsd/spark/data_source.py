@@ -1,5 +1,7 @@
 """The format `mtsd_binlog`: binary logs as DataFrames.
 
+Whatever mtsd has to say of an option or a file is an `UnreadableBinlogError`.
+
 A read has one task for about `max_partition_bytes` of the files, planned from their sizes alone
 (`mtsd.binlog.ranges`). A task needs nothing from the others.
 """
@@ -13,12 +15,12 @@ from pyspark.sql.types import StructType
 
 from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.ranges import ByteRange, planned
-from mtsd.model.errors import BinlogError, MtsdError, NotSupportedError
+from mtsd.model.errors import MtsdError
 from mtsd.model.position import Position
 from mtsd.spark.binlog_files import listed, name_of, opened
 from mtsd.spark.change_shape import ChangeShape
 from mtsd.spark.event_shape import EventShape
-from mtsd.spark.failure import UnreadableBinlogError
+from mtsd.spark.failure import one_line, unreadable
 from mtsd.spark.group_shape import GroupShape
 from mtsd.spark.options import Options, parse_options
 from mtsd.spark.pushed_filters import PushedFilters, pushed_filters
@@ -43,16 +45,18 @@ class BinlogDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the shape's columns, less those that are not wanted."""
-        options = parse_options(self.options)
-        files = _files(options)
-        return pruned(_SHAPES[options.shape].schema(options, files), options.columns)
+        with one_line():
+            options = parse_options(self.options)
+            columns = _SHAPES[options.shape].schema(options, _files(options))
+            return pruned(columns, options.columns)
 
     def reader(self, schema: StructType) -> "BinlogReader":
-        """Return what plans and reads; OptionError where the schema does not fit to the shape."""
-        options = parse_options(self.options)
-        request = Request(options, pruned(schema, options.columns))
-        _SHAPES[options.shape].check(request)
-        return BinlogReader(request)
+        """Return what plans and reads, if the schema fits to the shape."""
+        with one_line():
+            options = parse_options(self.options)
+            request = Request(options, pruned(schema, options.columns))
+            _SHAPES[options.shape].check(request)
+            return BinlogReader(request)
 
 
 class Ranges(InputPartition):
@@ -83,7 +87,9 @@ class BinlogReader(DataSourceReader):
         """Return the tasks' parts of the files; an empty one where there is nothing to read."""
         options = self._request.options
         filters = self._request.filters
-        files = [file for file in _files(options) if filters.keeps("file", name_of(file[0]))]
+        with one_line():
+            there = _files(options)
+        files = [file for file in there if filters.keeps("file", name_of(file[0]))]
         found = [
             tuple(part for part in together if not _is_passed(filters, part))
             for together in planned(files, options.max_partition_bytes)
@@ -95,14 +101,14 @@ class BinlogReader(DataSourceReader):
         ranges = partition.ranges if isinstance(partition, Ranges) else ()
         shape = _SHAPES[self._request.options.shape]
         for bounds in ranges:
+            name = name_of(bounds.file)
+            # No context manager: each of its frames is a line of what Spark shows to a person.
             try:
-                name = name_of(bounds.file)
                 with opened(bounds) as contents:
-                    yield from shape.read(self._request, RangeReader(contents, bounds, name), name)
-            except (BinlogError, NotSupportedError) as error:
-                raise UnreadableBinlogError(f"{bounds.file}: {error}") from None
+                    reader = RangeReader(contents, bounds, name)
+                    yield from shape.read(self._request, reader, name)
             except MtsdError as error:
-                raise UnreadableBinlogError(str(error)) from None
+                raise unreadable(error, bounds.file) from None
 
 
 def _files(options: Options) -> list[tuple[str, int]]:

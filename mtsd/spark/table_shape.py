@@ -30,6 +30,7 @@ from mtsd.model.position import FIRST_EVENT
 from mtsd.model.step import Statement, StatementKind
 from mtsd.spark.binlog_files import name_of, opened
 from mtsd.spark.column_arrays import arrow_type
+from mtsd.spark.failure import one_line
 from mtsd.spark.options import OptionError, Options
 from mtsd.spark.pending_rows import PendingRows, TableRows
 from mtsd.spark.row_batches import ImageColumns, RowBatches
@@ -105,7 +106,7 @@ def _first_map(files: Sequence[tuple[str, int]], database: str, name: str) -> Ta
     """Return the table's first map in these files; OptionError where there is none."""
     for file, size in files:
         bounds = ByteRange(file, min(FIRST_EVENT, size), size, size)
-        with opened(bounds) as contents:
+        with one_line(file), opened(bounds) as contents:
             for placed in RangeReader(contents, bounds, name_of(file)).events():
                 if placed.event[4] == _TABLE_MAP:
                     table = parse_table_map(placed.event)

@@ -1,7 +1,9 @@
 """Which files are read, by their names and sizes alone."""
 
+import sys
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from mtsd.binlog.ranges import ByteRange
@@ -56,3 +58,28 @@ def test_no_more_is_read_than_was_planned(folder: Path) -> None:
         ByteRange(file + "0", 4, 9, 9)
     ):  # fmt: skip
         pass
+
+
+def test_files_that_fsspec_opens() -> None:
+    system = fsspec.filesystem("memory")
+    try:
+        for number in (1, 2):
+            system.pipe(f"/logs/binlog.{number:06}", b"x" * number)
+        system.pipe("/logs/binlog.index", b"")
+        wanted = [(f"memory:///logs/binlog.{number:06}", number) for number in (1, 2)]
+        assert listed("memory://logs") == wanted
+        assert listed("memory://logs/binlog.*2") == wanted[1:]
+        assert listed(wanted[0][0]) == wanted[:1]
+        with opened(ByteRange(wanted[1][0], 0, 1, 1)) as contents:
+            assert contents.has_more
+            assert contents.read(0, 9) == b"x"
+        with pytest.raises(FilesError, match="there are no binary logs at"):
+            listed("memory://logs/none")
+    finally:
+        system.rm("/logs", recursive=True)
+
+
+def test_an_address_without_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(FilesError, match="pip install fsspec"):
+        listed("s3://bucket/logs")

@@ -116,8 +116,9 @@ def test_what_is_wrong_is_said_by_name(spark: SparkSession, read: Read, folder: 
         ({"columns": "file,a"}, "there is no a: there are file, begin, pos"),
         ({"path": folder / "none"}, "there are no binary logs at"),
     ):
-        with pytest.raises(AnalysisException, match=message):
+        with pytest.raises(AnalysisException, match=message) as caught:
             read("groups", **options)
+        assert message in str(failure_line(caught.value))
     reader = spark.read.format("mtsd_binlog").option("shape", "groups")
     with pytest.raises(AnalysisException, match="column 'pos' of shape 'groups' is bigint, not"):
         reader.schema("pos STRING").load(str(folder)).collect()
