@@ -1,6 +1,7 @@
 """Shape `changes`: every row that was inserted, updated or deleted, as JSON texts."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -13,9 +14,10 @@ from mtsd.spark.json_rows import json_rows
 from mtsd.spark.options import Options
 from mtsd.spark.pending_rows import PendingRows, TableRows
 from mtsd.spark.row_batches import RowBatches
-from mtsd.spark.row_columns import Origins, check_readable, in_order, operation
+from mtsd.spark.row_columns import Origins, in_order, operation
 from mtsd.spark.shape import FixedColumns, Request
 from mtsd.spark.told_tables import ToldTables
+from mtsd.spark.unseen_changes import check_rows_tell_all
 
 _COLUMNS: Final = FixedColumns({
     "op": StringType(),
@@ -59,7 +61,7 @@ class ChangeShape:
         pending = PendingRows(choose, file)
         for part in reader.parts():
             if request.keeps(part, file):
-                check_readable(part, file)
+                check_rows_tell_all(part, file, partial(filters.keeps, "schema"))
                 pending.add(part)
                 if pending.is_full:
                     yield from _batches(request, pending, file)

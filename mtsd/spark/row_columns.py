@@ -6,10 +6,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from mtsd.binlog.range_reader import GroupPart
-from mtsd.model.errors import NotSupportedError
-from mtsd.model.group import GroupKind
-from mtsd.model.step import LoadFile, Statement, StatementKind
 from mtsd.spark.lockstep import Places
 from mtsd.spark.pending_rows import TableRows, TakenRows
 from mtsd.spark.shape import UTC_MICROSECONDS
@@ -60,22 +56,3 @@ def in_order(batches: list[pa.RecordBatch], keys: list[tuple[Places, Places]]) -
     events = np.concatenate([one for one, _ in keys])
     rows = np.concatenate([one for _, one in keys])
     return joined.take(pa.array(np.lexsort((rows, events))))
-
-
-def check_readable(part: GroupPart, file: str) -> None:
-    """Raise NotSupportedError where a group changes rows in a way that row events do not tell."""
-    group = part.group
-    reason = ""
-    if group is not None and group.kind is GroupKind.INCIDENT:
-        reason = "the source says that events were lost (an incident)"
-    elif group is not None and group.kind is GroupKind.XA_PREPARE:
-        reason = "an XA transaction, whose end is elsewhere"
-    else:
-        for step in part.steps:
-            if isinstance(step, Statement) and step.kind is StatementKind.DML:
-                text = step.query.statement[:100].decode(errors="replace")
-                reason = f"a change that is logged as a statement (binlog_format): {text}"
-            elif isinstance(step, LoadFile):
-                reason = "a LOAD DATA that is logged as a statement (binlog_format)"
-    if reason:
-        raise NotSupportedError(f"{reason} (after {file}:{part.begin})")

@@ -34,9 +34,10 @@ from mtsd.spark.failure import one_line
 from mtsd.spark.options import OptionError, Options
 from mtsd.spark.pending_rows import PendingRows, TableRows
 from mtsd.spark.row_batches import ImageColumns, RowBatches
-from mtsd.spark.row_columns import DELETE, INSERT, Origins, check_readable, in_order
+from mtsd.spark.row_columns import DELETE, INSERT, Origins, in_order
 from mtsd.spark.shape import FixedColumns, Request
 from mtsd.spark.told_tables import ToldTables
+from mtsd.spark.unseen_changes import check_rows_tell_all
 
 PREIMAGE: Final = "update_preimage"
 POSTIMAGE: Final = "update_postimage"
@@ -88,7 +89,7 @@ class TableShape:
         pending = PendingRows(definitions.choose, file)
         for part in reader.parts():
             if request.keeps(part, file):
-                check_readable(part, file)
+                check_rows_tell_all(part, file, definitions.is_of_table)
                 definitions.learn(part, file)
                 pending.add(part)
                 if pending.is_full:
@@ -137,6 +138,10 @@ class _Definitions:
                 if name in statement.lower():
                     text = " ".join(statement[:200].decode(errors="replace").split())
                     self._last_ddl = f", since the statement at {file}:{part.begin}: {text}"
+
+    def is_of_table(self, database: str) -> bool:
+        """Tell whether a database is the table's."""
+        return database == self._table[0]
 
     def choose(self, table: TableMap) -> RowBatches | None:
         """Return what decodes the wanted columns; NotSupportedError where one does not fit."""

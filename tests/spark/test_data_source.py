@@ -106,6 +106,7 @@ def test_filters_and_positions(read: Read, folder: Path) -> None:
     assert len(found(read("groups", end=f"{file}:{pos}"))) == len(places) - len(later) + 1
     filtered = read("groups").where(f"file = '{file}'")
     assert found(filtered) == here
+    assert found(read("groups").where("file = 'none'")) == set()
     assert found(filtered.where(f"pos <= {pos}")) == here - later | {(file, pos)}
     assert found(read("groups").where(f"commit_time >= '{moment}'")) >= later
 

@@ -313,7 +313,11 @@ def test_absent_columns_are_not_null(server: Server, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("statements", "message"),
     [
-        (["SET binlog_format = STATEMENT", "INSERT INTO t VALUES (1)"], "logged as a statement"),
+        (
+            ["SET binlog_format = STATEMENT", "INSERT INTO t VALUES (1)"],
+            "rows changed by a statement",
+        ),
+        (["SET binlog_format = STATEMENT", "CREATE TABLE u AS SELECT 1 AS a"], "by a statement"),
         (["XA START 'x'", "INSERT INTO t VALUES (1)", "XA END 'x'", "XA PREPARE 'x'"], "an XA tr"),
     ],
 )
@@ -326,6 +330,35 @@ def test_changes_that_rows_do_not_tell(
     )
     with pytest.raises(NotSupportedError, match=message + r".*\(after f:\d+\)"):
         read(ChangeShape(), recorded, Options("f", "changes"))
+    other = PushedFilters((ColumnTest("schema", "=", ("other",)),))
+    if "statement" in message:
+        assert not read(ChangeShape(), recorded, Options("f", "changes"), filters=other)
+
+
+def test_definitions_and_accounts_change_no_rows(server: Server, folder: Path) -> None:
+    recorded = log(
+        server,
+        folder,
+        "definitions",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, `select` INT COMMENT 'SELECT')",
+            "INSERT INTO t VALUES (1, 1)",
+            "CREATE VIEW v AS SELECT 1",
+            "CREATE USER nobody_here",
+            "GRANT SELECT ON definitions.* TO nobody_here",
+            "DROP USER nobody_here",
+            "ANALYZE TABLE t",
+            "CREATE TABLE u SELECT * FROM t",
+            "TRUNCATE t",
+            "CREATE TEMPORARY TABLE x (a INT)",
+            "INSERT INTO x VALUES (1)",
+        ],
+    )
+    found = read(ChangeShape(), recorded, Options("f", "changes"))
+    assert [(one["table"], one["after"]) for one in found] == [
+        ("t", '{"id":1,"select":1}'),
+        ("u", '{"id":1,"select":1}'),
+    ]
 
 
 def test_damage_is_an_error_or_the_same_rows(few: Recorded) -> None:

@@ -1,0 +1,71 @@
+"""Changes of rows that no row event tells: they are an error for who reads rows."""
+
+from collections.abc import Callable
+from typing import Final
+
+from mtsd.binlog.range_reader import GroupPart
+from mtsd.binlog.words import Words
+from mtsd.model.errors import NotSupportedError
+from mtsd.model.group import GroupKind
+from mtsd.model.step import LoadFile, QueryEvent, Statement, StatementKind
+
+_QUERIES: Final = frozenset({b"SELECT", b"TABLE"})
+"""What begins the query that a new table is filled by."""
+
+
+def check_rows_tell_all(part: GroupPart, file: str, concerns: Callable[[str], bool]) -> None:
+    """Raise NotSupportedError, with the position, where rows of a group change otherwise.
+
+    `concerns` tells of a database whether it matters.
+    """
+    reason = _of_group(part) or _of_steps(part, concerns)
+    if reason:
+        raise NotSupportedError(f"{reason} (after {file}:{part.begin})")
+
+
+def _of_group(part: GroupPart) -> str:
+    if part.group is None:
+        return ""
+    match part.group.kind:
+        case GroupKind.INCIDENT:
+            return "the source says that events were lost (an incident)"
+        case GroupKind.XA_PREPARE:
+            return "an XA transaction, which may have been rolled back since"
+        case _:
+            return ""
+
+
+def _of_steps(part: GroupPart, concerns: Callable[[str], bool]) -> str:
+    # What stands in a transaction and is nothing else changes rows; by itself it may be a GRANT.
+    inside = part.group is None or part.group.kind is not GroupKind.DDL
+    for step in part.steps:
+        if isinstance(step, LoadFile):
+            return "a LOAD DATA that is logged as a statement (binlog_format)"
+        if not isinstance(step, Statement):
+            continue
+        query = step.query
+        changes = (
+            step.kind is StatementKind.DML
+            or (step.kind is StatementKind.OTHER and inside)
+            or (step.kind is StatementKind.DDL and _fills_a_table(query))
+        )
+        if changes and _concerns(query, concerns):
+            text = query.statement[:100].decode(errors="replace")
+            return f"rows changed by a statement, not logged as rows (binlog_format): {text}"
+    return ""
+
+
+def _fills_a_table(query: QueryEvent) -> bool:
+    tokens = Words(query.statement, query.context)
+    if tokens.word() != b"CREATE" or tokens.word() != b"TABLE":
+        return False
+    tokens.take_words(b"IF", b"NOT", b"EXISTS")
+    tokens.take_name()
+    return tokens.passes(_QUERIES)
+
+
+def _concerns(query: QueryEvent, concerns: Callable[[str], bool]) -> bool:
+    names = query.updated_databases
+    if not names or query.over_max or names == ("",):
+        return True
+    return any(map(concerns, names))
