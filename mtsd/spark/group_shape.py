@@ -60,7 +60,7 @@ class GroupShape:
 
     def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
         """Yield the groups of a range."""
-        lines = _Lines(PendingRows(no_rows, file))
+        lines = _Lines(PendingRows(no_rows, file, counts_all=True))
         for part in reader.parts():
             if request.keeps(part, file):
                 lines.add(part)

@@ -65,9 +65,12 @@ class _Table:
 
 
 class PendingRows:
-    """Collects the row events of parts of groups; `file` is for positions in errors."""
+    """Collects the row events of parts of groups; `file` is for positions in errors.
 
-    def __init__(self, choose: Choose, file: str) -> None:
+    Groups without any row that is wanted are left out, unless it `counts_all`.
+    """
+
+    def __init__(self, choose: Choose, file: str, *, counts_all: bool = False) -> None:
         self._choose = choose
         self._file = file
         self._tables: dict[bytes, _Table] = {}
@@ -78,6 +81,9 @@ class PendingRows:
         self._part_of: list[int] = []
         """Of each event, by its number."""
         self._size = 0
+        self._counts_all = counts_all
+        self._is_inside = False
+        """Whether the group of the last part has not ended."""
         self._passed = 0
         """Rows of the first group that were taken already."""
 
@@ -92,10 +98,9 @@ class PendingRows:
 
     def add(self, part: GroupPart) -> list[TableMap]:
         """Take in a part; return the tables whose maps it has. Raises BinlogError."""
-        number = len(self._parts)
-        self._parts.append(part)
         maps = self._maps
         found: list[TableMap] = []
+        events: list[tuple[_Table, bytes]] = []
         for step in part.steps:
             if not isinstance(step, Rows):
                 continue
@@ -106,17 +111,26 @@ class PendingRows:
                     found.append(table.table)
                     continue
                 table_of = maps.get(table_id)
-                if table_of is None:
-                    if table_id == _DUMMY:
-                        continue
+                if table_of is not None:
+                    events.append((table_of, event))
+                elif table_id != _DUMMY:
                     raise self._error(BinlogError("a row event without its table map"), part)
-                table_of.numbers.append(len(self._part_of))
-                table_of.events.append(event)
-                self._part_of.append(number)
-                self._size += len(event)
+        is_whole = part.group is not None and not self._is_inside
+        self._is_inside = part.group is None
         if part.group is not None:
             maps.clear()
+        if self._counts_all or not is_whole or any(table.is_wanted for table, _ in events):
+            self._keep(part, events)
         return found
+
+    def _keep(self, part: GroupPart, events: list[tuple[_Table, bytes]]) -> None:
+        number = len(self._parts)
+        self._parts.append(part)
+        for table, event in events:
+            table.numbers.append(len(self._part_of))
+            table.events.append(event)
+            self._part_of.append(number)
+            self._size += len(event)
 
     def take(self) -> TakenRows:
         """Decode what is pending, and forget it.
