@@ -235,7 +235,8 @@ def test_the_table_has_the_sources_checksum(
 
 def test_changes_are_fit_for_variant(spark: SparkSession, read: Read, written: Written) -> None:
     frame = read("changes", written.folder, max_partition_bytes="256k")
-    assert frame.selectExpr("file", "pos", "row").distinct().count() == frame.count()
+    keys = frame.select("file", "pos", "row").collect()
+    assert len(set(keys)) == len(keys) > written.rows
     frame.createOrReplaceTempView("changes")
     ((before, after),) = spark.sql(
         """SELECT
