@@ -1,7 +1,8 @@
 """Creates the project's environment; `scripts/setup` runs it, with the standard library only.
 
-A stamp in `.venv` records what it was created from, so that a second run is quick. pip's own
-settings (index, certificates, proxy) are the machine's.
+With `--spark` it also installs what the data pipeline needs, and Java if the machine has none. A
+stamp in `.venv` records what it was created from, so that a second run is
+quick. pip's own settings (index, certificates, proxy) are the machine's.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from scripts.java import provide_java
 from tests.servers import pip
 from tests.servers.apt import AptError, PrivateApt
 from tests.servers.provision import CACHE, provide
@@ -24,11 +26,13 @@ VENV: Final = PROJECT / ".venv"
 PYTHON: Final = VENV / "bin" / "python"
 STAMP: Final = VENV / "made-from"
 LOCK: Final = PROJECT / "requirements-dev.lock"
+SPARK_STAMP: Final = VENV / "made-from-spark"
+SPARK_LOCK: Final = PROJECT / "requirements-spark.lock"
 
 COMMAND: Final = '#!/bin/sh\nexec "$(dirname "$0")/python" -m mtsd "$@"\n'
 
 
-def main() -> None:
+def main(*options: str) -> None:
     """Create what is missing; several may run at once, but only one does the work."""
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "setup.lock").open("w") as lock:
@@ -37,10 +41,26 @@ def main() -> None:
         if not is_made(stamp):
             print(f"environment: creating {VENV.name} from {LOCK.name}", file=sys.stderr)
             shutil.rmtree(VENV, ignore_errors=True)
-            install()
+            install(LOCK)
             make_importable()
             STAMP.write_text(stamp)
         provide()
+        if "--spark" in options:
+            add_spark()
+
+
+def add_spark() -> None:
+    """Install the extra `spark` and, if need be, Java; raises CalledProcessError and AptError."""
+    java = provide_java()
+    program = VENV / "bin" / "java"
+    program.unlink(missing_ok=True)
+    if java is not None:
+        program.symlink_to(java)
+    stamp = hashlib.sha256(SPARK_LOCK.read_bytes()).hexdigest()
+    if not SPARK_STAMP.exists() or SPARK_STAMP.read_text() != stamp:
+        print("environment: adding Spark, half a gigabyte; a minute or two", file=sys.stderr)
+        install(SPARK_LOCK)
+        SPARK_STAMP.write_text(stamp)
 
 
 def is_made(stamp: str) -> bool:
@@ -53,15 +73,20 @@ def is_made(stamp: str) -> bool:
         return False
 
 
-def install() -> None:
-    """Create the environment with the locked packages; raises CalledProcessError and AptError."""
-    command = pip.install(LOCK)
-    if importlib.util.find_spec("ensurepip"):
-        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+def install(lock: Path) -> None:
+    """Install the packages of a lock file, in an environment that is created if need be.
+
+    Raises CalledProcessError and AptError.
+    """
+    command = pip.install(lock)
+    has_pip = importlib.util.find_spec("ensurepip") is not None
+    if not PYTHON.exists():
+        options = () if has_pip else ("--without-pip",)
+        subprocess.run([sys.executable, "-m", "venv", *options, VENV], check=True)
+    if has_pip:
         subprocess.run([PYTHON, "-m", "pip", *command], check=True)
         return
     # Debian and Ubuntu ship it in a separate package. A wheel of pip runs without installation.
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", VENV], check=True)
     folder = VENV / "pip"
     with PrivateApt(folder) as apt:
         apt.unpack(["python3-pip-whl"], folder, dependencies=False)
@@ -81,6 +106,6 @@ def make_importable() -> None:
 
 if __name__ == "__main__":
     try:
-        main()
+        main(*sys.argv[1:])
     except (AptError, subprocess.CalledProcessError) as failure:
         sys.exit(f"setup: {failure}")

@@ -7,10 +7,10 @@ from typing import Final
 
 from zlib_ng.zlib_ng import crc32
 
+from mtsd.binlog.event_type import IN_USE
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
 
-_IN_USE = 0x01
 _CRC32 = 1
 
 RESIDUE: Final = 0x2144DF1C
@@ -32,7 +32,7 @@ def strip_checksum(event: bytes) -> bytes:
 def verify_format_description(event: bytes) -> None:
     """Verify a format description event's own checksum, if its algorithm byte says CRC32.
 
-    The flag that the file is in use (0x01) is set after the checksum was computed, so it is
+    The flag IN_USE is set after the checksum was computed, so it is
     ignored. With another algorithm the checksum may be wrong in a dump, but it is never a valid
     CRC32: if it is, the algorithm byte itself is damaged. Raises BinlogError on a mismatch.
     """
@@ -41,7 +41,7 @@ def verify_format_description(event: bytes) -> None:
             f"a format description of {len(event)} bytes is too short for its checksum"
         )
     written = bytearray(event)
-    written[17] &= ~_IN_USE & 0xFF
+    written[17] &= ~IN_USE & 0xFF
     written[-5] = _CRC32
     if (crc32(written) == RESIDUE) != (event[-5] == _CRC32):
         raise BinlogError("checksum mismatch in a format description event")

@@ -71,10 +71,14 @@ class EventType(enum.IntEnum):
 
 
 # Flags of the common header. Plain ints: they are tested for every event.
+IN_USE = 0x1
+"""In a file's FDE: the file is being written, or was when its server died."""
 THREAD_SPECIFIC = 0x4
 """The statement depends on its source connection: it uses temporary tables."""
 SUPPRESS_USE = 0x8
 """The statement needs no default database."""
+RELAY_LOG = 0x40
+"""The event has been written by a replica to its relay log."""
 IGNORABLE: Final = 0x80
 """A reader that does not know the type may skip the event."""
 MTS_ISOLATE: Final = 0x200

@@ -88,7 +88,7 @@ def told(found: Sequence[GroupPart]) -> list[tuple[object, ...]]:
             part.commit_time,
             [_without_places(step) for step in part.steps],
             part.group is not None
-            and part.group._replace(number=0, steps=(), unsupported="", size=0),
+            and part.group._replace(number=0, steps=(), unsupported="", size=0, temporary=None),
         )
         for part in found
     ]
