@@ -1,9 +1,9 @@
-# The daemon in a small image, as a user of its own; docker-compose.yml shows it at work.
+# The daemon in a small image, under its own user; docker-compose.yml is an example of its use.
 #   docker build -t mtsd .
 #   docker run -v ./config.toml:/etc/mtsd/config.toml:ro -e MTSD_SOURCE__PASSWORD=… mtsd
 # [status] socket should be /run/mtsd/mtsd.sock.
 
-# This one has a C compiler: the wheel's hot modules are compiled.
+# This image has a C compiler, so the wheel contains compiled modules.
 FROM python:3.11 AS build
 WORKDIR /build
 COPY pyproject.toml hatch_build.py README.md LICENSE ./

@@ -180,7 +180,7 @@ def test_what_else_is_wrong_is_said_beside_an_unreadable_file(tmp_path: Path) ->
             {"MTSD_X": "1"},
         )
     )
-    # That no host is left may be the file's to mend: it is not reported.
+    # The missing host is not reported: the file may be what sets it.
     assert [line.split(":")[0] for line in lines[1:]] == ["MTSD_X", "source.port", "target.gtid"]
 
 
