@@ -12,7 +12,7 @@ from mtsd.binlog.character_sets import character_set, text_decoder
 from mtsd.binlog.tokenizer import TokenKind
 from mtsd.binlog.words import Words
 from mtsd.catalog.definition import TableDefinition
-from mtsd.catalog.table_statement import UnknownClauseError, altered, created
+from mtsd.catalog.table_statement import UnknownClauseError, altered, created, with_unique, without
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent
@@ -98,8 +98,12 @@ class Catalog:
         elif word in {b"UNIQUE", b"INDEX", b"FULLTEXT", b"SPATIAL"}:
             self._index(word, tokens, query)
         elif word == b"TABLE":
+            may_exist = tokens.at_word(b"IF")
             tokens.take_words(b"IF", b"NOT", b"EXISTS")
             name = self._named(tokens, query)
+            if may_exist and name in self._tables:
+                # It is logged, and has changed nothing.
+                return
             is_like = tokens.at_word(b"LIKE")
             if is_like:
                 tokens.take()
@@ -146,8 +150,17 @@ class Catalog:
     def _index(self, word: bytes, tokens: Words, query: QueryEvent) -> None:
         if word != b"UNIQUE":
             return
+        tokens.take_words(b"INDEX", b"IF", b"NOT", b"EXISTS")
+        _, key = tokens.take_name()
         tokens.passes(frozenset({b"ON"}))
-        self._forget(self._named(tokens, query), query, "a unique index")
+        name = self._named(tokens, query)
+        before = self._tables.get(name)
+        if before is None:
+            return
+        try:
+            self.define(with_unique(tokens, before, key))
+        except UnknownClauseError as error:
+            self._forget(name, query, str(error))
 
     def _alter(self, tokens: Words, query: QueryEvent) -> None:
         tokens.take_words(b"ONLINE", b"IGNORE")
@@ -162,7 +175,7 @@ class Catalog:
         if before is None:
             # It may have a reason already, and the name that it gets has none of its own.
             return
-        after = altered(tokens, before)
+        after = altered(tokens, before, query.database)
         del self._tables[name]
         self.define(after)
 
@@ -179,8 +192,13 @@ class Catalog:
             for name in self._names(tokens, query):
                 self._tables.pop(name, None)
                 self._reasons.pop(name, None)
-        elif word == b"INDEX" and tokens.passes(frozenset({b"ON"})):
-            self._forget(self._named(tokens, query), query, "an index is dropped")
+        elif word == b"INDEX":
+            tokens.take_words(b"IF", b"EXISTS")
+            _, key = tokens.take_name()
+            tokens.take_words(b"ON")
+            before = self._tables.get(self._named(tokens, query))
+            if before is not None:
+                self.define(without(before, key))
 
     def _rename(self, tokens: Words, query: QueryEvent) -> None:
         if tokens.word() not in {b"TABLE", b"TABLES"}:

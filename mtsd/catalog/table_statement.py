@@ -20,7 +20,7 @@ _NO_CHANGE: Final = frozenset({
     b"STATS_AUTO_RECALC", b"STATS_PERSISTENT", b"STATS_SAMPLE_PAGES", b"STORAGE", b"TABLESPACE",
     b"UNION", b"WITH", b"WITHOUT", b"PARTITION", b"PARTITIONS", b"TRUNCATE", b"COALESCE",
     b"REORGANIZE", b"EXCHANGE", b"ANALYZE", b"OPTIMIZE", b"REBUILD", b"REPAIR", b"REMOVE",
-    b"START", b"INDEX",
+    b"START", b"INDEX", b"SECONDARY_LOAD", b"SECONDARY_UNLOAD",
 })  # fmt: skip
 _OTHER_KEYS: Final = frozenset(
     {b"INDEX", b"KEY", b"FULLTEXT", b"SPATIAL", b"FOREIGN", b"CHECK", b"PARTITION"}
@@ -83,8 +83,11 @@ def created(tokens: Words, database: str, table: str, character_set: str) -> Tab
     return TableDefinition(database, table, tuple(columns), tuple(found.keys), found.character_set)
 
 
-def altered(tokens: Words, before: TableDefinition) -> TableDefinition:
-    """Return the table after an ALTER TABLE, read from the first clause behind its name on."""
+def altered(tokens: Words, before: TableDefinition, database: str) -> TableDefinition:
+    """Return the table after an ALTER TABLE, read from the first clause behind its name on.
+
+    A new name without a database is of `database`, the session's own.
+    """
     table = _Table(list(before.columns), list(before.keys), before.character_set)
     while tokens.next is not None:
         _clause(tokens, table)
@@ -92,14 +95,27 @@ def altered(tokens: Words, before: TableDefinition) -> TableDefinition:
             tokens.take()
         elif tokens.at_symbol(b";"):
             break
-    database, name = table.renamed or ("", before.table)
+    qualifier, name = table.renamed or (before.database, before.table)
     return TableDefinition(
-        database or before.database,
+        qualifier or database or before.database,
         name,
         tuple(table.columns),
         tuple(table.keys),
         table.character_set,
     )
+
+
+def with_unique(tokens: Words, before: TableDefinition, name: str) -> TableDefinition:
+    """Return the table with a unique key more, of the columns in the parentheses that come."""
+    table = _Table(list(before.columns), list(before.keys), before.character_set)
+    _key(tokens, table, name)
+    return replace(before, keys=tuple(table.keys))
+
+
+def without(before: TableDefinition, key: str) -> TableDefinition:
+    """Return the table without an index, which may be none of its unique keys."""
+    wanted = key.lower()
+    return replace(before, keys=tuple(one for one in before.keys if one.name.lower() != wanted))
 
 
 def _clause(tokens: Words, table: _Table) -> None:
@@ -199,7 +215,8 @@ def _key(tokens: Words, table: _Table, name: str) -> None:
     while tokens.next is not None and not tokens.at_symbol(b")"):
         if tokens.at_symbol(b"("):
             # An expression or a prefix: the latter's column counts, the former is no column.
-            is_plain = is_plain and bool(columns)
+            before = tokens.last.text if tokens.last is not None else b""
+            is_plain = is_plain and before not in {b"(", b","}
             _parentheses(tokens)
         elif tokens.at_symbol(b",") or tokens.at_word(b"ASC") or tokens.at_word(b"DESC"):
             tokens.take()
@@ -207,9 +224,12 @@ def _key(tokens: Words, table: _Table, name: str) -> None:
             columns.append(table_name(tokens))
     tokens.take()
     _skip(tokens)
-    if is_plain:
-        named = tuple(_named(table, column) for column in columns)
-        table.keys.append(Key(name or _free_name(table, named[0]), named))
+    if not is_plain:
+        return
+    if not columns:
+        raise UnknownClauseError("a key without columns")
+    named = tuple(_named(table, column) for column in columns)
+    table.keys.append(Key(name or _free_name(table, named[0]), named))
 
 
 def _named(table: _Table, name: str) -> str:

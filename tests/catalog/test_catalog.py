@@ -57,6 +57,26 @@ STATEMENTS = [
     "TRUNCATE TABLE `back`",
     "CREATE TABLE parted (a INT, b INT UNSIGNED) PARTITION BY HASH (a) PARTITIONS 4",
     "ALTER TABLE parted ADD PARTITION PARTITIONS 2",
+    "CREATE UNIQUE INDEX ux USING BTREE ON parted (b, a) COMMENT 'ON x (y)' ALGORITHM = INPLACE",
+    "CREATE UNIQUE INDEX `on` ON b.alike (late(2), `größe` DESC)",
+    "CREATE UNIQUE INDEX functional ON parted ((a + 1), b, a)",
+    "CREATE UNIQUE INDEX functional_too ON parted (b, a, (a + 1))",
+    "CREATE INDEX plain_one ON parted (b)",
+    "CREATE FULLTEXT INDEX words ON renamed (a)",
+    "DROP INDEX ux ON parted ALGORITHM = INPLACE LOCK = NONE",
+    "DROP INDEX plain_one ON parted",
+    "ALTER TABLE b.alike MODIFY id INT NOT NULL",
+    "DROP INDEX `PRIMARY` ON b.alike",
+    "RENAME TABLE parted TO other, renamed TO parted, other TO renamed",
+    "RENAME TABLE renamed TO b.renamed, b.alike TO renamed, parens TO b.`par ens`",
+    "ALTER TABLE b.renamed RENAME moved_here",
+    "CREATE TABLE IF NOT EXISTS renamed (wrong INT)",
+    "CREATE TABLE IF NOT EXISTS parted LIKE renamed",
+    "CREATE TABLE copied (UNIQUE (x)) SELECT 1 AS x, 'b' AS y",
+    "ALTER TABLE moved_here SECONDARY_ENGINE = NULL",
+    "DROP TABLES IF EXISTS nobody, b.`par ens`",
+    "SET sql_generate_invisible_primary_key = ON",
+    "CREATE TABLE without_key (a INT)",
     "SET NAMES latin1",
     b"ALTER TABLE parted ADD `\xe4\xf6` INT",
     "DROP DATABASE b",
@@ -72,7 +92,7 @@ def loaded(server: Server) -> dict[tuple[str, str], TableDefinition]:
         " ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION"
     ):
         columns.setdefault((database, table), []).append((column[0], column[1], column[2]))
-    keys: dict[tuple[str, str], dict[str, list[str]]] = {}
+    keys: dict[tuple[str, str], dict[str, list[str | None]]] = {}
     for database, table, key, column in server.sql(
         "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema"
         ".STATISTICS WHERE NOT NON_UNIQUE AND TABLE_SCHEMA IN ('a', 'b')"
@@ -80,7 +100,16 @@ def loaded(server: Server) -> dict[tuple[str, str], TableDefinition]:
     ):
         keys.setdefault((database, table), {}).setdefault(key, []).append(column)
     return {
-        name: loaded_definition(*name, found, list(keys.get(name, {}).items()))
+        name: loaded_definition(
+            *name,
+            found,
+            # A key over an expression identifies no row by its columns.
+            [
+                (key, [one for one in named if one is not None])
+                for key, named in keys.get(name, {}).items()
+                if None not in named
+            ],
+        )
         for name, found in columns.items()
     }
 
@@ -119,6 +148,9 @@ def test_every_statement_moves_definitions_on(server: Server) -> None:
             query = parse_query(event)
             catalog.move_on(query)
             text = query.statement.decode(errors="replace")
+            if text in {"BEGIN", "COMMIT"}:
+                # Around the rows of CREATE TABLE … SELECT.
+                continue
             found = {(one.database, one.table): said(one) for one in catalog}
             assert found == {key: said(one) for key, one in wanted[at].items()}, text
             at += 1
@@ -145,8 +177,7 @@ def told(*statements: str, folded: bool = False) -> Catalog:
         ("CREATE TABLE t (a INT) SELECT 1 AS b", "CREATE TABLE … SELECT"),
         ("ALTER TABLE t FROBNICATE a", "ALTER TABLE … FROBNICATE"),
         ("ALTER TABLE t DROP COLUMN missing", "there is no column `missing`"),
-        ("CREATE UNIQUE INDEX u ON t (a)", "a unique index"),
-        ("DROP INDEX u ON t", "an index is dropped"),
+        ("CREATE UNIQUE INDEX u ON t", "a key without columns"),
         ("CREATE TABLE t LIKE nobody", "`a`.`nobody` is unknown"),
         ("CREATE TABLE t (a INT, b", "a column without a type"),
     ],
