@@ -9,8 +9,10 @@ from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
 from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.table_map import TableMap
+from mtsd.model.errors import NotSupportedError
 from mtsd.spark.column_arrays import Dates
 from mtsd.spark.json_rows import json_rows
+from mtsd.spark.json_strings import TextTooLargeError
 from mtsd.spark.options import Options
 from mtsd.spark.pending_rows import PendingRows, TableRows
 from mtsd.spark.row_batches import RowBatches
@@ -74,8 +76,18 @@ def _batches(request: Request, pending: PendingRows, file: str) -> Iterator[pa.R
     origins = Origins(taken, file)
     chosen = [rows for rows in taken.tables if request.filters.keeps("op", operation(rows))]
     if chosen:
-        batches = [_batch(request, origins, rows) for rows in chosen]
-        yield in_order(batches, [(rows.events, rows.rows) for rows in chosen])
+        batches = []
+        for rows in chosen:
+            try:
+                batches.append(_batch(request, origins, rows))
+            except (TextTooLargeError, pa.ArrowCapacityError) as error:
+                begin = taken.parts[int(rows.groups[0])].begin
+                raise NotSupportedError(
+                    f"a row of `{rows.table.database}`.`{rows.table.table}` is larger than 2 GB as"
+                    " JSON, which Spark has no place for: leave the table out by a filter, or read"
+                    f" it in the shape 'table' (in a group from {file}:{begin} on)"
+                ) from error
+        yield from in_order(batches, [(rows.events, rows.rows) for rows in chosen])
 
 
 def _batch(request: Request, origins: Origins, rows: TableRows) -> pa.RecordBatch:

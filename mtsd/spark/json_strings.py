@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mtsd.model.errors import BinlogError
+from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.spark.text_arrays import contents
 
 _ESCAPES: Final = {
@@ -24,12 +24,22 @@ _QUOTE: Final = 0x22
 _BACKSLASH: Final = 0x5C
 _NEEDS: Final = np.zeros(256, np.bool_)
 _NEEDS[list(_ESCAPES)] = True
+_PIECE: Final = 1 << 20
+_MOST: Final = (1 << 31) - 2
+"""Bytes in one array of Arrow's type string."""
+
+
+class TextTooLargeError(NotSupportedError):
+    """A text has more bytes than there is place for in Arrow's type string."""
+
+    def __init__(self) -> None:
+        super().__init__("a text of JSON is larger than 2 GB, which Spark has no place for")
 
 
 def escaped(found: pa.Array) -> pa.Array:
     """Return bytes in UTF-8 as texts with what JSON wants escaped, without the quotes.
 
-    BinlogError where they are not UTF-8.
+    BinlogError where they are not UTF-8, TextTooLargeError where they become too large.
     """
     try:
         texts = found.cast(pa.string())
@@ -39,7 +49,15 @@ def escaped(found: pa.Array) -> pa.Array:
     # Three comparisons are faster than one look at a table.
     if not ((data < _SPACE) | (data == _QUOTE) | (data == _BACKSLASH)).any():
         return texts
-    there = np.flatnonzero(np.bincount(data, minlength=256) * _NEEDS)
+    # In pieces, as every byte that is counted takes eight of memory.
+    counts = np.zeros(256, np.int64)
+    for at in range(0, len(data), _PIECE):
+        counts += np.bincount(data[at : at + _PIECE], minlength=256)
+    there = np.flatnonzero(counts * _NEEDS)
+    more = sum(int(counts[byte]) * (len(_ESCAPES[byte]) - 1) for byte in there.tolist())
+    if len(data) + more > _MOST:
+        # Arrow's replacement does not notice it.
+        raise TextTooLargeError
     # The backslash goes first: those of the others must stay single.
     for byte in sorted(there.tolist(), key=lambda byte: byte != _BACKSLASH):
         texts = pc.replace_substring(texts, chr(byte), _ESCAPES[byte])

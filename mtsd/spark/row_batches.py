@@ -19,6 +19,7 @@ from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.table_metadata import OptionalMetadata
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.spark.column_arrays import Dates, arrow_type, column_array
+from mtsd.spark.json_strings import TextTooLargeError
 from mtsd.spark.lockstep import PADDING, Buffer, ImageLayout, Places, Step, walk
 from mtsd.spark.partial_updates import PartialUpdates
 from mtsd.spark.text_arrays import binary_array, checked
@@ -145,6 +146,14 @@ class RowBatches:
         return group
 
     def _batch(self, group: "_Group", members: Sequence[int], events: Sequence[bytes]) -> RowBatch:
+        try:
+            return self._decoded(group, members, events)
+        except pa.ArrowCapacityError as error:
+            raise TextTooLargeError from error
+
+    def _decoded(
+        self, group: "_Group", members: Sequence[int], events: Sequence[bytes]
+    ) -> RowBatch:
         kind = group.kind
         before = self._layout(group.first) if kind in _UPDATES or kind in _DELETES else None
         after = None if kind in _DELETES else self._layout(group.second)

@@ -1,6 +1,6 @@
 """The columns that tell where a row is from: of the shapes `changes` and `table`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
@@ -48,11 +48,21 @@ class Origins:
         }
 
 
-def in_order(batches: list[pa.RecordBatch], keys: list[tuple[Places, Places]]) -> pa.RecordBatch:
-    """Return one batch of the rows of all, in the order of events and rows, each batch's `keys`."""
+def in_order(
+    batches: list[pa.RecordBatch], keys: list[tuple[Places, Places]]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of all batches in the order of events and rows, each batch's `keys`."""
     if len(batches) == 1:
-        return batches[0]
-    joined = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+        yield batches[0]
+        return
+    joined = pa.Table.from_batches(batches)
     events = np.concatenate([one for one, _ in keys])
     rows = np.concatenate([one for _, one in keys])
-    return joined.take(pa.array(np.lexsort((rows, events))))
+    order = np.lexsort((rows, events))
+    together = joined.combine_chunks().to_batches()
+    if len(together) == 1:
+        yield together[0].take(pa.array(order))
+        return
+    # There are more than 2 GB of text, which do not fit into one array.
+    for place in order.tolist():
+        yield from joined.slice(place, 1).combine_chunks().to_batches()

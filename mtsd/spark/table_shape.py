@@ -217,7 +217,7 @@ def _batches(request: Request, pending: PendingRows, file: str) -> Iterator[pa.R
                 batches.append(_batch(request, origins, rows, image, op, where))
                 keys.append((rows.events, 2 * rows.rows + place))
     if batches:
-        yield in_order(batches, keys)
+        yield from in_order(batches, keys)
 
 
 def _batch(

@@ -19,6 +19,7 @@ from mtsd.spark.pushed_filters import ColumnTest, PushedFilters
 from mtsd.spark.shape import Request, Shape, pruned
 from mtsd.spark.table_shape import TableShape
 from tests.binlog.range_cases import Contents
+from tests.binlog.recording import OPTIONS
 from tests.binlog.row_values import KINDS, LENIENT, create, names, row
 from tests.servers.mysqld import Server
 
@@ -376,3 +377,27 @@ def test_damage_is_an_error_or_the_same_rows(few: Recorded) -> None:
         except (BinlogError, NotSupportedError):
             errors += 1
     assert errors > 350
+
+
+@pytest.mark.long
+def test_a_row_that_is_too_large_as_json_is_named(folder: Path) -> None:
+    options = OPTIONS | {"max_allowed_packet": "1G"}
+    with Server(options) as server:
+        recorded = log(
+            server,
+            folder,
+            "large",
+            [
+                "CREATE TABLE t (id INT PRIMARY KEY, body LONGTEXT)",
+                "INSERT INTO t VALUES (1, 'small')",
+                "INSERT INTO t VALUES (2, REPEAT(CHAR(1), 360000000))",
+            ],
+        )
+    with pytest.raises(
+        NotSupportedError,
+        match=r"a row of `large`\.`t` is larger than 2 GB as JSON.*\(in a group from f:\d+ on\)",
+    ):
+        read(ChangeShape(), recorded, Options("f", "changes"))
+    options_of_table = Options("f", "table", ("large", "t"))
+    sizes = [len(str(one["body"])) for one in read(TableShape(), recorded, options_of_table)]
+    assert sizes == [5, 360000000]
