@@ -1,0 +1,108 @@
+"""An application on a cluster: reads binary logs in several ways, and prints what it has found.
+
+Its argument is a JSON object, see `Work`.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypedDict
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from mtsd.spark import register
+from mtsd.spark.failure import failure_line
+
+MANY_TASKS = 48
+AT_THE_END = """
+    SELECT
+        count(*), count(DISTINCT _file, _pos, _row, _op),
+        count_if(is_there), sum(if(is_there, crc32(line), 0))
+    FROM (
+        SELECT _file, _pos, _row, _op, concat_ws('|', id, name, balance, doc) AS line,
+            _op IN ('insert', 'update_postimage') AND 1 = row_number() OVER (
+                PARTITION BY id ORDER BY _file DESC, _pos DESC, _row DESC, _op = 'update_preimage'
+            ) AS is_there
+        FROM t
+    )
+"""
+
+
+class Work(TypedDict):
+    """What is read: `folder`, of `size` bytes, in so many `tasks` each; then `damaged`.
+
+    If one of the `workers` is given, by process, its executor is killed in another read.
+    """
+
+    folder: str
+    damaged: str
+    size: int
+    tasks: list[int]
+    workers: list[int]
+
+
+def read(spark: SparkSession, folder: str, size: int, tasks: int) -> list[int]:
+    """Return how many rows were changed, and in how many places; the rows left, their checksum."""
+    frame = (
+        spark.read.format("mtsd_binlog")
+        .option("shape", "table")
+        .option("table", "w.t")
+        .option("max_partition_bytes", str(size // tasks + 1))
+        .load(folder)
+    )
+    frame.createOrReplaceTempView("t")
+    (found,) = spark.sql(AT_THE_END).collect()
+    return [int(one) for one in found]
+
+
+def executors(worker: int) -> list[int]:
+    """Return the processes that a worker has started."""
+    return [
+        int(child)
+        for thread in Path(f"/proc/{worker}/task").iterdir()
+        for child in (thread / "children").read_text().split()
+    ]
+
+
+def kill_an_executor(spark: SparkSession, worker: int) -> int:
+    """Kill it when a few tasks have ended and others have not; return how many had."""
+    tracker = spark.sparkContext.statusTracker()
+    while True:
+        for stage in tracker.getActiveStageIds():
+            told = tracker.getStageInfo(stage)
+            if told is not None and told.numTasks > MANY_TASKS // 2 and told.numCompletedTasks > 3:
+                (executor,) = executors(worker)
+                os.kill(executor, signal.SIGKILL)
+                return int(told.numCompletedTasks)
+        time.sleep(0.01)
+
+
+def main(work: Work) -> dict[str, object]:
+    spark = SparkSession.builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    register(spark)
+    folder, size = work["folder"], work["size"]
+    found: dict[str, object] = {
+        f"{tasks} tasks": read(spark, folder, size, tasks) for tasks in work["tasks"]
+    }
+    if work["workers"]:
+        with ThreadPoolExecutor(1) as threads:
+            ended = threads.submit(kill_an_executor, spark, work["workers"][0])
+            found["killed"] = read(spark, folder, size, MANY_TASKS)
+            found["ended before"] = ended.result()
+    try:
+        read(spark, work["damaged"], size, 1)
+    except PySparkException as error:
+        found["error"] = str(error)
+        found["line"] = failure_line(error)
+    spark.stop()
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(json.loads(sys.argv[1]))))
