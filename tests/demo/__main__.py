@@ -1,10 +1,15 @@
-"""A source, a target, and mtsd between them under a live load; killed in the middle."""
+"""A source, a target, and mtsd between them under a live load; killed in the middle.
 
+With `--spark`, the source's binary logs are then shown as DataFrames.
+"""
+
+import argparse
 import sys
 import tempfile
 import time
 from pathlib import Path
 from threading import Event, Thread
+from typing import TYPE_CHECKING
 
 from mtsd.control.status import Status
 from tests.load.compare import checksums, differences
@@ -13,6 +18,9 @@ from tests.load.mixed import MixedLoad
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
+
+if TYPE_CHECKING:
+    from tests.demo.dataframes import Moment
 
 RATE = 400.0
 DATABASES = 8
@@ -104,10 +112,45 @@ def show_checksums(source: Server, target: Server) -> None:
     say(f"  {len(single)} databases of one table: {equal_single} equal")
 
 
+def now(source: Server) -> "Moment":
+    """Return what the source says of a table at its present position."""
+    # Only the demonstration with Spark has Spark.
+    from tests.demo.dataframes import moment  # noqa: PLC0415
+
+    return moment(source)
+
+
+def show_dataframes(source: Server, moment: "Moment") -> bool:
+    """Print what Spark finds in the source's binary logs; return whether it is what was there."""
+    from mtsd.spark import register  # noqa: PLC0415
+    from tests.demo.dataframes import DIFFERENT, VIEWS, Logs  # noqa: PLC0415
+    from tests.demo.session import quiet_session  # noqa: PLC0415
+
+    logs = Logs(source.datadir, moment)
+    size = sum(file.stat().st_size for file in logs.files)
+    say(f"Spark reads the source's {len(logs.files)} binary logs, {size / 1e6:.1f} MB, and starts")
+    is_same = True
+    with quiet_session() as spark:
+        register(spark)
+        for view in VIEWS:
+            since = time.monotonic()
+            lines = list(view(spark, logs))
+            say(f"{lines[0]} ({time.monotonic() - since:.1f} s)")
+            for line in lines[1:]:
+                say(line)
+                is_same = is_same and DIFFERENT not in line
+    return is_same
+
+
 def main() -> int:
     """Run the demonstration; returns 0 where both sides are equal at its end."""
+    parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
+    parser.add_argument("--spark", action="store_true", help="show its binary logs as DataFrames")
+    with_spark = parser.parse_args().spark
+    # The names of columns are there then.
+    options = {"binlog_row_metadata": "FULL"} if with_spark else None
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="mtsd-demo-") as folder, Pair() as pair:
+    with tempfile.TemporaryDirectory(prefix="mtsd-demo-") as folder, Pair(options) as pair:
         version = pair.source.sql("SELECT VERSION()")[0][0]
         say(f"MySQL {version}: source on port {pair.source.port}, target on {pair.target.port}")
         load = MixedLoad(pair.source, seed=int(time.time()), databases=DATABASES)
@@ -125,6 +168,7 @@ def main() -> int:
             watch = Watch(pair, load, daemon)
             watch.head()
             watch.watch(FIRST_S)
+            moment = now(pair.source) if with_spark else None
             say(f"       kill -9 {daemon.pid}")
             daemon.kill()
             watch.watch(DOWN_S)
@@ -149,6 +193,8 @@ def main() -> int:
             f"{load.committed} transactions and {load.definitions} steps of DDL: {verdict}"
             f" ({time.monotonic() - began:.0f} s)"
         )
+        if moment is not None and not show_dataframes(pair.source, moment):
+            return 1
     return 1 if problems else 0
 
 
