@@ -96,11 +96,14 @@ class StandaloneCluster:
         *arguments: str,
         settings: Mapping[str, str] | None = None,
         python: str = sys.executable,
+        archives: str = "",
+        folder: Path | None = None,
         timeout: float = 280.0,
     ) -> dict[str, object]:
         """Run an application by spark-submit; return the JSON object in its last line.
 
-        `python` is what the executors run. Raises ClusterError.
+        `python` is what the executors run, `archives` what they get as --archives; `folder` is
+        where the driver runs. Raises ClusterError.
         """
         settings = {
             "spark.driver.memory": "768m",
@@ -118,17 +121,21 @@ class StandaloneCluster:
         command = [
             str(spark_home() / "bin" / "spark-submit"), "--master", self.address,
             *(f"--conf={name}={value}" for name, value in settings.items()),
+            *(("--archives", archives) if archives else ()),
             str(script), *arguments,
         ]  # fmt: skip
         environ = self._environ(PYSPARK_PYTHON=python, PYSPARK_DRIVER_PYTHON=sys.executable)
         try:
             done = subprocess.run(
-                command, env=environ, capture_output=True, text=True, timeout=timeout, check=False
-            )
+                command, env=environ, cwd=folder or self.folder, capture_output=True, text=True,
+                timeout=timeout, check=False,
+            )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise ClusterError(f"{script.name} does not end: {error.stderr!r}") from error
         if done.returncode:
-            raise ClusterError(f"{script.name}: status {done.returncode}\n{done.stderr[-4000:]}")
+            raise ClusterError(
+                f"{script.name}: status {done.returncode}\n{done.stdout}{done.stderr[-6000:]}"
+            )
         found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
         return found
 

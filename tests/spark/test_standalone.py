@@ -3,6 +3,9 @@
 import json
 import random
 import shutil
+import subprocess
+import sys
+import tarfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -76,22 +79,49 @@ def cluster() -> Iterator[StandaloneCluster]:
         yield cluster
 
 
+@pytest.fixture
+def archive(tmp_path: Path) -> str:
+    """Return an environment as `--archives` takes it; it is unpacked beside it for the driver.
+
+    It leads to the packages of this one, so that it is small.
+    """
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    (packages,) = environment.glob("lib/python3*/site-packages")
+    (packages / "all.pth").write_text("\n".join(one for one in sys.path if one))
+    with tarfile.open(tmp_path / "env.tar.gz", "w:gz") as packed:
+        packed.add(environment, ".")
+    return "env.tar.gz#environment"
+
+
 @pytest.mark.parametrize("tasks", [[6], pytest.param([1, 6, 48], marks=pytest.mark.long)])
 def test_a_cluster_reads_what_the_source_has(
-    cluster: StandaloneCluster, written: Written, tmp_path: Path, tasks: list[int]
+    cluster: StandaloneCluster, written: Written, tmp_path: Path, archive: str, tasks: list[int]
 ) -> None:
-    damaged = tmp_path / min(written.folder.iterdir()).name
+    damaged = tmp_path / "damaged" / min(written.folder.iterdir()).name
+    damaged.parent.mkdir()
     data = bytearray((written.folder / damaged.name).read_bytes())
     data[len(data) // 2] ^= 0xFF
     damaged.write_bytes(data)
     work = Work(
         folder=str(written.folder),
-        damaged=str(tmp_path),
+        damaged=str(damaged.parent),
         size=written.size,
         tasks=tasks,
         workers=cluster.worker_pids[:1],
     )
-    found = cluster.submit(Path(cluster_reads.__file__), json.dumps(work))
+    found = cluster.submit(
+        Path(cluster_reads.__file__),
+        json.dumps(work),
+        python="./environment/bin/python",
+        archives=archive,
+        folder=tmp_path,
+    )
+    environments = found["environments"]
+    assert isinstance(environments, list)
+    assert environments
+    # It is one that the executor has unpacked, in its own folder.
+    assert all(str(cluster.folder) in str(one) for one in environments)
     for number in tasks:
         assert found[f"{number} tasks"] == written.found
     # Nothing is lost or doubled by an executor that was killed in the middle.
