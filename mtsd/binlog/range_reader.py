@@ -23,7 +23,7 @@ from mtsd.binlog.framing import MAGIC, FileFramer
 from mtsd.binlog.grouper import Grouper
 from mtsd.binlog.header import HEADER_SIZE, parse_header
 from mtsd.binlog.query import parse_query
-from mtsd.binlog.ranges import ByteRange
+from mtsd.binlog.ranges import ByteRange, Tail
 from mtsd.binlog.statement import classify
 from mtsd.binlog.sync import FileContents, first_event
 from mtsd.model.errors import BinlogError, NotSupportedError
@@ -36,7 +36,8 @@ _PIECE: Final = 1 << 20
 _PIECE_BEHIND: Final = 1 << 18
 """Behind the range's end, where mostly very little is needed."""
 _ENCRYPTED: Final = b"\xfdbin"
-_LARGEST_DESCRIPTION: Final = 1 << 12
+LARGEST_DESCRIPTION: Final = 1 << 12
+"""Bytes; servers write about 120."""
 _XID: Final[int] = EventType.XID_EVENT.value
 _QUERY: Final[int] = EventType.QUERY_EVENT.value
 _XA_PREPARE: Final[int] = EventType.XA_PREPARE_LOG_EVENT.value
@@ -119,8 +120,12 @@ class RangeReader:
                 f"{name} is a relay log, whose events have the positions of another server's"
                 " binary log: read that one"
             )
-        self.in_use = bool(flags & IN_USE) or contents.has_more
+        self.in_use = bounds.tail is Tail.GROWING or (
+            bounds.tail is Tail.AS_FLAGGED and (bool(flags & IN_USE) or contents.has_more)
+        )
         """Whether a server writes the file, or wrote it when it died: its end may be cut off."""
+        self.reached: int | None = None
+        """The end of what `parts` has read: right after a group, or an event outside of groups."""
         self._checksums = reader.checksums
 
     def events(self) -> Iterator[PlacedEvent]:
@@ -149,7 +154,7 @@ class RangeReader:
         start = self._start()
         if start is None:
             return
-        groups = _Groups(self, start) if start == FIRST_EVENT else None
+        groups = _Groups(self, start) if start == self._bounds.first else None
         reader = self._reader(start)
         for at, batch in self._batches(start):
             if groups is None:
@@ -173,6 +178,22 @@ class RangeReader:
                     return
         if groups is not None:
             groups.finish(may_be_cut_off=self.in_use)
+            self.reached = groups.begin
+
+    def first_boundary(self) -> int | None:
+        """Return the first place in the file where a group begins, from the range's first byte on.
+
+        None where no event tells of one: behind the last group of some kinds.
+        """
+        start = self._start()
+        if start is None or start == self._bounds.first:
+            return start
+        reader = self._reader(start)
+        for at, batch in self._batches(start):
+            count = self._first_boundary(reader, batch)
+            if count is not None:
+                return at + sum(map(len, batch[:count]))
+        return None
 
     def end_of_group(self, begin: int) -> int | None:
         """Return where the group ends that begins at `begin`; None if it never does."""
@@ -193,6 +214,11 @@ class RangeReader:
             at = end
         return None
 
+    @property
+    def size(self) -> int:
+        """How many bytes of the file are read."""
+        return self._contents.size
+
     def grouper(self, begin: int) -> Grouper:
         """Return what makes groups of the events from `begin` on."""
         return Grouper(
@@ -208,8 +234,8 @@ class RangeReader:
     def _start(self) -> int | None:
         """Return where the first event begins in the range; None where none does."""
         begin = self._bounds.begin
-        if begin <= FIRST_EVENT:
-            return FIRST_EVENT
+        if begin <= self._bounds.first:
+            return self._bounds.first
         end = min(self._bounds.end, self._contents.size)
         return first_event(self._contents, begin, end, checksums=self._checksums)
 
@@ -351,7 +377,7 @@ class RangeReader:
             raise self.error("the file ends before its format description", FIRST_EVENT)
         header = parse_header(head[FIRST_EVENT:])
         if header.type != EventType.FORMAT_DESCRIPTION_EVENT or not (
-            HEADER_SIZE <= header.size <= _LARGEST_DESCRIPTION
+            HEADER_SIZE <= header.size <= LARGEST_DESCRIPTION
         ):
             raise self.error("the file does not begin with a format description", FIRST_EVENT)
         raw = self._contents.read(FIRST_EVENT, header.size)
@@ -370,7 +396,8 @@ class _Groups:
     def __init__(self, reader: RangeReader, begin: int) -> None:
         self._reader = reader
         self._grouper = reader.grouper(begin)
-        self._begin = begin
+        self.begin = begin
+        """Where the next group begins, or the one that has not ended."""
         self._opened: GroupOpened | None = None
         self._end: int | None = None
         """Where the group ends that comes in parts."""
@@ -388,11 +415,11 @@ class _Groups:
         for item in self._grouper.groups(batch):
             if isinstance(item, Group):
                 end = item.end.offset
-                yield GroupPart(self._begin, end, item.gtid, item.commit_time, item.steps, item)
-                self._begin = end
+                yield GroupPart(self.begin, end, item.gtid, item.commit_time, item.steps, item)
+                self.begin = end
             elif isinstance(item, GroupOpened):
                 self._opened = item
-                self._end = self._reader.end_of_group(self._begin)
+                self._end = self._reader.end_of_group(self.begin)
             elif isinstance(item, GroupChunk):
                 if self._opened is not None and self._end is not None:
                     yield self._part(self._opened, self._end, item.steps, None)
@@ -401,10 +428,12 @@ class _Groups:
                 if self._opened is None or self._end != end:
                     raise BinlogError("a transaction ends where it should not", item.group.end)
                 yield self._part(self._opened, end, (), item.group)
-                self._begin = end
+                self.begin = end
                 self._opened = self._end = None
             elif isinstance(item, PositionReached):
-                self._begin = item.end.offset
+                # A Rotate event says where the next file begins, and nothing follows it here.
+                in_file = item.end.file == _NO_NAME
+                self.begin = item.end.offset if in_file else self._reader.size
             else:
                 self._opened = self._end = None
 
@@ -420,4 +449,4 @@ class _Groups:
     def _part(
         self, opened: GroupOpened, end: int, steps: tuple[Step, ...], group: Group | None
     ) -> GroupPart:
-        return GroupPart(self._begin, end, opened.gtid, opened.commit_time, steps, group)
+        return GroupPart(self.begin, end, opened.gtid, opened.commit_time, steps, group)

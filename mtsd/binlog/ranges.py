@@ -3,25 +3,44 @@
 A group belongs to the range that it begins in, see `mtsd.binlog.range_reader`.
 """
 
+import enum
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from mtsd.model.position import FIRST_EVENT
+
+
+class Tail(enum.Enum):
+    """What may stand at the end of the bytes that are read of a file."""
+
+    AS_FLAGGED = enum.auto()
+    """A part of a group, if the file says that a server writes it, or wrote it when it died."""
+    GROWING = enum.auto()
+    """A part of a group."""
+    WHOLE = enum.auto()
+    """A group's end, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
     """The bytes from `begin` up to `end` of a file of `size` bytes, named as it is opened.
 
-    The ranges of a file lie side by side, from byte 4 on. What has been written to the file behind
-    `size` since it was planned is not read.
+    The ranges of a file lie side by side, from byte `first` on: that is byte 4, or where a group
+    begins. What has been written to the file behind `size` since it was planned is not read.
     """
 
     file: str
     begin: int
     end: int
     size: int
+    first: int = FIRST_EVENT
+    tail: Tail = Tail.AS_FLAGGED
+
+
+def whole_file(file: str, size: int) -> ByteRange:
+    """Return all of a file as one range."""
+    return ByteRange(file, min(FIRST_EVENT, size), size, size)
 
 
 def ranges_of(file: str, size: int, most: int) -> list[ByteRange]:
@@ -29,28 +48,36 @@ def ranges_of(file: str, size: int, most: int) -> list[ByteRange]:
 
     A file has at least one, so that someone finds out what is wrong with one that is cut off.
     """
-    first = min(FIRST_EVENT, size)
-    count = max(1, -(-(size - first) // most))
-    cuts = [first + (size - first) * number // count for number in range(count + 1)]
-    return [ByteRange(file, begin, end, size) for begin, end in pairwise(cuts)]
+    return _cut(whole_file(file, size), most)
 
 
-def planned(files: Iterable[tuple[str, int]], most: int) -> list[tuple[ByteRange, ...]]:
+def _cut(part: ByteRange, most: int) -> list[ByteRange]:
+    size = part.end - part.begin
+    count = max(1, -(-size // most))
+    cuts = [part.begin + size * number // count for number in range(count + 1)]
+    return [replace(part, begin=begin, end=end) for begin, end in pairwise(cuts)]
+
+
+def planned(parts: Iterable[ByteRange], most: int) -> list[tuple[ByteRange, ...]]:
     """Return what is read together, in order: ranges of at most `most` bytes in all.
 
-    `files` are names and sizes, in the order of the stream.
+    `parts` are one range for each file, in the order of the stream.
     """
+    return together([range_ for part in parts for range_ in _cut(part, most)], most)
+
+
+def together(ranges: Iterable[ByteRange], most: int) -> list[tuple[ByteRange, ...]]:
+    """Return the ranges as they are, neighbours together as long as they have `most` bytes."""
     found: list[tuple[ByteRange, ...]] = []
-    together: list[ByteRange] = []
+    held: list[ByteRange] = []
     total = 0
-    for file, size in files:
-        for part in ranges_of(file, size, most):
-            length = part.end - part.begin
-            if together and total + length > most:
-                found.append(tuple(together))
-                together, total = [], 0
-            together.append(part)
-            total += length
-    if together:
-        found.append(tuple(together))
+    for part in ranges:
+        length = part.end - part.begin
+        if held and total + length > most:
+            found.append(tuple(held))
+            held, total = [], 0
+        held.append(part)
+        total += length
+    if held:
+        found.append(tuple(held))
     return found

@@ -10,20 +10,11 @@ from types import ModuleType
 from typing import BinaryIO, Final
 
 from mtsd.binlog.ranges import ByteRange
-from mtsd.model.errors import MtsdError
 from mtsd.model.position import Position
+from mtsd.spark.logs import FilesError, name_of
 
 _NUMBERED: Final = re.compile(r"(.+)\.\d{6,}")
 _PATTERN: Final = re.compile(r"[*?\[]")
-
-
-class FilesError(MtsdError):
-    """There are no binary logs at the path, or it is not clear which are meant."""
-
-
-def name_of(path: str) -> str:
-    """Return a file's name without its folder."""
-    return path.rpartition("/")[2]
 
 
 def listed(path: str) -> list[tuple[str, int]]:
@@ -62,7 +53,8 @@ def _check_folder(path: str, names: list[str]) -> None:
 def _listed_here(path: str) -> tuple[list[tuple[str, int]], bool]:
     place = Path(path)
     if place.is_dir():
-        return [(str(file), file.stat().st_size) for file in place.iterdir()], True
+        # Names before sizes: a file that another one follows has its last size by then.
+        return [(str(file), file.stat().st_size) for file in list(place.iterdir())], True
     if place.exists():
         return [(path, place.stat().st_size)], False
     names = glob.glob(path) if _PATTERN.search(path) else []  # noqa: PTH207

@@ -13,6 +13,7 @@ from mtsd.model.errors import NotSupportedError
 from mtsd.spark.column_arrays import Dates
 from mtsd.spark.json_rows import json_rows
 from mtsd.spark.json_strings import TextTooLargeError
+from mtsd.spark.option_filters import FULL_NAME
 from mtsd.spark.options import Options
 from mtsd.spark.pending_rows import PendingRows, TableRows
 from mtsd.spark.row_batches import RowBatches
@@ -54,8 +55,11 @@ class ChangeShape:
         wanted = None if {"before", "after"} & set(request.schema.names) else ()
 
         def choose(table: TableMap) -> RowBatches | None:
+            database, name = table.database, table.table
             if not (
-                filters.keeps("schema", table.database) and filters.keeps("table", table.table)
+                filters.keeps("schema", database)
+                and filters.keeps("table", name)
+                and filters.keeps(FULL_NAME, f"{database}.{name}")
             ):
                 return None
             return RowBatches(table, told.of(table), wanted, Dates.TEXT)

@@ -13,18 +13,19 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from mtsd.binlog.range_reader import RangeReader
-from mtsd.binlog.ranges import ByteRange, planned
-from mtsd.model.errors import MtsdError
-from mtsd.model.position import Position
-from mtsd.spark.binlog_files import listed, name_of, opened
+from mtsd.binlog.ranges import ByteRange, whole_file
 from mtsd.spark.change_shape import ChangeShape
 from mtsd.spark.event_shape import EventShape
-from mtsd.spark.failure import one_line, unreadable
+from mtsd.spark.failure import one_line
+from mtsd.spark.folder_logs import FolderLogs
 from mtsd.spark.group_shape import GroupShape
-from mtsd.spark.options import Options, parse_options
+from mtsd.spark.logs import Logs, name_of, place_of
+from mtsd.spark.option_filters import option_filters
+from mtsd.spark.options import OptionError, Options, parse_options
 from mtsd.spark.pushed_filters import PushedFilters, pushed_filters
+from mtsd.spark.reading import Ranges, rows
 from mtsd.spark.shape import Request, Shape, pruned
+from mtsd.spark.stream_reader import BinlogStreamReader
 from mtsd.spark.table_shape import TableShape
 
 _SHAPES: Final[dict[str, Shape]] = {
@@ -47,40 +48,41 @@ class BinlogDataSource(DataSource):
         """Return the shape's columns, less those that are not wanted."""
         with one_line():
             options = parse_options(self.options)
-            columns = _SHAPES[options.shape].schema(options, _files(options))
+            columns = _SHAPES[options.shape].schema(options, _files(options, _logs(options)))
             return pruned(columns, options.columns)
 
     def reader(self, schema: StructType) -> "BinlogReader":
         """Return what plans and reads, if the schema fits to the shape."""
         with one_line():
+            request = _request(parse_options(self.options), schema)
+            if request.options.latest:
+                raise OptionError("option 'start' is 'latest': this is for streams")
+            return BinlogReader(request, _logs(request.options))
+
+    def streamReader(self, schema: StructType) -> BinlogStreamReader:  # noqa: N802
+        """Return what plans and reads a stream, if the schema fits to the shape."""
+        with one_line():
             options = parse_options(self.options)
-            request = Request(options, pruned(schema, options.columns))
-            _SHAPES[options.shape].check(request)
-            return BinlogReader(request)
-
-
-class Ranges(InputPartition):
-    """What one task reads."""
-
-    def __init__(self, ranges: tuple[ByteRange, ...] = ()) -> None:
-        super().__init__(ranges)
-        self.ranges = ranges
+            request = _request(options, schema)
+            return BinlogStreamReader(request, _SHAPES[options.shape], _logs(options))
 
 
 class BinlogReader(DataSourceReader):
     """Plans the tasks of a read, and reads for them."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, logs: Logs) -> None:
         self._request = request
+        self._logs = logs
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Take what need not be read from the filters; Spark applies them all itself, too."""
-        options = self._request.options
+        request = self._request
         pushed = pushed_filters(filters)
-        if options.shape == "table":
+        if request.options.shape == "table":
             # What it has of its own is named apart from the table's columns.
             pushed = pushed.behind_prefix("_")
-        self._request = Request(options, self._request.schema, pushed)
+        both = request.filters.and_also(pushed)
+        self._request = Request(request.options, request.schema, both)
         return filters
 
     def partitions(self) -> list[InputPartition]:
@@ -88,40 +90,38 @@ class BinlogReader(DataSourceReader):
         options = self._request.options
         filters = self._request.filters
         with one_line():
-            there = _files(options)
-        files = [file for file in there if filters.keeps("file", name_of(file[0]))]
+            there = _files(options, self._logs)
+            parts = [whole_file(*file) for file in there if filters.keeps("file", name_of(file[0]))]
+            planned = self._logs.planned(parts, options.max_partition_bytes)
         found = [
             tuple(part for part in together if not _is_passed(filters, part))
-            for together in planned(files, options.max_partition_bytes)
+            for together in planned
         ]
         return [Ranges(ranges) for ranges in found if ranges] or [Ranges()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a task's rows; raises UnreadableBinlogError where a file cannot be read."""
-        ranges = partition.ranges if isinstance(partition, Ranges) else ()
-        shape = _SHAPES[self._request.options.shape]
-        for bounds in ranges:
-            name = name_of(bounds.file)
-            # No context manager: each of its frames is a line of what Spark shows to a person.
-            try:
-                with opened(bounds) as contents:
-                    reader = RangeReader(contents, bounds, name)
-                    yield from shape.read(self._request, reader, name)
-            except MtsdError as error:
-                raise unreadable(error, bounds.file) from None
+        return rows(self._request, _SHAPES[self._request.options.shape], self._logs, partition)
 
 
-def _files(options: Options) -> list[tuple[str, int]]:
+def _request(options: Options, schema: StructType) -> Request:
+    request = Request(options, pruned(schema, options.columns), option_filters(options))
+    _SHAPES[options.shape].check(request)
+    return request
+
+
+def _logs(options: Options) -> Logs:
+    return FolderLogs(options.path)
+
+
+def _files(options: Options, logs: Logs) -> list[tuple[str, int]]:
     """Return the files between `start` and `end`."""
-    found = []
-    for file, size in listed(options.path):
-        name = name_of(file)
-        if options.start is not None and Position(name, size) < options.start:
-            continue
-        if options.end is not None and Position(name, 0) > options.end:
-            continue
-        found.append((file, size))
-    return found
+    return [
+        (file, size)
+        for file, size in logs.files()
+        if (options.start is None or place_of(file, size) >= options.start)
+        and (options.end is None or place_of(file, 0) <= options.end)
+    ]
 
 
 def _is_passed(filters: PushedFilters, part: ByteRange) -> bool:

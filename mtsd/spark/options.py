@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from mtsd.model.errors import MtsdError
@@ -9,6 +10,7 @@ from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.spark.column_arrays import Dates
 
 MAX_PARTITION_BYTES: Final = 64 << 20
+MAX_BYTES: Final = 1 << 30
 
 
 class OptionError(MtsdError):
@@ -21,8 +23,11 @@ class Options:
 
     `path` is a file, a folder or a pattern, or an address that fsspec opens. `columns` are those
     that are wanted, in this order; empty for all. `table` is (database, table) with the shape
-    `table`. Groups are read that begin at `start` or later, and end at `end` or earlier. `ddl` are
-    CREATE TABLE statements for tables that the binary log does not name the columns of.
+    `table`. Groups are read that begin at `start` or later, and end at `end` or earlier; a stream
+    begins at the end if `latest`, and reads `max_bytes` in one batch. `schemas`, `tables`, `ops`,
+    `since` and `until` (commit times; `until` is the first that is not wanted) leave out whatever
+    is none of them, where they are not empty. `ddl` are CREATE TABLE statements for tables that the
+    binary log does not name the columns of.
     """
 
     path: str
@@ -34,9 +39,27 @@ class Options:
     max_partition_bytes: int = MAX_PARTITION_BYTES
     ddl: str = ""
     dates: Dates = Dates.STRICT
+    latest: bool = False
+    max_bytes: int = MAX_BYTES
+    schemas: tuple[str, ...] = ()
+    tables: tuple[tuple[str, str], ...] = ()
+    ops: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 SHAPES: Final = ("events", "groups", "changes", "table")
+_ONLY_WITH: Final = {
+    "schemas": ("changes",),
+    "tables": ("changes",),
+    "ops": ("changes", "table"),
+    "since": ("groups", "changes", "table"),
+    "until": ("groups", "changes", "table"),
+}
+_OPS: Final = {
+    "changes": ("insert", "update", "delete"),
+    "table": ("insert", "update_preimage", "update_postimage", "delete"),
+}
 
 
 def parse_options(given: Mapping[str, str]) -> Options:
@@ -51,6 +74,10 @@ def parse_options(given: Mapping[str, str]) -> Options:
         f"option {name!r} is unknown: there are {', '.join(sorted(_KNOWN))}" for name in unknown
     ]
     values: dict[str, object] = {}
+    start = found.get("start", "").strip().lower()
+    if start in _STARTS:
+        values["latest"] = start == "latest"
+        del found["start"]
     for name, (field, parse) in _KNOWN.items():
         if name in found:
             try:
@@ -67,9 +94,29 @@ def parse_options(given: Mapping[str, str]) -> Options:
             problems.append("shape 'table' needs the option 'table': \"database.table\"")
         elif "table" in values and not is_table:
             problems.append("option 'table' belongs to shape 'table'")
+        problems += _misplaced(values)
     if problems:
         raise OptionError("; ".join(problems))
     return Options(**values)  # type: ignore[arg-type]
+
+
+def _misplaced(values: Mapping[str, object]) -> list[str]:
+    """Return what is wrong with options that are not for every shape."""
+    shape = str(values.get("shape", "events"))
+    problems = [
+        f"option {name!r} belongs to shape {' or '.join(map(repr, shapes))}"
+        for name, shapes in _ONLY_WITH.items()
+        if name in values and shape not in shapes
+    ]
+    ops = values.get("ops", ())
+    if not problems and isinstance(ops, tuple):
+        problems += [
+            f"option 'ops': there is no {op!r} in shape {shape!r}: there are {', '.join(known)}"
+            for known in [_OPS.get(shape, ())]
+            for op in ops
+            if op not in known
+        ]
+    return problems
 
 
 def _shape(text: str) -> str:
@@ -83,6 +130,10 @@ def _table(text: str) -> tuple[str, str]:
     if len(parts) != 2 or not all(parts):
         raise ValueError('it is "database.table"')
     return parts[0], parts[1]
+
+
+def _tables(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple(_table(name.strip()) for name in text.split(","))
 
 
 def _columns(text: str) -> tuple[str, ...]:
@@ -99,7 +150,7 @@ def _position(text: str) -> Position:
     if not colon:
         return Position(text, FIRST_EVENT)
     if not offset.isdecimal() or not file:
-        raise ValueError("it is FILE or FILE:POSITION")
+        raise ValueError("it is earliest, latest, FILE or FILE:POSITION")
     return Position(file, int(offset))
 
 
@@ -122,6 +173,14 @@ def _bytes(text: str) -> int:
     return int(digits) << shift
 
 
+def _time(text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("it is a time such as 2026-05-31 12:00:00+00:00") from None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
 def _dates(text: str) -> Dates:
     try:
         return Dates[text.upper()]
@@ -131,6 +190,7 @@ def _dates(text: str) -> Dates:
         ) from None
 
 
+_STARTS: Final = frozenset({"earliest", "latest"})
 _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "path": ("path", str),
     "shape": ("shape", _shape),
@@ -141,5 +201,11 @@ _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "max_partition_bytes": ("max_partition_bytes", _bytes),
     "ddl": ("ddl", str),
     "dates": ("dates", _dates),
+    "max_bytes": ("max_bytes", _bytes),
+    "schemas": ("schemas", _columns),
+    "tables": ("tables", _tables),
+    "ops": ("ops", _columns),
+    "since": ("since", _time),
+    "until": ("until", _time),
 }
 """By name: the field, and what makes its value; it raises ValueError."""

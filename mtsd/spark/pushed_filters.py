@@ -92,6 +92,10 @@ class PushedFilters:
             for test in self.tests
         )
 
+    def and_also(self, other: "PushedFilters") -> "PushedFilters":
+        """Return these and other tests."""
+        return PushedFilters((*self.tests, *other.tests))
+
 
 NO_FILTERS: Final = PushedFilters()
 
@@ -125,11 +129,15 @@ def pushed_filters(filters: Iterable[Filter]) -> PushedFilters:
     return PushedFilters(tuple(tests))
 
 
+def microseconds(moment: datetime) -> int:
+    """Return the microseconds since 1970 of a time with its time zone."""
+    return (moment - _EPOCH) // _MICROSECOND
+
+
 def _plain(value: object) -> _Value | None:
     """Return a value to compare with; times are microseconds since 1970."""
     if isinstance(value, datetime):
-        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // _MICROSECOND
+        return microseconds(value if value.tzinfo is not None else value.replace(tzinfo=UTC))
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
     return value

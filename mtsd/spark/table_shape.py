@@ -28,9 +28,10 @@ from mtsd.binlog.table_metadata import OptionalMetadata, parse_optional_metadata
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.position import FIRST_EVENT
 from mtsd.model.step import Statement, StatementKind
-from mtsd.spark.binlog_files import name_of, opened
+from mtsd.spark.binlog_files import opened
 from mtsd.spark.column_arrays import arrow_type
 from mtsd.spark.failure import one_line
+from mtsd.spark.logs import name_of
 from mtsd.spark.options import OptionError, Options
 from mtsd.spark.pending_rows import PendingRows, TableRows
 from mtsd.spark.row_batches import ImageColumns, RowBatches

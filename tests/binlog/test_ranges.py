@@ -10,7 +10,7 @@ import pytest
 from mtsd.binlog.event_type import IN_USE, EventType
 from mtsd.binlog.framing import MAGIC
 from mtsd.binlog.range_reader import GroupPart, RangeReader
-from mtsd.binlog.ranges import ByteRange, planned, ranges_of
+from mtsd.binlog.ranges import ByteRange, planned, ranges_of, whole_file
 from mtsd.binlog.sync import first_event
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.position import FIRST_EVENT
@@ -339,7 +339,9 @@ def test_the_plan_needs_sizes_only() -> None:
             assert found[-1].end == size
             assert all(one.end == two.begin for one, two in pairwise(found))
             assert all(0 < one.end - one.begin <= most for one in found)
-    tasks = planned([("a", 1004), ("b", 34), ("c", 34), ("d", 34)], 500)
+    tasks = planned(
+        [whole_file(*file) for file in (("a", 1004), ("b", 34), ("c", 34), ("d", 34))], 500
+    )
     assert [[(part.file, part.begin, part.end) for part in task] for task in tasks] == [
         [("a", 4, 504)],
         [("a", 504, 1004)],

@@ -7,7 +7,8 @@ import fsspec
 import pytest
 
 from mtsd.binlog.ranges import ByteRange
-from mtsd.spark.binlog_files import FilesError, listed, opened
+from mtsd.spark.binlog_files import listed, opened
+from mtsd.spark.logs import FilesError
 
 
 @pytest.fixture

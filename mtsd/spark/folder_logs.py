@@ -1,0 +1,72 @@
+"""Binary logs in a folder, of whatever else `mtsd.spark.binlog_files` finds and opens."""
+
+from contextlib import AbstractContextManager
+
+from mtsd.binlog.format_description import FormatDescription
+from mtsd.binlog.group_ends import end_behind, end_within, last_end
+from mtsd.binlog.range_reader import RangeReader
+from mtsd.binlog.ranges import ByteRange, Tail, planned
+from mtsd.model.position import FIRST_EVENT
+from mtsd.spark.binlog_files import OpenFile, listed, opened
+from mtsd.spark.failure import one_line
+from mtsd.spark.logs import FilesError, name_of
+
+_ALWAYS_GTID_EVENTS = (5, 7)
+
+
+class FolderLogs:
+    """The files at a path, of which the last one may be growing."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def files(self) -> list[tuple[str, int]]:
+        """Return the files and their sizes, in their order."""
+        return listed(self._path)
+
+    def last_end(self, span: ByteRange) -> int | None:
+        """Return the end of the last whole group; None if there is none."""
+        with one_line(span.file), opened(span) as contents:
+            return last_end(contents, name_of(span.file), span.first, tail=span.tail)
+
+    def end_within(self, span: ByteRange, most: int) -> int | None:
+        """Return the last end of a group in the first `most` bytes; None if there is none."""
+        with one_line(span.file), opened(span) as contents:
+            return end_within(contents, name_of(span.file), span.first, most, tail=span.tail)
+
+    def end_behind(self, span: ByteRange, least: int) -> int | None:
+        """Return the first end of a group behind the first `least` bytes; None if there is none."""
+        with one_line(span.file), opened(span) as contents:
+            return end_behind(contents, name_of(span.file), span.first, least, tail=span.tail)
+
+    def first_begin(self, file: str, size: int, offset: int) -> int | None:
+        """Return where the first group begins from `offset` on; None if there is none.
+
+        Where no event tells where a group begins, `offset` is taken as it is.
+        """
+        if offset in {FIRST_EVENT, size}:
+            return offset
+        bounds = ByteRange(file, offset, size, size, tail=Tail.GROWING)
+        with one_line(file), opened(bounds) as contents:
+            reader = RangeReader(contents, bounds, name_of(file))
+            if _version(reader.description) < _ALWAYS_GTID_EVENTS:
+                return offset
+            return reader.first_boundary()
+
+    def opened(self, bounds: ByteRange) -> AbstractContextManager[OpenFile]:
+        """Open the file of a range."""
+        return opened(bounds)
+
+    def missing(self, file: str) -> FilesError:
+        """Return the error of a file that is not there any more."""
+        return FilesError(
+            f"{self._path}: {file} is not there any more, and was not read to its end"
+        )
+
+    def planned(self, parts: list[ByteRange], most: int) -> list[tuple[ByteRange, ...]]:
+        """Return what each task reads of the parts: any range of a file can be read by itself."""
+        return planned(parts, most)
+
+
+def _version(description: FormatDescription) -> tuple[int, ...]:
+    return tuple(map(int, description.server_version.split(".")[:2]))

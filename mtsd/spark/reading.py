@@ -1,0 +1,37 @@
+"""What a task does: its ranges to rows, the same for a batch and a stream."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from mtsd.binlog.range_reader import RangeReader
+from mtsd.binlog.ranges import ByteRange
+from mtsd.model.errors import MtsdError
+from mtsd.spark.failure import unreadable
+from mtsd.spark.logs import Logs, name_of
+from mtsd.spark.shape import Request, Shape
+
+
+class Ranges(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, ranges: tuple[ByteRange, ...] = ()) -> None:
+        super().__init__(ranges)
+        self.ranges = ranges
+
+
+def rows(
+    request: Request, shape: Shape, logs: Logs, partition: InputPartition
+) -> Iterator[pa.RecordBatch]:
+    """Yield a task's rows; raises UnreadableBinlogError where a file cannot be read."""
+    ranges = partition.ranges if isinstance(partition, Ranges) else ()
+    for bounds in ranges:
+        name = name_of(bounds.file)
+        # No context manager: each of its frames is a line of what Spark shows to a person.
+        try:
+            with logs.opened(bounds) as contents:
+                reader = RangeReader(contents, bounds, name)
+                yield from shape.read(request, reader, name)
+        except MtsdError as error:
+            raise unreadable(error, bounds.file) from None

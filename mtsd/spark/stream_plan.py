@@ -1,0 +1,107 @@
+"""How far a stream goes next, and which bytes lie between two of its offsets.
+
+An offset is a place between two groups: where one has ended, or byte 4 of a file, with all files
+before it read to their ends.
+"""
+
+from collections.abc import Sequence
+
+from mtsd.binlog.ranges import ByteRange, Tail, whole_file
+from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.spark.logs import FilesError, Logs, name_of
+
+Files = Sequence[tuple[str, int]]
+
+
+def first_offset(logs: Logs, start: Position | None, *, latest: bool) -> Position:
+    """Return where a new stream begins: at the end, at `start`, or at what there is first."""
+    files = logs.files()
+    if latest:
+        file, size = files[-1]
+        span = ByteRange(file, FIRST_EVENT, size, size, tail=Tail.GROWING)
+        return Position(name_of(file), logs.last_end(span) or FIRST_EVENT)
+    if start is None:
+        return Position(name_of(files[0][0]), FIRST_EVENT)
+    file, size = _from(logs, files, start)[0]
+    begin = logs.first_begin(file, size, max(FIRST_EVENT, start.offset))
+    if begin is None:
+        raise FilesError(f"{file}: no group begins at byte {start.offset} or later")
+    return Position(start.file, begin)
+
+
+def next_end(logs: Logs, start: Position, most: int | None, stop: Position | None) -> Position:
+    """Return the end of what comes after `start`: groups of `most` bytes in all, or a larger one.
+
+    It is not after `stop`; None stands for no limit. FilesError where what comes next has gone.
+    """
+    end = start
+    left = most
+    if stop is not None and stop <= start:
+        return start
+    files = _from(logs, logs.files(), start)
+    for number, (file, size) in enumerate(files):
+        name = name_of(file)
+        if number:
+            if stop is not None and stop < Position(name, FIRST_EVENT):
+                break
+            end = Position(name, FIRST_EVENT)
+        begin = end.offset
+        is_last = number == len(files) - 1
+        tail = Tail.GROWING if is_last else Tail.AS_FLAGGED
+        limit = size
+        if stop is not None and name == stop.file and stop.offset <= size:
+            is_last, limit, tail = True, stop.offset, Tail.GROWING
+        span = ByteRange(file, begin, limit, limit, begin, tail)
+        if left is not None and limit - begin > left:
+            found = logs.end_within(span, left)
+            if found is None and end == start:
+                found = logs.end_behind(span, left)
+            return end if found is None else Position(name, found)
+        if is_last:
+            found = logs.last_end(span)
+            return end if found is None else Position(name, found)
+        if left is not None:
+            left -= max(0, limit - begin)
+    return end
+
+
+def parts_between(logs: Logs, start: Position, end: Position) -> list[ByteRange]:
+    """Return the bytes between two offsets, one range a file; FilesError where some have gone."""
+    if start == end:
+        return []
+    found: list[ByteRange] = []
+    files = _from(logs, logs.files(), start)
+    names = [name_of(file) for file, _ in files]
+    if end.file not in names:
+        raise logs.missing(end.file)
+    for file, size in files[: names.index(end.file) + 1]:
+        name = name_of(file)
+        begin = start.offset if name == start.file else FIRST_EVENT
+        if name == end.file:
+            if size < end.offset:
+                raise shrunk(file, size, end)
+            if begin < end.offset:
+                found.append(ByteRange(file, begin, end.offset, end.offset, begin, Tail.WHOLE))
+        elif size < FIRST_EVENT:
+            found.append(whole_file(file, size))
+        elif begin < size:
+            found.append(ByteRange(file, begin, size, size, begin))
+    return found
+
+
+def shrunk(file: str, size: int, place: Position) -> FilesError:
+    """Return the error of a file that has been read further than it goes now."""
+    return FilesError(
+        f"{file} has {size} bytes, and has been read up to byte {place.offset}: it is another file"
+        " now, or its end was lost in a crash"
+    )
+
+
+def _from(logs: Logs, files: Files, start: Position) -> Files:
+    """Return the files from an offset's on."""
+    for number, (file, size) in enumerate(files):
+        if name_of(file) == start.file:
+            if size < start.offset:
+                raise shrunk(file, size, start)
+            return files[number:]
+    raise logs.missing(start.file)

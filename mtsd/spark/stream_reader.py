@@ -1,0 +1,116 @@
+"""A stream of a log: batch after batch of whole groups, each replayable by its two offsets.
+
+An offset is a file and a place in it where a group ends (`mtsd.spark.stream_plan`). The first one
+stands for what is yet to be chosen by the option `start`; the first batch is empty and ends where
+that is. So the choice is in Spark's checkpoint before any row is read, and holds when a query is
+started again.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from time import monotonic
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
+
+from mtsd.model.position import Position
+from mtsd.spark.failure import one_line
+from mtsd.spark.logs import Logs
+from mtsd.spark.options import OptionError
+from mtsd.spark.reading import Ranges, rows
+from mtsd.spark.shape import Request, Shape
+from mtsd.spark.stream_plan import first_offset, next_end, parts_between
+
+Offset = dict[str, str | int]
+_FILE: Final = "file"
+_POS: Final = "pos"
+_NOT_CHOSEN: Final[Offset] = {_FILE: "", _POS: 0}
+_LOOK_AGAIN_S: Final = 0.2
+"""Spark asks a hundred times a second whether there is something new."""
+
+
+class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans the batches of a stream, and reads for its tasks."""
+
+    def __init__(self, request: Request, shape: Shape, logs: Logs) -> None:
+        self._start = request.options.start
+        # The offsets say it; the option, which may have changed since, must leave nothing out.
+        self._request = replace(request, options=replace(request.options, start=None))
+        self._shape = shape
+        self._logs = logs
+        self._stop = request.options.end
+        self._nothing_new: tuple[Position, float] | None = None
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        """Return the offset before the first batch."""
+        return dict(_NOT_CHOSEN)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the most that a batch has, unless it is a single group."""
+        return ReadMaxBytes(self._request.options.max_bytes)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Let the stream end where the log ends now."""
+        with one_line():
+            end = first_offset(self._logs, None, latest=True)
+            self._stop = end if self._stop is None else min(self._stop, end)
+
+    def latestOffset(self, start: Mapping[str, object], limit: ReadLimit) -> Offset:  # noqa: N802
+        """Return where the next batch ends; `start` where there is nothing new."""
+        with one_line():
+            options = self._request.options
+            begin = _position(start)
+            if begin is None:
+                return _offset(first_offset(self._logs, self._start, latest=options.latest))
+            if self._nothing_new is not None:
+                place, until = self._nothing_new
+                if place == begin and monotonic() < until:
+                    return _offset(begin)
+            end = next_end(self._logs, begin, _most(limit), self._stop)
+            if end == begin:
+                self._nothing_new = (begin, monotonic() + _LOOK_AGAIN_S)
+            return _offset(end)
+
+    def partitions(
+        self, start: Mapping[str, object], end: Mapping[str, object]
+    ) -> list[InputPartition]:
+        """Return the tasks' parts of the bytes between two offsets."""
+        begin, stop = _position(start), _position(end)
+        if begin is None or stop is None:
+            return []
+        with one_line():
+            parts = parts_between(self._logs, begin, stop)
+            planned = self._logs.planned(parts, self._request.options.max_partition_bytes)
+            return [Ranges(ranges) for ranges in planned]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield a task's rows; raises UnreadableBinlogError where a file cannot be read."""
+        return rows(self._request, self._shape, self._logs, partition)
+
+
+def _position(offset: Mapping[str, object]) -> Position | None:
+    file, place = offset.get(_FILE), offset.get(_POS)
+    if not isinstance(file, str) or not isinstance(place, int):
+        raise OptionError(f"the checkpoint is of another source: its offset is {dict(offset)}")
+    return Position(file, place) if file else None
+
+
+def _offset(position: Position) -> Offset:
+    return {_FILE: position.file, _POS: position.offset}
+
+
+def _most(limit: ReadLimit) -> int | None:
+    match limit:
+        case ReadMaxBytes(max_bytes=most):
+            return most
+        case ReadAllAvailable():
+            return None
+        case other:
+            raise OptionError(f"a read limit of the kind {type(other).__name__} is not supported")
