@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import DataStreamReader, StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tests.servers.mysqld import Server
 
@@ -51,7 +52,7 @@ class Stream:
         """Return the sink's rows."""
         return self.spark.read.parquet(str(self.place / "sink"))
 
-    def keys(self) -> list[Key]:
+    def rows(self) -> list[Key]:
         """Return the keys of the changes that have arrived."""
         return keys_of(self.arrived())
 

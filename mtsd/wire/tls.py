@@ -1,0 +1,71 @@
+"""TLS to a server, by the mode of its `tls` setting."""
+
+import ssl
+from pathlib import Path
+
+from mtsd.model.errors import NeedsPersonError
+
+REQUIRING = frozenset({"required", "verify_ca", "verify_identity"})
+"""Modes in which a connection that the server does not encrypt is refused."""
+
+
+def tls_context(
+    role: str, mode: str, *, ca: Path | None, cert: Path | None, key: Path | None
+) -> ssl.SSLContext | None:
+    """Return the context for a mode; None if disabled.
+
+    Raises NeedsPersonError if a file is unusable; `role` is the section that names it.
+    """
+    if mode == "disabled":
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = mode == "verify_identity"
+    if mode in {"verify_ca", "verify_identity"}:
+        _trust(context, role, ca)
+    else:
+        context.verify_mode = ssl.CERT_NONE
+    if cert and key:
+        _show(context, role, cert, key)
+    return context
+
+
+def _trust(context: ssl.SSLContext, role: str, ca: Path | None) -> None:
+    if ca is None:
+        context.load_default_certs()
+        return
+    try:
+        context.load_verify_locations(str(ca))
+    except OSError as error:
+        raise NeedsPersonError(
+            f"[{role}] tls_ca = {str(ca)!r} {_fault(error, 'certificate of a CA')}"
+        ) from error
+
+
+def _show(context: ssl.SSLContext, role: str, cert: Path, key: Path) -> None:
+    def no_passphrase() -> str:
+        raise NeedsPersonError(
+            f"[{role}] tls_key = {str(key)!r} is encrypted: store it without a passphrase"
+        )
+
+    try:
+        context.load_cert_chain(str(cert), str(key), no_passphrase)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise NeedsPersonError(
+                f"[{role}] tls_key = {str(key)!r} is not the key of tls_cert = {str(cert)!r}"
+            ) from error
+        raise NeedsPersonError(
+            f"[{role}] tls_cert = {str(cert)!r} or tls_key = {str(key)!r} "
+            + _fault(error, "certificate, or key")
+        ) from error
+    except OSError as error:
+        raise NeedsPersonError(
+            f"[{role}] tls_cert = {str(cert)!r} or tls_key = {str(key)!r} "
+            + _fault(error, "certificate, or key")
+        ) from error
+
+
+def _fault(error: OSError, wanted: str) -> str:
+    if isinstance(error, ssl.SSLError):
+        return f"contains no {wanted} in PEM format ({error.reason or error})"
+    return f"cannot be read: {error.strerror}"
