@@ -7,6 +7,7 @@ A read has one task for about `max_partition_bytes` of the files, planned from t
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from mtsd.spark.event_shape import EventShape
 from mtsd.spark.failure import one_line
 from mtsd.spark.folder_logs import FolderLogs
 from mtsd.spark.group_shape import GroupShape
+from mtsd.spark.live_logs import LiveLogs
 from mtsd.spark.logs import Logs, name_of, place_of
 from mtsd.spark.option_filters import option_filters
 from mtsd.spark.options import OptionError, Options, parse_options
@@ -48,23 +50,30 @@ class BinlogDataSource(DataSource):
         """Return the shape's columns, less those that are not wanted."""
         with one_line():
             options = parse_options(self.options)
-            columns = _SHAPES[options.shape].schema(options, _files(options, _logs(options)))
+            logs = _logs(options)
+            options = _with_definition(options, logs)
+            # Of a live source's table it is the definition that says it, not its first rows.
+            files = [] if options.live else _files(options, logs)
+            columns = _SHAPES[options.shape].schema(options, files)
+            logs.close()
             return pruned(columns, options.columns)
 
     def reader(self, schema: StructType) -> "BinlogReader":
         """Return what plans and reads, if the schema fits to the shape."""
         with one_line():
-            request = _request(parse_options(self.options), schema)
-            if request.options.latest:
+            options = parse_options(self.options)
+            if options.latest:
                 raise OptionError("option 'start' is 'latest': this is for streams")
-            return BinlogReader(request, _logs(request.options))
+            logs = _logs(options)
+            return BinlogReader(_request(_with_definition(options, logs), schema), logs)
 
     def streamReader(self, schema: StructType) -> BinlogStreamReader:  # noqa: N802
         """Return what plans and reads a stream, if the schema fits to the shape."""
         with one_line():
             options = parse_options(self.options)
-            request = _request(options, schema)
-            return BinlogStreamReader(request, _SHAPES[options.shape], _logs(options))
+            logs = _logs(options)
+            request = _request(_with_definition(options, logs), schema)
+            return BinlogStreamReader(request, _SHAPES[options.shape], logs)
 
 
 class BinlogReader(DataSourceReader):
@@ -93,6 +102,7 @@ class BinlogReader(DataSourceReader):
             there = _files(options, self._logs)
             parts = [whole_file(*file) for file in there if filters.keeps("file", name_of(file[0]))]
             planned = self._logs.planned(parts, options.max_partition_bytes)
+            self._logs.close()
         found = [
             tuple(part for part in together if not _is_passed(filters, part))
             for together in planned
@@ -111,7 +121,14 @@ def _request(options: Options, schema: StructType) -> Request:
 
 
 def _logs(options: Options) -> Logs:
-    return FolderLogs(options.path)
+    return FolderLogs(options.path) if options.live is None else LiveLogs(options.live)
+
+
+def _with_definition(options: Options, logs: Logs) -> Options:
+    """Return the options with what the source says of the wanted table, if it is asked for one."""
+    if options.table is None or options.live is None:
+        return options
+    return replace(options, loaded=logs.definition(*options.table))
 
 
 def _files(options: Options, logs: Logs) -> list[tuple[str, int]]:

@@ -6,6 +6,7 @@ from mtsd.binlog.format_description import FormatDescription
 from mtsd.binlog.group_ends import end_behind, end_within, last_end
 from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.ranges import ByteRange, Tail, planned
+from mtsd.catalog.definition import TableDefinition
 from mtsd.model.position import FIRST_EVENT
 from mtsd.spark.binlog_files import OpenFile, listed, opened
 from mtsd.spark.failure import one_line
@@ -19,6 +20,11 @@ class FolderLogs:
 
     def __init__(self, path: str) -> None:
         self._path = path
+
+    @property
+    def origin(self) -> str:
+        """Return ""."""
+        return ""
 
     def files(self) -> list[tuple[str, int]]:
         """Return the files and their sizes, in their order."""
@@ -62,6 +68,13 @@ class FolderLogs:
         return FilesError(
             f"{self._path}: {file} is not there any more, and was not read to its end"
         )
+
+    def definition(self, _database: str, _table: str) -> TableDefinition | None:
+        """Return None."""
+        return None
+
+    def close(self) -> None:
+        """Do nothing: files are closed when they have been read."""
 
     def planned(self, parts: list[ByteRange], most: int) -> list[tuple[ByteRange, ...]]:
         """Return what each task reads of the parts: any range of a file can be read by itself."""

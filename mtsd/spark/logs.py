@@ -5,6 +5,7 @@ from typing import Protocol
 
 from mtsd.binlog.ranges import ByteRange
 from mtsd.binlog.sync import FileContents
+from mtsd.catalog.definition import TableDefinition
 from mtsd.model.errors import MtsdError
 from mtsd.model.position import Position
 
@@ -19,6 +20,11 @@ class Logs(Protocol):
     `span` is a file from a group's end on, to the file's present end; it is its last file where its
     tail is GROWING.
     """
+
+    @property
+    def origin(self) -> str:
+        """Return which server's the log is, "" where that is not known."""
+        ...
 
     def files(self) -> list[tuple[str, int]]:
         """Return the files and their sizes, in their order; all but the last one are complete."""
@@ -46,6 +52,14 @@ class Logs(Protocol):
 
     def missing(self, file: str) -> FilesError:
         """Return the error of a file that is not there any more."""
+        ...
+
+    def definition(self, database: str, table: str) -> TableDefinition | None:
+        """Return a table as the source has it now; None where nothing says so."""
+        ...
+
+    def close(self) -> None:
+        """Close whatever is open."""
         ...
 
     def planned(self, parts: list[ByteRange], most: int) -> list[tuple[ByteRange, ...]]:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from mtsd.catalog.definition import TableDefinition
 from mtsd.model.errors import MtsdError
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.spark.column_arrays import Dates
+from mtsd.spark.live_options import LIVE, LiveOptions, parse_live
 
 MAX_PARTITION_BYTES: Final = 64 << 20
 MAX_BYTES: Final = 1 << 30
@@ -21,16 +23,17 @@ class OptionError(MtsdError):
 class Options:
     """What is to be read, and how it is to be split.
 
-    `path` is a file, a folder or a pattern, or an address that fsspec opens. `columns` are those
+    `path` is a file, a folder or a pattern, or an address that fsspec opens; it is empty with a
+    `live` source. `columns` are those
     that are wanted, in this order; empty for all. `table` is (database, table) with the shape
     `table`. Groups are read that begin at `start` or later, and end at `end` or earlier; a stream
     begins at the end if `latest`, and reads `max_bytes` in one batch. `schemas`, `tables`, `ops`,
     `since` and `until` (commit times; `until` is the first that is not wanted) leave out whatever
     is none of them, where they are not empty. `ddl` are CREATE TABLE statements for tables that the
-    binary log does not name the columns of.
+    binary log does not name the columns of; `loaded` is the wanted one as a live source has it.
     """
 
-    path: str
+    path: str = ""
     shape: str = "events"
     table: tuple[str, str] | None = None
     columns: tuple[str, ...] = ()
@@ -46,6 +49,8 @@ class Options:
     ops: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
+    live: LiveOptions | None = None
+    loaded: TableDefinition | None = None
 
 
 SHAPES: Final = ("events", "groups", "changes", "table")
@@ -69,11 +74,14 @@ def parse_options(given: Mapping[str, str]) -> Options:
     """
     found = {name.lower(): value for name, value in given.items()}
     problems: list[str] = []
-    unknown = sorted(set(found) - set(_KNOWN))
+    known = {*_KNOWN, *LIVE}
     problems += [
-        f"option {name!r} is unknown: there are {', '.join(sorted(_KNOWN))}" for name in unknown
+        f"option {name!r} is unknown: there are {', '.join(sorted(known))}"
+        for name in sorted(set(found) - known)
     ]
-    values: dict[str, object] = {}
+    live, wrong = parse_live(found)
+    problems += wrong
+    values: dict[str, object] = {"live": live}
     start = found.get("start", "").strip().lower()
     if start in _STARTS:
         values["latest"] = start == "latest"
@@ -84,10 +92,14 @@ def parse_options(given: Mapping[str, str]) -> Options:
                 values[field] = parse(found[name].strip())
             except ValueError as error:
                 problems.append(f"option {name!r} is {found[name]!r}: {error}")
-    if not found.get("path"):
+    is_live = bool(set(found) & set(LIVE))
+    if not found.get("path") and not is_live:
         problems.append(
-            "option 'path' is missing: a binary log file, a folder of them or a pattern"
+            "option 'path' is missing: a binary log file, a folder of them or a pattern; or 'host'"
+            " of a live source"
         )
+    elif found.get("path") and is_live:
+        problems.append("there are both 'path' and options of a live source")
     if not problems:
         is_table = values.get("shape") == "table"
         if is_table and "table" not in values:

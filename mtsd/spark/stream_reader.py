@@ -31,6 +31,7 @@ from mtsd.spark.stream_plan import first_offset, next_end, parts_between
 Offset = dict[str, str | int]
 _FILE: Final = "file"
 _POS: Final = "pos"
+_SOURCE: Final = "source"
 _NOT_CHOSEN: Final[Offset] = {_FILE: "", _POS: 0}
 _LOOK_AGAIN_S: Final = 0.2
 """Spark asks a hundred times a second whether there is something new."""
@@ -66,23 +67,23 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return where the next batch ends; `start` where there is nothing new."""
         with one_line():
             options = self._request.options
-            begin = _position(start)
+            begin = self._position(start)
             if begin is None:
-                return _offset(first_offset(self._logs, self._start, latest=options.latest))
+                return self._offset(first_offset(self._logs, self._start, latest=options.latest))
             if self._nothing_new is not None:
                 place, until = self._nothing_new
                 if place == begin and monotonic() < until:
-                    return _offset(begin)
+                    return self._offset(begin)
             end = next_end(self._logs, begin, _most(limit), self._stop)
             if end == begin:
                 self._nothing_new = (begin, monotonic() + _LOOK_AGAIN_S)
-            return _offset(end)
+            return self._offset(end)
 
     def partitions(
         self, start: Mapping[str, object], end: Mapping[str, object]
     ) -> list[InputPartition]:
         """Return the tasks' parts of the bytes between two offsets."""
-        begin, stop = _position(start), _position(end)
+        begin, stop = self._position(start), self._position(end)
         if begin is None or stop is None:
             return []
         with one_line():
@@ -94,16 +95,30 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Yield a task's rows; raises UnreadableBinlogError where a file cannot be read."""
         return rows(self._request, self._shape, self._logs, partition)
 
+    def stop(self) -> None:
+        """Close the connection to a live source."""
+        self._logs.close()
 
-def _position(offset: Mapping[str, object]) -> Position | None:
-    file, place = offset.get(_FILE), offset.get(_POS)
-    if not isinstance(file, str) or not isinstance(place, int):
-        raise OptionError(f"the checkpoint is of another source: its offset is {dict(offset)}")
-    return Position(file, place) if file else None
+    def _position(self, offset: Mapping[str, object]) -> Position | None:
+        file, place = offset.get(_FILE), offset.get(_POS)
+        origin = offset.get(_SOURCE, "")
+        if not (isinstance(file, str) and isinstance(place, int) and isinstance(origin, str)):
+            raise OptionError(f"the checkpoint is of another source: its offset is {dict(offset)}")
+        if not file:
+            return None
+        if origin != self._logs.origin:
+            raise OptionError(
+                f"the checkpoint is of {origin or 'files'}, and the source is"
+                f" {self._logs.origin or 'files'} now: places in one server's binary log say"
+                " nothing of another's. Begin a new checkpoint, with option 'start'"
+            )
+        return Position(file, place)
 
-
-def _offset(position: Position) -> Offset:
-    return {_FILE: position.file, _POS: position.offset}
+    def _offset(self, position: Position) -> Offset:
+        offset: Offset = {_FILE: position.file, _POS: position.offset}
+        if self._logs.origin:
+            offset[_SOURCE] = self._logs.origin
+        return offset
 
 
 def _most(limit: ReadLimit) -> int | None:

@@ -30,6 +30,7 @@ from mtsd.model.position import FIRST_EVENT
 from mtsd.model.step import Statement, StatementKind
 from mtsd.spark.binlog_files import opened
 from mtsd.spark.column_arrays import arrow_type
+from mtsd.spark.defined_formats import defined_formats
 from mtsd.spark.failure import one_line
 from mtsd.spark.logs import name_of
 from mtsd.spark.options import OptionError, Options
@@ -57,14 +58,20 @@ class TableShape:
     """One row a row, and two an update; `_pos` and `_row` are as in shape `changes`."""
 
     def schema(self, options: Options, files: Sequence[tuple[str, int]]) -> StructType:
-        """Return the columns as the first rows of the table tell them.
+        """Return the columns as the first rows of the table tell them, or else its definition.
 
         NotSupportedError where these do not name them, and the option `ddl` does not either.
         """
         database, name = _wanted(options)
-        told = ToldTables(options.ddl, database)
+        told = ToldTables(options.ddl, database, options.loaded)
         table = _first_map(files, database, name)
-        formats = column_formats(table, told.of(table))
+        if table is None:
+            definition = told.definition(database, name)
+            if definition is None:
+                raise OptionError(_unknown(options, database, name))
+            formats = defined_formats(definition)
+        else:
+            formats = column_formats(table, told.of(table))
         if not all(column.name for column in formats):
             raise NotSupportedError(
                 f"the binary log does not name the columns of `{database}`.`{name}`"
@@ -104,8 +111,8 @@ def _wanted(options: Options) -> tuple[str, str]:
     return options.table
 
 
-def _first_map(files: Sequence[tuple[str, int]], database: str, name: str) -> TableMap:
-    """Return the table's first map in these files; OptionError where there is none."""
+def _first_map(files: Sequence[tuple[str, int]], database: str, name: str) -> TableMap | None:
+    """Return the table's first map in these files; None where there is none."""
     for file, size in files:
         bounds = ByteRange(file, min(FIRST_EVENT, size), size, size)
         with one_line(file), opened(bounds) as contents:
@@ -114,9 +121,18 @@ def _first_map(files: Sequence[tuple[str, int]], database: str, name: str) -> Ta
                     table = parse_table_map(placed.event)
                     if (table.database, table.table) == (database, name):
                         return table
-    raise OptionError(
-        f"there are no rows of `{database}`.`{name}`: give its columns by .schema(…) if it may"
-        " be without any"
+    return None
+
+
+def _unknown(options: Options, database: str, name: str) -> str:
+    if options.live is not None:
+        return (
+            f"the source {options.live} shows no table `{database}`.`{name}`: grant SELECT on it to"
+            f" {options.live.user!r}, or give its columns by .schema(…)"
+        )
+    return (
+        f"there are no rows of `{database}`.`{name}`: give its columns by .schema(…) if it may be"
+        " without any"
     )
 
 
@@ -126,7 +142,7 @@ class _Definitions:
     def __init__(self, request: Request) -> None:
         self._request = request
         self._table = _wanted(request.options)
-        self._told = ToldTables(request.options.ddl, self._table[0])
+        self._told = ToldTables(request.options.ddl, self._table[0], request.options.loaded)
         self._names = [name for name in request.schema.names if name not in _META]
         self._last_ddl = ""
 

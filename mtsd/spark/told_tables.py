@@ -7,6 +7,7 @@ from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.table_metadata import OptionalMetadata
 from mtsd.binlog.tokenizer import TokenKind, tokenize
 from mtsd.catalog.catalog import Catalog
+from mtsd.catalog.definition import TableDefinition
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent
 from mtsd.spark.options import OptionError
@@ -17,16 +18,16 @@ _UTF8MB4: Final = 255
 class ToldTables:
     """Tables as CREATE TABLE statements define them, with semicolons between these.
 
-    A name without a database is of `database`. Raises OptionError where a statement is none, or
-    is not understood.
+    `loaded` is another one, unless a statement defines it. A name without a database is of
+    `database`. Raises OptionError where a statement is none, or is not understood.
     """
 
-    def __init__(self, ddl: str, database: str = "") -> None:
-        self._catalog = Catalog()
+    def __init__(self, ddl: str, database: str = "", loaded: TableDefinition | None = None) -> None:
+        self._catalog = Catalog(() if loaded is None else (loaded,))
         for statement in _statements(ddl.encode()):
-            known = len(list(self._catalog))
+            known = list(self._catalog)
             self._catalog.move_on(_query(statement, database))
-            if len(list(self._catalog)) == known:
+            if all(any(one is other for other in known) for one in self._catalog):
                 text = statement[:100].decode(errors="replace")
                 raise OptionError(f"option 'ddl': not understood as a new table: {text}")
         for definition in self._catalog:
@@ -34,6 +35,10 @@ class ToldTables:
                 raise OptionError(
                     f"option 'ddl': the table {definition.table} is without its database"
                 )
+
+    def definition(self, database: str, table: str) -> TableDefinition | None:
+        """Return a table as it is told; None if it is not."""
+        return self._catalog.find(database, table)
 
     def of(self, table: TableMap) -> OptionalMetadata | None:
         """Return what is told of a table; None if nothing is.

@@ -1,0 +1,226 @@
+"""Connections to a live source: what it has, and a dump that begins somewhere in it.
+
+Errors are one line in the words of the options. A source that cannot be reached is tried again.
+"""
+
+import asyncio
+import random
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final, TypeVar
+from uuid import uuid4
+
+from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
+from mtsd.spark.live_options import LiveOptions
+from mtsd.wire.backoff import Backoff
+from mtsd.wire.binlog_status import binlog_status
+from mtsd.wire.connection import BUSY, Connection
+from mtsd.wire.dump_packets import COM_BINLOG_DUMP, COM_REGISTER_SLAVE, dump, register
+from mtsd.wire.refusal import explained
+from mtsd.wire.replica_status import registered_replicas
+from mtsd.wire.traits import ServerTraits, read_traits
+
+T = TypeVar("T")
+
+PROGRAM: Final = "mtsd_binlog"
+_LISTING_S: Final = 60.0
+"""Listing the files waits while many of them are being purged."""
+_NET_WRITE_TIMEOUT_S: Final = 86_400
+"""The source waits that long for a task that Spark holds back."""
+_NO_REPLICA: Final = 0
+"""The server id of a reader that is not a replica: the source ends no other dump for it."""
+_ENCRYPTION_HEADER: Final = 512
+"""Bytes of an encrypted file that a dump does not count."""
+_ID_WAIT_S: Final = 600.0
+_ID_PAUSE_S: Final = 0.2
+_SECTION: Final = re.compile(r"\[source\] ")
+
+
+class SourceError(MtsdError):
+    """A live source cannot be read; the message says which, why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveState:
+    """What a source has: its files, of which the last one ends where its last transaction does."""
+
+    uuid: str
+    files: tuple[tuple[str, int], ...]
+
+
+class LiveSession:
+    """One connection to a source, opened when it is needed and again when it is lost."""
+
+    def __init__(self, live: LiveOptions) -> None:
+        self._live = live
+        self._open: tuple[Connection, ServerTraits] | None = None
+
+    async def state(self) -> LiveState:
+        """Return what the source has. Raises SourceError."""
+
+        async def attempt() -> LiveState:
+            connection, traits = await self._connection()
+            async with connection.answering(_LISTING_S):
+                return await _state(connection, traits)
+
+        return await self._retried(attempt)
+
+    async def rows(self, sql: str) -> list[tuple[str | None, ...]]:
+        """Return the rows of a query, as text. Raises SourceError."""
+
+        async def attempt() -> list[tuple[str | None, ...]]:
+            connection, _ = await self._connection()
+            async with connection.answering(_LISTING_S):
+                rows = await connection.query(sql)
+            return [tuple(None if one is None else _text(one) for one in row) for row in rows]
+
+        return await self._retried(attempt)
+
+    async def _retried(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        async def once() -> T:
+            try:
+                return await attempt()
+            except BaseException:
+                self.close()
+                raise
+
+        return await retried(self._live, once)
+
+    async def _connection(self) -> tuple[Connection, ServerTraits]:
+        if self._open is None:
+            self._open = await _opened(self._live)
+        return self._open
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._open is not None:
+            self._open[0].close()
+            self._open = None
+
+
+def _text(value: str | bytes | float) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+async def retried(live: LiveOptions, attempt: Callable[[], Awaitable[T]]) -> T:
+    """Return what an attempt returns, the first one that does not lose its connection.
+
+    Raises SourceError, in the end also for what might have passed by itself.
+    """
+    backoff = Backoff()
+    deadline = monotonic() + live.retry_seconds
+    while True:
+        try:
+            return await attempt()
+        except (ConnectionLostError, ServerError, NeedsPersonError) as error:
+            if not may_pass(error) or monotonic() > deadline:
+                raise in_options(live, error) from error
+            await asyncio.sleep(backoff.next_pause())
+
+
+def may_pass(error: MtsdError) -> bool:
+    """Tell whether trying again may help."""
+    return isinstance(error, ConnectionLostError) or (
+        isinstance(error, ServerError) and error.number in BUSY
+    )
+
+
+def in_options(live: LiveOptions, error: MtsdError) -> SourceError:
+    """Return an error in the words of the options, which have no sections."""
+    said = explained(error) if isinstance(error, ServerError) else str(error)
+    if isinstance(error, ConnectionLostError):
+        said = f"the source {live}: {said} (tried for {live.retry_seconds:g} s)"
+    return SourceError(_SECTION.sub("option ", said))
+
+
+async def _opened(live: LiveOptions) -> tuple[Connection, ServerTraits]:
+    connection = await Connection.open(live.endpoint(), program_name=PROGRAM)
+    try:
+        async with connection.answering():
+            traits = await read_traits(connection)
+            if not traits.log_bin:
+                raise NeedsPersonError(
+                    f"the source {live} writes no binary log: start it with log_bin"
+                )
+    except BaseException:
+        connection.close()
+        raise
+    return connection, traits
+
+
+async def _state(connection: Connection, traits: ServerTraits) -> LiveState:
+    # In this order: what precedes the file of the end in the list is complete.
+    ((last, end, *_),) = await connection.query(binlog_status(traits.version))
+    files: list[tuple[str, int]] = []
+    for name, size, *more in await connection.query(b"SHOW BINARY LOGS"):
+        if name == last:
+            files.append((str(name), int(str(end))))
+            return LiveState(traits.uuid, tuple(files))
+        hidden = _ENCRYPTION_HEADER if more == ["Yes"] else 0
+        files.append((str(name), int(str(size)) - hidden))
+    raise NeedsPersonError(f"the source does not list its own file {_text(last or '')}")
+
+
+async def open_dump(live: LiveOptions, file: str, offset: int) -> Connection:
+    """Return a connection on which the source sends a file from an event on, up to its end.
+
+    Raises ServerError, ConnectionLostError and NeedsPersonError.
+    """
+    connection, traits = await _opened(live)
+    try:
+        server_id = _NO_REPLICA
+        if live.server_ids:
+            server_id = await _server_id(connection, traits, live.server_ids)
+        async with connection.answering():
+            # Older sources know only the first name of each pair, newer ones prefer the second.
+            uuid = str(uuid4()).encode()
+            await connection.run(
+                b"SET @master_binlog_checksum=@@global.binlog_checksum,"
+                b" @source_binlog_checksum=@@global.binlog_checksum,"
+                b" @slave_uuid='%b', @replica_uuid='%b';SET @@session.net_write_timeout=%d"
+                % (uuid, uuid, _NET_WRITE_TIMEOUT_S),
+                2,
+            )
+            if server_id:
+                request = register(server_id, "", 0)
+                await connection.command(COM_REGISTER_SLAVE, request, answer=True)
+        request = dump(server_id, file, offset, to_the_end=True)
+        await connection.command(COM_BINLOG_DUMP, request, answer=False)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def _server_id(
+    connection: Connection, traits: ServerTraits, server_ids: Sequence[int]
+) -> int:
+    """Return an id that no other reader has, as long as this connection is open.
+
+    A lock on the source stands for it, so it does not matter where the readers are, and the lock of
+    one that was killed goes with its connection. Replicas of other kinds have none, and are listed.
+    """
+    deadline = monotonic() + _ID_WAIT_S
+    candidates = list(server_ids)
+    while True:
+        random.shuffle(candidates)
+        async with connection.answering():
+            for server_id in candidates:
+                name = b"mtsd_binlog:%d" % server_id
+                ((taken,),) = await connection.query(b"SELECT GET_LOCK('%b', 0)" % name)
+                if taken != 1:
+                    continue
+                replicas = await registered_replicas(connection, traits.version)
+                ids = {replica.server_id for replica in replicas}
+                if server_id not in ids and server_id != traits.server_id:
+                    return server_id
+                await connection.query(b"SELECT RELEASE_LOCK('%b')" % name)
+        if monotonic() > deadline:
+            raise NeedsPersonError(
+                f"all {len(candidates)} ids of option server_ids have been in use for"
+                f" {_ID_WAIT_S / 60:g} minutes, by other readers or replicas: give more of them, or"
+                " run fewer tasks at a time"
+            )
+        await asyncio.sleep(_ID_PAUSE_S)

@@ -1,0 +1,121 @@
+"""The binary logs of a live source, read by dumps.
+
+A dump begins with an event, so a file is one task's from its beginning on, or from where a stream
+has got to: nothing but reading tells where events begin. That is also how a stream finds out how
+far a limited amount goes, if it ends within a file.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from mtsd.binlog.group_ends import end_behind, end_within, last_end
+from mtsd.binlog.ranges import ByteRange, together
+from mtsd.catalog.definition import TableDefinition, loaded_definition
+from mtsd.spark.dump_contents import DumpContents
+from mtsd.spark.failure import one_line
+from mtsd.spark.live_connection import LiveSession, LiveState
+from mtsd.spark.live_options import LiveOptions
+from mtsd.spark.logs import FilesError, name_of
+
+T = TypeVar("T")
+
+
+class LiveLogs:
+    """What a source lists; it may be pickled, and then connects by itself."""
+
+    def __init__(self, live: LiveOptions) -> None:
+        self._live = live
+        self._runner: asyncio.Runner | None = None
+        self._session = LiveSession(live)
+        self._state: LiveState | None = None
+
+    def __reduce__(self) -> tuple[type["LiveLogs"], tuple[LiveOptions]]:
+        """Leave the connection behind."""
+        return LiveLogs, (self._live,)
+
+    @property
+    def origin(self) -> str:
+        """Return the source's server UUID."""
+        return self._asked().uuid
+
+    def files(self) -> list[tuple[str, int]]:
+        """Return the files and their sizes, in their order."""
+        return list(self._asked(again=True).files)
+
+    def last_end(self, span: ByteRange) -> int | None:
+        """Return the end of the last whole group; None if there is none."""
+        if (span.file, span.size) in self._asked().files:
+            return span.size
+        with one_line(span.file), self.opened(span) as contents:
+            return last_end(contents, span.file, span.first, tail=span.tail)
+
+    def end_within(self, span: ByteRange, most: int) -> int | None:
+        """Return the last end of a group in the first `most` bytes; None if there is none."""
+        with one_line(span.file), self.opened(span) as contents:
+            return end_within(contents, span.file, span.first, most, tail=span.tail)
+
+    def end_behind(self, span: ByteRange, least: int) -> int | None:
+        """Return the first end of a group behind the first `least` bytes; None if there is none."""
+        with one_line(span.file), self.opened(span) as contents:
+            return end_behind(contents, span.file, span.first, least, tail=span.tail)
+
+    def first_begin(self, file: str, size: int, offset: int) -> int | None:
+        """Return `offset`: the source refuses a place where no event begins."""
+        return offset if offset <= size and file else None
+
+    @contextmanager
+    def opened(self, bounds: ByteRange) -> Iterator[DumpContents]:
+        """Open the file of a range."""
+        contents = DumpContents(self._live, bounds)
+        try:
+            yield contents
+        finally:
+            contents.close()
+
+    def missing(self, file: str) -> FilesError:
+        """Return the error of a file that is not there any more."""
+        first = name_of(self._asked().files[0][0])
+        return FilesError(
+            f"the source {self._live} has no {file} any more, and it was not read to its end: it"
+            f" was purged (binlog_expire_logs_seconds), and {first} is the oldest"
+        )
+
+    def planned(self, parts: list[ByteRange], most: int) -> list[tuple[ByteRange, ...]]:
+        """Return what each task reads of the parts: small files together, none of them cut."""
+        return together(parts, most)
+
+    def definition(self, database: str, table: str) -> TableDefinition | None:
+        """Return a table as the source has it now; None where it does not show it."""
+        where = f"table_schema = {_quoted(database)} AND table_name = {_quoted(table)}"
+        rows = self._run(
+            "SELECT column_name, column_type, character_set_name FROM information_schema.columns"
+            f" WHERE {where} ORDER BY ordinal_position"
+        )
+        columns = [(str(name), str(kind), text) for name, kind, text in rows]
+        return loaded_definition(database, table, columns) if columns else None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._session.close()
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+    def _asked(self, *, again: bool = False) -> LiveState:
+        if again or self._state is None:
+            self._state = self._loop().run(self._session.state())
+        return self._state
+
+    def _run(self, sql: str) -> list[tuple[str | None, ...]]:
+        return self._loop().run(self._session.rows(sql))
+
+    def _loop(self) -> asyncio.Runner:
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        return self._runner
+
+
+def _quoted(text: str) -> str:
+    return "_utf8mb4 0x" + text.encode().hex() if text else "''"
