@@ -1,7 +1,7 @@
 """A live source's files are read as they are, by dumps, with a server id of their own."""
 
-import threading
-import time
+import asyncio
+import random
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -10,15 +10,17 @@ import pytest
 
 from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.ranges import ByteRange, Tail, whole_file
-from mtsd.model.errors import BinlogError
+from mtsd.model.errors import BinlogError, NeedsPersonError
 from mtsd.model.position import FIRST_EVENT, Position
-from mtsd.spark.dump_contents import DumpContents
+from mtsd.spark import live_connection
 from mtsd.spark.folder_logs import FolderLogs
 from mtsd.spark.live_connection import SourceError
 from mtsd.spark.live_logs import LiveLogs
 from mtsd.spark.live_options import LiveOptions
 from mtsd.spark.logs import FilesError, Logs
 from mtsd.spark.stream_plan import next_end, parts_between
+from mtsd.wire.connection import Connection
+from mtsd.wire.dump_packets import COM_REGISTER_SLAVE, register
 from tests.binlog.range_cases import told
 from tests.binlog.recording import OPTIONS, play
 from tests.servers.mysqld import Server
@@ -99,52 +101,73 @@ def test_large_groups_and_jumps_back(source: Server, monkeypatch: pytest.MonkeyP
                     assert contents.read(at, 60) == data[at : min(at + 60, size)]
 
 
-def test_the_connection_is_lost_in_the_middle(source: Server) -> None:
+@pytest.fixture(scope="module")
+def large(source: Server) -> str:
+    """Return a file with a transaction that is larger than what is held at once."""
+    source.sql("FLUSH BINARY LOGS")
+    name = str(source.sql("SHOW BINARY LOG STATUS")[0][0])
+    source.sql("CREATE DATABASE large; CREATE TABLE large.t (id INT PRIMARY KEY, v LONGBLOB)")
+    with closing(source.client("large")) as client, client.cursor() as cursor:
+        cursor.execute("BEGIN")
+        for number in range(12):
+            cursor.execute("INSERT INTO t VALUES (%s, %s)", (number, random.randbytes(1 << 20)))
+        cursor.execute("COMMIT")
+    return name
+
+
+def test_the_dump_is_killed_in_the_middle(source: Server, large: str) -> None:
+    here = FolderLogs(str(source.datadir))
+    path, size = next(file for file in here.files() if Path(file[0]).name == large)
+    wanted = groups(here, [whole_file(path, size)])
+    assert wanted
     with logs(source) as there:
-        name, size = there.files()[0]
-        bounds = whole_file(name, size)
-        wanted = groups(there, [bounds])
+        bounds = whole_file(large, size)
         with there.opened(bounds) as contents:
             contents.read(0, 1000)
-            assert isinstance(contents, DumpContents)
-            contents._connection = contents._connection and (
-                contents._connection.close() or contents._connection
-            )
-            reader = RangeReader(contents, bounds, name)
-            assert [(name, one) for one in told(list(reader.parts()))] == wanted
+            for number, _, _, _, command, *_ in source.sql("SHOW PROCESSLIST"):
+                if command == "Binlog Dump":
+                    source.sql(f"KILL {number}")
+            reader = RangeReader(contents, bounds, large)
+            assert [(large, one) for one in told(list(reader.parts()))] == wanted
 
 
-def test_two_readers_never_share_an_id(source: Server) -> None:
-    """As many readers as ids at a time, and the others wait for them."""
-    with logs(source) as there:
-        name, size = there.files()[0]
-    seen: list[int] = []
-    most = [0]
-    failures: list[BaseException] = []
+async def test_two_readers_never_share_an_id(
+    source: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = options(source, server_ids=(source.options["server_id"], 4101, 4102))
+    monkeypatch.setattr(live_connection, "_ID_PAUSE_S", 0.02)
 
-    def read() -> None:
+    async def take() -> tuple[Connection, int]:
+        connection, traits = await live_connection._opened(live)
         try:
-            live = options(source, server_ids=(4101, 4102))
-            contents = DumpContents(live, ByteRange(name, FIRST_EVENT, 10**9, 10**9))
-            with closing(contents):
-                contents.read(0, 500)
-                time.sleep(0.3)
-            seen.append(1)
-        except BaseException as error:  # noqa: BLE001
-            failures.append(error)
+            found = await live_connection._server_id(connection, traits, live.server_ids)
+        except BaseException:
+            connection.close()
+            raise
+        return connection, found
 
-    threads = [threading.Thread(target=read) for _ in range(5)]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):
-        rows = source.sql("SHOW REPLICAS")
-        ids = [row[0] for row in rows]
-        assert len(set(ids)) == len(ids) <= 2
-        most[0] = max(most[0], len(ids))
-        time.sleep(0.02)
-    assert failures == []
-    assert len(seen) == 5
-    assert most[0] == 2
+    first, second = await take(), await take()
+    assert {first[1], second[1]} == {4101, 4102}
+    third = asyncio.create_task(take())
+    await asyncio.sleep(0.3)
+    assert not third.done()
+    first[0].close()
+    assert (await third)[1] == first[1]
+    monkeypatch.setattr(live_connection, "_ID_WAIT_S", 0.1)
+    with pytest.raises(NeedsPersonError, match=r"all 3 ids of option server_ids have been in use"):
+        await take()
+    second[0].close()
+    (await third)[0].close()
+
+
+async def test_the_id_of_another_replica_is_not_taken(source: Server) -> None:
+    live = options(source, server_ids=(4111, 4112))
+    other = await Connection.open(live.endpoint())
+    await other.command(COM_REGISTER_SLAVE, register(4111, "", 0), answer=True)
+    connection, traits = await live_connection._opened(live)
+    assert await live_connection._server_id(connection, traits, live.server_ids) == 4112
+    connection.close()
+    other.close()
 
 
 def test_what_is_wrong_is_one_line(source: Server, tmp_path: Path) -> None:
@@ -153,16 +176,13 @@ def test_what_is_wrong_is_one_line(source: Server, tmp_path: Path) -> None:
         with pytest.raises(SourceError, match=r"refuses user 'who'.*Check option user") as caught:
             there.files()
         assert "wrong" not in str(caught.value)
-    with logs(source, user="who", password="secret", retry_seconds=0) as there:
-        with pytest.raises(SourceError, match=r"REPLICATION CLIENT.*option user"):
-            there.files()
-    with logs(source, port=1, retry_seconds=0.3) as there:
-        with pytest.raises(
-            SourceError, match=r"nothing is listening at 127.0.0.1:1: .*option host"
-        ):
-            there.files()
-    with logs(source, password_file=str(tmp_path / "none")) as there:
-        with pytest.raises(SourceError, match="password_file = .* cannot be read: No such file"):
+    for others, message in (
+        ({"user": "who", "password": "secret"}, r"REPLICATION CLIENT.*option user"),
+        ({"port": 1, "retry_seconds": 0.3}, r"nothing is listening at 127.0.0.1:1: .*option host"),
+        ({"password_file": tmp_path / "none"}, r"password_file = .* cannot be read: No such file"),
+        ({"password_env": "NONE_SUCH"}, r"password_env = 'NONE_SUCH': there is no such variable"),
+    ):
+        with logs(source, **others) as there, pytest.raises(SourceError, match=message):
             there.files()
     with logs(source) as there:
         there.files()
