@@ -8,7 +8,7 @@ started again.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from time import monotonic
+from time import monotonic, sleep
 from typing import Final
 
 import pyarrow as pa
@@ -33,8 +33,8 @@ _FILE: Final = "file"
 _POS: Final = "pos"
 _SOURCE: Final = "source"
 _NOT_CHOSEN: Final[Offset] = {_FILE: "", _POS: 0}
-_LOOK_AGAIN_S: Final = 0.2
-"""Spark asks a hundred times a second whether there is something new."""
+_PAUSE_S: Final = 0.1
+"""Where there was nothing new, Spark asks again at once."""
 
 
 class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -47,7 +47,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._shape = shape
         self._logs = logs
         self._stop = request.options.end
-        self._nothing_new: tuple[Position, float] | None = None
+        self._look_again = 0.0
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """Return the offset before the first batch."""
@@ -70,13 +70,10 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begin = self._position(start)
             if begin is None:
                 return self._offset(first_offset(self._logs, self._start, latest=options.latest))
-            if self._nothing_new is not None:
-                place, until = self._nothing_new
-                if place == begin and monotonic() < until:
-                    return self._offset(begin)
+            sleep(max(0.0, self._look_again - monotonic()))
             end = next_end(self._logs, begin, _most(limit), self._stop)
             if end == begin:
-                self._nothing_new = (begin, monotonic() + _LOOK_AGAIN_S)
+                self._look_again = monotonic() + _PAUSE_S
             return self._offset(end)
 
     def partitions(
