@@ -78,7 +78,7 @@ def parts_between(logs: Logs, start: Position, end: Position) -> list[ByteRange]
         name = name_of(file)
         begin = start.offset if name == start.file else FIRST_EVENT
         if name == end.file:
-            if size < end.offset:
+            if end.offset > max(size, FIRST_EVENT):
                 raise shrunk(file, size, end)
             if begin < end.offset:
                 found.append(ByteRange(file, begin, end.offset, end.offset, begin, Tail.WHOLE))
@@ -101,7 +101,7 @@ def _from(logs: Logs, files: Files, start: Position) -> Files:
     """Return the files from an offset's on."""
     for number, (file, size) in enumerate(files):
         if name_of(file) == start.file:
-            if size < start.offset:
+            if start.offset > max(size, FIRST_EVENT):
                 raise shrunk(file, size, start)
             return files[number:]
     raise logs.missing(start.file)

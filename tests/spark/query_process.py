@@ -1,0 +1,32 @@
+"""A process that runs one query up to the end of what there is: to be killed, and started again.
+
+Usage: python -m tests.spark.query_process JSON, with `master`, `options` and `place`.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from mtsd.spark import register
+from tests.spark.conftest import SETTINGS
+from tests.spark.streams import Stream
+
+
+def main(given: str) -> None:
+    wanted = json.loads(given)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.master(wanted["master"]).appName("mtsd query")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    register(spark)
+    Stream(spark, "", Path(wanted["place"]), wanted["options"]).run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
