@@ -23,6 +23,7 @@ from mtsd.wire.connection import Connection
 from mtsd.wire.dump_packets import COM_REGISTER_SLAVE, register
 from tests.binlog.range_cases import told
 from tests.binlog.recording import OPTIONS, play
+from tests.servers.certificates import Authority
 from tests.servers.mysqld import Server
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
@@ -197,6 +198,22 @@ def test_what_is_wrong_is_one_line(source: Server, tmp_path: Path) -> None:
         ):
             with pytest.raises(SourceError, match=r"cannot send binlog.00000\d from byte"):
                 groups(there, [bounds])
+
+
+def test_tls(source: Server, tmp_path: Path) -> None:
+    authority = str(source.datadir / "ca.pem")
+    with logs(source, tls="verify_ca", tls_ca=authority) as there:
+        (name, size), *_ = there.files()
+        assert groups(there, [whole_file(name, size)])
+    other = Authority.new(tmp_path, "other").ca
+    for ca, message in (
+        (other, r"certificate is not signed by a CA in option tls_ca"),
+        ("/none", r"option tls_ca = '/none' cannot be read"),
+    ):
+        with logs(source, tls="verify_ca", tls_ca=str(ca)) as there, pytest.raises(
+            SourceError, match=message
+        ):  # fmt: skip
+            there.files()
 
 
 def test_an_end_that_is_none_is_an_error(source: Server) -> None:

@@ -1,9 +1,13 @@
 """What is wrong with options is said by name, all of it at once."""
 
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 
 from mtsd.model.position import Position
 from mtsd.spark.column_arrays import Dates
+from mtsd.spark.live_options import LiveOptions
 from mtsd.spark.options import OptionError, Options, parse_options
 
 
@@ -35,6 +39,49 @@ def test_all_options() -> None:
     assert parse_options({"path": "/x", "start": "b.000001"}).start == Position("b.000001", 4)
 
 
+def test_filters_and_the_beginning() -> None:
+    found = parse_options(
+        {
+            "path": "/x",
+            "shape": "changes",
+            "start": "Latest",
+            "max_bytes": "1k",
+            "schemas": "a, b",
+            "tables": "a.x, `b`.y",
+            "ops": "insert,delete",
+            "since": "2026-01-02",
+            "until": "2026-01-02 03:04:05+01:00",
+        }
+    )
+    assert (found.start, found.latest, found.max_bytes) == (None, True, 1024)
+    assert (found.schemas, found.ops) == (("a", "b"), ("insert", "delete"))
+    assert found.tables == (("a", "x"), ("b", "y"))
+    assert found.since == datetime(2026, 1, 2, tzinfo=UTC)
+    assert found.until == datetime(2026, 1, 2, 2, 4, 5, tzinfo=UTC)
+    assert not parse_options({"path": "/x", "start": "earliest"}).latest
+
+
+def test_a_live_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"host": "h", "port": "3307", "server_ids": "7, 4001-4003", "password": " a b"}
+    live = parse_options(given).live
+    assert live == LiveOptions(
+        host="h", port=3307, server_ids=(7, 4001, 4002, 4003), password=" a b"
+    )
+    assert " a b" not in repr(live)
+    assert live.endpoint().password == " a b"
+    file = tmp_path / "password"
+    file.write_text("from a file \n")
+    monkeypatch.setenv("SOME_PASSWORD", "from there")
+    for name, value, password in (
+        ("password_file", str(file), "from a file "),
+        ("password_env", "SOME_PASSWORD", "from there"),
+    ):
+        live = parse_options({"unix_socket": "/s", name: value}).live
+        assert live is not None
+        assert live.endpoint().password == password
+        assert password not in repr(live)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -52,6 +99,22 @@ def test_all_options() -> None:
         ({"path": "/x", "end": "f"}, "it is FILE:POSITION"),
         ({"path": "/x", "dates": "lenient"}, "it is one of strict, nulls, text"),
         ({"nonsense": "1"}, "'nonsense' is unknown.*; option 'path' is missing"),
+        ({"path": "/x", "max_bytes": "no"}, "it is a number of bytes"),
+        ({"path": "/x", "shape": "changes", "tables": "t"}, 'it is "database.table"'),
+        ({"path": "/x", "shape": "groups", "tables": "d.t"}, "'tables' belongs to shape 'changes'"),
+        ({"path": "/x", "since": "2026-01-01"}, "'groups' or 'changes' or 'table'"),
+        ({"path": "/x", "shape": "groups", "until": "today"}, "it is a time such as"),
+        ({"path": "/x", "shape": "changes", "ops": "update_preimage"}, "no 'update_preimage' in"),
+        ({"path": "/x", "host": "h"}, "both 'path' and options of a live source"),
+        ({"user": "u"}, "a live source needs the option 'host' or 'unix_socket'"),
+        ({"host": "h", "unix_socket": "/s"}, "both 'host' and 'unix_socket'"),
+        ({"host": "h", "port": "0"}, "it is a port"),
+        ({"host": "h", "tls": "yes"}, "it is one of disabled, preferred, required, verify_ca"),
+        ({"host": "h", "tls_cert": "/c"}, "'tls_cert' and 'tls_key' belong together"),
+        ({"host": "h", "password": "a", "password_env": "b"}, "password is given more than once"),
+        ({"host": "h", "server_ids": "5-4"}, "5-4 is no range of server ids"),
+        ({"host": "h", "server_ids": "a"}, "a list of ids and ranges, such as 4001-4010"),
+        ({"host": "h", "retry_seconds": "-1"}, "it is a number of seconds"),
     ],
 )
 def test_what_is_wrong(given: dict[str, str], message: str) -> None:

@@ -126,3 +126,40 @@ def test_times_as_options(spark: SparkSession, source: Server, writer: Writer) -
     found = reader.option("since", f"{since}").option("until", f"{until}")
     wanted = everything.where((everything.commit_time >= since) & (everything.commit_time < until))
     assert keys_of(found.load(str(source.datadir))) == keys_of(wanted) != []
+
+
+def test_a_stream_that_cannot_go_on_says_why(
+    source: Server, writer: Writer, stream: Make, tmp_path: Path
+) -> None:
+    writer.write(3)
+    source.sql("FLUSH BINARY LOGS")
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    *_, first, second, _ = sorted(source.datadir.glob("binlog.0*"))
+    data = first.read_bytes()
+    half = len(data) * 2 // 3
+    (folder / first.name).write_bytes(data[:half])
+    changes = stream("changes", folder)
+    changes.run()
+    before = changes.rows()
+
+    def said() -> str:
+        with pytest.raises(StreamingQueryException) as caught:
+            changes.run()
+        line = failure_line(caught.value)
+        assert line is not None
+        return line
+
+    damaged = bytearray(data)
+    damaged[-200] ^= 1
+    (folder / first.name).write_bytes(damaged)
+    assert f"{folder / first.name}: checksum mismatch in an event of type" in said()
+    (folder / first.name).write_bytes(data[: half // 2])
+    assert f"{folder / first.name} has {half // 2} bytes, and has been read up to byte" in said()
+    (folder / first.name).unlink()
+    shutil.copy(second, folder)
+    assert f"{folder}: {first.name} is not there any more" in said()
+    assert changes.rows() == before
+    shutil.copy(first, folder)
+    changes.run()
+    assert len(changes.rows()) > len(before)
