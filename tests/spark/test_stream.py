@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from mtsd.spark.failure import failure_line
 from tests.binlog.recording import OPTIONS
 from tests.servers.mysqld import Server
 from tests.spark.streams import Stream, Writer, checksum_of, keys_of
@@ -131,7 +133,9 @@ def test_times_as_options(spark: SparkSession, source: Server, writer: Writer) -
 def test_a_stream_that_cannot_go_on_says_why(
     source: Server, writer: Writer, stream: Make, tmp_path: Path
 ) -> None:
-    writer.write(3)
+    for _ in range(2):
+        source.sql("FLUSH BINARY LOGS")
+        writer.write(3)
     source.sql("FLUSH BINARY LOGS")
     folder = tmp_path / "logs"
     folder.mkdir()
