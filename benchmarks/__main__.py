@@ -7,14 +7,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from benchmarks import backlog, cpu, figures, lag, large, machine, report, rows
+from benchmarks import backlog, cpu, figures, lag, large, machine, report, rows, spark
 from benchmarks.backlog import Applied, Pair
 from benchmarks.cpu import Stages
 from benchmarks.external import installed
 from benchmarks.figures import Figure
 from benchmarks.lag import Lag
 
-PARTS: Final = ("backlog", "large", "lag", "cpu", "rows")
+PARTS: Final = ("backlog", "large", "lag", "cpu", "rows", "spark")
 DEFAULT_PARTS: Final = PARTS[:3]
 DURABLE: Final = "durable"
 NOT_DURABLE: Final = "not durable"
@@ -51,6 +51,10 @@ def main() -> int:
         decoded = rows.measured()
         print(rows.table(decoded))
         results.figures += rows.figures(decoded)
+    if "spark" in args.part:
+        through = spark.measured(args.spark_size)
+        print(spark.table(through))
+        results.figures += spark.figures(through)
     measures = {"backlog": _backlog, "large": _large, "lag": _lag}
     if parts := [part for part in measures if part in args.part]:
         with installed(pure=args.pure):
@@ -155,6 +159,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=4, help="of each replica")
     parser.add_argument("--repeat", type=int, default=1, help="pairs of each variant")
     parser.add_argument("--size", type=float, default=1.0, help="GB of the large transaction")
+    parser.add_argument("--spark-size", type=float, default=20.0, help="GB of the spark part")
     parser.add_argument("--rate", type=float, default=500.0, help="transactions/s of the lag part")
     parser.add_argument("--seconds", type=float, default=20.0, help="of the lag part")
     parser.add_argument("--pure", action="store_true", help="mtsd without compiled modules")

@@ -98,12 +98,13 @@ class StandaloneCluster:
         python: str = sys.executable,
         archives: str = "",
         folder: Path | None = None,
+        environ: Mapping[str, str] | None = None,
         timeout: float = 280.0,
     ) -> dict[str, object]:
         """Run an application by spark-submit; return the JSON object in its last line.
 
         `python` is what the executors run, `archives` what they get as --archives; `folder` is
-        where the driver runs. Raises ClusterError.
+        where the driver runs, `environ` what it finds in its environment. Raises ClusterError.
         """
         settings = {
             "spark.driver.memory": "768m",
@@ -124,7 +125,8 @@ class StandaloneCluster:
             *(("--archives", archives) if archives else ()),
             str(script), *arguments,
         ]  # fmt: skip
-        environ = self._environ(PYSPARK_PYTHON=python, PYSPARK_DRIVER_PYTHON=sys.executable)
+        pythons = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        environ = self._environ(**(environ or {}), **pythons)
         try:
             done = subprocess.run(
                 command, env=environ, cwd=folder or self.folder, capture_output=True, text=True,

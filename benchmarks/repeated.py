@@ -1,0 +1,53 @@
+"""Large binary logs, made of a recorded one: its events again and again, at places of their own."""
+
+from pathlib import Path
+from struct import Struct
+from typing import Final
+
+from zlib_ng.zlib_ng import crc32
+
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.framing import MAGIC, FileFramer
+
+_PUT_END: Final = Struct("<I").pack_into
+_FIRST: Final = frozenset(
+    {EventType.FORMAT_DESCRIPTION_EVENT.value, EventType.PREVIOUS_GTIDS_LOG_EVENT.value}
+)
+_LAST: Final = frozenset({EventType.ROTATE_EVENT.value, EventType.STOP_EVENT.value})
+
+
+def repeated(recorded: Path, times: int) -> Path:
+    """Return a file with the transactions of a recorded one so many times; it is kept beside it."""
+    path = recorded.parent / f"times-{times}" / "binlog.000001"
+    if path.is_file():
+        return path
+    path.parent.mkdir(exist_ok=True)
+    part = path.with_suffix(".part")
+    first: list[bytearray] = []
+    others: list[bytearray] = []
+    for raw in FileFramer().feed(recorded.read_bytes()):
+        if raw[4] not in _LAST:
+            (first if raw[4] in _FIRST else others).append(bytearray(raw))
+    at = len(MAGIC)
+    with part.open("wb") as file:
+        file.write(MAGIC)
+        for number in range(times):
+            for event in [*first, *others] if number == 0 else others:
+                at += len(event)
+                _PUT_END(event, 13, at)
+                _PUT_END(event, len(event) - 4, crc32(memoryview(event)[:-4]))
+                file.write(event)
+    part.rename(path)
+    return path
+
+
+def linked(file: Path, folder: Path, size: int) -> int:
+    """Fill a folder with binary logs that are all this file, `size` bytes in all or a bit more.
+
+    Returns how many bytes they have.
+    """
+    each = file.stat().st_size
+    count = -(-size // each)
+    for number in range(1, count + 1):
+        (folder / f"binlog.{number:06}").symlink_to(file)
+    return count * each
