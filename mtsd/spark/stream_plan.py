@@ -36,9 +36,9 @@ def next_end(logs: Logs, start: Position, most: int | None, stop: Position | Non
     """
     end = start
     left = most
+    files = _from(logs, logs.files(), start)
     if stop is not None and stop <= start:
         return start
-    files = _from(logs, logs.files(), start)
     for number, (file, size) in enumerate(files):
         name = name_of(file)
         if number:

@@ -70,6 +70,8 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begin = self._position(start)
             if begin is None:
                 return self._offset(first_offset(self._logs, self._start, latest=options.latest))
+            if options.end is not None and options.end <= begin:
+                return self._offset(begin)
             sleep(max(0.0, self._look_again - monotonic()))
             end = next_end(self._logs, begin, _most(limit), self._stop)
             if end == begin:

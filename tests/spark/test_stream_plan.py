@@ -183,6 +183,7 @@ def test_what_has_gone_or_shrunk_is_named(recorded: Path, tmp_path: Path) -> Non
     second.write_bytes(second.read_bytes()[: end.offset - 1])
     for ask in (
         lambda: next_end(reader.logs, end, None, None),
+        lambda: next_end(reader.logs, end, None, first_offset(reader.logs, None, latest=False)),
         lambda: parts_between(reader.logs, begin, end),
     ):
         with pytest.raises(FilesError, match=f"{second.name} has .* been read up to byte"):
