@@ -55,7 +55,6 @@ class BinlogDataSource(DataSource):
             # Of a live source's table it is the definition that says it, not its first rows.
             files = [] if options.live else _files(options, logs)
             columns = _SHAPES[options.shape].schema(options, files)
-            logs.close()
             return pruned(columns, options.columns)
 
     def reader(self, schema: StructType) -> "BinlogReader":
@@ -128,7 +127,10 @@ def _with_definition(options: Options, logs: Logs) -> Options:
     """Return the options with what the source says of the wanted table, if it is asked for one."""
     if options.table is None or options.live is None:
         return options
-    return replace(options, loaded=logs.definition(*options.table))
+    try:
+        return replace(options, loaded=logs.definition(*options.table))
+    finally:
+        logs.close()
 
 
 def _files(options: Options, logs: Logs) -> list[tuple[str, int]]:
