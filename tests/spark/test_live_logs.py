@@ -4,25 +4,31 @@ import asyncio
 import random
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql.types import StructType
 
 from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.ranges import ByteRange, Tail, whole_file
 from mtsd.model.errors import BinlogError, NeedsPersonError
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.spark import live_connection
+from mtsd.spark.column_arrays import Dates
 from mtsd.spark.folder_logs import FolderLogs
 from mtsd.spark.live_connection import SourceError
 from mtsd.spark.live_logs import LiveLogs
 from mtsd.spark.live_options import LiveOptions
 from mtsd.spark.logs import FilesError, Logs
+from mtsd.spark.options import Options
 from mtsd.spark.stream_plan import next_end, parts_between
+from mtsd.spark.table_shape import TableShape
 from mtsd.wire.connection import Connection
 from mtsd.wire.dump_packets import COM_REGISTER_SLAVE, register
 from tests.binlog.range_cases import told
 from tests.binlog.recording import OPTIONS, play
+from tests.binlog.row_values import KINDS, LENIENT, create, names, row
 from tests.servers.certificates import Authority
 from tests.servers.mysqld import Server
 
@@ -214,6 +220,28 @@ def test_tls(source: Server, tmp_path: Path) -> None:
             SourceError, match=message
         ):  # fmt: skip
             there.files()
+
+
+def test_columns_have_the_types_of_the_rows(source: Server) -> None:
+    """By its definition a table has the columns that its rows have in the binary log."""
+    source.sql("FLUSH BINARY LOGS; CREATE DATABASE every")
+    with closing(source.client("every")) as client, client.cursor() as cursor:
+        cursor.execute(create("kinds"))
+        cursor.execute(LENIENT)
+        rng = random.Random(1)
+        cursor.execute(f"INSERT INTO kinds (id, {names(KINDS)}) VALUES (1, {row(rng)})")
+    shape = TableShape()
+    options = Options(shape="table", table=("every", "kinds"))
+    files = FolderLogs(str(source.datadir)).files()[-1:]
+    with logs(source) as there:
+        assert there.definition("every", "none") is None
+        defined = there.definition("every", "kinds")
+    of_rows = StructType()
+    for dates in Dates:
+        of_rows = shape.schema(replace(options, dates=dates), files)
+        of_definition = shape.schema(replace(options, dates=dates, loaded=defined), [])
+        assert of_definition == of_rows
+    assert len(of_rows) > len(KINDS)
 
 
 def test_an_end_that_is_none_is_an_error(source: Server) -> None:
