@@ -1,10 +1,12 @@
 """A live source's files are read as they are, by dumps, with a server id of their own."""
 
 import asyncio
+import json
 import random
+import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,7 @@ from tests.binlog.recording import OPTIONS, play
 from tests.binlog.row_values import KINDS, LENIENT, create, names, row
 from tests.servers.certificates import Authority
 from tests.servers.mysqld import Server
+from tests.servers.provision import Installation, provide
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
@@ -242,6 +245,42 @@ def test_columns_have_the_types_of_the_rows(source: Server) -> None:
         of_definition = shape.schema(replace(options, dates=dates, loaded=defined), [])
         assert of_definition == of_rows
     assert len(of_rows) > len(KINDS)
+
+
+@dataclass(frozen=True)
+class WithKeyring(Installation):
+    """Runs mysqld by a link next to the manifest that loads a keyring."""
+
+    folder: Path = Path()
+
+    def server(self) -> list[str]:
+        return [self._here(word) for word in super().server()]
+
+    def _here(self, word: str) -> str:
+        if not word.endswith("/mysqld") and word != "mysqld":
+            return word
+        program = self.folder / "mysqld"
+        if not program.is_symlink():
+            program.symlink_to(word if "/" in word else str(shutil.which(word)))
+        return str(program)
+
+
+def test_encrypted_files(source: Server, tmp_path: Path) -> None:
+    """Only their server can read them, and it counts a header that a dump does not have."""
+    known = provide()
+    own = WithKeyring(known.version, known.root, known.template, tmp_path)
+    ((plugins,),) = source.sql("SELECT @@plugin_dir")
+    keyring = "component_keyring_file"
+    (tmp_path / f"{keyring}.so").symlink_to(Path(str(plugins)) / f"{keyring}.so")
+    (tmp_path / "mysqld.my").write_text(json.dumps({"components": f"file://{keyring}"}))
+    keys = {"path": str(tmp_path / "keys"), "read_only": False}
+    (tmp_path / f"{keyring}.cnf").write_text(json.dumps(keys))
+    settings = {**OPTIONS, "plugin_dir": str(tmp_path), "binlog_encryption": "ON"}
+    with Server(settings, installation=own) as encrypted:
+        encrypted.sql("CREATE DATABASE d; CREATE TABLE d.t (a INT); INSERT INTO d.t VALUES (1)")
+        encrypted.sql("FLUSH BINARY LOGS; INSERT INTO d.t VALUES (2)")
+        with logs(encrypted) as there:
+            assert len(groups(there, [whole_file(*file) for file in there.files()])) == 4
 
 
 def test_an_end_that_is_none_is_an_error(source: Server) -> None:
