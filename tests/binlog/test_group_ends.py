@@ -1,5 +1,6 @@
 """How far a file can be read: any beginning of a file is what a reader may see of it."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
@@ -10,7 +11,17 @@ from mtsd.binlog.ranges import ByteRange, Tail
 from mtsd.model.errors import BinlogError
 from mtsd.model.position import FIRST_EVENT
 from tests.binlog import test_ranges
-from tests.binlog.range_cases import NAME, Contents, events, parts, told, without_gtids
+from tests.binlog.range_cases import (
+    NAME,
+    Contents,
+    LargeContents,
+    events,
+    moved,
+    parts,
+    raw_events,
+    told,
+    without_gtids,
+)
 from tests.binlog.test_ranges import Small
 
 small = test_ranges.small
@@ -112,3 +123,32 @@ def test_what_is_no_binary_log_is_an_error() -> None:
     for data in (b"x", b"\xfexin" + bytes(40), b"\xfebin" + b"\xff" * 40):
         with pytest.raises(BinlogError):
             last_end(Contents(data), NAME, FIRST_EVENT - 4, tail=Tail.GROWING)
+
+
+@dataclass
+class Counted(LargeContents):
+    """Counts what is read of a large file."""
+
+    count: int = 0
+
+    def read(self, at: int, count: int) -> bytes:
+        data = super().read(at, count)
+        self.count += len(data)
+        return data
+
+
+def test_the_size_of_a_file_does_not_matter(small: Small) -> None:
+    """Of a file of 20 GB, its end is found in the last megabyte or so."""
+    base = 20 << 30
+    description, _, *rest = raw_events(small.data)
+    placed = b""
+    for event in rest[:-1]:
+        placed += moved(event, base + len(placed), checksum=True)
+    contents = Counted(description, base, placed)
+    found = last_end(contents, NAME, FIRST_EVENT, tail=Tail.GROWING)
+    assert found == base + len(placed)
+    most = base - FIRST_EVENT + 3000
+    within = end_within(contents, NAME, FIRST_EVENT, most, tail=Tail.AS_FLAGGED)
+    assert within is not None
+    assert base < within <= FIRST_EVENT + most
+    assert contents.count < 10 << 20
