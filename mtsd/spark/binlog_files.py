@@ -67,6 +67,8 @@ def _is_remote(path: str) -> bool:
 
 def _listed_remotely(path: str) -> tuple[list[tuple[str, int]], bool]:
     system, inside = _fsspec().core.url_to_fs(path)
+    # Most systems remember what they have listed, and a stream looks for what has come since.
+    system.invalidate_cache()
     if _PATTERN.search(inside):
         names, is_folder = system.glob(inside), False
     elif system.isdir(inside):

@@ -80,6 +80,29 @@ def test_files_that_fsspec_opens() -> None:
         system.rm("/logs", recursive=True)
 
 
+def test_a_folder_is_listed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Systems with costly requests remember what they have listed."""
+    system = fsspec.filesystem("memory")
+    remembered: dict[str, list[object]] = {}
+    really = system.ls
+
+    def ls(path: str, detail: bool = True) -> list[object]:
+        return remembered.setdefault(f"{path} {detail}", really(path, detail=detail))
+
+    def invalidate_cache(_path: str | None = None) -> None:
+        remembered.clear()
+
+    monkeypatch.setattr(system, "ls", ls)
+    monkeypatch.setattr(system, "invalidate_cache", invalidate_cache)
+    try:
+        for number in (1, 2):
+            system.pipe(f"/new/binlog.{number:06}", b"x" * number)
+            assert len(listed("memory://new")) == number
+    finally:
+        monkeypatch.undo()
+        system.rm("/new", recursive=True)
+
+
 def test_an_address_without_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(FilesError, match="pip install fsspec"):
