@@ -112,7 +112,8 @@ def test_the_driver_is_killed(spark: SparkSession, where: dict[str, str], tmp_pa
 
 
 def wait_between_commits(stream: Stream, process: subprocess.Popen[bytes]) -> bool:
-    """Wait until the sink has a batch that Spark has not committed; whether that was seen."""
+    """Wait until the sink has a new batch that Spark has not committed; whether that was seen."""
+    before = newest(stream.place / "sink" / "_spark_metadata")
     deadline = time.monotonic() + _PATIENCE_S
     while process.poll() is None and time.monotonic() < deadline:
         if newest(stream.place / "sink" / "_spark_metadata") > newest(
