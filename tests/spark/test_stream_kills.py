@@ -116,9 +116,8 @@ def wait_between_commits(stream: Stream, process: subprocess.Popen[bytes]) -> bo
     before = newest(stream.place / "sink" / "_spark_metadata")
     deadline = time.monotonic() + _PATIENCE_S
     while process.poll() is None and time.monotonic() < deadline:
-        if newest(stream.place / "sink" / "_spark_metadata") > newest(
-            stream.checkpoint / "commits"
-        ):
+        there = newest(stream.place / "sink" / "_spark_metadata")
+        if there > before and there > newest(stream.checkpoint / "commits"):
             return True
     return process.poll() is None
 
