@@ -1,8 +1,8 @@
-"""The bytes of a source's binary log file, had by dumps: what ranges are read from.
+"""The bytes of a source's binary log file, received by a dump: ranges are read from it.
 
-A dump begins with any event and goes on to the file's end. Reading is mostly forward, along one
-dump. For what lies further back than what is kept, another one begins. Should the connection be
-lost, another one continues.
+A dump can begin with any event, and continues to the file's end. Reading mostly goes forward, along
+one dump; another one is requested for what lies further back than the bytes that are kept, and to
+continue after the connection was lost.
 """
 
 import asyncio
