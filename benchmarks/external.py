@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 from typing import Final, Self
 
 from benchmarks.process import cpu_seconds, peak_memory
+from mtsd.control.status import Status
 from tests.packaging.compiled import build_wheel
 from tests.replica.daemon_process import DaemonError, DaemonProcess, Value
 from tests.servers.mysqld import Server
@@ -84,6 +85,10 @@ class External:
             time.sleep(_POLL_S)
         (record,) = (one for one in self._daemon.records() if one["event"] == "starting")
         self.began = datetime.fromisoformat(str(record["timestamp"])).timestamp()
+
+    def status(self) -> Status | None:
+        """Return what its status socket reports; None while nothing answers."""
+        return self._daemon.status()
 
     def stop(self) -> None:
         """Stop it gracefully; raises DaemonError if its exit status is not 0."""

@@ -10,7 +10,9 @@ from typing import Final
 from mtsd import __version__
 from mtsd.model.build import COMPILED
 
-COMMANDS: Final = ("run", "check", "status", "position", "resolve", "skip", "binlog", "config")
+COMMANDS: Final = (
+    "run", "check", "status", "position", "resolve", "skip", "binlog", "plan", "config",
+)  # fmt: skip
 """Each is the module of its name in this package, with a function `register`."""
 
 _EXAMPLE = """\

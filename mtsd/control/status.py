@@ -162,6 +162,12 @@ class Status:
     skipped: tuple[SkippedStatus, ...] = ()
     doing: str = ""
     """What a start is at, or waits for, in words; "" once it runs."""
+    run_seconds: float = 0.0
+    """Since the replica began to run."""
+    cpu_seconds: float = 0.0
+    """What the daemon's process has used of processors, since it was started."""
+    batch_groups: int = 0
+    """The setting in force."""
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Serialize it as a JSON object."""

@@ -1,6 +1,6 @@
 """The daemon's state in the form of the status socket."""
 
-from time import time
+from time import process_time, time
 
 from mtsd.config import Settings
 from mtsd.control.status import (
@@ -84,6 +84,9 @@ def stated(
             for partition in statistics.partitions
         ),
         waits=statistics.waits,
+        run_seconds=round(statistics.run_seconds, 3),
+        cpu_seconds=round(process_time(), 3),
+        batch_groups=settings.replica.batch_groups,
     )
 
 

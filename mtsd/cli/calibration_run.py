@@ -1,0 +1,185 @@
+"""The short real run of `mtsd plan --measure`: the daemon itself, at three points."""
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from mtsd.config import Settings
+from mtsd.control.client import DaemonUnavailableError, fetch_status
+from mtsd.control.status import Status
+from mtsd.model.errors import MtsdError
+from mtsd.plan.calibration import Point
+from mtsd.plan.candidate import Candidate
+
+_POLL_S: Final = 0.1
+_WARM_UP_S: Final = 1.0
+_PATIENCE_S: Final = 60.0
+_CREDENTIALS: Final = struct.Struct("3i")
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+
+
+class MeasuringError(MtsdError):
+    """The daemon could not be measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    at: float
+    groups: int
+    transactions: int
+    daemon: float
+    target: float | None
+
+
+def three_points(settings: Settings) -> list[Candidate]:
+    """Return what is measured: one worker unbatched, one batched, several unbatched."""
+    replica = settings.replica
+    policy = replica.parallel_type
+    several = max(2, replica.parallel_workers)
+    batch = max(2, replica.batch_groups)
+    bind = tuple(tuple(names) for names in replica.bind)
+    return [
+        Candidate(policy, 1, 1),
+        Candidate(policy, 1, batch),
+        Candidate(policy, several, 1, bind),
+    ]
+
+
+def measure(
+    options: Sequence[str], settings: Settings, seconds: float, tell: Callable[[str], None]
+) -> list[Point]:
+    """Run `mtsd run` with the options at each point for so long, and return what it did.
+
+    It replicates as it always does, each time from where it stopped. Raises MeasuringError.
+    """
+    points = []
+    for candidate in three_points(settings):
+        tell(f"measuring for {seconds:g} s: {candidate}")
+        points.append(_measured(options, settings, candidate, seconds))
+    return points
+
+
+def _measured(
+    options: Sequence[str], settings: Settings, candidate: Candidate, seconds: float
+) -> Point:
+    with TemporaryDirectory(prefix="mtsd-plan-") as folder:
+        socket_path, log = Path(folder, "status"), Path(folder, "log")
+        changed = {
+            "replica.parallel_workers": candidate.parallel_workers,
+            "replica.batch_groups": candidate.batch_groups,
+            "status.socket": socket_path,
+            "log.format": "json",
+        }
+        command = [sys.executable, "-m", "mtsd", "run", *options]
+        for key, value in changed.items():
+            command += ["--set", f"{key}={value}"]
+        with log.open("wb") as output:
+            daemon = subprocess.Popen(  # noqa: S603 - the daemon of this very command
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+        try:
+            return _watched(daemon, log, socket_path, settings, candidate, seconds)
+        finally:
+            daemon.send_signal(signal.SIGTERM)
+            try:
+                daemon.wait(settings.replica.stop_timeout + _PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
+
+
+def _watched(
+    daemon: subprocess.Popen[bytes],
+    log: Path,
+    socket_path: Path,
+    settings: Settings,
+    candidate: Candidate,
+    seconds: float,
+) -> Point:
+    target = target_process(settings)
+
+    def status() -> Status | None:
+        if daemon.poll() is not None:
+            said = log.read_text("utf-8", "replace").strip().splitlines()
+            raise MeasuringError(f"the daemon ended: {said[-1] if said else daemon.returncode}")
+        try:
+            return fetch_status(socket_path)
+        except DaemonUnavailableError:
+            return None
+
+    def reading(found: Status) -> _Reading:
+        return _Reading(
+            time.monotonic(),
+            sum(worker.groups for worker in found.workers),
+            sum(worker.transactions for worker in found.workers),
+            found.cpu_seconds,
+            None if target is None else _cpu_seconds(target),
+        )
+
+    deadline = time.monotonic() + _PATIENCE_S
+    while (found := status()) is None or not any(worker.groups for worker in found.workers):
+        if time.monotonic() > deadline:
+            raise MeasuringError(
+                f"the daemon has applied nothing in {_PATIENCE_S:.0f} s: measuring needs a backlog;"
+                " stop the replica for a while first, or give --points"
+            )
+        time.sleep(_POLL_S)
+    time.sleep(_WARM_UP_S)
+    began = last = reading(status() or found)
+    while last.at < began.at + seconds:
+        time.sleep(_POLL_S)
+        found = status()
+        if found is None or found.pending_groups == 0:
+            break
+        last = reading(found)
+    groups = last.groups - began.groups
+    if not groups or last.at - began.at < seconds / 2:
+        raise MeasuringError(
+            f"the replica caught up within {last.at - began.at:.1f} s at the point {candidate}:"
+            " measuring needs a longer backlog, or a shorter time"
+        )
+    of_target = None
+    if began.target is not None and last.target is not None:
+        of_target = last.target - began.target
+    return Point(
+        candidate,
+        groups,
+        last.transactions - began.transactions,
+        last.at - began.at,
+        last.daemon - began.daemon,
+        of_target,
+    )
+
+
+def target_process(settings: Settings) -> int | None:
+    """Return the process of a target on this machine; None if it is elsewhere, or not to be told.
+
+    The kernel tells who listens on a Unix socket; who listens on a port only root may find out.
+    """
+    path = settings.target.unix_socket
+    if not path or not hasattr(socket, "SO_PEERCRED"):
+        return None
+    with socket.socket(socket.AF_UNIX) as peer:
+        try:
+            peer.connect(str(path))
+            credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            process = int(_CREDENTIALS.unpack(credentials)[0])
+            _cpu_seconds(process)
+        except (OSError, ValueError, IndexError):
+            return None
+    return process
+
+
+def _cpu_seconds(process: int) -> float:
+    """Return what a process has used (proc(5))."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS

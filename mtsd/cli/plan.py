@@ -1,0 +1,294 @@
+"""`mtsd plan`: which policy, workers, batches and binds would serve a load."""
+
+import argparse
+import gc
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mtsd.binlog.grouper import Grouper
+from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.cli.complaint import complain
+from mtsd.cli.listed_files import ListedFile, LocalFile, files_of_source
+from mtsd.cli.progress import Progress
+from mtsd.config import Settings
+from mtsd.model.errors import BinlogError, MtsdError
+from mtsd.model.exit_status import ExitStatus
+from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.plan.calibration import TYPICAL, Point, PointsError, calibrated
+from mtsd.plan.candidate import Candidate, candidates
+from mtsd.plan.costs import Machines
+from mtsd.plan.load import binds_worth_a_try, load_of
+from mtsd.plan.page import page
+from mtsd.plan.plan import Fit, Plan
+from mtsd.plan.points import points_json, read_points
+from mtsd.plan.table import lines
+
+_WORKERS = (1, 2, 4, 8, 16)
+_BATCHES = (1, 32, 512)
+_GROUPS = 200_000
+_SAMPLE = 60_000
+_EVENTS_AT_ONCE = 4096
+_MISSING = "mtsd plan needs {name}: pip install 'mtsd[plan]'"
+
+_EXAMPLE = """\
+example:
+  mtsd plan /var/lib/mysql/binlog.0000*                    # ratios only: nothing is measured
+  mtsd plan --config config.toml --measure 20 --points points.json --html plan.html
+  mtsd plan --config config.toml --points points.json      # without measuring again
+  mtsd plan --record load.parquet --points status.json --workers 1,2,4,8 --json
+
+--measure runs the daemon of the configuration three times for so many seconds: it replicates, from
+where the last one stopped, and needs a backlog. Points are also what `mtsd status --json` prints.
+
+exit status: 0 done; 2 a file cannot be opened, or something is missing; 3 a file is damaged, or
+the daemon could not be measured
+"""
+
+
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "plan",
+        help="predict which policy, workers, batches and binds would serve a load",
+        description="Record the groups of a load, simulate how each configuration would apply them,"
+        " and recommend one. Needs the extra `plan`.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "files",
+        nargs="*",
+        type=Path,
+        metavar="FILE",
+        help="a binary log file; with --config the name of one on the source, or none for all",
+    )
+    add_configuration(parser, required=False)
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="PARQUET",
+        help="keep the recorded groups in this file, or use it if it is there",
+    )
+    parser.add_argument(
+        "--points",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="JSON",
+        help="measured points, or a status of a daemon; with --measure written there",
+    )
+    parser.add_argument(
+        "--measure", type=_positive, metavar="SECONDS", help="measure three points, each so long"
+    )
+    for name, default in (("--workers", _WORKERS), ("--batches", _BATCHES)):
+        shown = ",".join(map(str, default))
+        parser.add_argument(
+            name, type=_numbers, default=default, metavar="N,N", help=f"default: {shown}"
+        )
+    parser.add_argument(
+        "--groups",
+        type=int,
+        default=_GROUPS,
+        metavar="N",
+        help=f"simulate the first N groups, 0: all (default: {_GROUPS})",
+    )
+    parser.add_argument(
+        "--processors",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="of the daemon's machine (default: this one's)",
+    )
+    parser.add_argument(
+        "--target-processors",
+        type=int,
+        metavar="N",
+        help="of the target's machine, if that is another (default: the daemon's own)",
+    )
+    parser.add_argument("--master", default="local[*]", help="Spark's (default: local[*])")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots")
+    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="write plots as PNG")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan, print, and return the exit status."""
+    if args.config is None and not args.files and not _recorded(args):
+        return complain(
+            "name a FILE, the source with --config, or a --record that is there",
+            ExitStatus.BAD_USAGE,
+        )
+    if args.measure and args.config is None:
+        return complain("--measure needs --config: it runs that daemon", ExitStatus.BAD_USAGE)
+    try:
+        plan = _planned(args)
+        text = f"{plan.to_json()}\n" if args.json else "\n".join([*lines(plan), ""])
+        sys.stdout.write(text.encode("utf-8", "backslashreplace").decode())
+        sys.stdout.flush()
+        if args.html or args.plots:
+            _draw(plan, args.html, args.plots)
+    except ModuleNotFoundError as error:
+        return complain(_MISSING.format(name=error.name), ExitStatus.BAD_USAGE)
+    except BrokenPipeError:
+        # The reader of the pipe has closed it; the interpreter must not flush into it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, PointsError) as error:
+        return complain(error, ExitStatus.BAD_USAGE)
+    except MtsdError as error:
+        return complain(error, ExitStatus.NEEDS_PERSON)
+    return ExitStatus.DONE
+
+
+def _planned(args: argparse.Namespace) -> Plan:
+    # Whoever uses other commands has neither Spark nor its start-up time.
+    from mtsd.spark.group_record import count_of, replayed_groups  # noqa: PLC0415
+    from mtsd.spark.local_session import spark_session  # noqa: PLC0415
+    from mtsd.spark.replay import replay  # noqa: PLC0415
+
+    settings = load_configuration(args).settings if args.config else None
+    with Progress() as progress, TemporaryDirectory(prefix="mtsd-plan-") as folder:
+        points = _points(args, settings, progress)
+        record = args.record or Path(folder, "groups.parquet")
+        if not record.exists():
+            _record(args, record, progress)
+        path = str(record.resolve())
+        count = count_of(path)
+        if not count:
+            raise MtsdError(f"{record} has no groups: there is nothing to plan for")
+        most = min(count, args.groups) if args.groups else count
+        progress.say("counting the load")
+        load = load_of(replayed_groups(path, most))
+        machines = Machines(args.processors, args.target_processors)
+        costs, fits = TYPICAL, tuple[Fit, ...]()
+        if points:
+            progress.say("finding costs that fit to what was measured")
+            sample = list(islice(replayed_groups(path), _SAMPLE))
+            costs, fits = calibrated(points, sample, machines)
+        tried = candidates(args.workers, args.batches, binds_worth_a_try(load))
+        progress.say("starting Spark")
+        with spark_session("mtsd plan", args.master) as spark:
+            results, missing = replay(
+                spark, path, _longest_first(tried), costs, machines, most=most,
+                progress=lambda done, of: progress.count("simulating", done, of, "configurations"),
+            )  # fmt: skip
+    results.sort(key=lambda result: tried.index(result.candidate))
+    return Plan(load, most, costs, machines, fits, tuple(results), tuple(missing))
+
+
+def _longest_first(tried: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates so that none that takes long is left for the end."""
+    return sorted(tried, key=lambda one: one.batch_groups)
+
+
+def _points(
+    args: argparse.Namespace, settings: Settings | None, progress: Progress
+) -> Sequence[Point]:
+    if args.measure and settings is not None:
+        from mtsd.cli.calibration_run import measure  # noqa: PLC0415
+
+        options = ["--config", str(args.config)]
+        for key, value in args.overrides:
+            options += ["--set", f"{key}={value}"]
+        points = measure(options, settings, args.measure, progress.say)
+        for path in args.points[:1]:
+            path.write_text(points_json(points), "utf-8")
+        return points
+    found = []
+    for path in args.points:
+        try:
+            found += read_points(path.read_text("utf-8"))
+        except PointsError as error:
+            raise PointsError(f"{path}: {error}") from error
+    return found
+
+
+def _recorded(args: argparse.Namespace) -> bool:
+    return args.record is not None and args.record.exists()
+
+
+def _record(args: argparse.Namespace, record: Path, progress: Progress) -> None:
+    from mtsd.spark.group_record import GroupRecorder  # noqa: PLC0415
+
+    if args.config is None:
+        files: Sequence[ListedFile] = [LocalFile(path) for path in args.files]
+    else:
+        files = files_of_source(args)
+    began = time.monotonic()
+    most = args.groups or None
+    with _without_collector(), GroupRecorder(record) as recorder:
+        number = 1
+        for file in files:
+            grouper = Grouper(
+                start=Position(file.name, FIRST_EVENT),
+                next_number=number,
+                hold_bytes=1 << 20,
+                chunk_bytes=1 << 20,
+                checksums=False,
+            )
+            events = file.events()
+            try:
+                while piece := list(islice(events, _EVENTS_AT_ONCE)):
+                    recorder.add(grouper.groups(piece))
+                    progress.count("recording", recorder.groups, None, "groups")
+                    if most and grouper.next_number > most:
+                        break
+            except BinlogError as error:
+                raise MtsdError(f"{file.name}: {error}") from error
+            number = grouper.next_number
+            if most and number > most:
+                break
+    seconds = time.monotonic() - began
+    progress.say(
+        f"recorded {recorder.groups:,} groups in {seconds:.1f} s,"
+        f" {recorder.groups / max(seconds, 1e-6):,.0f} a second"
+    )
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Look for garbage rarely: groups have no circles, and looking is a third of the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(200_000, 50, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _draw(plan: Plan, html: Path | None, folder: Path | None) -> None:
+    from mtsd.spark.plan_plots import plots  # noqa: PLC0415
+
+    images = plots(plan)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, image in images.items():
+            (folder / f"{name}.png").write_bytes(image)
+    if html is not None:
+        html.write_text(page(plan, images), "utf-8")
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        found = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        found = ()
+    if not found or min(found) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from 1: 1,2,4")
+    return found
+
+
+def _positive(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0.0 < found < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return found

@@ -1,0 +1,59 @@
+"""How long work shows on standard error that it goes on."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+_OFTEN_S = 0.2
+_SELDOM_S = 10.0
+
+
+class Progress:
+    """Lines on standard error; on a terminal, a count is one line that changes.
+
+    A context manager, which ends that line.
+    """
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._told = 0.0
+        self._open = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end_line()
+
+    def say(self, what: str) -> None:
+        """Write a line."""
+        self._end_line()
+        print(f"mtsd: {what}", file=sys.stderr, flush=True)
+
+    def count(self, what: str, done: int, of: int | None, unit: str) -> None:
+        """Say how far it is: on a terminal often, else now and then and at the end."""
+        now = time.monotonic()
+        ended = done == of
+        if now - self._told < (_OFTEN_S if self._terminal else _SELDOM_S) and not ended:
+            return
+        self._told = now
+        total = f" of {of:,}" if of is not None else ""
+        text = f"mtsd: {what}: {done:,}{total} {unit}"
+        if self._terminal:
+            print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
+            self._open = True
+            if ended:
+                self._end_line()
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+    def _end_line(self) -> None:
+        if self._open:
+            self._open = False
+            print(file=sys.stderr, flush=True)

@@ -1,0 +1,205 @@
+"""What the stages cost on the machines that there are, from what a daemon has measured there.
+
+Processor time is counted where it is spent, and divided between groups and transactions by how it
+grows with either. What is left is how long a sync takes: with it, the simulation is as fast as the
+daemon was. Where nobody has counted the target's processor time, that is found the same way, from
+the points that depend most on it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import log
+from typing import Final
+
+from mtsd.plan.candidate import Candidate
+from mtsd.plan.costs import Costs, Machines
+from mtsd.plan.plan import Fit
+from mtsd.plan.replayed_group import ReplayedGroup
+from mtsd.plan.simulation import Simulation
+
+TYPICAL: Final = Costs(
+    read_group=12e-6,
+    send=80e-6,
+    source_group=5e-6,
+    transaction=280e-6,
+    group=6e-6,
+    row=12e-6,
+    sync=300e-6,
+)
+"""Of a 2.6 GHz processor and a fast disk: what is assumed of whatever was not measured."""
+
+_FEW: Final = 3_000
+"""Groups that are simulated for each of a point's workers' transactions to be like the others."""
+_PER_TRANSACTION: Final = 50
+_ROUNDS: Final = 2
+_STEPS: Final = 11
+_SHARES: Final = 8
+_DOUBT: Final = 0.05
+"""How far a rate must be off to outweigh that something is not typical."""
+_LONGEST_SYNC_S: Final = 0.1
+_OF_GROUP: Final = 0.2
+"""How much of what a group costs the target it costs whatever its rows are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a daemon did in `seconds` with a backlog before it, in one configuration.
+
+    CPU is in seconds, that of `daemon`, `target` and `source`, None where nobody has counted it.
+    """
+
+    candidate: Candidate
+    groups: int
+    transactions: int
+    seconds: float
+    daemon: float | None = None
+    target: float | None = None
+    source: float | None = None
+
+    @property
+    def rate(self) -> float:
+        """Groups a second."""
+        return self.groups / self.seconds
+
+
+Make = Callable[[float], Costs]
+"""Returns the costs with one of them, or several together, changed."""
+
+
+class PointsError(ValueError):
+    """The points are not enough to find costs by."""
+
+
+def calibrated(
+    points: Sequence[Point], sample: Sequence[ReplayedGroup], machines: Machines
+) -> tuple[Costs, tuple[Fit, ...]]:
+    """Return the costs, and how far the simulation is off at each point; raises PointsError.
+
+    `sample` is the beginning of the load that the points were measured with, or one like it.
+    """
+    if not points or not sample:
+        raise PointsError("there is no point, or no group, to find costs by")
+    for point in points:
+        if not (point.groups > 0 and point.transactions > 0 and point.seconds > 0):
+            raise PointsError(f"nothing was applied at the point {point.candidate}")
+    rows = sum(one.rows for one in sample) / len(sample)
+    costs = TYPICAL
+    read, send = _divided([(p.groups, p.transactions, p.daemon) for p in points])
+    if read is not None and send is not None:
+        costs = replace(costs, read_group=read, send=send)
+    sent = [(point.source, point.groups) for point in points if point.source is not None]
+    if sent:
+        costs = replace(costs, source_group=sum(s for s, _ in sent) / sum(g for _, g in sent))
+    group, transaction = _divided([(p.groups, p.transactions, p.target) for p in points])
+    alone = min(points, key=lambda p: (p.candidate.parallel_workers, p.candidate.batch_groups))
+    fit = _Fit(sample, machines)
+    if group is not None and transaction is not None:
+        costs = replace(_with_group(costs, rows, group), transaction=transaction)
+        costs = fit.sync(costs, alone)
+    else:
+        costs = fit.everything(costs, points, alone, rows)
+    return costs, tuple(
+        Fit(point.candidate, point.rate, fit.rate(costs, point.candidate)) for point in points
+    )
+
+
+def _divided(
+    spent: Sequence[tuple[int, int, float | None]],
+) -> tuple[float | None, float | None]:
+    """Return what a group and a transaction cost, by least squares of the relative errors.
+
+    None if nothing was counted.
+    """
+    counted = [(groups / cpu, trx / cpu) for groups, trx, cpu in spent if cpu]
+    if not counted:
+        return None, None
+    gg = sum(g * g for g, _ in counted)
+    gt = sum(g * t for g, t in counted)
+    tt = sum(t * t for _, t in counted)
+    g1 = sum(g for g, _ in counted)
+    t1 = sum(t for _, t in counted)
+    determinant = gg * tt - gt * gt
+    if determinant > 1e-9 * gg * tt:
+        group = (g1 * tt - t1 * gt) / determinant
+        transaction = (t1 * gg - g1 * gt) / determinant
+        if group >= 0.0 and transaction >= 0.0:
+            return group, transaction
+        return (g1 / gg, 0.0) if transaction < 0.0 else (0.0, t1 / tt)
+    # All points have as many groups in a transaction: as these are divided typically.
+    share = TYPICAL.read_group / (TYPICAL.read_group + TYPICAL.send)
+    return share * len(counted) / g1, (1 - share) * len(counted) / t1
+
+
+def _with_group(costs: Costs, rows: float, group: float) -> Costs:
+    if rows <= 0.0:
+        return replace(costs, group=group, row=0.0)
+    return replace(costs, group=_OF_GROUP * group, row=(1 - _OF_GROUP) * group / rows)
+
+
+def _with_sync(costs: Costs, sync: float) -> Costs:
+    return replace(costs, sync=sync)
+
+
+def _with_both(costs: Costs, share: float, both: float) -> Costs:
+    return replace(costs, sync=share * both, transaction=(1 - share) * both)
+
+
+class _Fit:
+    """Finds costs by simulating."""
+
+    def __init__(self, sample: Sequence[ReplayedGroup], machines: Machines) -> None:
+        self._sample = sample
+        self._machines = machines
+
+    def rate(self, costs: Costs, candidate: Candidate) -> float:
+        """Return the simulated rate of a configuration."""
+        most = _FEW + _PER_TRANSACTION * candidate.batch_groups * max(1, candidate.parallel_workers)
+        groups = self._sample[:most]
+        return Simulation(candidate, groups, costs, self._machines).run().rate
+
+    def sync(self, costs: Costs, point: Point) -> Costs:
+        """Return the costs with the sync that makes the simulation as fast as the point."""
+        return self._as_fast(partial(_with_sync, costs), 0.0, _LONGEST_SYNC_S, point)
+
+    def everything(self, costs: Costs, points: Sequence[Point], alone: Point, rows: float) -> Costs:
+        """Return costs found by rates alone, as far as the points tell them apart."""
+        batched = max(points, key=lambda p: p.candidate.batch_groups)
+        several = max(
+            points, key=lambda p: (p.candidate.parallel_workers, -p.candidate.batch_groups)
+        )
+        # Of what a transaction takes besides its groups, the share that is its sync.
+        share = typical = costs.sync / (costs.sync + costs.transaction)
+        for _ in range(_ROUNDS):
+            if batched.candidate.batch_groups > alone.candidate.batch_groups:
+                make: Make = partial(_with_group, costs, rows)
+                costs = self._as_fast(make, 0.0, 1.0, batched)
+            costs = self._as_fast(partial(_with_both, costs, share), 0.0, _LONGEST_SYNC_S, alone)
+            if several is alone:
+                break
+            both = costs.sync + costs.transaction
+
+            def distance(share: float, costs: Costs = costs, both: float = both) -> float:
+                rate = self.rate(_with_both(costs, share, both), several.candidate)
+                return abs(log(rate / several.rate)) + _DOUBT * abs(share - typical)
+
+            # Too much of either makes it slow: the processors, or the syncs, are the limit.
+            share = min((number / _SHARES for number in range(_SHARES + 1)), key=distance)
+            costs = _with_both(costs, share, both)
+        return costs
+
+    def _as_fast(self, make: Make, low: float, high: float, point: Point) -> Costs:
+        """Return what `make` makes of the number with which the simulation is as fast as a point.
+
+        Or of the end of the range that comes closest. The higher the number, the slower.
+        """
+        if self.rate(make(low), point.candidate) <= point.rate:
+            return make(low)
+        for _ in range(_STEPS):
+            # Most of the range is longer than anything real.
+            middle = (low * high) ** 0.5 if low > 0.0 else low + (high - low) / 16
+            if self.rate(make(middle), point.candidate) > point.rate:
+                low = middle
+            else:
+                high = middle
+        return make((low + high) / 2)

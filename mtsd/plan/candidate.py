@@ -1,0 +1,58 @@
+"""The configurations that are compared, in the words of `[replica]`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mtsd.schedule.policies import POLICIES
+
+Bind = tuple[tuple[str, ...], ...]
+"""Sets of databases, each of which is one partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One configuration; `parallel_workers` and `batch_groups` as in `[replica]`."""
+
+    parallel_type: str
+    parallel_workers: int
+    batch_groups: int
+    bind: Bind = ()
+
+    def settings(self) -> Mapping[str, object]:
+        """Return its keys of `[replica]`."""
+        return {
+            "parallel_type": self.parallel_type,
+            "parallel_workers": self.parallel_workers,
+            "batch_groups": self.batch_groups,
+            "bind": [list(names) for names in self.bind],
+        }
+
+    def __str__(self) -> str:
+        bound = f", {len(self.bind)} bound" if self.bind else ""
+        return (
+            f"{self.parallel_type}, {self.parallel_workers} workers,"
+            f" batches of {self.batch_groups}{bound}"
+        )
+
+
+def candidates(
+    workers: Iterable[int],
+    batches: Sequence[int],
+    binds: Sequence[Bind] = ((),),
+    policies: Iterable[str] = POLICIES,
+) -> list[Candidate]:
+    """Return every combination, the cheaper ones first: every policy that the scheduler has.
+
+    One worker is the same under every policy and bind: it is there once per batch.
+    """
+    found: dict[Candidate, None] = {}
+    first = next(iter(POLICIES))
+    for policy in policies:
+        for bind in binds:
+            for count in sorted(set(workers)):
+                for batch in sorted(set(batches)):
+                    if count <= 1:
+                        found[Candidate(first, count, batch)] = None
+                    else:
+                        found[Candidate(policy, count, batch, bind)] = None
+    return list(found)

@@ -1,0 +1,105 @@
+"""A plan as a whole, and as the JSON object that `mtsd plan --json` prints."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from mtsd.plan.advice import Result, reasons, recommended
+from mtsd.plan.candidate import Candidate
+from mtsd.plan.costs import Costs, Machines
+from mtsd.plan.load import Load
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A point that was measured, and what the simulation makes of it; in groups a second."""
+
+    candidate: Candidate
+    measured: float
+    predicted: float
+
+    @property
+    def off(self) -> float:
+        """How far the prediction is off: 0.1 is 10% too high."""
+        return self.predicted / self.measured - 1.0 if self.measured else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was simulated with which costs; `fits` is empty if the costs were not measured.
+
+    `simulated` groups of the load were, and `missing` says what could not be.
+    """
+
+    load: Load
+    simulated: int
+    costs: Costs
+    machines: Machines
+    fits: tuple[Fit, ...]
+    results: tuple[Result, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> Result:
+        """The recommended configuration."""
+        return recommended(self.results)
+
+    @property
+    def serial(self) -> float:
+        """The rate of one worker with the smallest batches, to which speed-ups relate."""
+        ordered = sorted(
+            self.results, key=lambda r: (r.candidate.parallel_workers, r.candidate.batch_groups)
+        )
+        return ordered[0].outcome.rate
+
+    def reasons(self) -> Sequence[str]:
+        """Return what holds back the recommended configuration."""
+        return reasons(self.best, self.load, self.machines)
+
+    def document(self) -> Mapping[str, object]:
+        """Return it as JSON has it."""
+        best = self.best
+        serial = self.serial or 1.0
+        return {
+            "recommended": {
+                "replica": best.candidate.settings(),
+                "rate": best.outcome.rate,
+                "speed_up": best.outcome.rate / serial,
+            },
+            "held_back_by": list(self.reasons()),
+            "load": asdict(self.load),
+            "simulated_groups": self.simulated,
+            "results": [
+                {
+                    **result.candidate.settings(),
+                    "speed_up": result.outcome.rate / serial,
+                    **result.outcome.document(),
+                    "held_back_by": reasons(result, self.load, self.machines),
+                }
+                for result in self.results
+            ],
+            "costs": asdict(self.costs),
+            "machines": asdict(self.machines),
+            "calibration": [
+                {
+                    **fit.candidate.settings(),
+                    "measured": fit.measured,
+                    "predicted": fit.predicted,
+                    "off": fit.off,
+                }
+                for fit in self.fits
+            ],
+            "missing": list(self.missing),
+        }
+
+    def to_json(self) -> str:
+        """Return it as a JSON object."""
+        # A name that is not UTF-8 contains surrogates, which no output accepts.
+        text = json.dumps(self.document(), indent=2, ensure_ascii=False)
+        return text.encode("utf-8", "backslashreplace").decode()
+
+
+def toml(candidate: Candidate) -> str:
+    """Return a configuration as the lines of `[replica]` that it consists of."""
+    lines = [f"{key} = {json.dumps(value)}" for key, value in candidate.settings().items()]
+    return "\n".join(["[replica]", *lines])

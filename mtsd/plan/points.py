@@ -1,0 +1,82 @@
+"""Measured points as JSON: a file of them, or what `mtsd status --json` prints."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from mtsd.plan.calibration import Point, PointsError
+from mtsd.plan.candidate import Candidate
+
+_LEAST_BUSY = 0.02
+
+
+def points_json(points: Sequence[Point]) -> str:
+    """Return points as JSON."""
+    return json.dumps({"points": [asdict(point) for point in points]}, indent=2) + "\n"
+
+
+def read_points(text: str) -> list[Point]:
+    """Return the points of a file, or the one that a status is; raises PointsError.
+
+    A daemon that mostly waits for the source says how fast it is while it works: what counts of
+    its time is what its busiest worker was busy.
+    """
+    try:
+        found = json.loads(text)
+        if not isinstance(found, dict):
+            raise PointsError("it is not a JSON object")
+        if "points" in found:
+            return [_point(one) for one in found["points"]]
+        return [_of_status(found)]
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, PointsError):
+            raise
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise PointsError(f"it has no points, and is no status of a daemon: {what}") from error
+
+
+def _point(one: Mapping[str, object]) -> Point:
+    candidate = one["candidate"]
+    if not isinstance(candidate, dict):
+        raise PointsError("a candidate is not a JSON object")
+    bind = tuple(tuple(names) for names in candidate.get("bind", ()))
+    of = Candidate(
+        str(candidate["parallel_type"]),
+        int(candidate["parallel_workers"]),
+        int(candidate["batch_groups"]),
+        bind,
+    )
+    return Point(
+        of,
+        int(_number(one["groups"])),
+        int(_number(one["transactions"])),
+        _number(one["seconds"]),
+        *(None if one.get(who) is None else _number(one[who]) for who in _CPU),
+    )
+
+
+_CPU = ("daemon", "target", "source")
+
+
+def _of_status(status: Mapping[str, object]) -> Point:
+    workers = status["workers"]
+    if not isinstance(workers, list) or not workers:
+        raise PointsError("no worker has applied anything: the daemon was not running")
+    seconds = _number(status["run_seconds"])
+    busy = max(_number(worker["busy_ratio"]) for worker in workers)
+    groups = sum(int(worker["groups"]) for worker in workers)
+    if not groups or busy < _LEAST_BUSY:
+        raise PointsError("the daemon has applied too little to tell how fast it is")
+    return Point(
+        Candidate("database", len(workers), int(_number(status["batch_groups"]))),
+        groups,
+        sum(int(worker["transactions"]) for worker in workers),
+        seconds * busy,
+        _number(status["cpu_seconds"]),
+    )
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PointsError(f"{value!r} is not a number")
+    return float(value)

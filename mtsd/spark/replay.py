@@ -1,0 +1,103 @@
+"""The configurations of a plan, each simulated by a task of Spark."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from mtsd.model.errors import MtsdError
+from mtsd.plan.advice import Result
+from mtsd.plan.candidate import Candidate
+from mtsd.plan.costs import Costs, Machines
+from mtsd.plan.outcome import Outcome
+from mtsd.plan.simulation import NotRecordedError, Simulation
+from mtsd.spark.failure import one_line
+from mtsd.spark.group_record import recorded_needs, replayed_groups
+
+_COLUMNS: Final = "number LONG, outcome STRING, error STRING"
+_ARROW: Final = pa.schema([
+    pa.field("number", pa.int64()), pa.field("outcome", pa.string()), pa.field("error", pa.string())
+])  # fmt: skip
+_POLL_S: Final = 0.5
+
+Progress = Callable[[int, int], None]
+"""Is told how many of how many are done."""
+
+
+def replay(
+    spark: SparkSession,
+    record: str,
+    candidates: Sequence[Candidate],
+    costs: Costs,
+    machines: Machines,
+    *,
+    most: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[list[Result], list[str]]:
+    """Simulate each candidate over the first `most` groups of the record, which every task opens.
+
+    Returns the results, and why others have none: a policy that the record is not enough for.
+    Raises RecordError, and what Spark raises.
+    """
+    recorded = recorded_needs(record)
+
+    def simulate(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                outcome, error = None, None
+                try:
+                    with one_line(record):
+                        groups = replayed_groups(record, most)
+                        simulation = Simulation(
+                            candidates[number], groups, costs, machines, recorded=recorded
+                        )
+                        outcome = json.dumps(simulation.run().document())
+                except NotRecordedError as missing:
+                    error = str(missing)
+                columns = [pa.array([number], pa.int64())]
+                columns += [pa.array([text], pa.string()) for text in (outcome, error)]
+                yield pa.RecordBatch.from_arrays(columns, schema=_ARROW)
+
+    count = len(candidates)
+    tasks = spark.range(0, count, 1, count).mapInArrow(simulate, _COLUMNS)
+    with _watched(spark, count, progress):
+        rows = sorted(tasks.collect())
+    results = [Result(candidates[row.number], _outcome(row.outcome)) for row in rows if row.outcome]
+    missing = list(dict.fromkeys(row.error for row in rows if row.error))
+    if not results:
+        raise MtsdError("; ".join(missing) or "there is nothing to simulate")
+    return results, missing
+
+
+def _outcome(text: str) -> Outcome:
+    found = json.loads(text)
+    found["workers"] = tuple(found["workers"])
+    return Outcome(**found)
+
+
+@contextmanager
+def _watched(spark: SparkSession, count: int, progress: Progress | None) -> Iterator[None]:
+    """Tell how many tasks have ended, as long as this lasts."""
+    if progress is None:
+        yield
+        return
+    ended = threading.Event()
+    tracker = spark.sparkContext.statusTracker()
+
+    def watch() -> None:
+        while not ended.wait(_POLL_S):
+            stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+            progress(sum(stage.numCompletedTasks for stage in stages if stage), count)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    progress(count, count)

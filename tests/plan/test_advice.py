@@ -1,0 +1,130 @@
+from collections.abc import Mapping
+
+import pytest
+
+from mtsd.model.group import GroupKind
+from mtsd.plan.advice import Result, reasons, recommended
+from mtsd.plan.candidate import Candidate, candidates
+from mtsd.plan.costs import Machines
+from mtsd.plan.load import binds_worth_a_try, load_of
+from mtsd.plan.outcome import Outcome
+from mtsd.plan.page import page
+from mtsd.plan.plan import Fit, Plan, toml
+from mtsd.plan.table import lines
+from mtsd.schedule.policies import POLICIES
+from tests.plan.streams import COSTS, load_of_shapes
+from tests.schedule.streams import Shape
+
+LOAD = load_of(
+    load_of_shapes(
+        [
+            *[Shape(("shop",))] * 60,
+            *[Shape(("blog",))] * 20,
+            *[Shape(("shop", "stock"))] * 15,
+            Shape(("shop",), kind=GroupKind.DDL, alone=True),
+            Shape(("<b>",)),
+        ]
+    )
+)
+
+
+def result(
+    workers: int,
+    batch: int,
+    rate: float,
+    *,
+    target: float = 0.5,
+    sync: float = 0.1,
+    reading: float = 0.1,
+    waits: Mapping[str, float] | None = None,
+) -> Result:
+    outcome = Outcome(
+        100, 100, 1.0, rate, reading, 0.1, target, sync, (0.5,) * workers, {}, waits or {}
+    )
+    return Result(Candidate("database", workers, batch), outcome)
+
+
+def test_every_policy_of_the_scheduler_is_tried() -> None:
+    tried = candidates([1, 4], [1, 512], [(), (("a", "b"),)])
+    assert {one.parallel_type for one in tried} == set(POLICIES)
+    assert len(tried) == len(set(tried)) == 2 + 2 * 2 * len(POLICIES)
+    assert sum(one.parallel_workers == 1 for one in tried) == 2
+
+
+def test_a_load_is_counted() -> None:
+    assert (LOAD.groups, LOAD.rows, LOAD.several) == (97, 194, 15)
+    assert [(part.name, part.groups) for part in LOAD.databases][:2] == [("shop", 76), ("blog", 20)]
+    assert LOAD.databases[0].share == pytest.approx((2 * 61 + 15) / 194)
+    assert [(pair.first, pair.second, pair.groups) for pair in LOAD.together] == [
+        ("shop", "stock", 15)
+    ]
+    assert LOAD.alone == {"ddl": 1}
+    assert (LOAD.seconds, LOAD.peak_rate) == (96.0, 1)
+
+
+def test_databases_that_are_updated_together_are_worth_binding() -> None:
+    assert binds_worth_a_try(LOAD) == ((), (("shop", "stock"),))
+    apart = load_of(load_of_shapes([Shape(("a",)), Shape(("b",))] * 100))
+    assert binds_worth_a_try(apart) == ((),)
+    # Everything on one worker is no bind but one worker.
+    together = load_of(load_of_shapes([Shape(("a", "b"))] * 100))
+    assert binds_worth_a_try(together) == ((),)
+
+
+def test_the_simplest_of_the_fast_ones_is_recommended() -> None:
+    results = [result(1, 1, 100), result(4, 512, 1000), result(16, 512, 1010), result(2, 32, 960)]
+    assert recommended(results).candidate == Candidate("database", 2, 32)
+    with pytest.raises(ValueError, match="nothing was simulated"):
+        recommended([])
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (result(2, 1, 1, target=1.9), "processors: target and daemon use 2.1 of 2"),
+        (result(2, 1, 1, sync=0.95), "syncs: the target syncs its logs 95% of the time"),
+        (result(2, 1, 1, reading=0.9), "the daemon: reading takes 90% of a processor"),
+        (result(2, 1, 1, waits={"a+b": 0.8}), "dependencies: workers wait 40% of the time"),
+        (result(8, 1, 1), "database shop: it has 71% of the rows"),
+    ],
+)
+def test_what_holds_back_is_said(found: Result, why: str) -> None:
+    assert any(reason.startswith(why) for reason in reasons(found, LOAD, Machines(2)))
+
+
+def plan() -> Plan:
+    results = (result(1, 1, 100), result(4, 512, 1000, target=1.9))
+    fits = (Fit(results[0].candidate, 90.0, 99.0),)
+    return Plan(LOAD, 97, COSTS, Machines(2), fits, results, ("row needs keys",))
+
+
+def test_a_plan_is_json_lines_and_a_page() -> None:
+    found = plan()
+    document = found.document()
+    assert document["recommended"] == {
+        "replica": {
+            "parallel_type": "database",
+            "parallel_workers": 4,
+            "batch_groups": 512,
+            "bind": [],
+        },
+        "rate": 1000,
+        "speed_up": 10.0,
+    }
+    text = "\n".join(lines(found))
+    assert "parallel_workers = 4\nbatch_groups = 512" in text
+    assert "shop and stock are updated together by 15" in text
+    assert "not simulated: row needs keys" in text
+    assert "+10%" in text
+    html = page(found, {"throughput": b"png"})
+    assert "data:image/png;base64,cG5n" in html
+    assert "&lt;b&gt;" in html
+    assert "<b>" not in html.replace("<b>1,000</b>", "")
+    assert "http" not in html
+
+
+def test_a_recommendation_is_in_the_words_of_the_configuration() -> None:
+    assert toml(Candidate("database", 4, 512, (("a", "b"),))) == (
+        '[replica]\nparallel_type = "database"\nparallel_workers = 4\nbatch_groups = 512\n'
+        'bind = [["a", "b"]]'
+    )

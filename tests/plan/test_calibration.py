@@ -1,0 +1,72 @@
+from dataclasses import replace
+
+import pytest
+
+from mtsd.plan.calibration import TYPICAL, Point, PointsError, calibrated
+from mtsd.plan.candidate import Candidate
+from mtsd.plan.costs import Costs, Machines
+from mtsd.plan.simulation import Simulation
+from tests.plan.streams import independent
+
+GROUPS = independent(40_000, 8)
+REAL = Costs(
+    read_group=18e-6,
+    send=120e-6,
+    source_group=4e-6,
+    transaction=450e-6,
+    group=6e-6,
+    row=11e-6,
+    sync=900e-6,
+)
+THREE = [Candidate("database", 1, 1), Candidate("database", 1, 512), Candidate("database", 4, 1)]
+OTHERS = [
+    Candidate("database", 2, 32),
+    Candidate("database", 8, 8),
+    Candidate("database", 4, 512),
+    Candidate("database", 8, 1),
+]
+
+
+def measured(candidate: Candidate, machines: Machines, *, counted: bool) -> Point:
+    """Return what a daemon with the real costs would be measured with."""
+    groups = GROUPS[: 3000 if candidate.batch_groups == 1 else None]
+    outcome = Simulation(candidate, groups, REAL, machines).run()
+    seconds = outcome.groups / outcome.rate
+    return Point(
+        candidate,
+        outcome.groups,
+        outcome.transactions,
+        seconds,
+        (outcome.reading + outcome.sending) * outcome.seconds,
+        outcome.target * outcome.seconds if counted else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("machines", "counted"),
+    [(Machines(2), True), (Machines(2, 8), True), (Machines(2, 8), False)],
+)
+def test_three_points_tell_what_the_others_are(machines: Machines, counted: bool) -> None:
+    points = [measured(candidate, machines, counted=counted) for candidate in THREE]
+    costs, fits = calibrated(points, GROUPS, machines)
+    assert all(abs(fit.off) < (0.05 if counted else 0.15) for fit in fits), fits
+    for candidate in OTHERS:
+        groups = GROUPS[: 3000 if candidate.batch_groups == 1 else None]
+        real = Simulation(candidate, groups, REAL, machines).run().rate
+        found = Simulation(candidate, groups, costs, machines).run().rate
+        assert found == pytest.approx(real, rel=0.2 if counted else 0.3), candidate
+
+
+def test_one_point_is_enough_for_something() -> None:
+    machines = Machines(2)
+    point = replace(measured(THREE[0], machines, counted=False), daemon=None)
+    costs, (fit,) = calibrated([point], GROUPS, machines)
+    assert fit.off == pytest.approx(0, abs=0.05)
+    assert costs.row == TYPICAL.row
+
+
+def test_points_without_anything_are_refused() -> None:
+    with pytest.raises(PointsError, match="no point"):
+        calibrated([], GROUPS, Machines(2))
+    with pytest.raises(PointsError, match="nothing was applied at the point database, 1 workers"):
+        calibrated([Point(THREE[0], 0, 0, 1.0)], GROUPS, Machines(2))
