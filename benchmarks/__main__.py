@@ -14,7 +14,7 @@ from benchmarks.external import installed
 from benchmarks.figures import Figure
 from benchmarks.lag import Lag
 
-PARTS: Final = ("backlog", "large", "lag", "cpu", "rows", "spark")
+PARTS: Final = ("backlog", "large", "lag", "cpu", "rows", "spark", "plan")
 DEFAULT_PARTS: Final = PARTS[:3]
 DURABLE: Final = "durable"
 NOT_DURABLE: Final = "not durable"
@@ -55,6 +55,8 @@ def main() -> int:
         through = spark.measured(args.spark_size)
         print(spark.table(through))
         results.figures += spark.figures(through)
+    if "plan" in args.part:
+        _plan(args, results)
     measures = {"backlog": _backlog, "large": _large, "lag": _lag}
     if parts := [part for part in measures if part in args.part]:
         with installed(pure=args.pure):
@@ -134,6 +136,17 @@ def _cpu(args: argparse.Namespace, results: Results) -> None:
     print(report.stages_table("What a small transaction costs the daemon", results.stages))
 
 
+def _plan(args: argparse.Namespace, results: Results) -> None:
+    # The other parts need no extra.
+    from benchmarks import planning  # noqa: PLC0415
+
+    recordings = planning.recording_rates()
+    with installed(pure=args.pure):
+        found = planning.predictions(args.long_backlog, args.databases, args.seconds, args.repeat)
+    print(planning.table(recordings, found))
+    results.figures += planning.figures(recordings, found)
+
+
 def _tell(variant: str, pair: Pair) -> None:
     disturbed = ", disturbed" if pair.disturbed else ""
     print(
@@ -161,7 +174,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--size", type=float, default=1.0, help="GB of the large transaction")
     parser.add_argument("--spark-size", type=float, default=20.0, help="GB of the spark part")
     parser.add_argument("--rate", type=float, default=500.0, help="transactions/s of the lag part")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of the lag part")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=20.0,
+        help="of the lag part, and of the plan part's runs",
+    )
+    parser.add_argument(
+        "--long-backlog", type=int, default=700_000, help="transactions of the plan part"
+    )
     parser.add_argument("--pure", action="store_true", help="mtsd without compiled modules")
     parser.add_argument(
         "--against", default="", metavar="REVISION", help="cpu part: compare with this revision"

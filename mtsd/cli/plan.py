@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +28,7 @@ from mtsd.plan.load import binds_worth_a_try, load_of
 from mtsd.plan.page import page
 from mtsd.plan.plan import Fit, Plan
 from mtsd.plan.points import points_json, read_points
+from mtsd.plan.replayed_group import repeated
 from mtsd.plan.table import lines
 
 _WORKERS = (1, 2, 4, 8, 16)
@@ -135,7 +137,8 @@ def run(args: argparse.Namespace) -> int:
         if args.html or args.plots:
             _draw(plan, args.html, args.plots)
     except ModuleNotFoundError as error:
-        return complain(_MISSING.format(name=error.name), ExitStatus.BAD_USAGE)
+        name = str(error.name).partition(".")[0]
+        return complain(_MISSING.format(name=name), ExitStatus.BAD_USAGE)
     except BrokenPipeError:
         # The reader of the pipe has closed it; the interpreter must not flush into it again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -169,7 +172,8 @@ def _planned(args: argparse.Namespace) -> Plan:
         costs, fits = TYPICAL, tuple[Fit, ...]()
         if points:
             progress.say("finding costs that fit to what was measured")
-            sample = list(islice(replayed_groups(path), _SAMPLE))
+            again = repeated(partial(replayed_groups, path, most), _SAMPLE)
+            sample = list(islice(again, _SAMPLE))
             costs, fits = calibrated(points, sample, machines)
         tried = candidates(args.workers, args.batches, binds_worth_a_try(load))
         progress.say("starting Spark")

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from mtsd.plan.advice import Result
 from mtsd.plan.candidate import Candidate
 from mtsd.plan.costs import Costs, Machines
 from mtsd.plan.outcome import Outcome
+from mtsd.plan.replayed_group import repeated
 from mtsd.plan.simulation import NotRecordedError, Simulation
 from mtsd.spark.failure import one_line
 from mtsd.spark.group_record import recorded_needs, replayed_groups
@@ -23,6 +25,8 @@ _ARROW: Final = pa.schema([
     pa.field("number", pa.int64()), pa.field("outcome", pa.string()), pa.field("error", pa.string())
 ])  # fmt: skip
 _POLL_S: Final = 0.5
+LEAST: Final = 30_000
+"""Groups that are simulated: a shorter load is repeated."""
 
 Progress = Callable[[int, int], None]
 """Is told how many of how many are done."""
@@ -51,7 +55,7 @@ def replay(
                 outcome, error = None, None
                 try:
                     with one_line(record):
-                        groups = replayed_groups(record, most)
+                        groups = repeated(partial(replayed_groups, record, most), LEAST)
                         simulation = Simulation(
                             candidates[number], groups, costs, machines, recorded=recorded
                         )

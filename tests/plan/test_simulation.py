@@ -9,7 +9,7 @@ from mtsd.model.group import Group, GroupKind
 from mtsd.plan.candidate import Candidate
 from mtsd.plan.costs import Machines
 from mtsd.plan.outcome import Outcome
-from mtsd.plan.replayed_group import ReplayedGroup
+from mtsd.plan.replayed_group import ReplayedGroup, repeated
 from mtsd.plan.simulation import Simulation
 from mtsd.schedule.in_flight import Batch
 from tests.plan.streams import COSTS, FREE, SHAPES, independent, load_of_shapes
@@ -188,3 +188,12 @@ def test_a_group_larger_than_may_wait_is_still_applied() -> None:
 def test_nothing_to_do_takes_no_time() -> None:
     outcome, _ = simulated([], 4, 512)
     assert (outcome.groups, outcome.seconds, outcome.rate) == (0, 0.0, 0.0)
+
+
+def test_a_short_load_is_repeated() -> None:
+    groups = independent(7, 3)
+    found = list(repeated(lambda: groups, 20))
+    assert [one.group.number for one in found] == list(range(1, 22))
+    assert [one.group.databases for one in found[7:14]] == [one.group.databases for one in groups]
+    assert list(repeated(list, 5)) == []
+    assert Simulation(Candidate("database", 2, 4), found, COSTS, MANY).run().groups == 21

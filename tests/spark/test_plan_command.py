@@ -1,0 +1,138 @@
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mtsd.cli.main import main
+from mtsd.plan.calibration import Point
+from mtsd.plan.candidate import Candidate
+from mtsd.plan.points import points_json
+from mtsd.schedule.policies import POLICIES
+from tests.load import small
+from tests.servers.mysqld import Server
+
+POINTS = [
+    Point(Candidate("database", 1, 1), 30_000, 30_000, 20.0, 3.0, 12.0),
+    Point(Candidate("database", 1, 512), 400_000, 800, 20.0, 5.0, 16.0),
+    Point(Candidate("database", 4, 1), 80_000, 80_000, 20.0, 8.0, 30.0),
+]
+
+
+@pytest.fixture(scope="module")
+def binlogs(server: Server, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Return two files of small transactions, of which some update two databases."""
+    server.sql("RESET BINARY LOGS AND GTIDS")
+    small.prepare(server, 4)
+    small.fill(server, 400, 4, seed=302)
+    server.sql("FLUSH BINARY LOGS")
+    for number in range(40):
+        server.sql(
+            f"BEGIN; INSERT INTO small0.ticks VALUES ({number}, 0, '');"
+            f" INSERT INTO small1.ticks VALUES ({number}, 0, ''); COMMIT"
+        )
+    server.sql("FLUSH BINARY LOGS")
+    folder = tmp_path_factory.mktemp("plan")
+    paths = [folder / name for name in ("binlog.000001", "binlog.000002")]
+    for path in paths:
+        path.write_bytes((server.datadir / path.name).read_bytes())
+    return paths
+
+
+def planned(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = main(["plan", *map(str, arguments)])
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+def test_a_recorded_load_is_planned(
+    spark: SparkSession,
+    binlogs: list[Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    points = tmp_path / "points.json"
+    points.write_text(points_json(POINTS))
+    record, html, plots = tmp_path / "load.parquet", tmp_path / "plan.html", tmp_path / "plots"
+    code, out, err = planned(
+        capsys, *binlogs, "--record", record, "--points", points, "--workers", "1,2",
+        "--batches", "1,64", "--processors", 2, "--html", html, "--plots", plots, "--json",
+    )  # fmt: skip
+    assert code == 0, err
+    document = json.loads(out)
+    load = document["load"]
+    assert load["several"] == 40
+    assert [(one["first"], one["second"]) for one in load["together"]] == [("small0", "small1")]
+    results = document["results"]
+    assert {one["parallel_type"] for one in results} == set(POLICIES)
+    assert {one["parallel_workers"] for one in results} == {1, 2}
+    # With and without the bind that the load suggests.
+    assert {json.dumps(one["bind"]) for one in results} == {"[]", '[["small0", "small1"]]'}
+    assert len(results) == 2 + 2 * 2 * len(POLICIES)
+    best = document["recommended"]
+    assert best["replica"]["batch_groups"] == 64
+    assert best["rate"] >= 0.95 * max(one["rate"] for one in results)
+    assert [fit["measured"] for fit in document["calibration"]] == [1500, 20000, 4000]
+    assert abs(document["calibration"][0]["off"]) < 0.05
+    assert "recorded 4" in err
+    assert "simulating" in err
+    page = html.read_text()
+    assert page.count("data:image/png;base64,") == 4
+    assert "http" not in page
+    names = {path.name for path in plots.iterdir()}
+    assert names == {"throughput.png", "speed_up.png", "load.png", "calibration.png"}
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in plots.iterdir())
+
+    # The record is there now: nothing else is needed, and it is not written again.
+    written = record.stat().st_mtime_ns
+    code, out, err = planned(
+        capsys, "--record", record, "--workers", "2", "--batches", "64", "--groups", "100"
+    )
+    assert code == 0, err
+    assert record.stat().st_mtime_ns == written
+    assert "[replica]" in out
+    assert "batch_groups = 64" in out
+    assert "100 transactions" in out
+    assert "only ratios mean something" in out
+    assert SparkSession.getActiveSession() is spark
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "why"),
+    [
+        ([], 2, "name a FILE, the source with --config, or a --record that is there"),
+        (["no-such-file"], 2, "No such file"),
+        ([__file__], 3, "not a binary log: it does not begin with the magic number"),
+        (["--measure", "5", __file__], 2, "--measure needs --config"),
+        (["--points", __file__, __file__], 2, "it has no points, and is no status of a daemon"),
+        (["--record", __file__], 3, "is not a record of groups: it is no Parquet file"),
+    ],
+)
+def test_what_cannot_be_planned_is_said_in_one_line(
+    arguments: list[str], status: int, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = planned(capsys, *arguments)
+    assert code == status
+    assert not out
+    assert why in err.splitlines()[-1]
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("arguments", [["--workers", "0"], ["--batches", "x"], ["--measure", "-1"]])
+def test_numbers_are_checked(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["plan", *arguments])
+    assert "is not a" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("package", ["pyarrow", "pyspark"])
+def test_a_missing_extra_is_said(
+    package: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    for name in [name for name in sys.modules if name.startswith(("mtsd.spark.", f"{package}."))]:
+        monkeypatch.delitem(sys.modules, name)
+    code, _, err = planned(capsys, __file__)
+    assert code == 2
+    assert err == f"mtsd: error: mtsd plan needs {package}: pip install 'mtsd[plan]'\n"
