@@ -23,8 +23,8 @@ POINTS = [
 @pytest.fixture(scope="module")
 def binlogs(server: Server, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Return two files of small transactions, of which some update two databases."""
-    server.sql("RESET BINARY LOGS AND GTIDS")
     small.prepare(server, 4)
+    server.sql("RESET BINARY LOGS AND GTIDS")
     small.fill(server, 400, 4, seed=302)
     server.sql("FLUSH BINARY LOGS")
     for number in range(40):
