@@ -9,7 +9,7 @@ the points that depend most on it.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import log
+from math import inf, log
 from typing import Final
 
 from mtsd.plan.candidate import Candidate
@@ -96,7 +96,7 @@ def calibrated(
     fit = _Fit(sample, machines)
     if group is not None and transaction is not None:
         costs = replace(_with_group(costs, rows, group), transaction=transaction)
-        costs = fit.sync(costs, alone)
+        costs = fit.waits(costs, points, alone)
     else:
         costs = fit.everything(costs, points, alone, rows)
     return costs, tuple(
@@ -137,8 +137,13 @@ def _with_group(costs: Costs, rows: float, group: float) -> Costs:
     return replace(costs, group=_OF_GROUP * group, row=(1 - _OF_GROUP) * group / rows)
 
 
-def _with_sync(costs: Costs, sync: float) -> Costs:
-    return replace(costs, sync=sync)
+def _several(points: Sequence[Point]) -> Point:
+    """Return the point of most workers, and of those of the smallest batches."""
+    return max(points, key=lambda p: (p.candidate.parallel_workers, -p.candidate.batch_groups))
+
+
+def _with_waits(costs: Costs, share: float, waits: float) -> Costs:
+    return replace(costs, sync=share * waits, delay=(1 - share) * waits)
 
 
 def _with_both(costs: Costs, share: float, both: float) -> Costs:
@@ -158,16 +163,30 @@ class _Fit:
         groups = self._sample[:most]
         return Simulation(candidate, groups, costs, self._machines).run().rate
 
-    def sync(self, costs: Costs, point: Point) -> Costs:
-        """Return the costs with the sync that makes the simulation as fast as the point."""
-        return self._as_fast(partial(_with_sync, costs), 0.0, _LONGEST_SYNC_S, point)
+    def waits(self, costs: Costs, points: Sequence[Point], alone: Point) -> Costs:
+        """Return the costs with the sync and the delay that make it as fast as the points.
+
+        What one worker waits is both. The more of it is a sync, the slower are several workers.
+        """
+        several = _several(points)
+        best, least = costs, inf
+        for number in range(_SHARES + 1):
+            share = 1.0 - number / _SHARES
+            tried = self._as_fast(partial(_with_waits, costs, share), 0.0, _LONGEST_SYNC_S, alone)
+            if several is alone or not tried.sync:
+                return tried
+            rate = self.rate(tried, several.candidate)
+            distance = abs(log(rate / several.rate))
+            if distance < least:
+                best, least = tried, distance
+            if rate > several.rate:
+                break
+        return best
 
     def everything(self, costs: Costs, points: Sequence[Point], alone: Point, rows: float) -> Costs:
         """Return costs found by rates alone, as far as the points tell them apart."""
         batched = max(points, key=lambda p: p.candidate.batch_groups)
-        several = max(
-            points, key=lambda p: (p.candidate.parallel_workers, -p.candidate.batch_groups)
-        )
+        several = _several(points)
         # Of what a transaction takes besides its groups, the share that is its sync.
         share = typical = costs.sync / (costs.sync + costs.transaction)
         for _ in range(_ROUNDS):

@@ -11,7 +11,8 @@ class Costs:
     `send` what it spends on a transaction of the target besides. `source_group` is what the source
     spends on sending a group. `transaction` is what the target spends on a transaction however
     small, `group` and `row` on what is in it. `sync` is how long a sync of the target's logs takes,
-    which the transactions that wait for it share, and `definition` how long a DDL statement takes.
+    which the transactions that wait for it share, `delay` how long a transaction waits besides,
+    without keeping anything busy, and `definition` how long a DDL statement takes.
     """
 
     read_group: float
@@ -21,6 +22,7 @@ class Costs:
     group: float
     row: float
     sync: float
+    delay: float = 0.0
     definition: float = 0.02
 
 

@@ -53,7 +53,7 @@ _SLICE_THERE: Final = 1
 _PIECE_SENT: Final = 2
 _DAEMON_DONE: Final = 3
 _RAN: Final = 4
-_DEFINED: Final = 5
+_WAITED: Final = 5
 _SYNCED: Final = 6
 _CHECKPOINT: Final = 7
 _CHECKPOINT_RAN: Final = 8
@@ -217,7 +217,7 @@ class Simulation:
             self._job_ended()
         elif kind == _PIECE_SENT:
             self._piece_sent()
-        elif kind == _DEFINED:
+        elif kind == _WAITED:
             self._wait_for_sync(who)
         elif kind == _CHECKPOINT:
             self._checkpoint()
@@ -430,8 +430,12 @@ class Simulation:
         self._there.run(seconds * self._slow_there, _RAN, worker)
 
     def _ran(self, worker: int) -> None:
-        if worker >= 0 and self._sessions[worker].running[0].kind in _DEFINITIONS:
-            self._time.at(self._time.now + self._costs.definition, _DEFINED, worker)
+        costs = self._costs
+        delay = costs.delay
+        if self._sessions[worker].running[0].kind in _DEFINITIONS:
+            delay += costs.definition
+        if delay:
+            self._time.at(self._time.now + delay, _WAITED, worker)
         else:
             self._wait_for_sync(worker)
 
