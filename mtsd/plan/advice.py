@@ -88,7 +88,7 @@ def _of_processors(outcome: Outcome, machines: Machines) -> Iterator[tuple[float
     daemon = outcome.reading + outcome.sending
     used, processors = outcome.target, machines.target or 1
     if shared:
-        used += daemon + machines.background
+        used += daemon
         processors = machines.daemon
     if used > _BUSY * processors:
         who = "target and daemon use" if shared else "the target uses"

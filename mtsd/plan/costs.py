@@ -28,12 +28,8 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """Processors: those of the daemon, and those of the target; None where they are the same.
-
-    `background` is how many of the daemon's are busy with something else all the time.
-    """
+    """Processors: those of the daemon, and those of the target; None where they are the same."""
 
     daemon: int
     target: int | None = None
     source_is_here: bool = False
-    background: float = 0.0

@@ -4,28 +4,10 @@ from collections import deque
 from heapq import heappush
 from typing import Final
 
+from mtsd.plan.timeline import Timeline
+
 SLICE_S: Final = 0.000_25
 """Nothing has a processor for longer than that while others wait for it."""
-
-Event = tuple[float, int, int, int]
-"""When it happens, a number that keeps the order of events, what happens, and to whom."""
-
-
-class Timeline:
-    """The events to come, in order."""
-
-    __slots__ = ("events", "now", "number")
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        """A heap."""
-        self.now = 0.0
-        self.number = 0
-
-    def at(self, when: float, kind: int, who: int) -> None:
-        """Add an event."""
-        self.number += 1
-        heappush(self.events, (when, self.number, kind, who))
 
 
 class Processors:

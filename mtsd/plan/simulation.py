@@ -13,9 +13,8 @@ the stages of a transaction's way, in the order in which they are passed:
 Daemon, source and target share processors where they are on the same machine.
 """
 
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from heapq import heappop
 from typing import Final
 
@@ -25,8 +24,21 @@ from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.plan.candidate import Candidate
 from mtsd.plan.costs import Costs, Machines
 from mtsd.plan.outcome import Outcome
-from mtsd.plan.processors import Processors, Timeline
+from mtsd.plan.processors import Processors
 from mtsd.plan.replayed_group import ReplayedGroup
+from mtsd.plan.source_stage import SourceStage
+from mtsd.plan.tally import Tally
+from mtsd.plan.target_stage import CHECKPOINTER, Ran, TargetStage
+from mtsd.plan.timeline import (
+    CHECKPOINT,
+    JOB_DONE,
+    PIECE_SENT,
+    RAN,
+    SLICE_HERE,
+    SLICE_THERE,
+    SYNCED,
+    Timeline,
+)
 from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
 from mtsd.schedule.assignment import Need, Policy
 from mtsd.schedule.executed_groups import ExecutedGroups
@@ -36,28 +48,8 @@ from mtsd.schedule.scheduler import Filler, Limits, Scheduler
 from mtsd.schedule.worker_row import WorkerRow, blank_row
 
 _ROWS: Final = GroupKind.ROWS
-_DEFINITIONS: Final = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
-_PIECE: Final = 1 << 16
-"""Bytes that a socket gives at once."""
-_PIECES_AHEAD: Final = 24
-"""Pieces that the source has sent and the daemon has not read: what connections hold."""
 _CHECKPOINT_S: Final = 0.05
 """As `mtsd.replica.checkpointer` does, however fast the groups are."""
-_EDGE: Final = 0.05
-"""Of the groups, at either end, that do not count for the rate."""
-_FEWEST: Final = 50
-"""Transactions that are enough to leave out the edges."""
-
-_SLICE_HERE: Final = 0
-_SLICE_THERE: Final = 1
-_PIECE_SENT: Final = 2
-_DAEMON_DONE: Final = 3
-_RAN: Final = 4
-_WAITED: Final = 5
-_SYNCED: Final = 6
-_CHECKPOINT: Final = 7
-_CHECKPOINT_RAN: Final = 8
-
 _READ: Final = -1
 """The daemon's job that is no worker's."""
 _SENDS: Final = 0
@@ -72,31 +64,16 @@ def _as_recorded(group: Group) -> Group:
     return group
 
 
-Ran = Callable[[int, Batch, float, float], None]
-"""Is told of a transaction of the target: worker, groups, when it began and when it was synced."""
+class _Worker:
+    """A worker as the daemon has it."""
 
-
-class Session:
-    """A worker and its session on the target."""
-
-    __slots__ = (
-        "answers", "begun", "busy", "flight", "has_to_send", "has_work", "queue", "running",
-        "waits_since",
-    )  # fmt: skip
+    __slots__ = ("flight", "has_job", "to_send", "waits_since")
 
     def __init__(self, row: WorkerRow) -> None:
         self.flight = InFlight(row)
-        self.queue: deque[Batch] = deque()
-        """What was sent and not begun."""
-        self.running: Batch = ()
-        self.begun = 0.0
-        self.busy = 0.0
-        """Seconds in which it ran something, or waited for the sync of that."""
-        self.answers = 0
-        """Those that the daemon has not taken."""
-        self.has_work = False
-        """Whether the daemon has a job of the worker in its queue."""
-        self.has_to_send: list[Batch] = []
+        self.has_job = False
+        """Whether the daemon has a job of the worker in its queue: to look for work."""
+        self.to_send: list[Batch] = []
         """What is sent when the daemon's present job is done."""
         self.waits_since = -1.0
         """Since when its head has waited for the groups of others; -1: it does not."""
@@ -141,126 +118,86 @@ class Simulation:
             policy, count, limits, mark, ExecutedGroups(1), alone=alone, fillers=fillers
         )
         self._costs = costs
-        self._source = iter(groups)
-        self._told = ran
-        self._time = Timeline()
-        self._here = Processors(self._time, machines.daemon, _SLICE_HERE)
-        self._there = (
-            self._here
-            if machines.target is None
-            else Processors(self._time, machines.target, _SLICE_THERE)
+        timeline = self._time = Timeline()
+        here = there = self._here = Processors(timeline, machines.daemon, SLICE_HERE)
+        if machines.target is not None:
+            there = Processors(timeline, machines.target, SLICE_THERE)
+        self._there = there
+        self._source = SourceStage(
+            groups, costs.source_group, timeline, here if machines.source_is_here else None
         )
-        self._source_is_here = machines.source_is_here
-        self._slow = 1.0 / (1.0 - min(0.9, machines.background / max(1, machines.daemon)))
-        """How much longer everything takes there because of what else runs."""
-        self._slow_there = self._slow if self._there is self._here else 1.0
-        self._sessions = [Session(blank_row(1, mark, 1)) for _ in range(count)]
-        # What the source has sent.
-        self._pieces: deque[deque[ReplayedGroup]] = deque()
-        self._next_piece: deque[ReplayedGroup] = deque()
-        self._is_sending = False
-        self._source_ended = False
-        # What the daemon is at.
+        self._target = TargetStage(count, costs, timeline, there, ran)
+        self._workers = [_Worker(blank_row(1, mark, 1)) for _ in range(count)]
+        self._tally = Tally()
         self._jobs: deque[tuple[int, int]] = deque()
+        """What the daemon has to do: whose job it is, and which."""
         self._is_busy = False
-        self._sender = -1
+        self._present = _READ
+        """Whose job it is at, if it is busy."""
         self._reads = False
-        """Whether it has a job to read in its queue, or runs one."""
+        """Whether it has a job to read in its queue, or is at it."""
         self._piece: deque[ReplayedGroup] = deque()
+        """What is left of the piece that it reads."""
         self._blocked_since = -1.0
+        """Since when the next group has had no room; -1: it has."""
         self._blocked_by = ""
         self._work: dict[int, float] = {}
         """What is in a group, in seconds of the target's processors, by its number."""
-        # The target's syncs.
-        self._to_sync: list[int] = []
-        self._syncing: list[int] = []
-        self._is_syncing = False
-        # Checkpoints.
         self._checkpoint_from = 0.0
-        self._checkpoints = False
+        """When the next checkpoint may be at the earliest."""
+        self._has_checkpoint = False
+        """Whether one is due, or runs."""
         self._mark: LowWaterMark | None = None
-        # What is told in the end.
-        self._reading = 0.0
-        self._sending = 0.0
-        self._target = 0.0
-        self._synced = 0.0
-        self._blocked: dict[str, float] = {}
-        self._waits: dict[str, float] = {}
-        self._committed: list[float] = []
-        self._counts: list[int] = []
-        self._done = 0
-        self._transactions = 0
 
     def run(self) -> Outcome:
         """Run to the end of the stream."""
-        self._send_piece()
-        events = self._time.events
+        self._source.send()
         timeline = self._time
+        events = timeline.events
         while events:
             timeline.now, _, kind, who = heappop(events)
-            if kind <= _SLICE_THERE:
-                processors = self._here if kind == _SLICE_HERE else self._there
+            if kind <= SLICE_THERE:
+                processors = self._here if kind == SLICE_HERE else self._there
                 ended = processors.end_slice(who)
                 if ended is not None:
                     self._happened(ended[0], ended[1])
                 processors.go_on()
             else:
                 self._happened(kind, who)
-        return self._outcome()
+        scheduler = self._scheduler
+        if not scheduler.idle or self._source.pieces or self._piece:
+            raise RuntimeError(f"the simulation stands still after group {scheduler.gaq.number}")
+        target = self._target
+        return self._tally.outcome(timeline.now, target.busy, target.synced, target.workers)
 
     def _happened(self, kind: int, who: int) -> None:
-        if kind == _RAN:
-            self._ran(who)
-        elif kind == _SYNCED:
-            self._sync_ended()
-        elif kind == _DAEMON_DONE:
-            self._job_ended()
-        elif kind == _PIECE_SENT:
-            self._piece_sent()
-        elif kind == _WAITED:
-            self._wait_for_sync(who)
-        elif kind == _CHECKPOINT:
+        if kind == RAN:
+            self._target.has_run(who)
+        elif kind == SYNCED:
+            self._synced()
+        elif kind == JOB_DONE:
+            self._job_done()
+        elif kind == PIECE_SENT:
+            self._source.sent()
+            self._read_on()
+            self._next_job()
+        elif kind == CHECKPOINT:
             self._checkpoint()
         else:
-            self._wait_for_sync(who)
+            # Whoever waits for a sync: a worker that has waited, or a checkpoint.
+            self._target.wait_for_sync(who)
 
-    # The source.
-
-    def _send_piece(self) -> None:
-        """Let the source send the next piece, unless it is at it, or too far ahead."""
-        if self._is_sending or self._source_ended or len(self._pieces) >= _PIECES_AHEAD:
-            return
-        piece: deque[ReplayedGroup] = deque()
-        size = 0
-        for replayed in self._source:
-            piece.append(replayed)
-            size += replayed.length
-            if size >= _PIECE:
-                break
-        else:
-            self._source_ended = True
-        if not piece:
-            return
-        self._next_piece = piece
-        self._is_sending = True
-        spent = self._costs.source_group * len(piece)
-        if self._source_is_here:
-            self._here.run(spent * self._slow, _PIECE_SENT, 0, urgent=True)
-        else:
-            self._time.at(self._time.now + spent, _PIECE_SENT, 0)
-
-    def _piece_sent(self) -> None:
-        self._is_sending = False
-        self._pieces.append(self._next_piece)
-        self._read_on()
+    def _synced(self) -> None:
+        for worker in self._target.has_synced():
+            if worker == CHECKPOINTER:
+                self._checkpointed()
+            else:
+                self._jobs.append((worker, _ANSWERED))
         self._next_job()
-        self._send_piece()
-
-    # The daemon.
 
     def _read_on(self) -> None:
         """Put reading in the daemon's queue if there is something to read, and room for it."""
-        if not self._reads and self._blocked_since < 0.0 and (self._piece or self._pieces):
+        if not self._reads and self._blocked_since < 0.0 and (self._piece or self._source.pieces):
             self._reads = True
             self._jobs.append((_READ, 0))
 
@@ -269,40 +206,43 @@ class Simulation:
             who, what = self._jobs.popleft()
             if who == _READ:
                 spent = self._read()
-                self._reading += max(0.0, spent)
-            else:
-                session = self._sessions[who]
-                if what == _ANSWERED:
-                    spent = self._take_answer(who, session)
-                else:
-                    session.has_work = False
-                    spent = self._go_on(who, session)
-                self._sending += spent
-                if not (spent or session.has_to_send):
+                if spent < 0.0:
                     continue
-            if spent >= 0.0:
-                self._is_busy = True
-                self._sender = who
-                self._here.run(spent * self._slow, _DAEMON_DONE, who, urgent=True)
+                self._tally.reading += spent
+            else:
+                worker = self._workers[who]
+                if what == _ANSWERED:
+                    spent = self._take_answer(who, worker)
+                else:
+                    worker.has_job = False
+                    spent = self._go_on(who, worker)
+                if not (spent or worker.to_send):
+                    continue
+                self._tally.sending += spent
+            self._is_busy = True
+            self._present = who
+            self._here.run(spent, JOB_DONE, who, urgent=True)
 
-    def _job_ended(self) -> None:
+    def _job_done(self) -> None:
         self._is_busy = False
-        who = self._sender
+        who = self._present
         if who == _READ:
             self._reads = False
             self._read_on()
         else:
-            session = self._sessions[who]
-            session.queue.extend(session.has_to_send)
-            session.has_to_send = []
-            self._run_next(who, session)
+            worker = self._workers[who]
+            work = self._work
+            sent = [
+                (batch, sum([work[group.number] for group in batch])) for batch in worker.to_send
+            ]
+            worker.to_send = []
+            self._target.send(who, sent)
         self._next_job()
 
     def _read(self) -> float:
         """Schedule the groups of a piece, as many as there is room for; return -1 if for none."""
         if not self._piece:
-            self._piece = self._pieces.popleft()
-            self._send_piece()
+            self._piece = self._source.take()
         scheduler = self._scheduler
         piece = self._piece
         costs = self._costs
@@ -328,51 +268,48 @@ class Simulation:
     def _room(self) -> None:
         """Read on if what was in the way is not any more."""
         since = self._blocked_since
-        if since < 0.0:
-            return
-        if self._scheduler.blocked(self._piece[0].group.size) is None:
-            by = self._blocked_by
-            self._blocked[by] = self._blocked.get(by, 0.0) + self._time.now - since
+        if since >= 0.0 and self._scheduler.blocked(self._piece[0].group.size) is None:
+            self._tally.blocked(self._blocked_by, self._time.now - since)
             self._blocked_since = -1.0
             self._read_on()
 
-    def _wake(self, worker: int) -> None:
-        """Let a worker that has nothing in flight look for work."""
-        session = self._sessions[worker]
-        if not session.has_work:
-            session.has_work = True
-            self._jobs.append((worker, _SENDS))
+    def _wake(self, index: int) -> None:
+        """Let a worker look for work."""
+        worker = self._workers[index]
+        if not worker.has_job:
+            worker.has_job = True
+            self._jobs.append((index, _SENDS))
 
-    def _go_on(self, worker: int, session: Session) -> float:
+    def _go_on(self, index: int, worker: _Worker) -> float:
         """Begin the worker's next batch if nothing of it is in flight."""
-        flight = session.flight
+        flight = worker.flight
         if not flight.is_empty:
             return 0.0
         if not flight.has_begun:
-            batch = self._scheduler.take(worker)
+            batch = self._scheduler.take(index)
             if not batch:
-                if session.waits_since < 0.0 and self._scheduler.workers[worker].head is not None:
-                    session.waits_since = self._time.now
+                if worker.waits_since < 0.0 and self._scheduler.workers[index].head is not None:
+                    worker.waits_since = self._time.now
                 return 0.0
-            if session.waits_since >= 0.0:
-                self._waited(batch[0], self._time.now - session.waits_since)
-                session.waits_since = -1.0
+            if worker.waits_since >= 0.0:
+                self._tally.waited(batch[0], self._time.now - worker.waits_since)
+                worker.waits_since = -1.0
             flight.begin(batch)
         if flight.next_begun()[0].kind is not _ROWS:
             row = flight.row
             batch = flight.take_begun()
             transaction = Transaction(batch, row, row)
             flight.sent(Packet((transaction,), batch[0].format_description), 1)
-            session.has_to_send.append(batch)
+            worker.to_send.append(batch)
             return self._costs.send
-        return self._send(worker, session)
+        return self._send(index, worker)
 
-    def _send(self, worker: int, session: Session) -> float:
+    def _send(self, index: int, worker: _Worker) -> float:
         """Send packets of the worker as long as the daemon would."""
-        flight = session.flight
+        flight = worker.flight
         spent = 0.0
         while flight.is_empty or flight.wants_more:
-            batches = flight.gather(lambda: self._scheduler.take(worker, ahead=True), shared=True)
+            batches = flight.gather(lambda: self._scheduler.take(index, ahead=True), shared=True)
             if not batches:
                 break
             row = flight.row
@@ -385,147 +322,45 @@ class Simulation:
                 flight.give_back(batches)
                 break
             flight.sent(packet, 1)
-            session.has_to_send += batches
+            worker.to_send += batches
             spent += self._costs.send * len(batches)
         return spent
 
-    def _take_answer(self, worker: int, session: Session) -> float:
+    def _take_answer(self, index: int, worker: _Worker) -> float:
         """Note what has committed, and who can begin because of it."""
-        session.answers -= 1
-        batch = session.flight.committed().batch
+        batch = worker.flight.committed().batch
         scheduler = self._scheduler
         work = self._work
         for group in batch:
             del work[group.number]
-        for other in scheduler.commit(worker, batch):
+        for other in scheduler.commit(index, batch):
             self._wake(other)
-        self._transactions += 1
-        self._done += len(batch)
-        self._committed.append(self._time.now)
-        self._counts.append(self._done)
+        self._tally.committed(len(batch), self._time.now)
         self._room()
-        if scheduler.checkpoint_is_urgent():
-            self._checkpoint_soon()
-        if session.flight.is_empty:
-            return self._go_on(worker, session)
-        return self._send(worker, session) if session.flight.wants_more else 0.0
+        self._checkpoint_if_urgent()
+        if worker.flight.is_empty:
+            return self._go_on(index, worker)
+        return self._send(index, worker) if worker.flight.wants_more else 0.0
 
-    def _waited(self, head: Group, seconds: float) -> None:
-        what = f"alone: {head.kind.value}" if head.alone else "+".join(sorted(head.databases))
-        self._waits[what] = self._waits.get(what, 0.0) + seconds
-
-    # The target.
-
-    def _run_next(self, worker: int, session: Session) -> None:
-        if session.running or not session.queue:
-            return
-        batch = session.running = session.queue.popleft()
-        session.begun = self._time.now
-        costs = self._costs
-        work = self._work
-        seconds = costs.transaction
-        for group in batch:
-            seconds += work[group.number]
-        self._target += seconds
-        self._there.run(seconds * self._slow_there, _RAN, worker)
-
-    def _ran(self, worker: int) -> None:
-        costs = self._costs
-        delay = costs.delay
-        if self._sessions[worker].running[0].kind in _DEFINITIONS:
-            delay += costs.definition
-        if delay:
-            self._time.at(self._time.now + delay, _WAITED, worker)
-        else:
-            self._wait_for_sync(worker)
-
-    def _wait_for_sync(self, worker: int) -> None:
-        self._to_sync.append(worker)
-        if not self._is_syncing:
-            self._begin_sync()
-
-    def _begin_sync(self) -> None:
-        self._is_syncing = True
-        self._syncing, self._to_sync = self._to_sync, []
-        self._synced += self._costs.sync
-        self._time.at(self._time.now + self._costs.sync, _SYNCED, 0)
-
-    def _sync_ended(self) -> None:
-        self._is_syncing = False
-        synced, self._syncing = self._syncing, []
-        if self._to_sync:
-            self._begin_sync()
-        for worker in synced:
-            if worker < 0:
-                self._checkpointed()
-                continue
-            session = self._sessions[worker]
-            if self._told is not None:
-                self._told(worker, session.running, session.begun, self._time.now)
-            session.running = ()
-            session.busy += self._time.now - session.begun
-            session.answers += 1
-            self._jobs.append((worker, _ANSWERED))
-            self._run_next(worker, session)
-        self._next_job()
-
-    # Checkpoints.
-
-    def _checkpoint_soon(self) -> None:
-        if not self._checkpoints:
-            self._checkpoints = True
-            when = max(self._time.now, self._checkpoint_from)
-            self._time.at(when, _CHECKPOINT, 0)
+    def _checkpoint_if_urgent(self) -> None:
+        if not self._has_checkpoint and self._scheduler.checkpoint_is_urgent():
+            self._has_checkpoint = True
+            self._time.at(max(self._time.now, self._checkpoint_from), CHECKPOINT, CHECKPOINTER)
 
     def _checkpoint(self) -> None:
         self._mark = self._scheduler.checkpoint()
         if self._mark is None:
-            self._checkpoints = False
-            return
-        seconds = self._costs.transaction
-        self._target += seconds
-        self._there.run(seconds * self._slow_there, _CHECKPOINT_RAN, -1)
+            self._has_checkpoint = False
+        else:
+            self._target.send_checkpoint()
 
     def _checkpointed(self) -> None:
-        self._checkpoints = False
+        self._has_checkpoint = False
         self._checkpoint_from = self._time.now + _CHECKPOINT_S
         if self._mark is not None:
             self._scheduler.checkpointed(self._mark)
-        if self._scheduler.checkpoint_is_urgent():
-            self._checkpoint_soon()
+        self._checkpoint_if_urgent()
         self._room()
-
-    def _outcome(self) -> Outcome:
-        scheduler = self._scheduler
-        if not scheduler.idle or self._pieces or self._piece:
-            raise RuntimeError(f"the simulation stands still after group {scheduler.gaq.number}")
-        seconds = self._time.now
-        share = 1.0 / seconds if seconds else 0.0
-        return Outcome(
-            groups=self._done,
-            transactions=self._transactions,
-            seconds=seconds,
-            rate=self._rate(),
-            reading=self._reading * share,
-            sending=self._sending * share,
-            target=self._target * share,
-            sync=self._synced * share,
-            workers=tuple([session.busy * share for session in self._sessions]),
-            blocked={cause: waited * share for cause, waited in self._blocked.items()},
-            waits=self._waits,
-        )
-
-    def _rate(self) -> float:
-        """Return groups a second, without the run's edges."""
-        counts = self._counts
-        if not counts:
-            return 0.0
-        first = bisect_left(counts, int(self._done * _EDGE))
-        last = bisect_left(counts, int(self._done * (1 - _EDGE)))
-        seconds = self._committed[last] - self._committed[first]
-        if last - first < _FEWEST or seconds <= 0.0:
-            return self._done / self._time.now if self._time.now else 0.0
-        return (counts[last] - counts[first]) / seconds
 
 
 def is_single_statement(batch: Batch) -> bool:

@@ -1,0 +1,127 @@
+"""The target in a simulation: sessions that share processors, and commits that share syncs."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from mtsd.model.group import GroupKind
+from mtsd.plan.costs import Costs
+from mtsd.plan.processors import Processors
+from mtsd.plan.timeline import CHECKPOINT_RAN, RAN, SYNCED, WAITED, Timeline
+from mtsd.schedule.in_flight import Batch
+
+CHECKPOINTER: Final = -1
+"""Stands for a worker where a transaction is that of a checkpoint."""
+_DEFINITIONS: Final = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
+
+Ran = Callable[[int, Batch, float, float], None]
+"""Is told of a transaction: worker, groups, when it began and when it was synced."""
+
+
+class _Session:
+    __slots__ = ("begun", "busy", "queue", "running")
+
+    def __init__(self) -> None:
+        self.queue: deque[tuple[Batch, float]] = deque()
+        """What was sent and not begun, and the processor time of each."""
+        self.running: Batch = ()
+        self.begun = 0.0
+        self.busy = 0.0
+        """Seconds in which it ran something, or waited for the sync of that."""
+
+
+class TargetStage:
+    """A session for each of `workers`. Its transactions run one after the other, in their order."""
+
+    __slots__ = (
+        "_costs", "_is_syncing", "_processors", "_ran", "_sessions", "_syncing", "_timeline",
+        "_to_sync", "busy", "synced",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        workers: int,
+        costs: Costs,
+        timeline: Timeline,
+        processors: Processors,
+        ran: Ran | None,
+    ) -> None:
+        self._costs = costs
+        self._timeline = timeline
+        self._processors = processors
+        self._ran = ran
+        self._sessions = [_Session() for _ in range(workers)]
+        self._to_sync: list[int] = []
+        self._syncing: list[int] = []
+        self._is_syncing = False
+        self.busy = 0.0
+        """Seconds of processors that transactions have had, or will have."""
+        self.synced = 0.0
+        """Seconds of syncs."""
+
+    @property
+    def workers(self) -> Sequence[float]:
+        """How long each session was busy, in seconds."""
+        return [session.busy for session in self._sessions]
+
+    def send(self, worker: int, transactions: Sequence[tuple[Batch, float]]) -> None:
+        """Take transactions of a worker, each with the processor time of what is in it."""
+        session = self._sessions[worker]
+        session.queue.extend(transactions)
+        if not session.running:
+            self._run_next(worker, session)
+
+    def send_checkpoint(self) -> None:
+        """Take the transaction of a checkpoint."""
+        self.busy += self._costs.transaction
+        self._processors.run(self._costs.transaction, CHECKPOINT_RAN, CHECKPOINTER)
+
+    def _run_next(self, worker: int, session: _Session) -> None:
+        if session.queue:
+            session.running, seconds = session.queue.popleft()
+            session.begun = self._timeline.now
+            seconds += self._costs.transaction
+            self.busy += seconds
+            self._processors.run(seconds, RAN, worker)
+
+    def has_run(self, worker: int) -> None:
+        """Note that a worker's transaction has had its processor time."""
+        delay = self._costs.delay
+        if self._sessions[worker].running[0].kind in _DEFINITIONS:
+            delay += self._costs.definition
+        if delay:
+            self._timeline.at(self._timeline.now + delay, WAITED, worker)
+        else:
+            self.wait_for_sync(worker)
+
+    def wait_for_sync(self, worker: int) -> None:
+        """Let a transaction wait for the next sync that begins."""
+        self._to_sync.append(worker)
+        if not self._is_syncing:
+            self._begin_sync()
+
+    def _begin_sync(self) -> None:
+        self._is_syncing = True
+        self._syncing, self._to_sync = self._to_sync, []
+        self.synced += self._costs.sync
+        self._timeline.at(self._timeline.now + self._costs.sync, SYNCED, 0)
+
+    def has_synced(self) -> list[int]:
+        """Note that a sync has ended; return whose transactions have committed.
+
+        The next sync begins, and the sessions go on.
+        """
+        self._is_syncing = False
+        committed, self._syncing = self._syncing, []
+        if self._to_sync:
+            self._begin_sync()
+        now = self._timeline.now
+        for worker in committed:
+            if worker != CHECKPOINTER:
+                session = self._sessions[worker]
+                if self._ran is not None:
+                    self._ran(worker, session.running, session.begun, now)
+                session.running = ()
+                session.busy += now - session.begun
+                self._run_next(worker, session)
+        return committed
