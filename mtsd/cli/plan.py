@@ -18,11 +18,12 @@ from mtsd.cli.complaint import complain
 from mtsd.cli.listed_files import ListedFile, LocalFile, files_of_source
 from mtsd.cli.progress import Progress
 from mtsd.config import Settings
+from mtsd.config.settings import ReplicaSettings
 from mtsd.model.errors import BinlogError, MtsdError
 from mtsd.model.exit_status import ExitStatus
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.plan.calibration import TYPICAL, Point, PointsError, calibrated
-from mtsd.plan.candidate import Candidate, candidates
+from mtsd.plan.candidate import DEFAULT_SETTINGS, Candidate, CommonSettings, candidates
 from mtsd.plan.costs import Machines
 from mtsd.plan.load import binds_worth_a_try, load_of
 from mtsd.plan.page import page
@@ -30,6 +31,7 @@ from mtsd.plan.plan import Fit, Plan
 from mtsd.plan.points import points_json, read_points
 from mtsd.plan.replayed_group import repeated
 from mtsd.plan.table import lines
+from mtsd.schedule.alone import AloneRule
 
 _WORKERS = (1, 2, 4, 8, 16)
 _BATCHES = (1, 32, 512)
@@ -169,21 +171,31 @@ def _planned(args: argparse.Namespace) -> Plan:
         progress.say("counting the load")
         load = load_of(replayed_groups(path, most))
         machines = Machines(args.processors, args.target_processors)
+        common = DEFAULT_SETTINGS if settings is None else _common(settings.replica)
         costs, fits = TYPICAL, tuple[Fit, ...]()
         if points:
             progress.say("finding costs that fit to what was measured")
             again = repeated(partial(replayed_groups, path, most), _SAMPLE)
             sample = list(islice(again, _SAMPLE))
-            costs, fits = calibrated(points, sample, machines)
+            costs, fits = calibrated(points, sample, machines, common)
         tried = candidates(args.workers, args.batches, binds_worth_a_try(load))
         progress.say("starting Spark")
         with spark_session("mtsd plan", args.master) as spark:
             results, missing = replay(
-                spark, path, _longest_first(tried), costs, machines, most=most,
+                spark, path, _longest_first(tried), costs, machines, settings=common, most=most,
                 progress=lambda done, of: progress.count("simulating", done, of, "configurations"),
             )  # fmt: skip
     results.sort(key=lambda result: tried.index(result.candidate))
     return Plan(load, most, costs, machines, fits, tuple(results), tuple(missing))
+
+
+def _common(replica: ReplicaSettings) -> CommonSettings:
+    return CommonSettings(
+        replica.batch_bytes,
+        replica.pending_jobs_size_max,
+        replica.checkpoint_group,
+        AloneRule(ddl=replica.ddl == "alone", statements=replica.statements == "alone"),
+    )
 
 
 def _longest_first(tried: Sequence[Candidate]) -> list[Candidate]:

@@ -12,7 +12,7 @@ from functools import partial
 from math import inf, log
 from typing import Final
 
-from mtsd.plan.candidate import Candidate
+from mtsd.plan.candidate import DEFAULT_SETTINGS, Candidate, CommonSettings
 from mtsd.plan.costs import Costs, Machines
 from mtsd.plan.plan import Fit
 from mtsd.plan.replayed_group import ReplayedGroup
@@ -72,7 +72,10 @@ class PointsError(ValueError):
 
 
 def calibrated(
-    points: Sequence[Point], sample: Sequence[ReplayedGroup], machines: Machines
+    points: Sequence[Point],
+    sample: Sequence[ReplayedGroup],
+    machines: Machines,
+    settings: CommonSettings = DEFAULT_SETTINGS,
 ) -> tuple[Costs, tuple[Fit, ...]]:
     """Return the costs, and how far the simulation is off at each point; raises PointsError.
 
@@ -93,7 +96,7 @@ def calibrated(
         costs = replace(costs, source_group=sum(s for s, _ in sent) / sum(g for _, g in sent))
     group, transaction = _divided([(p.groups, p.transactions, p.target) for p in points])
     alone = min(points, key=lambda p: (p.candidate.parallel_workers, p.candidate.batch_groups))
-    fit = _Fit(sample, machines)
+    fit = _Fit(sample, machines, settings)
     if group is not None and transaction is not None:
         costs = replace(_with_group(costs, rows, group), transaction=transaction)
         costs = fit.waits(costs, points, alone)
@@ -153,15 +156,19 @@ def _with_both(costs: Costs, share: float, both: float) -> Costs:
 class _Fit:
     """Finds costs by simulating."""
 
-    def __init__(self, sample: Sequence[ReplayedGroup], machines: Machines) -> None:
+    def __init__(
+        self, sample: Sequence[ReplayedGroup], machines: Machines, settings: CommonSettings
+    ) -> None:
         self._sample = sample
         self._machines = machines
+        self._settings = settings
 
     def rate(self, costs: Costs, candidate: Candidate) -> float:
         """Return the simulated rate of a configuration."""
         most = _FEW + _PER_TRANSACTION * candidate.batch_groups * max(1, candidate.parallel_workers)
         groups = self._sample[:most]
-        return Simulation(candidate, groups, costs, self._machines).run().rate
+        simulation = Simulation(candidate, groups, costs, self._machines, settings=self._settings)
+        return simulation.run().rate
 
     def waits(self, costs: Costs, points: Sequence[Point], alone: Point) -> Costs:
         """Return the costs with the sync and the delay that make it as fast as the points.

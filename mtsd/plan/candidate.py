@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
 from mtsd.schedule.policies import POLICIES
 
 Bind = tuple[tuple[str, ...], ...]
@@ -33,6 +35,19 @@ class Candidate:
             f"{self.parallel_type}, {self.parallel_workers} workers,"
             f" batches of {self.batch_groups}{bound}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class CommonSettings:
+    """What all of them share, as in `[replica]`; `alone` is its `ddl` and `statements`."""
+
+    batch_bytes: int = 4 << 20
+    pending_jobs_size_max: int = 32 << 20
+    checkpoint_group: int = 8192
+    alone: AloneRule = BY_THEMSELVES
+
+
+DEFAULT_SETTINGS: Final = CommonSettings()
 
 
 def candidates(

@@ -21,7 +21,7 @@ from typing import Final
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, Position
-from mtsd.plan.candidate import Candidate
+from mtsd.plan.candidate import DEFAULT_SETTINGS, Candidate, CommonSettings
 from mtsd.plan.costs import Costs, Machines
 from mtsd.plan.outcome import Outcome
 from mtsd.plan.processors import Processors
@@ -39,7 +39,6 @@ from mtsd.plan.timeline import (
     SYNCED,
     Timeline,
 )
-from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
 from mtsd.schedule.assignment import Need, Policy
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.in_flight import Batch, InFlight, Packet, Transaction
@@ -94,10 +93,7 @@ class Simulation:
         machines: Machines,
         *,
         recorded: frozenset[Need] = frozenset(),
-        batch_bytes: int = 4 << 20,
-        pending_jobs_size_max: int = 32 << 20,
-        checkpoint_group: int = 8192,
-        alone: AloneRule = BY_THEMSELVES,
+        settings: CommonSettings = DEFAULT_SETTINGS,
         ran: Ran | None = None,
     ) -> None:
         policy: Policy = choose_policy(
@@ -111,11 +107,14 @@ class Simulation:
         count = max(1, candidate.parallel_workers)
         mark = LowWaterMark(0, Position("", FIRST_EVENT), None)
         limits = Limits(
-            checkpoint_group, pending_jobs_size_max, candidate.batch_groups, batch_bytes
+            settings.checkpoint_group,
+            settings.pending_jobs_size_max,
+            candidate.batch_groups,
+            settings.batch_bytes,
         )
         fillers: dict[Need, Filler] = dict.fromkeys(policy.needs, _as_recorded)
         self._scheduler = Scheduler(
-            policy, count, limits, mark, ExecutedGroups(1), alone=alone, fillers=fillers
+            policy, count, limits, mark, ExecutedGroups(1), alone=settings.alone, fillers=fillers
         )
         self._costs = costs
         timeline = self._time = Timeline()

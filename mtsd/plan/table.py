@@ -102,6 +102,10 @@ def lines(plan: Plan) -> Iterator[str]:
         f"recommended: {best.outcome.rate:,.0f} transactions a second,"
         f" {speed_up:.1f} times one worker with nothing combined"
     )
+    peak = plan.load.peak_rate
+    if peak:
+        times = best.outcome.rate / peak
+        yield f"{times:.1f} times the busiest second of the load, which had {peak:,}"
     yield from toml(best.candidate).splitlines()
     found = plan.reasons()
     if found:

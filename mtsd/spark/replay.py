@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from mtsd.model.errors import MtsdError
 from mtsd.plan.advice import Result
-from mtsd.plan.candidate import Candidate
+from mtsd.plan.candidate import DEFAULT_SETTINGS, Candidate, CommonSettings
 from mtsd.plan.costs import Costs, Machines
 from mtsd.plan.outcome import Outcome
 from mtsd.plan.replayed_group import repeated
@@ -39,6 +39,7 @@ def replay(
     costs: Costs,
     machines: Machines,
     *,
+    settings: CommonSettings = DEFAULT_SETTINGS,
     most: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[list[Result], list[str]]:
@@ -57,8 +58,9 @@ def replay(
                     with one_line(record):
                         groups = repeated(partial(replayed_groups, record, most), LEAST)
                         simulation = Simulation(
-                            candidates[number], groups, costs, machines, recorded=recorded
-                        )
+                            candidates[number], groups, costs, machines,
+                            recorded=recorded, settings=settings,
+                        )  # fmt: skip
                         outcome = json.dumps(simulation.run().document())
                 except NotRecordedError as missing:
                     error = str(missing)

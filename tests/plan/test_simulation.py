@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -6,17 +7,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtsd.model.group import Group, GroupKind
-from mtsd.plan.candidate import Candidate
+from mtsd.plan.candidate import Candidate, CommonSettings
 from mtsd.plan.costs import Machines
 from mtsd.plan.outcome import Outcome
 from mtsd.plan.replayed_group import ReplayedGroup, repeated
 from mtsd.plan.simulation import Simulation
+from mtsd.schedule.alone import AloneRule
 from mtsd.schedule.in_flight import Batch
 from tests.plan.streams import COSTS, FREE, SHAPES, independent, load_of_shapes
 from tests.schedule.streams import Shape
 
 TWO = Machines(2)
 MANY = Machines(64, 64)
+
+
+def noted(
+    told: list[tuple[int, Batch, float, float]],
+    worker: int,
+    batch: Batch,
+    begun: float,
+    ended: float,
+) -> None:
+    told.append((worker, batch, begun, ended))
 
 
 def simulated(
@@ -30,7 +42,7 @@ def simulated(
     told: list[tuple[int, Batch, float, float]] = []
     simulation = Simulation(
         Candidate("database", workers, batch, bind), groups, COSTS, machines,
-        ran=lambda *one: told.append(one),
+        ran=partial(noted, told),
     )  # fmt: skip
     return simulation.run(), told
 
@@ -167,10 +179,26 @@ def test_definitions_take_their_time() -> None:
     assert outcome.seconds > 10 * COSTS.definition
 
 
+def test_definitions_run_alone_if_the_settings_say_so() -> None:
+    shapes = [Shape(("a",)), Shape(("b",), kind=GroupKind.DDL, row_flags=None)] * 20
+    spans = {}
+    for ddl in (False, True):
+        told: list[tuple[int, Batch, float, float]] = []
+        settings = CommonSettings(alone=AloneRule(ddl=ddl))
+        Simulation(
+            Candidate("database", 2, 1), load_of_shapes(shapes), COSTS, MANY, settings=settings,
+            ran=partial(noted, told),
+        ).run()  # fmt: skip
+        whole = sorted((begun, ended) for _, _, begun, ended in told)
+        spans[ddl] = any(begun < ended for (_, ended), (begun, _) in pairwise(whole))
+    assert spans == {False: True, True: False}
+
+
 def test_a_stream_longer_than_the_queue_goes_on_at_checkpoints() -> None:
     simulation = Simulation(
-        Candidate("database", 2, 16), independent(5000, 4), COSTS, MANY, checkpoint_group=64
-    )
+        Candidate("database", 2, 16), independent(5000, 4), COSTS, MANY,
+        settings=CommonSettings(checkpoint_group=64),
+    )  # fmt: skip
     outcome = simulation.run()
     assert outcome.groups == 5000
     assert outcome.blocked["gaq_full"] > 0.1
@@ -180,7 +208,7 @@ def test_a_group_larger_than_may_wait_is_still_applied() -> None:
     shapes = [Shape(("a",), size=1 << 20)] * 5
     simulation = Simulation(
         Candidate("database", 2, 16), load_of_shapes(shapes), COSTS, MANY,
-        pending_jobs_size_max=1 << 16,
+        settings=CommonSettings(pending_jobs_size_max=1 << 16),
     )  # fmt: skip
     assert simulation.run().groups == 5
 
