@@ -1,9 +1,10 @@
 """A source, a target, and mtsd between them under a live load; killed in the middle.
 
-With `--spark`, the source's binary logs are then shown as DataFrames.
+With `--spark`, the source's binary logs are then shown as DataFrames, with a plan for the load.
 """
 
 import argparse
+import subprocess
 import sys
 import tempfile
 import time
@@ -142,6 +143,15 @@ def show_dataframes(source: Server, moment: "Moment") -> bool:
     return is_same
 
 
+def show_plan(source: Server) -> bool:
+    """Print which configuration would serve such a load; return whether that could be told."""
+    say("mtsd plan, for a backlog of this load: typical costs, nothing has been measured here")
+    sys.stdout.flush()
+    files = sorted(source.datadir.glob("binlog.[0-9]*"))
+    command = [sys.executable, "-m", "mtsd", "plan", "--workers", "1,2,4,8", "--batches", "1,512"]
+    return subprocess.run([*command, *map(str, files)], check=False).returncode == 0
+
+
 def main() -> int:
     """Run the demonstration; returns 0 where both sides are equal at its end."""
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
@@ -193,7 +203,9 @@ def main() -> int:
             f"{load.committed} transactions and {load.definitions} steps of DDL: {verdict}"
             f" ({time.monotonic() - began:.0f} s)"
         )
-        if moment is not None and not show_dataframes(pair.source, moment):
+        if moment is not None and not (
+            show_dataframes(pair.source, moment) and show_plan(pair.source)
+        ):
             return 1
     return 1 if problems else 0
 
