@@ -129,17 +129,16 @@ def show_dataframes(source: Server, moment: "Moment") -> bool:
 
     logs = Logs(source.datadir, moment)
     size = sum(file.stat().st_size for file in logs.files)
-    say(f"Spark reads the source's {len(logs.files)} binary logs, {size / 1e6:.1f} MB, and starts")
+    say(f"Spark starts; the source has {len(logs.files)} binary logs, {size / 1e6:.1f} MB")
+    since = time.monotonic()
     is_same = True
     with quiet_session() as spark:
         register(spark)
         for view in VIEWS:
-            since = time.monotonic()
-            lines = list(view(spark, logs))
-            say(f"{lines[0]} ({time.monotonic() - since:.1f} s)")
-            for line in lines[1:]:
+            for line in view(spark, logs):
                 say(line)
                 is_same = is_same and DIFFERENT not in line
+    say(f"({time.monotonic() - since:.0f} s)")
     return is_same
 
 

@@ -70,16 +70,18 @@ def rows_a_second(spark: SparkSession, logs: Logs) -> Iterator[str]:
         )
         GROUP BY ALL ORDER BY rows DESC, schema, table LIMIT {TOP}
     """)
+    found = tables.collect()
     yield f"{'rows changed, by table':34}{'rows':>9}{'a second':>10}{'at most':>9}"
-    for schema, table, rows, most, seconds in tables.collect():
+    for schema, table, rows, most, seconds in found:
         yield f"  {f'{schema}.{table}':32}{rows:>9,}{rows / seconds:>10,.0f}{most:>9,}"
 
 
 def largest_transactions(spark: SparkSession, logs: Logs) -> Iterator[str]:
     """Yield the transactions with the most bytes."""
     groups = logs.read(spark, "groups", columns="file,begin,bytes,rows,tables,commit_time")
+    found = groups.orderBy("bytes", ascending=False).limit(TOP).collect()
     yield f"{'largest transactions':34}{'bytes':>9}{'rows':>10}  tables"
-    for group in groups.orderBy("bytes", ascending=False).limit(TOP).collect():
+    for group in found:
         tables = group["tables"]
         more = f" and {len(tables) - 3} more" if len(tables) > 3 else ""
         place = f"{group['file']}:{group['begin']}"
