@@ -25,7 +25,7 @@ def last_end(contents: FileContents, name: str, first: int, *, tail: Tail) -> in
     NotSupportedError as RangeReader does.
     """
     size = contents.size
-    if tail is Tail.GROWING and not _is_described(contents):
+    if tail is Tail.GROWING and not is_described(contents):
         return None
     window = _WINDOW
     while size > first:
@@ -59,7 +59,7 @@ def end_behind(
     """
     size = contents.size
     begin = first + least + 1
-    if begin < size and (tail is not Tail.GROWING or _is_described(contents)):
+    if begin < size and (tail is not Tail.GROWING or is_described(contents)):
         bounds = ByteRange(name, begin, size, size, first, tail)
         found = RangeReader(contents, bounds, name).first_boundary()
         if found is not None:
@@ -67,7 +67,7 @@ def end_behind(
     return last_end(contents, name, first, tail=tail)
 
 
-def _is_described(contents: FileContents) -> bool:
+def is_described(contents: FileContents) -> bool:
     """Tell whether a file that is being created has its format description, or what is none."""
     begin = contents.read(0, FIRST_EVENT + HEADER_SIZE)
     if not MAGIC.startswith(begin[:FIRST_EVENT]):

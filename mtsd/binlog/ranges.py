@@ -4,7 +4,7 @@ A group belongs to the range that it begins in, see `mtsd.binlog.range_reader`.
 """
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -27,7 +27,8 @@ class ByteRange:
     """The bytes from `begin` up to `end` of a file of `size` bytes, named as it is opened.
 
     The ranges of a file lie side by side, from byte `first` on: that is byte 4, or where a group
-    begins. What has been written to the file behind `size` since it was planned is not read.
+    begins. `following` is the next file of the log, if there is one and it is read next. What has
+    been written to the file behind `size` since it was planned is not read.
     """
 
     file: str
@@ -36,11 +37,21 @@ class ByteRange:
     size: int
     first: int = FIRST_EVENT
     tail: Tail = Tail.AS_FLAGGED
+    following: str = ""
 
 
 def whole_file(file: str, size: int) -> ByteRange:
     """Return all of a file as one range."""
     return ByteRange(file, min(FIRST_EVENT, size), size, size)
+
+
+def whole_files(files: Sequence[tuple[str, int]]) -> list[ByteRange]:
+    """Return all of each file as one range; `files` are names and sizes, one after the other."""
+    names = [name for name, _ in files]
+    return [
+        replace(whole_file(*file), following=following)
+        for file, following in zip(files, [*names[1:], ""], strict=True)
+    ]
 
 
 def ranges_of(file: str, size: int, most: int) -> list[ByteRange]:

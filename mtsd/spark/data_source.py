@@ -7,6 +7,7 @@ A read has one task for about `max_partition_bytes` of the files, planned from t
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from mtsd.binlog.ranges import ByteRange, whole_file
+from mtsd.binlog.ranges import ByteRange, whole_files
 from mtsd.spark.change_shape import ChangeShape
 from mtsd.spark.event_shape import EventShape
 from mtsd.spark.failure import one_line
@@ -97,11 +98,13 @@ class BinlogReader(DataSourceReader):
         """Return the tasks' parts of the files; an empty one where there is nothing to read."""
         options = self._request.options
         filters = self._request.filters
-        with one_line():
-            there = _files(options, self._logs)
-            parts = [whole_file(*file) for file in there if filters.keeps("file", name_of(file[0]))]
+        with one_line(), closing(self._logs):
+            parts = [
+                part
+                for part in whole_files(_files(options, self._logs))
+                if filters.keeps("file", name_of(part.file))
+            ]
             planned = self._logs.planned(parts, options.max_partition_bytes)
-            self._logs.close()
         found = [
             tuple(part for part in together if not _is_passed(filters, part))
             for together in planned

@@ -2,10 +2,11 @@
 
 from contextlib import AbstractContextManager
 
+from mtsd.binlog.file_end import begins_with_a_server, ends_as_written
 from mtsd.binlog.format_description import FormatDescription
-from mtsd.binlog.group_ends import end_behind, end_within, last_end
-from mtsd.binlog.range_reader import RangeReader
-from mtsd.binlog.ranges import ByteRange, Tail, planned
+from mtsd.binlog.group_ends import end_behind, end_within, is_described, last_end
+from mtsd.binlog.range_reader import LARGEST_DESCRIPTION, RangeReader
+from mtsd.binlog.ranges import ByteRange, Tail, planned, whole_file
 from mtsd.catalog.definition import TableDefinition
 from mtsd.model.position import FIRST_EVENT
 from mtsd.spark.binlog_files import OpenFile, listed, opened
@@ -29,6 +30,11 @@ class FolderLogs:
     def files(self) -> list[tuple[str, int]]:
         """Return the files and their sizes, in their order."""
         return listed(self._path)
+
+    def is_begun(self, file: str, size: int) -> bool:
+        """Tell whether the server has written what a file begins with."""
+        with one_line(file), opened(whole_file(file, size)) as contents:
+            return is_described(contents)
 
     def last_end(self, span: ByteRange) -> int | None:
         """Return the end of the last whole group; None if there is none."""
@@ -62,6 +68,21 @@ class FolderLogs:
     def opened(self, bounds: ByteRange) -> AbstractContextManager[OpenFile]:
         """Open the file of a range."""
         return opened(bounds)
+
+    def check_end(self, bounds: ByteRange) -> None:
+        """Raise FilesError if the file of a range is not complete, although another follows it."""
+        with opened(bounds) as contents:
+            if ends_as_written(contents):
+                return
+        head = FIRST_EVENT + LARGEST_DESCRIPTION
+        with one_line(bounds.following), opened(
+            ByteRange(bounds.following, FIRST_EVENT, head, head)
+        ) as contents:  # fmt: skip
+            if not begins_with_a_server(contents):
+                raise FilesError(
+                    f"{bounds.file} is not complete: {name_of(bounds.following)} follows it, but it"
+                    " ends neither with a Rotate nor with a Stop event. Copy it again"
+                )
 
     def missing(self, file: str) -> FilesError:
         """Return the error of a file that is not there any more."""

@@ -44,6 +44,10 @@ class LiveLogs:
         """Return the files and their sizes, in their order."""
         return list(self._asked(again=True).files)
 
+    def is_begun(self, _file: str, _size: int) -> bool:
+        """Return True: the source lists no other files."""
+        return True
+
     def last_end(self, span: ByteRange) -> int | None:
         """Return the end of the last whole group; None if there is none."""
         if (span.file, span.size) in self._asked().files:
@@ -74,6 +78,9 @@ class LiveLogs:
         finally:
             contents.close()
 
+    def check_end(self, _bounds: ByteRange) -> None:
+        """Do nothing: the source's own files are complete."""
+
     def missing(self, file: str) -> FilesError:
         """Return the error of a file that is not there any more."""
         first = name_of(self._asked().files[0][0])
@@ -84,7 +91,7 @@ class LiveLogs:
 
     def planned(self, parts: list[ByteRange], most: int) -> list[tuple[ByteRange, ...]]:
         """Return what each task reads of the parts: small files together, none of them cut."""
-        return together(parts, most)
+        return together([part for part in parts if part.begin < part.end], most)
 
     def definition(self, database: str, table: str) -> TableDefinition | None:
         """Return a table as the source has it now; None where it does not show it."""

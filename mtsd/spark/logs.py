@@ -30,6 +30,10 @@ class Logs(Protocol):
         """Return the files and their sizes, in their order; all but the last one are complete."""
         ...
 
+    def is_begun(self, file: str, size: int) -> bool:
+        """Tell whether the server has written what a file begins with."""
+        ...
+
     def last_end(self, span: ByteRange) -> int | None:
         """Return the end of the last whole group; None if there is none."""
         ...
@@ -48,6 +52,10 @@ class Logs(Protocol):
 
     def opened(self, bounds: ByteRange) -> AbstractContextManager[FileContents]:
         """Open the file of a range."""
+        ...
+
+    def check_end(self, bounds: ByteRange) -> None:
+        """Raise FilesError if the file of a range is not complete, although another follows it."""
         ...
 
     def missing(self, file: str) -> FilesError:

@@ -33,5 +33,7 @@ def rows(
             with logs.opened(bounds) as contents:
                 reader = RangeReader(contents, bounds, name)
                 yield from shape.read(request, reader, name)
+            if bounds.following and bounds.end == bounds.size:
+                logs.check_end(bounds)
         except MtsdError as error:
             raise unreadable(error, bounds.file) from None

@@ -37,6 +37,9 @@ def next_end(logs: Logs, start: Position, most: int | None, stop: Position | Non
     end = start
     left = most
     files = _from(logs, logs.files(), start)
+    if len(files) > 1 and not logs.is_begun(*files[-1]):
+        # Only with its beginning it says how the one before it has ended.
+        files = files[:-1]
     if stop is not None and stop <= start:
         return start
     for number, (file, size) in enumerate(files):
@@ -74,7 +77,8 @@ def parts_between(logs: Logs, start: Position, end: Position) -> list[ByteRange]
     names = [name_of(file) for file, _ in files]
     if end.file not in names:
         raise logs.missing(end.file)
-    for file, size in files[: names.index(end.file) + 1]:
+    last = names.index(end.file)
+    for number, (file, size) in enumerate(files[: last + 1]):
         name = name_of(file)
         begin = start.offset if name == start.file else FIRST_EVENT
         if name == end.file:
@@ -82,10 +86,12 @@ def parts_between(logs: Logs, start: Position, end: Position) -> list[ByteRange]
                 raise shrunk(file, size, end)
             if begin < end.offset:
                 found.append(ByteRange(file, begin, end.offset, end.offset, begin, Tail.WHOLE))
-        elif size < FIRST_EVENT:
-            found.append(whole_file(file, size))
-        elif begin < size:
-            found.append(ByteRange(file, begin, size, size, begin))
+        else:
+            part = ByteRange(file, begin, size, size, begin, following=files[number + 1][0])
+            if size < FIRST_EVENT:
+                part = whole_file(file, size)
+            # Where it was read to its end, a task still has to see that it is complete.
+            found.append(part)
     return found
 
 

@@ -3,10 +3,12 @@
 import random
 import shutil
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from mtsd.binlog.file_end import ends_as_written
 from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.ranges import whole_file
 from mtsd.model.errors import MtsdError
@@ -14,7 +16,7 @@ from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.spark.folder_logs import FolderLogs
 from mtsd.spark.logs import FilesError
 from mtsd.spark.stream_plan import first_offset, next_end, parts_between
-from tests.binlog.range_cases import told
+from tests.binlog.range_cases import Contents, events, told
 from tests.binlog.recording import OPTIONS, play
 from tests.servers.mysqld import Server
 from tests.spark.streams import Writer
@@ -24,7 +26,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the files of a server, of which the second one was being written when it died."""
+    """Return the files of a server that has died once."""
     folder = tmp_path_factory.mktemp("recorded")
     with Server({**OPTIONS, "max_binlog_size": 32768}) as server:
         play(server)
@@ -56,6 +58,8 @@ def groups(logs: FolderLogs, start: Position, end: Position, most: int = 7000) -
             with logs.opened(bounds) as contents:
                 reader = RangeReader(contents, bounds, name)
                 found += [(name, one) for one in told(list(reader.parts()))]
+            if bounds.following and bounds.end == bounds.size:
+                logs.check_end(bounds)
     return found
 
 
@@ -116,7 +120,10 @@ def test_files_that_grow_by_any_number_of_bytes(recorded: Path, tmp_path: Path, 
 def test_a_group_cut_off_by_a_crash_is_passed(recorded: Path, tmp_path: Path) -> None:
     """The next file follows a file whose server died; the half group is nobody's."""
     shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
-    crashed, after = sorted(tmp_path.iterdir())[1:3]
+    paths = sorted(tmp_path.iterdir())
+    crashed, after = next(
+        pair for pair in pairwise(paths) if not ends_as_written(Contents(pair[0].read_bytes()))
+    )
     data = bytearray(crashed.read_bytes())
     data[FIRST_EVENT + 17] |= 1
     for size in (len(data) - 60, len(data) - 200, len(data) // 2):
@@ -140,6 +147,25 @@ def test_a_group_cut_off_by_a_crash_is_passed(recorded: Path, tmp_path: Path) ->
             path.rename(tmp_path / path.name)
         reader.read()
         assert reader.groups == wanted
+
+
+def test_a_copy_that_lacks_the_end_of_a_file_is_an_error(recorded: Path, tmp_path: Path) -> None:
+    """Wherever it is cut off, even if it says that it was being written."""
+    shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
+    first = min(tmp_path.iterdir())
+    whole = first.read_bytes()
+    ends = [end for end, _, _ in events(whole)]
+    for cut in (ends[-2], ends[-2] - 7, ends[len(ends) // 2], ends[len(ends) // 2] + 20):
+        for flags in (0, 1):
+            data = bytearray(whole[:cut])
+            data[FIRST_EVENT + 17] |= flags
+            first.write_bytes(data)
+            with pytest.raises(MtsdError, match=r"is not complete|ends inside|without its end"):
+                Reader(tmp_path).read()
+    first.write_bytes(whole)
+    reader = Reader(tmp_path)
+    reader.read()
+    assert reader.groups == everything(recorded)
 
 
 def test_stops_are_not_passed(recorded: Path) -> None:
