@@ -35,6 +35,8 @@ _PER_TRANSACTION: Final = 50
 _ROUNDS: Final = 2
 _STEPS: Final = 11
 _SHARES: Final = 8
+_MOST_BACKGROUND: Final = 64
+_TOO_FAST: Final = 1.1
 _DOUBT: Final = 0.05
 """How far a rate must be off to outweigh that something is not typical."""
 _LONGEST_SYNC_S: Final = 0.1
@@ -99,6 +101,7 @@ def calibrated(
     fit = _Fit(sample, machines, settings)
     if group is not None and transaction is not None:
         costs = replace(_with_group(costs, rows, group), transaction=transaction)
+        costs = fit.background(costs, max(points, key=lambda p: p.candidate.batch_groups))
         costs = fit.waits(costs, points, alone)
     else:
         costs = fit.everything(costs, points, alone, rows)
@@ -169,6 +172,28 @@ class _Fit:
         groups = self._sample[:most]
         simulation = Simulation(candidate, groups, costs, self._machines, settings=self._settings)
         return simulation.run().rate
+
+    def background(self, costs: Costs, point: Point) -> Costs:
+        """Return the costs with as many other tasks as make it as slow as a point without waits.
+
+        Processor time is counted, so only others make it longer than it takes by itself.
+        """
+        low, high = 0, 1
+        while high <= _MOST_BACKGROUND and self._is_too_fast(costs, high, point):
+            low, high = high, 2 * high
+        if not self._is_too_fast(costs, low, point):
+            return replace(costs, background=low)
+        while low + 1 < high:
+            middle = (low + high) // 2
+            if self._is_too_fast(costs, middle, point):
+                low = middle
+            else:
+                high = middle
+        return replace(costs, background=low)
+
+    def _is_too_fast(self, costs: Costs, background: int, point: Point) -> bool:
+        busy = replace(costs, background=background)
+        return self.rate(busy, point.candidate) > _TOO_FAST * point.rate
 
     def waits(self, costs: Costs, points: Sequence[Point], alone: Point) -> Costs:
         """Return the costs with the sync and the delay that make it as fast as the points.

@@ -12,7 +12,8 @@ class Costs:
     spends on sending a group. `transaction` is what the target spends on a transaction however
     small, `group` and `row` on what is in it. `sync` is how long a sync of the target's logs takes,
     which the transactions that wait for it share, `delay` how long a transaction waits besides,
-    without keeping anything busy, and `definition` how long a DDL statement takes.
+    without keeping anything busy, and `definition` how long a DDL statement takes. `background` is
+    how many threads of other programs always want a processor of the target's machine.
     """
 
     read_group: float
@@ -24,6 +25,7 @@ class Costs:
     sync: float
     delay: float = 0.0
     definition: float = 0.02
+    background: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,34 +2,33 @@
 
 from collections import deque
 from heapq import heappush
+from math import inf
 from typing import Final
 
-from mtsd.plan.timeline import Timeline
+from mtsd.plan.timeline import BACKGROUND, Timeline
 
 SLICE_S: Final = 0.000_25
 """Nothing has a processor for longer than that while others wait for it."""
+
+
+_BACKGROUND_SLICE_S: Final = 0.001
+"""The same for what does not care."""
 
 
 class Processors:
     """`count` of them; `slice_end` is the kind of the events that end a slice of theirs.
 
     A task is a kind of event and who it is for: the event happens when the task has had its time.
+    Besides there are `background` tasks that always want one, until `end_background`.
     Tasks that are `urgent` wait for none of the others: they are short, and mostly wait for events.
     """
 
     __slots__ = (
-        "_changed",
-        "_count",
-        "_owed",
-        "_running",
-        "_slice_end",
-        "_timeline",
-        "_waiting",
-        "busy",
-        "free",
-    )
+        "_changed", "_count", "_owed", "_running", "_slice_end", "_timeline", "_waiting",
+        "background", "busy", "free",
+    )  # fmt: skip
 
-    def __init__(self, timeline: Timeline, count: int, slice_end: int) -> None:
+    def __init__(self, timeline: Timeline, count: int, slice_end: int, background: int = 0) -> None:
         self._timeline = timeline
         self._count = max(1, count)
         self._slice_end = slice_end
@@ -43,6 +42,9 @@ class Processors:
         """When `free` changed last."""
         self._running: dict[int, tuple[float, int, int]] = {}
         """What is left after its slice, of tasks that are not done with it."""
+        self.background = background
+        for _ in range(background):
+            self.run(inf, BACKGROUND, 0)
 
     def run(self, seconds: float, kind: int, who: int, *, urgent: bool = False) -> None:
         """Let a task have its time as soon as a processor is free, or at once if it is urgent.
@@ -51,13 +53,16 @@ class Processors:
         """
         if self.free > 0:
             self._start(seconds, kind, who)
+        elif urgent and self.background:
+            # Where there is no end of tasks, nothing wakes up at once.
+            self._waiting.appendleft((seconds, kind, who))
         elif urgent:
             self._begin(seconds, 0.0, kind, who)
         else:
             self._waiting.append((seconds, kind, who))
 
     def _start(self, seconds: float, kind: int, who: int) -> None:
-        part = min(seconds, SLICE_S)
+        part = min(seconds, SLICE_S if kind != BACKGROUND else _BACKGROUND_SLICE_S)
         owed, self._owed = self._owed, 0.0
         self._begin(part + owed, seconds - part, kind, who)
         self.busy -= owed
@@ -86,9 +91,15 @@ class Processors:
         self._changed = now
         self.free += 1
         if left > 0.0:
-            self._waiting.append((left, kind, who))
+            if kind != BACKGROUND or self.background:
+                self._waiting.append((left, kind, who))
             return None
         return kind, who
+
+    def end_background(self) -> None:
+        """Leave the processors to the tasks of the simulation."""
+        self.background = 0
+        self._waiting = deque([task for task in self._waiting if task[1] != BACKGROUND])
 
     def go_on(self) -> None:
         """Give processors that are free to what waits."""

@@ -118,9 +118,13 @@ class Simulation:
         )
         self._costs = costs
         timeline = self._time = Timeline()
-        here = there = self._here = Processors(timeline, machines.daemon, SLICE_HERE)
-        if machines.target is not None:
-            there = Processors(timeline, machines.target, SLICE_THERE)
+        background = costs.background
+        if machines.target is None:
+            here = there = Processors(timeline, machines.daemon, SLICE_HERE, background)
+        else:
+            here = Processors(timeline, machines.daemon, SLICE_HERE)
+            there = Processors(timeline, machines.target, SLICE_THERE, background)
+        self._here = here
         self._there = there
         self._source = SourceStage(
             groups, costs.source_group, timeline, here if machines.source_is_here else None
@@ -160,14 +164,19 @@ class Simulation:
                 ended = processors.end_slice(who)
                 if ended is not None:
                     self._happened(ended[0], ended[1])
+                elif self._there.background and self._is_over():
+                    self._there.end_background()
                 processors.go_on()
             else:
                 self._happened(kind, who)
-        scheduler = self._scheduler
-        if not scheduler.idle or self._source.pieces or self._piece:
-            raise RuntimeError(f"the simulation stands still after group {scheduler.gaq.number}")
+        if not self._is_over():
+            number = self._scheduler.gaq.number
+            raise RuntimeError(f"the simulation stands still after group {number}")
         target = self._target
         return self._tally.outcome(timeline.now, target.busy, target.synced, target.workers)
+
+    def _is_over(self) -> bool:
+        return self._source.is_over and not self._piece and self._scheduler.idle
 
     def _happened(self, kind: int, who: int) -> None:
         if kind == RAN:

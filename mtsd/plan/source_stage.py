@@ -39,6 +39,11 @@ class SourceStage:
         self._is_sending = False
         self._has_ended = False
 
+    @property
+    def is_over(self) -> bool:
+        """Whether everything was sent and read."""
+        return self._has_ended and not self._is_sending and not self.pieces
+
     def send(self) -> None:
         """Send the next piece, unless it is at it, or too far ahead."""
         if self._is_sending or self._has_ended or len(self.pieces) >= _PIECES_AHEAD:

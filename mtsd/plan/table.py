@@ -95,6 +95,11 @@ def lines(plan: Plan) -> Iterator[str]:
     if plan.fits:
         yield ""
         yield from _aligned(calibration_rows(plan.fits))
+        if plan.costs.background:
+            yield (
+                f"something else wants the processors, as {plan.costs.background} threads would:"
+                " measure on a quiet machine"
+            )
     yield ""
     best = plan.best
     speed_up = best.outcome.rate / (plan.serial or 1.0)

@@ -21,6 +21,8 @@ CHECKPOINT: Final = 7
 """A checkpoint is due."""
 CHECKPOINT_RAN: Final = 8
 """Its transaction has run."""
+BACKGROUND: Final = 9
+"""Never happens: what other programs do has no end."""
 
 Event = tuple[float, int, int, int]
 """When it happens, a number that keeps the order of events, what happens, and to whom."""

@@ -163,6 +163,23 @@ def test_processors_are_shared_by_daemon_and_target() -> None:
     assert shared.rate < 0.9 * apart.rate
 
 
+def test_other_programs_take_their_share_of_the_processors() -> None:
+    groups = independent(3000, 1)
+    rates = [
+        Simulation(
+            Candidate("database", 1, 64), groups, replace(COSTS, background=others), Machines(2)
+        )
+        .run()
+        .rate
+        for others in (0, 2, 8)
+    ]
+    assert rates[0] > 1.3 * rates[1] > 1.6 * rates[2]
+    none = Simulation(
+        Candidate("database", 1, 64), [], replace(COSTS, background=2), Machines(2)
+    ).run()
+    assert none.groups == 0
+
+
 def test_waits_are_told_by_what_waits() -> None:
     shapes = [Shape(("a",)), Shape(("b",)), Shape(("a", "b"))] * 500
     outcome, _ = simulated(load_of_shapes(shapes), 2, 1, MANY)
