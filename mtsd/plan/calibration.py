@@ -181,15 +181,15 @@ class _Fit:
         low, high = 0, 1
         while high <= _MOST_BACKGROUND and self._is_too_fast(costs, high, point):
             low, high = high, 2 * high
-        if not self._is_too_fast(costs, low, point):
-            return replace(costs, background=low)
+        if not low and not self._is_too_fast(costs, 0, point):
+            return costs
         while low + 1 < high:
             middle = (low + high) // 2
             if self._is_too_fast(costs, middle, point):
                 low = middle
             else:
                 high = middle
-        return replace(costs, background=low)
+        return replace(costs, background=high)
 
     def _is_too_fast(self, costs: Costs, background: int, point: Point) -> bool:
         busy = replace(costs, background=background)

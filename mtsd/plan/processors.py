@@ -11,10 +11,6 @@ SLICE_S: Final = 0.000_25
 """Nothing has a processor for longer than that while others wait for it."""
 
 
-_BACKGROUND_SLICE_S: Final = 0.001
-"""The same for what does not care."""
-
-
 class Processors:
     """`count` of them; `slice_end` is the kind of the events that end a slice of theirs.
 
@@ -62,7 +58,7 @@ class Processors:
             self._waiting.append((seconds, kind, who))
 
     def _start(self, seconds: float, kind: int, who: int) -> None:
-        part = min(seconds, SLICE_S if kind != BACKGROUND else _BACKGROUND_SLICE_S)
+        part = min(seconds, SLICE_S)
         owed, self._owed = self._owed, 0.0
         self._begin(part + owed, seconds - part, kind, who)
         self.busy -= owed
