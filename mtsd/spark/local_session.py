@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Final
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mtsd.model.errors import MtsdError
@@ -38,11 +39,15 @@ class NoJavaError(MtsdError):
     """There is no Java, which Spark runs on."""
 
 
+class NotStartedError(MtsdError):
+    """Spark has not started; the message contains what it and Java have printed."""
+
+
 @contextmanager
 def spark_session(name: str, master: str) -> Iterator[SparkSession]:
     """Start Spark, or join the session that there is; it is stopped only if it was started here.
 
-    Raises NoJavaError.
+    Raises NoJavaError and NotStartedError.
     """
     existing = SparkSession.getActiveSession()
     if existing is not None:
@@ -61,11 +66,36 @@ def spark_session(name: str, master: str) -> Iterator[SparkSession]:
         builder = SparkSession.builder.master(master).appName(name)
         for key, value in settings.items():
             builder = builder.config(key, value)
-        session = builder.getOrCreate()
+        session = _started(builder)
         try:
             yield session
         finally:
             session.stop()
+
+
+def _started(builder: "SparkSession.Builder") -> SparkSession:
+    """Start Spark; what it and Java print meanwhile is shown only if they do not start."""
+    with TemporaryFile() as printed:
+        try:
+            with _stderr_to(printed.fileno()):
+                return builder.getOrCreate()
+        except (PySparkException, RuntimeError) as error:
+            printed.seek(0)
+            text = printed.read().decode(errors="replace").strip()
+            raise NotStartedError(f"Spark does not start: {error}\n{text}") from error
+
+
+@contextmanager
+def _stderr_to(file: int) -> Iterator[None]:
+    """Let this process and those that it starts write to a file instead of standard error."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    os.dup2(file, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _require_java() -> None:
