@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Lock, Thread
 from typing import TypedDict
 
 from pyspark.sql import SparkSession
@@ -18,6 +19,7 @@ from mtsd.spark import register
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SCALE = 1 << 20
+_EVERY_S = 0.5
 
 
 class Work(TypedDict):
@@ -53,21 +55,44 @@ def children(process: int) -> Iterator[int]:
         return
 
 
-def cpu(workers: list[int]) -> tuple[float, float]:
-    """Return the seconds of CPU of the executors' Python and Java so far."""
-    spent = {"python": 0, "java": 0}
-    for worker in workers:
-        for process in children(worker):
-            try:
-                head, _, rest = Path(f"/proc/{process}/stat").read_text().rpartition(") ")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            name = "java" if head.partition(" (")[2].startswith("java") else "python"
-            fields = rest.split()
-            # Its own, and of what it has waited for: a daemon of Python ends its children.
-            counted = fields[11:15] if name == "python" else fields[11:13]
-            spent[name] += sum(map(int, counted))
-    return spent["python"] / _TICKS, spent["java"] / _TICKS
+class Meter:
+    """The executors' CPU, of Python and of Java.
+
+    Spark ends a Python that has been idle for a while, and nothing counts what that has used: so it
+    is looked at all the time, and what was seen last of each process stays.
+    """
+
+    def __init__(self, workers: list[int]) -> None:
+        self._workers = workers
+        self._ticks: dict[tuple[str, int], int] = {}
+        self._looking = Lock()
+        Thread(target=self._look_again, daemon=True).start()
+
+    def spent(self) -> tuple[float, float]:
+        """Return the seconds of Python and of Java so far."""
+        self._look()
+        python, java = (
+            sum(ticks for (name, _), ticks in self._ticks.items() if name == wanted) / _TICKS
+            for wanted in ("python", "java")
+        )
+        return python, java
+
+    def _look_again(self) -> None:
+        while True:
+            time.sleep(_EVERY_S)
+            self._look()
+
+    def _look(self) -> None:
+        with self._looking:
+            for worker in self._workers:
+                for process in children(worker):
+                    try:
+                        text = Path(f"/proc/{process}/stat").read_text()
+                    except (FileNotFoundError, ProcessLookupError):
+                        continue
+                    head, _, rest = text.rpartition(") ")
+                    name = "java" if head.partition(" (")[2].startswith("java") else "python"
+                    self._ticks[name, process] = sum(map(int, rest.split()[11:13]))
 
 
 def peak(process: int | str) -> float:
@@ -95,14 +120,15 @@ def main(work: Work) -> list[Cost]:
     spark = SparkSession.builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     register(spark)
+    meter = Meter(work["workers"])
     found: list[Cost] = []
     for options in work["reads"]:
-        before = cpu(work["workers"])
+        before = meter.spent()
         began = time.monotonic()
         frame = spark.read.format("mtsd_binlog").options(**options).load()
         frame.write.format("noop").mode("overwrite").save()
         seconds = time.monotonic() - began
-        after = cpu(work["workers"])
+        after = meter.spent()
         found.append(
             Cost(
                 seconds=seconds,
