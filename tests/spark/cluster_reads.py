@@ -7,9 +7,9 @@ import json
 import os
 import signal
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import TypedDict
 
 from pyspark.errors import PySparkException
@@ -69,17 +69,20 @@ def executors(worker: int) -> list[int]:
     ]
 
 
-def kill_an_executor(spark: SparkSession, worker: int) -> int:
-    """Kill it when a few tasks have ended and others have not; return how many had."""
+def kill_an_executor(spark: SparkSession, worker: int, over: Event) -> int:
+    """Kill it when a few tasks have ended and others have not; return how many had.
+
+    0 if all is `over` before that.
+    """
     tracker = spark.sparkContext.statusTracker()
-    while True:
+    while not over.wait(0.01):
         for stage in tracker.getActiveStageIds():
             told = tracker.getStageInfo(stage)
             if told is not None and told.numTasks > MANY_TASKS // 2 and told.numCompletedTasks > 3:
                 (executor,) = executors(worker)
                 os.kill(executor, signal.SIGKILL)
                 return int(told.numCompletedTasks)
-        time.sleep(0.01)
+    return 0
 
 
 def main(work: Work) -> dict[str, object]:
@@ -94,8 +97,12 @@ def main(work: Work) -> dict[str, object]:
     found["environments"] = sorted(set(prefixes.collect()))
     if work["workers"]:
         with ThreadPoolExecutor(1) as threads:
-            ended = threads.submit(kill_an_executor, spark, work["workers"][0])
-            found["killed"] = read(spark, folder, size, MANY_TASKS)
+            over = Event()
+            ended = threads.submit(kill_an_executor, spark, work["workers"][0], over)
+            try:
+                found["killed"] = read(spark, folder, size, MANY_TASKS)
+            finally:
+                over.set()
             found["ended before"] = ended.result()
     try:
         read(spark, work["damaged"], size, 1)

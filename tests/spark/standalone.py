@@ -99,7 +99,7 @@ class StandaloneCluster:
         archives: str = "",
         folder: Path | None = None,
         environ: Mapping[str, str] | None = None,
-        timeout: float = 280.0,
+        timeout: float = 540.0,
     ) -> dict[str, object]:
         """Run an application by spark-submit; return the JSON object in its last line.
 

@@ -19,7 +19,7 @@ from tests.spark import cluster_reads
 from tests.spark.cluster_reads import Work
 from tests.spark.standalone import StandaloneCluster
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
 TRANSACTIONS = 300
 
