@@ -88,7 +88,7 @@ def test_every_commit_may_be_missing(
 @pytest.mark.long
 def test_the_driver_is_killed(spark: SparkSession, where: dict[str, str], tmp_path: Path) -> None:
     rng = random.Random(3)
-    options = {**where, "shape": "changes", "max_bytes": "50k", "max_partition_bytes": "20k"}
+    options = {**where, "shape": "changes", "max_bytes": "70k", "max_partition_bytes": "30k"}
     stream = Stream(spark, "", tmp_path, options)
     wanted = wanted_rows(spark, where)
     kills = 0
