@@ -105,11 +105,12 @@ class BinlogReader(DataSourceReader):
                 if filters.keeps("file", name_of(part.file))
             ]
             planned = self._logs.planned(parts, options.max_partition_bytes)
+            origin = self._logs.origin
         found = [
             tuple(part for part in together if not _is_passed(filters, part))
             for together in planned
         ]
-        return [Ranges(ranges) for ranges in found if ranges] or [Ranges()]
+        return [Ranges(ranges, origin) for ranges in found if ranges] or [Ranges()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a task's rows; raises UnreadableBinlogError where a file cannot be read."""

@@ -42,8 +42,10 @@ class DumpContents:
 
     has_more = False
 
-    def __init__(self, live: LiveOptions, bounds: ByteRange) -> None:
+    def __init__(self, live: LiveOptions, bounds: ByteRange, uuid: str = "") -> None:
+        """`uuid` is the source's, if it is known."""
         self.size = bounds.size
+        self._uuid = uuid
         self._live = live
         self._file = name_of(bounds.file)
         self._runner = asyncio.Runner()
@@ -118,7 +120,7 @@ class DumpContents:
         if self._connection is None:
             file, offset = self._file, self._received
             self._connection = await retried(
-                self._live, lambda: open_dump(self._live, file, offset)
+                self._live, lambda: open_dump(self._live, file, offset, self._uuid)
             )
             self._framer = PacketFramer(self._connection.next_sequence)
         async with asyncio.timeout(_SILENT_S):

@@ -65,7 +65,7 @@ class FolderLogs:
                 return offset
             return reader.first_boundary()
 
-    def opened(self, bounds: ByteRange) -> AbstractContextManager[OpenFile]:
+    def opened(self, bounds: ByteRange, _origin: str = "") -> AbstractContextManager[OpenFile]:
         """Open the file of a range."""
         return opened(bounds)
 

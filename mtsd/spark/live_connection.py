@@ -163,24 +163,27 @@ async def _state(connection: Connection, traits: ServerTraits) -> LiveState:
     raise NeedsPersonError(f"the source does not list its own file {_text(last or '')}")
 
 
-async def open_dump(live: LiveOptions, file: str, offset: int) -> Connection:
+async def open_dump(live: LiveOptions, file: str, offset: int, uuid: str = "") -> Connection:
     """Return a connection on which the source sends a file from an event on, up to its end.
 
-    Raises ServerError, ConnectionLostError and NeedsPersonError.
+    Raises ServerError, ConnectionLostError and NeedsPersonError, also if it has another server UUID
+    than `uuid`, if that is not empty.
     """
     connection, traits = await _opened(live)
     try:
+        if uuid and traits.uuid != uuid:
+            raise NeedsPersonError(another_server(str(live), uuid, traits.uuid))
         server_id = _NO_REPLICA
         if live.server_ids:
             server_id = await _server_id(connection, traits, live.server_ids)
         async with connection.answering():
             # Older sources know only the first name of each pair, newer ones prefer the second.
-            uuid = str(uuid4()).encode()
+            own = str(uuid4()).encode()
             await connection.run(
                 b"SET @master_binlog_checksum=@@global.binlog_checksum,"
                 b" @source_binlog_checksum=@@global.binlog_checksum,"
                 b" @slave_uuid='%b', @replica_uuid='%b';SET @@session.net_write_timeout=%d"
-                % (uuid, uuid, _NET_WRITE_TIMEOUT_S),
+                % (own, own, _NET_WRITE_TIMEOUT_S),
                 2,
             )
             if server_id:
@@ -192,6 +195,15 @@ async def open_dump(live: LiveOptions, file: str, offset: int) -> Connection:
         connection.close()
         raise
     return connection
+
+
+def another_server(address: str, expected: str, found: str) -> str:
+    """Describe in one line that positions are of another server than the one that is there."""
+    return (
+        f"the server at {address} is {found} now, and positions are those of {expected}: they mean"
+        " nothing in the binary log of another server. Connect to the former one, or begin a new"
+        " checkpoint with option 'start'"
+    )
 
 
 async def _server_id(

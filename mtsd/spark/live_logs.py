@@ -70,9 +70,10 @@ class LiveLogs:
         return offset if offset <= size and file else None
 
     @contextmanager
-    def opened(self, bounds: ByteRange) -> Iterator[DumpContents]:
-        """Open the file of a range."""
-        contents = DumpContents(self._live, bounds)
+    def opened(self, bounds: ByteRange, origin: str = "") -> Iterator[DumpContents]:
+        """Open the file of a range; it is an error if the source is not that of `origin`."""
+        known = "" if self._state is None else self._state.uuid
+        contents = DumpContents(self._live, bounds, origin or known)
         try:
             yield contents
         finally:

@@ -50,8 +50,8 @@ class Logs(Protocol):
         """Return where the first group begins from `offset` on; None if there is none."""
         ...
 
-    def opened(self, bounds: ByteRange) -> AbstractContextManager[FileContents]:
-        """Open the file of a range."""
+    def opened(self, bounds: ByteRange, origin: str = "") -> AbstractContextManager[FileContents]:
+        """Open the file of a range, which is of the logs with this origin if one is given."""
         ...
 
     def check_end(self, bounds: ByteRange) -> None:

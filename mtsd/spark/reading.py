@@ -16,21 +16,24 @@ from mtsd.spark.shape import Request, Shape
 class Ranges(InputPartition):
     """What one task reads."""
 
-    def __init__(self, ranges: tuple[ByteRange, ...] = ()) -> None:
+    def __init__(self, ranges: tuple[ByteRange, ...] = (), origin: str = "") -> None:
+        """`origin` is that of the logs that the ranges were planned for."""
         super().__init__(ranges)
         self.ranges = ranges
+        self.origin = origin
 
 
 def rows(
     request: Request, shape: Shape, logs: Logs, partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
     """Yield a task's rows; raises UnreadableBinlogError where a file cannot be read."""
-    ranges = partition.ranges if isinstance(partition, Ranges) else ()
-    for bounds in ranges:
+    if not isinstance(partition, Ranges):
+        return
+    for bounds in partition.ranges:
         name = name_of(bounds.file)
         # No context manager: each of its frames is a line of what Spark shows to a person.
         try:
-            with logs.opened(bounds) as contents:
+            with logs.opened(bounds, partition.origin) as contents:
                 reader = RangeReader(contents, bounds, name)
                 yield from shape.read(request, reader, name)
             if bounds.following and bounds.end == bounds.size:

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import (
 
 from mtsd.model.position import Position
 from mtsd.spark.failure import one_line
+from mtsd.spark.live_connection import another_server
 from mtsd.spark.logs import Logs
 from mtsd.spark.options import OptionError
 from mtsd.spark.reading import Ranges, rows
@@ -74,6 +75,8 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return self._offset(begin)
             sleep(max(0.0, self._look_again - monotonic()))
             end = next_end(self._logs, begin, _most(limit), self._stop)
+            # Another server may have taken the place of the source since.
+            self._position(start)
             if end == begin:
                 self._look_again = monotonic() + _PAUSE_S
             return self._offset(end)
@@ -88,7 +91,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with one_line():
             parts = parts_between(self._logs, begin, stop)
             planned = self._logs.planned(parts, self._request.options.max_partition_bytes)
-            return [Ranges(ranges) for ranges in planned]
+            return [Ranges(ranges, self._logs.origin) for ranges in planned]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a task's rows; raises UnreadableBinlogError where a file cannot be read."""
@@ -106,11 +109,8 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not file:
             return None
         if origin != self._logs.origin:
-            raise OptionError(
-                f"the checkpoint is of {origin or 'files'}, and the source is"
-                f" {self._logs.origin or 'files'} now: places in one server's binary log say"
-                " nothing of another's. Begin a new checkpoint, with option 'start'"
-            )
+            known = self._logs.origin or "files"
+            raise OptionError(another_server("this address", origin or "files", known))
         return Position(file, place)
 
     def _offset(self, position: Position) -> Offset:

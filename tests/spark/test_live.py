@@ -164,6 +164,14 @@ def test_what_has_gone_is_an_error_that_names_it(
     assert line is not None
     assert "any more, and it was not read to its end: it was purged" in line
     assert f"{last} is the oldest" in line
+    with Server({**OPTIONS, "server_id": 77}) as other:
+        other.sql(f"CREATE USER spark IDENTIFIED BY '{PASSWORD}'; GRANT {GRANTS} ON *.* TO spark")
+        stream.options["port"] = str(other.port)
+        with pytest.raises(StreamingQueryException) as caught:
+            stream.run()
+    assert "they mean nothing in the binary log of another server" in str(
+        failure_line(caught.value)
+    )
     stream.options["port"] = "1"
     with pytest.raises(StreamingQueryException) as caught:
         stream.run()

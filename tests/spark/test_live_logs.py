@@ -283,6 +283,19 @@ def test_encrypted_files(source: Server, tmp_path: Path) -> None:
             assert len(groups(there, [whole_file(*file) for file in there.files()])) == 4
 
 
+def test_another_server_is_not_read(source: Server) -> None:
+    with logs(source) as there:
+        name, size = there.files()[0]
+        bounds = whole_file(name, size)
+        with there.opened(bounds, there.origin) as contents:
+            assert contents.read(0, 4)
+        other = "11111111-2222-3333-4444-555555555555"
+        with there.opened(bounds, other) as contents, pytest.raises(
+            SourceError, match=rf"is {there.origin} now, and positions are those of {other}"
+        ):  # fmt: skip
+            contents.read(0, 4)
+
+
 def test_an_end_that_is_none_is_an_error(source: Server) -> None:
     with logs(source) as there:
         name, size = there.files()[0]
