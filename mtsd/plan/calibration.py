@@ -39,7 +39,11 @@ _MOST_BACKGROUND: Final = 64
 _TOO_FAST: Final = 1.1
 _DOUBT: Final = 0.05
 """How far a rate must be off to outweigh that something is not typical."""
+_CLOSE: Final = 1.04
+"""How far the ends of a range may be apart where it no longer matters which it is."""
 _LONGEST_SYNC_S: Final = 0.1
+_LITTLE_S: Final = 20e-6
+"""Of waits: how they are shared does not matter."""
 _OF_GROUP: Final = 0.2
 """How much of what a group costs the target it costs whatever its rows are."""
 
@@ -101,8 +105,10 @@ def calibrated(
     fit = _Fit(sample, machines, settings)
     if group is not None and transaction is not None:
         costs = replace(_with_group(costs, rows, group), transaction=transaction)
-        costs = fit.background(costs, max(points, key=lambda p: p.candidate.batch_groups))
         costs = fit.waits(costs, points, alone)
+        # A slow disk must not be taken for other programs.
+        busy = fit.background(costs, max(points, key=lambda p: p.candidate.batch_groups))
+        costs = fit.waits(busy, points, alone) if busy.background else costs
     else:
         costs = fit.everything(costs, points, alone, rows)
     return costs, tuple(
@@ -174,7 +180,7 @@ class _Fit:
         return simulation.run().rate
 
     def background(self, costs: Costs, point: Point) -> Costs:
-        """Return the costs with as many other tasks as make it as slow as a point without waits.
+        """Return the costs with as many other tasks as make it as slow as a point with few waits.
 
         Processor time is counted, so only others make it longer than it takes by itself.
         """
@@ -205,7 +211,7 @@ class _Fit:
         for number in range(_SHARES + 1):
             share = 1.0 - number / _SHARES
             tried = self._as_fast(partial(_with_waits, costs, share), 0.0, _LONGEST_SYNC_S, alone)
-            if several is alone or not tried.sync:
+            if several is alone or tried.sync + tried.delay < _LITTLE_S:
                 return tried
             rate = self.rate(tried, several.candidate)
             distance = abs(log(rate / several.rate))
@@ -247,6 +253,8 @@ class _Fit:
         if self.rate(make(low), point.candidate) <= point.rate:
             return make(low)
         for _ in range(_STEPS):
+            if high < _CLOSE * low:
+                break
             # Most of the range is longer than anything real.
             middle = (low * high) ** 0.5 if low > 0.0 else low + (high - low) / 16
             if self.rate(make(middle), point.candidate) > point.rate:

@@ -27,10 +27,12 @@ OTHERS = [
 ]
 
 
-def measured(candidate: Candidate, machines: Machines, *, counted: bool) -> Point:
-    """Return what a daemon with the real costs would be measured with."""
+def measured(
+    candidate: Candidate, machines: Machines, *, counted: bool, costs: Costs = REAL
+) -> Point:
+    """Return what a daemon with these costs would be measured with."""
     groups = GROUPS[: 3000 if candidate.batch_groups == 1 else None]
-    outcome = Simulation(candidate, groups, REAL, machines).run()
+    outcome = Simulation(candidate, groups, costs, machines).run()
     seconds = outcome.groups / outcome.rate
     return Point(
         candidate,
@@ -44,7 +46,11 @@ def measured(candidate: Candidate, machines: Machines, *, counted: bool) -> Poin
 
 @pytest.mark.parametrize(
     ("machines", "counted"),
-    [(Machines(2), True), (Machines(2, 8), True), (Machines(2, 8), False)],
+    [
+        (Machines(2), True),
+        (Machines(2, 8), True),
+        pytest.param(Machines(2, 8), False, marks=pytest.mark.long),
+    ],
 )
 def test_three_points_tell_what_the_others_are(machines: Machines, counted: bool) -> None:
     points = [measured(candidate, machines, counted=counted) for candidate in THREE]
@@ -55,6 +61,23 @@ def test_three_points_tell_what_the_others_are(machines: Machines, counted: bool
         real = Simulation(candidate, groups, REAL, machines).run().rate
         found = Simulation(candidate, groups, costs, machines).run().rate
         assert found == pytest.approx(real, rel=0.2 if counted else 0.3), candidate
+
+
+@pytest.mark.parametrize("sync", [5e-3, 1e-5])
+def test_a_slow_disk_is_not_taken_for_other_programs(sync: float) -> None:
+    real = replace(REAL, sync=sync)
+    points = [measured(candidate, Machines(2), counted=True, costs=real) for candidate in THREE]
+    costs, fits = calibrated(points, GROUPS, Machines(2))
+    assert costs.background == 0
+    assert all(abs(fit.off) < 0.1 for fit in fits), fits
+    assert costs.sync + costs.delay == pytest.approx(sync, rel=0.2, abs=3e-5)
+
+
+def test_other_programs_are_seen() -> None:
+    real = replace(REAL, background=3)
+    points = [measured(candidate, Machines(2), counted=True, costs=real) for candidate in THREE]
+    costs, _ = calibrated(points, GROUPS, Machines(2))
+    assert costs.background in {2, 3}
 
 
 def test_one_point_is_enough_for_something() -> None:
