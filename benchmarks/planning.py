@@ -72,7 +72,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Groups recorded a second of wall-clock time, compiled or pure."""
+    """Groups recorded a second of CPU, compiled or pure."""
 
     variant: str
     rate: float
@@ -169,7 +169,7 @@ def point(candidate: Candidate, run: Throughput) -> Point:
 
 def table(recordings: Sequence[Recorded], found: Sequence[Prediction]) -> str:
     """Return both as tables."""
-    lines = ["\nRecording a load, groups a second"]
+    lines = ["\nRecording a load, groups a second of CPU"]
     lines += [f"  {one.variant:27}{one.rate:>12,.0f}" for one in recordings]
     heads = f"{'workers':>8}{'batch':>7}{'measured':>10}{'predicted':>11}{'off':>7}{'others':>9}"
     lines += [
@@ -192,7 +192,7 @@ def figures(recordings: Sequence[Recorded], found: Sequence[Prediction]) -> list
     reached = [
         Figure(
             f"recording a load, {one.variant}", Range.of([one.rate]), LEAST_RECORDED,
-            at_most=False, unit=" groups/s",
+            at_most=False, unit=" groups/s of CPU",
         )
         for one in recordings
     ]  # fmt: skip
