@@ -11,6 +11,7 @@ from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.table_map import TableMap
 from mtsd.model.errors import NotSupportedError
 from mtsd.spark.column_arrays import Dates
+from mtsd.spark.garbage import collect_seldom
 from mtsd.spark.json_rows import json_rows
 from mtsd.spark.json_strings import TextTooLargeError
 from mtsd.spark.option_filters import FULL_NAME
@@ -49,6 +50,7 @@ class ChangeShape:
 
     def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
         """Yield the changes of a range."""
+        collect_seldom()
         told = ToldTables(request.options.ddl)
         filters = request.filters
         # Which documents there are at all, so that no value is decoded in vain.

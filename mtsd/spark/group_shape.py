@@ -15,6 +15,7 @@ from pyspark.sql.types import (
 
 from mtsd.binlog.range_reader import GroupPart, RangeReader
 from mtsd.model.group import Group
+from mtsd.spark.garbage import collect_seldom
 from mtsd.spark.options import Options
 from mtsd.spark.pending_rows import PendingRows, no_rows
 from mtsd.spark.shape import UTC_MICROSECONDS, FixedColumns, Request
@@ -60,6 +61,7 @@ class GroupShape:
 
     def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
         """Yield the groups of a range."""
+        collect_seldom()
         lines = _Lines(PendingRows(no_rows, file, counts_all=True))
         for part in reader.parts():
             if request.keeps(part, file):

@@ -79,6 +79,9 @@ class PushedFilters:
 
     def keeps(self, column: str, value: _Value) -> bool:
         """Tell whether rows with this value in this column may be wanted."""
+        # It is asked of each transaction.
+        if not self.tests:
+            return True
         return all(test.holds(value) for test in self.tests if test.column == column)
 
     def ends_before(self, column: str, value: _Value) -> bool:

@@ -32,6 +32,7 @@ from mtsd.spark.binlog_files import opened
 from mtsd.spark.column_arrays import arrow_type
 from mtsd.spark.defined_formats import defined_formats
 from mtsd.spark.failure import one_line
+from mtsd.spark.garbage import collect_seldom
 from mtsd.spark.logs import name_of
 from mtsd.spark.options import OptionError, Options
 from mtsd.spark.pending_rows import PendingRows, TableRows
@@ -93,6 +94,7 @@ class TableShape:
 
     def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
         """Yield the table's rows of a range."""
+        collect_seldom()
         definitions = _Definitions(request)
         pending = PendingRows(definitions.choose, file)
         for part in reader.parts():
