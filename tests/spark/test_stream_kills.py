@@ -168,7 +168,8 @@ def workers(group: int) -> list[int]:
                 fields = (folder / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            if b"pyspark.daemon" in command:
+            # Those that plan have modules of pyspark.sql there: they are the driver's.
+            if b"pyspark.daemon\0pyspark.worker\0" in command:
                 daemons[int(folder.name)] = int(fields[1])
     mine = [pid for pid, parent in daemons.items() if parent in daemons]
     return [pid for pid in mine if descends(daemons[pid], group)]
