@@ -9,7 +9,7 @@ the points that depend most on it.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf, log
+from math import log
 from typing import Final
 
 from mtsd.plan.candidate import DEFAULT_SETTINGS, Candidate, CommonSettings
@@ -207,19 +207,17 @@ class _Fit:
         What one worker waits is both. The more of it is a sync, the slower are several workers.
         """
         several = _several(points)
-        best, least = costs, inf
-        for number in range(_SHARES + 1):
-            share = 1.0 - number / _SHARES
-            tried = self._as_fast(partial(_with_waits, costs, share), 0.0, _LONGEST_SYNC_S, alone)
-            if several is alone or tried.sync + tried.delay < _LITTLE_S:
-                return tried
-            rate = self.rate(tried, several.candidate)
-            distance = abs(log(rate / several.rate))
-            if distance < least:
-                best, least = tried, distance
-            if rate > several.rate:
-                break
-        return best
+        costs = self._as_fast(partial(_with_waits, costs, 1.0), 0.0, _LONGEST_SYNC_S, alone)
+        waits = costs.sync
+        if several is alone or waits < _LITTLE_S:
+            return costs
+
+        def distance(share: float) -> float:
+            rate = self.rate(_with_waits(costs, share, waits), several.candidate)
+            return abs(log(rate / several.rate))
+
+        share = min((number / _SHARES for number in range(_SHARES, -1, -1)), key=distance)
+        return _with_waits(costs, share, waits)
 
     def everything(self, costs: Costs, points: Sequence[Point], alone: Point, rows: float) -> Costs:
         """Return costs found by rates alone, as far as the points tell them apart."""

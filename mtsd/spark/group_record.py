@@ -206,7 +206,14 @@ _STATEMENTS: Final[tuple[Step, ...]] = (LoadFile(b""),)
 def replayed_groups(path: str, most: int | None = None) -> Iterator[ReplayedGroup]:
     """Yield the groups of a record, at `most` so many, numbered from 1 on; raises RecordError."""
     _about(path)
-    return islice(_replayed(path), most)
+    return islice(_checked(path), most)
+
+
+def _checked(path: str) -> Iterator[ReplayedGroup]:
+    try:
+        yield from _replayed(path)
+    except (OSError, pa.ArrowException) as error:
+        raise RecordError(f"{path} is damaged: {' '.join(str(error).split())}") from error
 
 
 def _replayed(path: str) -> Iterator[ReplayedGroup]:

@@ -33,6 +33,8 @@ Without an appender Spark takes it for no configuration.
 """
 _LOCAL: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 """Nothing leaves the machine, whatever its name resolves to."""
+_SHOWN: Final = 1000
+"""Characters of what Spark and Java print if they do not start."""
 
 
 class NoJavaError(MtsdError):
@@ -47,7 +49,7 @@ class NotStartedError(MtsdError):
 def spark_session(name: str, master: str) -> Iterator[SparkSession]:
     """Start Spark, or join the session that there is; it is stopped only if it was started here.
 
-    Raises NoJavaError and NotStartedError.
+    session = _started(builder, master)
     """
     existing = SparkSession.getActiveSession()
     if existing is not None:
@@ -66,14 +68,14 @@ def spark_session(name: str, master: str) -> Iterator[SparkSession]:
         builder = SparkSession.builder.master(master).appName(name)
         for key, value in settings.items():
             builder = builder.config(key, value)
-        session = _started(builder)
+        session = _started(builder, master)
         try:
             yield session
         finally:
             session.stop()
 
 
-def _started(builder: "SparkSession.Builder") -> SparkSession:
+def _started(builder: "SparkSession.Builder", master: str) -> SparkSession:
     """Start Spark; what it and Java print meanwhile is shown only if they do not start."""
     with TemporaryFile() as printed:
         try:
@@ -81,8 +83,9 @@ def _started(builder: "SparkSession.Builder") -> SparkSession:
                 return builder.getOrCreate()
         except (PySparkException, RuntimeError) as error:
             printed.seek(0)
-            text = printed.read().decode(errors="replace").strip()
-            raise NotStartedError(f"Spark does not start: {error}\n{text}") from error
+            text = f"{error} {printed.read().decode(errors='replace')}"
+            what = " ".join(text.split())[:_SHOWN]
+            raise NotStartedError(f"Spark does not start with {master}: {what}") from error
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mtsd.model.errors import MtsdError
@@ -17,7 +18,7 @@ from mtsd.plan.costs import Costs, Machines
 from mtsd.plan.outcome import Outcome
 from mtsd.plan.replayed_group import repeated
 from mtsd.plan.simulation import NotRecordedError, Simulation
-from mtsd.spark.failure import one_line
+from mtsd.spark.failure import failure_line, one_line
 from mtsd.spark.group_record import recorded_needs, replayed_groups
 
 _COLUMNS: Final = "number LONG, outcome STRING, error STRING"
@@ -46,7 +47,7 @@ def replay(
     """Simulate each candidate over the first `most` groups of the record, which every task opens.
 
     Returns the results, and why others have none: a policy that the record is not enough for.
-    Raises RecordError, and what Spark raises.
+    Raises RecordError, and MtsdError with what Spark says.
     """
     recorded = recorded_needs(record)
 
@@ -70,8 +71,13 @@ def replay(
 
     count = len(candidates)
     tasks = spark.range(0, count, 1, count).mapInArrow(simulate, _COLUMNS)
-    with _watched(spark, count, progress):
-        rows = sorted(tasks.collect())
+    try:
+        with _watched(spark, count, progress):
+            rows = sorted(tasks.collect())
+    except PySparkException as error:
+        lines = str(error).strip().splitlines()
+        said = failure_line(error) or (lines[-1] if lines else "it does not say why")
+        raise MtsdError(f"Spark could not simulate: {said}") from error
     results = [Result(candidates[row.number], _outcome(row.outcome)) for row in rows if row.outcome]
     missing = list(dict.fromkeys(row.error for row in rows if row.error))
     if not results:

@@ -120,3 +120,14 @@ def test_other_files_are_no_records(binlog: Path, tmp_path: Path) -> None:
     pq.write_table(table.replace_schema_metadata({}), path)
     with pytest.raises(RecordError, match="record again"):
         list(replayed_groups(str(path)))
+
+
+def test_a_damaged_record_is_an_error_that_names_it(binlog: Path, tmp_path: Path) -> None:
+    path = tmp_path / "load.parquet"
+    with GroupRecorder(path) as recorder:
+        recorder.add(items(binlog, 1 << 30))
+    content = bytearray(path.read_bytes())
+    content[4:400] = bytes(396)
+    path.write_bytes(content)
+    with pytest.raises(RecordError, match=r"load\.parquet is damaged: "):
+        list(replayed_groups(str(path)))

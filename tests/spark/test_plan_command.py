@@ -136,3 +136,17 @@ def test_a_missing_extra_is_said(
     code, _, err = planned(capsys, __file__)
     assert code == 2
     assert err == f"mtsd: error: mtsd plan needs {package}: pip install 'mtsd[plan]'\n"
+
+
+def test_no_java_is_said(
+    binlogs: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    code, out, err = planned(capsys, *binlogs)
+    assert (code, out) == (3, "")
+    assert err.splitlines()[-1] == (
+        "mtsd: error: JAVA_HOME=/nowhere has no bin/java: set it to a Java 17 or 21"
+    )
