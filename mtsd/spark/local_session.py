@@ -49,7 +49,7 @@ class NotStartedError(MtsdError):
 def spark_session(name: str, master: str) -> Iterator[SparkSession]:
     """Start Spark, or join the session that there is; it is stopped only if it was started here.
 
-    session = _started(builder, master)
+    Raises NoJavaError and NotStartedError.
     """
     existing = SparkSession.getActiveSession()
     if existing is not None:
