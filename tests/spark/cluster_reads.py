@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 from typing import TypedDict
@@ -62,11 +63,12 @@ def read(spark: SparkSession, folder: str, size: int, tasks: int) -> list[int]:
 
 def executors(worker: int) -> list[int]:
     """Return the processes that a worker has started."""
-    return [
-        int(child)
-        for thread in Path(f"/proc/{worker}/task").iterdir()
-        for child in (thread / "children").read_text().split()
-    ]
+    found: list[int] = []
+    for thread in Path(f"/proc/{worker}/task").iterdir():
+        # A thread may end meanwhile.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found += map(int, (thread / "children").read_text().split())
+    return found
 
 
 def kill_an_executor(spark: SparkSession, worker: int, over: Event) -> int:
@@ -79,9 +81,9 @@ def kill_an_executor(spark: SparkSession, worker: int, over: Event) -> int:
         for stage in tracker.getActiveStageIds():
             told = tracker.getStageInfo(stage)
             if told is not None and told.numTasks > MANY_TASKS // 2 and told.numCompletedTasks > 3:
-                (executor,) = executors(worker)
-                os.kill(executor, signal.SIGKILL)
-                return int(told.numCompletedTasks)
+                for executor in executors(worker):
+                    os.kill(executor, signal.SIGKILL)
+                    return int(told.numCompletedTasks)
     return 0
 
 
