@@ -120,7 +120,7 @@ def test_filters_are_options(source: Server, writer: Writer, stream: Make) -> No
 
 
 def test_times_as_options(spark: SparkSession, source: Server, writer: Writer) -> None:
-    writer.write(3)
+    writer.write(8)
     reader = spark.read.format("mtsd_binlog").option("shape", "changes")
     everything = reader.load(str(source.datadir))
     times = sorted(row[0] for row in everything.select("commit_time").distinct().collect())
