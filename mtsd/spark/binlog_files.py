@@ -1,4 +1,4 @@
-"""Binary log files in a folder, or wherever fsspec finds and opens them."""
+"""Binary log files in a folder, or wherever else fsspec can list and open them."""
 
 import glob
 import re
@@ -18,10 +18,10 @@ _PATTERN: Final = re.compile(r"[*?\[]")
 
 
 def listed(path: str) -> list[tuple[str, int]]:
-    """Return the files at a path, a folder's or a pattern's, and their sizes, in their order.
+    """Return the files that a path, folder or pattern names, with their sizes, in log order.
 
-    Of a folder these are the numbered ones: binlog.000001 and on. Raises FilesError where there
-    are none, where a folder has those of several logs, or one between others is missing.
+    From a folder, only the numbered files are taken (binlog.000001 and so on). Raises FilesError
+    if there are no files, or if a folder contains several logs or has a gap in the numbering.
     """
     if _is_remote(path):
         found, is_folder = _listed_remotely(path)
@@ -53,7 +53,7 @@ def _check_folder(path: str, names: list[str]) -> None:
 def _listed_here(path: str) -> tuple[list[tuple[str, int]], bool]:
     place = Path(path)
     if place.is_dir():
-        # Names before sizes: a file that another one follows has its last size by then.
+        # Names before sizes: a file that has a successor no longer grows.
         return [(str(file), file.stat().st_size) for file in list(place.iterdir())], True
     if place.exists():
         return [(path, place.stat().st_size)], False
@@ -67,7 +67,7 @@ def _is_remote(path: str) -> bool:
 
 def _listed_remotely(path: str) -> tuple[list[tuple[str, int]], bool]:
     system, inside = _fsspec().core.url_to_fs(path)
-    # Most systems remember what they have listed, and a stream looks for what has come since.
+    # Most file systems cache listings, but a stream needs to see new files.
     system.invalidate_cache()
     if _PATTERN.search(inside):
         names, is_folder = system.glob(inside), False
@@ -84,7 +84,7 @@ def _listed_remotely(path: str) -> tuple[list[tuple[str, int]], bool]:
 
 
 def _fsspec() -> ModuleType:
-    # Whoever needs no address needs it neither.
+    # fsspec is optional: only addresses need it.
     try:
         return import_module("fsspec")
     except ModuleNotFoundError as error:
@@ -94,7 +94,7 @@ def _fsspec() -> ModuleType:
 
 
 class OpenFile:
-    """The bytes of a file up to the size that was planned, as `mtsd.binlog.sync` reads them."""
+    """The bytes of a file up to its planned size, in the form `mtsd.binlog.sync` reads."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file = file
@@ -102,7 +102,7 @@ class OpenFile:
         self.has_more = file.seek(0, 2) > size
 
     def read(self, at: int, count: int) -> bytes:
-        """Return `count` bytes from byte `at` on, fewer only at the end."""
+        """Return `count` bytes starting at byte `at`, fewer only at the end."""
         self._file.seek(at)
         wanted = max(0, min(count, self.size - at))
         pieces: list[bytes] = []
@@ -117,7 +117,7 @@ class OpenFile:
 
 @contextmanager
 def opened(bounds: ByteRange) -> Iterator[OpenFile]:
-    """Open the file of a range; FilesError where that fails."""
+    """Open the file of a range; raises FilesError if that fails."""
     path = bounds.file
     try:
         if _is_remote(path):

@@ -1,4 +1,4 @@
-"""Shape `changes`: every row that was inserted, updated or deleted, as JSON texts."""
+"""Shape `changes`: every inserted, updated or deleted row, as JSON text."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -38,14 +38,14 @@ _COLUMNS: Final = FixedColumns({
 
 
 class ChangeShape:
-    """One row a changed row: `pos` is its group's end, `row` its number in the group, from 0."""
+    """One row per changed row: `pos` is its group's end, `row` its index in the group."""
 
     def schema(self, _options: Options, _files: Sequence[tuple[str, int]]) -> StructType:
         """Return the columns."""
         return _COLUMNS.struct()
 
     def check(self, request: Request) -> None:
-        """Raise OptionError where the request has other columns."""
+        """Raise OptionError if the request has other columns."""
         _COLUMNS.check("changes", request.schema)
 
     def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
@@ -53,7 +53,7 @@ class ChangeShape:
         collect_seldom()
         told = ToldTables(request.options.ddl)
         filters = request.filters
-        # Which documents there are at all, so that no value is decoded in vain.
+        # Without a document to build, no value needs to be decoded.
         wanted = None if {"before", "after"} & set(request.schema.names) else ()
 
         def choose(table: TableMap) -> RowBatches | None:
@@ -77,7 +77,7 @@ class ChangeShape:
 
 
 def _batches(request: Request, pending: PendingRows, file: str) -> Iterator[pa.RecordBatch]:
-    """Yield what is pending, in the order of the stream."""
+    """Yield the pending rows, in the order of the stream."""
     taken = pending.take()
     origins = Origins(taken, file)
     chosen = [rows for rows in taken.tables if request.filters.keeps("op", operation(rows))]

@@ -1,8 +1,8 @@
-"""A column of rows as an Arrow array: which type it gets, and what makes it.
+"""A column of rows as an Arrow array: its type, and the function that builds it.
 
-Arrow has a type for every type of MySQL, but Spark lacks unsigned integers and takes no time zone
-but UTC, so integers are widened where it needs that. The text of a value is the one that a single
-row's value has (`mtsd.binlog.column_values`): dates that are in no calendar have only that.
+Arrow has a type for every MySQL type, but Spark has no unsigned integers and accepts no time zone
+but UTC, so unsigned integers are widened. The text of a value is the same as for a single row
+(`mtsd.binlog.column_values`); dates that are not in the calendar can only be represented as text.
 """
 
 import enum
@@ -42,7 +42,7 @@ _INTEGERS = {
     _T.LONG: (pa.int32(), pa.int64()),
     _T.LONGLONG: (pa.int64(), pa.decimal128(20, 0)),
 }
-"""With sign and without."""
+"""Signed and unsigned."""
 _TEMPORAL = {
     _T.DATE: pa.date32(),
     _T.NEWDATE: pa.date32(),
@@ -56,7 +56,7 @@ _TEMPORAL = {
 
 
 class Dates(enum.Enum):
-    """What becomes of dates and times, of which some are in no calendar (0000-00-00)."""
+    """How to represent dates and times, some of which are not in the calendar (0000-00-00)."""
 
     STRICT = enum.auto()
     """Typed; such a date is an error."""
@@ -69,7 +69,7 @@ class Dates(enum.Enum):
 def arrow_type(column: ColumnFormat, dates: Dates = Dates.STRICT) -> pa.DataType:
     """Return the type of a column's arrays.
 
-    NotSupportedError where something is needed that nobody has told, as for `converter`.
+    Raises NotSupportedError if the column's metadata is incomplete, as for `converter`.
     """
     match column.type:
         case kind if kind in _INTEGERS:
@@ -107,7 +107,8 @@ def column_array(
 ) -> pa.Array:
     """Return a column's values as an array of `arrow_type`.
 
-    BinlogError where a value is none of its type, NotSupportedError for a date that has no place.
+    Raises BinlogError for a value that is invalid for its type, NotSupportedError for a date
+    that the array's type cannot hold.
     """
     kind = arrow_type(column, dates)
     match column.type:

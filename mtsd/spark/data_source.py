@@ -1,9 +1,9 @@
 """The format `mtsd_binlog`: binary logs as DataFrames.
 
-Whatever mtsd has to say of an option or a file is an `UnreadableBinlogError`.
+All errors about options and files are raised as `UnreadableBinlogError`.
 
-A read has one task for about `max_partition_bytes` of the files, planned from their sizes alone
-(`mtsd.binlog.ranges`). A task needs nothing from the others.
+A read has one task per `max_partition_bytes` or so of the files, planned from their sizes alone
+(`mtsd.binlog.ranges`). Tasks are independent of each other.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,7 +40,7 @@ _SHAPES: Final[dict[str, Shape]] = {
 
 
 class BinlogDataSource(DataSource):
-    """Binary logs of MySQL; the options are those of `mtsd.spark.options`."""
+    """MySQL binary logs; `mtsd.spark.options` describes the options."""
 
     @classmethod
     def name(cls) -> str:
@@ -48,18 +48,18 @@ class BinlogDataSource(DataSource):
         return "mtsd_binlog"
 
     def schema(self) -> StructType:
-        """Return the shape's columns, less those that are not wanted."""
+        """Return the shape's columns, restricted to the requested ones."""
         with one_line():
             options = parse_options(self.options)
             logs = _logs(options)
             options = _with_definition(options, logs)
-            # Of a live source's table it is the definition that says it, not its first rows.
+            # For a live source, the schema comes from the table's definition, not its first rows.
             files = [] if options.live else _files(options, logs)
             columns = _SHAPES[options.shape].schema(options, files)
             return pruned(columns, options.columns)
 
     def reader(self, schema: StructType) -> "BinlogReader":
-        """Return what plans and reads, if the schema fits to the shape."""
+        """Return the reader of a batch, if the schema fits the shape."""
         with one_line():
             options = parse_options(self.options)
             if options.latest:
@@ -68,7 +68,7 @@ class BinlogDataSource(DataSource):
             return BinlogReader(_request(_with_definition(options, logs), schema), logs)
 
     def streamReader(self, schema: StructType) -> BinlogStreamReader:  # noqa: N802
-        """Return what plans and reads a stream, if the schema fits to the shape."""
+        """Return the reader of a stream, if the schema fits the shape."""
         with one_line():
             options = parse_options(self.options)
             logs = _logs(options)
@@ -77,25 +77,25 @@ class BinlogDataSource(DataSource):
 
 
 class BinlogReader(DataSourceReader):
-    """Plans the tasks of a read, and reads for them."""
+    """Plans the tasks of a read, and runs them."""
 
     def __init__(self, request: Request, logs: Logs) -> None:
         self._request = request
         self._logs = logs
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Take what need not be read from the filters; Spark applies them all itself, too."""
+        """Use the filters to skip what need not be read; Spark still applies all of them."""
         request = self._request
         pushed = pushed_filters(filters)
         if request.options.shape == "table":
-            # What it has of its own is named apart from the table's columns.
+            # Only the prefixed columns are ours; the others are the table's.
             pushed = pushed.behind_prefix("_")
         both = request.filters.and_also(pushed)
         self._request = Request(request.options, request.schema, both)
         return filters
 
     def partitions(self) -> list[InputPartition]:
-        """Return the tasks' parts of the files; an empty one where there is nothing to read."""
+        """Return what each task reads; one empty partition if there is nothing to read."""
         options = self._request.options
         filters = self._request.filters
         with one_line(), closing(self._logs):
@@ -113,7 +113,7 @@ class BinlogReader(DataSourceReader):
         return [Ranges(ranges, origin) for ranges in found if ranges] or [Ranges()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield a task's rows; raises UnreadableBinlogError where a file cannot be read."""
+        """Yield a task's rows; raises UnreadableBinlogError if a file cannot be read."""
         return rows(self._request, _SHAPES[self._request.options.shape], self._logs, partition)
 
 
@@ -128,7 +128,7 @@ def _logs(options: Options) -> Logs:
 
 
 def _with_definition(options: Options, logs: Logs) -> Options:
-    """Return the options with what the source says of the wanted table, if it is asked for one."""
+    """Return the options, with the live source's definition of the table if one is requested."""
     if options.table is None or options.live is None:
         return options
     try:
@@ -148,5 +148,5 @@ def _files(options: Options, logs: Logs) -> list[tuple[str, int]]:
 
 
 def _is_passed(filters: PushedFilters, part: ByteRange) -> bool:
-    # What is in the range ends behind its begin.
+    # Every group in the range ends after the beginning of the range.
     return filters.ends_before("pos", part.begin + 1)

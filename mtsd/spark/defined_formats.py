@@ -1,6 +1,6 @@
-"""The formats that the columns of a table would have in the binary log, by its definition.
+"""The binary log formats of a table's columns, derived from its definition.
 
-Only what the type of a column's values depends on is told.
+They contain only what the type of a column's values depends on.
 """
 
 import re
@@ -41,7 +41,7 @@ _DEFAULT_DIGITS: Final = 10
 
 
 def defined_formats(definition: TableDefinition) -> tuple[ColumnFormat, ...]:
-    """Return the formats; NotSupportedError for a type that is not known."""
+    """Return the formats; raises NotSupportedError for an unknown type."""
     return tuple(_format(definition, column) for column in definition.columns)
 
 

@@ -1,8 +1,8 @@
-"""The bytes of a source's binary log file, received by a dump: ranges are read from it.
+"""The bytes of a live source's binary log file, received through a dump.
 
-A dump can begin with any event, and continues to the file's end. Reading mostly goes forward, along
-one dump; another one is requested for what lies further back than the bytes that are kept, and to
-continue after the connection was lost.
+A dump can begin with any event, and continues to the file's end. Reading mostly moves forward along
+one dump; another one is requested to read further back than the bytes that are kept, or to continue
+after the connection was lost.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ from mtsd.wire.dump_packets import event_of
 from mtsd.wire.framing import PacketFramer
 
 _KEPT: Final = 4 << 20
-"""Bytes before the newest ones that can be read again."""
+"""How many bytes before the newest ones are kept, so that they can be read again."""
 _STEP: Final = 1 << 20
-"""Bytes between places where another dump may begin."""
+"""Bytes between the places where another dump may begin."""
 _SILENT_S: Final = 60.0
 _FATAL_READING: Final = 1236
 _HEARTBEATS: Final = frozenset({
@@ -38,12 +38,12 @@ _FORMAT_DESCRIPTION: Final[int] = EventType.FORMAT_DESCRIPTION_EVENT.value
 
 
 class DumpContents:
-    """The first bytes of a file, up to the size of a range. Raises SourceError, BinlogError."""
+    """A file's bytes, up to the size of a range. Raises SourceError and BinlogError."""
 
     has_more = False
 
     def __init__(self, live: LiveOptions, bounds: ByteRange, uuid: str = "") -> None:
-        """`uuid` is the source's, if it is known."""
+        """`uuid` is the source's server UUID, if it is known."""
         self.size = bounds.size
         self._uuid = uuid
         self._live = live
@@ -54,14 +54,14 @@ class DumpContents:
         self._head = b""
         """The magic number and the format description."""
         self._places = [bounds.first]
-        """Events that a dump may begin with, in order; the first one is where reading begins."""
+        """Offsets of events that a dump may begin with, in order, from the first one read."""
         self._kept = bytearray()
         self._begin = bounds.first
         """The offset of the first byte that is kept."""
         self._received = bounds.first
         """The offset after the last event received."""
         self._wanted = bounds.first
-        """Where the last read began."""
+        """The offset where the last read began."""
         self._ended = False
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class DumpContents:
         self._runner.close()
 
     def read(self, at: int, count: int) -> bytes:
-        """Return `count` bytes from byte `at` on, fewer only where the file ends."""
+        """Return `count` bytes starting at byte `at`, fewer only at the end of the file."""
         if not self._head:
             self._runner.run(self._fill(self._received + 1))
         stop = min(at + count, self.size)
@@ -139,7 +139,7 @@ class DumpContents:
             if code in _HEARTBEATS:
                 continue
             if code == _ROTATE and not in_file:
-                # It names the file that follows: at first the one that was asked for.
+                # It names the file that follows; the first one names the requested file.
                 if not _names(event, self._file):
                     self._ended = True
                     self._disconnect()
@@ -154,7 +154,7 @@ class DumpContents:
             if self._received >= self._places[-1] + _STEP:
                 self._places.append(self._received)
         if self._received >= self.size:
-            # The source has no more than this to send.
+            # Nothing after this is needed.
             self._disconnect()
 
     def _disconnect(self) -> None:

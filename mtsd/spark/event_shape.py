@@ -1,4 +1,4 @@
-"""Shape `events`: every event, those in transaction payloads too."""
+"""Shape `events`: every event, including those in transaction payloads."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -34,9 +34,9 @@ _MANY: Final = 1 << 15
 
 
 class EventShape:
-    """One row an event: where it ends (an inner one: its payload), its type and header.
+    """One row per event: its end (for an inner event, its payload's end), type and header.
 
-    `size` is without the checksum.
+    `size` does not include the checksum.
     """
 
     def schema(self, _options: Options, _files: Sequence[tuple[str, int]]) -> StructType:
@@ -44,7 +44,7 @@ class EventShape:
         return _COLUMNS.struct()
 
     def check(self, request: Request) -> None:
-        """Raise OptionError where the request has other columns."""
+        """Raise OptionError if the request has other columns."""
         _COLUMNS.check("events", request.schema)
 
     def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""What a person sees of a read that failed: the one line that says it, out of what Spark adds."""
+"""Errors of a read as one line each, extracted from what Spark adds to them."""
 
 import re
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ from mtsd.model.errors import MtsdError
 
 
 class UnreadableBinlogError(MtsdError):
-    """A binary log cannot be read as it is asked for.
+    """A binary log cannot be read as requested.
 
-    The message is complete: the option, or the file and the position. It is the only error that
-    leaves the data source, so that it can be told from others in what Spark makes of it.
+    The message names the option, or the file and the position. No other error leaves the data
+    source, so that it can be recognized inside the errors that Spark raises.
     """
 
 
@@ -21,17 +21,17 @@ _LINE: Final = re.compile(re.escape(_MARK) + r"(.+)")
 
 
 def unreadable(error: MtsdError, file: str = "") -> UnreadableBinlogError:
-    """Return what mtsd says of a file, or of an option, as the error that leaves the source."""
+    """Return an error about a file or an option as the one that leaves the data source."""
     if isinstance(error, UnreadableBinlogError):
         return error
-    # Whatever is in a message, such as a statement, must not break the line.
+    # A message may quote something that contains line breaks, such as a statement.
     text = " ".join(str(error).split())
     return UnreadableBinlogError(text if not file or file in text else f"{file}: {text}")
 
 
 @contextmanager
 def one_line(file: str = "") -> Iterator[None]:
-    """Raise whatever mtsd has to say as an UnreadableBinlogError, without how it came about."""
+    """Raise every MtsdError as an UnreadableBinlogError, without its cause."""
     try:
         yield
     except MtsdError as error:
@@ -39,6 +39,6 @@ def one_line(file: str = "") -> Iterator[None]:
 
 
 def failure_line(error: BaseException) -> str | None:
-    """Return what mtsd said, out of an error that Spark raises; None where it said nothing."""
+    """Return mtsd's message from an error that Spark raises; None if there is none."""
     found = _LINE.search(str(error))
     return found[1].strip() if found else None

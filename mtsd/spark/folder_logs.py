@@ -1,4 +1,4 @@
-"""Binary logs in a folder, of whatever else `mtsd.spark.binlog_files` finds and opens."""
+"""Binary logs in a folder, or wherever else `mtsd.spark.binlog_files` finds them."""
 
 from contextlib import AbstractContextManager
 
@@ -17,7 +17,7 @@ _ALWAYS_GTID_EVENTS = (5, 7)
 
 
 class FolderLogs:
-    """The files at a path, of which the last one may be growing."""
+    """The files at a path; the last one may still be growing."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -28,11 +28,11 @@ class FolderLogs:
         return ""
 
     def files(self) -> list[tuple[str, int]]:
-        """Return the files and their sizes, in their order."""
+        """Return the files and their sizes, in order."""
         return listed(self._path)
 
     def is_begun(self, file: str, size: int) -> bool:
-        """Tell whether the server has written what a file begins with."""
+        """Tell whether the server has written the beginning of a file."""
         with one_line(file), opened(whole_file(file, size)) as contents:
             return is_described(contents)
 
@@ -47,14 +47,14 @@ class FolderLogs:
             return end_within(contents, name_of(span.file), span.first, most, tail=span.tail)
 
     def end_behind(self, span: ByteRange, least: int) -> int | None:
-        """Return the first end of a group behind the first `least` bytes; None if there is none."""
+        """Return the first end of a group after the first `least` bytes; None if there is none."""
         with one_line(span.file), opened(span) as contents:
             return end_behind(contents, name_of(span.file), span.first, least, tail=span.tail)
 
     def first_begin(self, file: str, size: int, offset: int) -> int | None:
-        """Return where the first group begins from `offset` on; None if there is none.
+        """Return where the first group at or after `offset` begins; None if there is none.
 
-        Where no event tells where a group begins, `offset` is taken as it is.
+        If no event shows where a group begins, `offset` is returned unchanged.
         """
         if offset in {FIRST_EVENT, size}:
             return offset
@@ -70,7 +70,7 @@ class FolderLogs:
         return opened(bounds)
 
     def check_end(self, bounds: ByteRange) -> None:
-        """Raise FilesError if the file of a range is not complete, although another follows it."""
+        """Raise FilesError if the file of a range is incomplete although another one follows."""
         with opened(bounds) as contents:
             if ends_as_written(contents):
                 return
@@ -85,7 +85,7 @@ class FolderLogs:
                 )
 
     def missing(self, file: str) -> FilesError:
-        """Return the error of a file that is not there any more."""
+        """Return the error for a file that no longer exists."""
         return FilesError(
             f"{self._path}: {file} is not there any more, and was not read to its end"
         )
@@ -95,10 +95,10 @@ class FolderLogs:
         return None
 
     def close(self) -> None:
-        """Do nothing: files are closed when they have been read."""
+        """Do nothing: each file is closed after it has been read."""
 
     def planned(self, parts: list[ByteRange], most: int) -> list[tuple[ByteRange, ...]]:
-        """Return what each task reads of the parts: any range of a file can be read by itself."""
+        """Return what each task reads; any range of a file can be read independently."""
         return planned(parts, most)
 
 

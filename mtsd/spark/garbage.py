@@ -1,4 +1,4 @@
-"""How often Python looks for cycles of garbage in a process that reads transactions."""
+"""How often Python's cyclic garbage collector runs in a process that reads transactions."""
 
 import gc
 from typing import Final
@@ -7,10 +7,10 @@ _NEW_OBJECTS: Final = 10_000
 
 
 def collect_seldom() -> None:
-    """Look for cycles after more new objects than by default, in this process from now on.
+    """Make the cyclic garbage collector of this process run less often than by default.
 
-    Thousands of transactions are kept until they are decoded at once, and none of their objects is
-    in a cycle: with Python's default, looking through them was a third of the CPU of a read.
+    Thousands of transactions are kept until they are decoded together, and their objects form no
+    cycles. With Python's default threshold, scanning them took a third of the CPU time of a read.
     """
     first, *others = gc.get_threshold()
     if 0 < first < _NEW_OBJECTS:

@@ -1,7 +1,7 @@
-"""The record of a load: its groups in Parquet, once, with all that a plan needs to know of them.
+"""The record of a load: a Parquet file of its groups, with everything that a plan needs.
 
-One row a group, in the order of the stream: what `mtsd.schedule` sees of it, and what it weighs.
-What is recorded of the fields that only some policies need stands in the file's metadata.
+It has one row per group, in the order of the stream, with what `mtsd.schedule` sees of the group
+and its size. The file's metadata says which of the fields that only some policies need it contains.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,13 +42,13 @@ SCHEMA: Final = pa.schema([
     pa.field("commit_time", pa.int64()),
     pa.field("unsupported", _WORD),
 ])  # fmt: skip
-"""`pos` is where it ends in `file`, `length` what it takes there in bytes, `size` the bytes of the
-events that are applied; `statements`: it contains something else than rows; `format` counts the
+"""`pos` is where the group ends in `file`, `length` its bytes there, `size` the bytes of its
+applied events; `statements` tells whether it contains anything but rows; `format` counts the
 format descriptions of the stream; `commit_time` is in µs since 1970."""
 _VERSION: Final = b"1"
 _ABOUT: Final = {b"mtsd.group_record": _VERSION, b"mtsd.needs": Need.TABLES.value.encode()}
 _MANY: Final = 1 << 15
-"""Groups of a Parquet row group."""
+"""Groups per Parquet row group."""
 
 
 class RecordError(MtsdError):
@@ -65,7 +65,7 @@ class _Line(NamedTuple):
 class GroupRecorder:
     """Writes the record of a stream to the file `path`; a context manager.
 
-    The file is only there when everything has been recorded.
+    The file appears only when everything has been recorded.
     """
 
     def __init__(self, path: Path) -> None:
@@ -73,13 +73,13 @@ class GroupRecorder:
         self._part = path.with_name(f"{path.name}.part")
         self._writer = pq.ParquetWriter(self._part, SCHEMA.with_metadata(_ABOUT))
         self.groups = 0
-        """Those that were recorded."""
+        """The number of groups recorded."""
         self._position = Position("", FIRST_EVENT)
         self._pending = PendingRows(no_rows, "", counts_all=True)
         self._lines: list[_Line] = []
         self._rows: list[int] = []
         self._open = 0
-        """Rows of the group that has not ended, as far as they were counted."""
+        """Rows counted so far in the group that has not ended."""
         self._statements = False
         self._tables: dict[str, None] = {}
         self._named: dict[int, str] = {}
@@ -103,7 +103,7 @@ class GroupRecorder:
             self._part.unlink()
 
     def add(self, items: Iterable[StreamItem]) -> None:
-        """Record what comes next. Raises BinlogError if rows are damaged."""
+        """Record the next items. Raises BinlogError if rows are damaged."""
         for item in items:
             if type(item) is Group:
                 self._take(item.steps, item)
@@ -127,7 +127,7 @@ class GroupRecorder:
             before = self._position
             start = before.offset if before.file == end.file else FIRST_EVENT
             self._position = end
-            # Its events are held by nothing else.
+            # Drops the only reference to its events.
             bare = group if not group.steps else group._replace(steps=())
             self._lines.append(_Line(bare, end.offset - start, self._statements, tuple(tables)))
             self._statements = False
@@ -175,13 +175,13 @@ class GroupRecorder:
 
 
 def recorded_needs(path: str) -> frozenset[Need]:
-    """Return which fields that only some policies need the record has; raises RecordError."""
+    """Return which of the optional fields the record contains; raises RecordError."""
     needs = _about(path)[b"mtsd.needs"].decode()
     return frozenset(need for need in Need if need.value in needs.split(","))
 
 
 def count_of(path: str) -> int:
-    """Return how many groups the record has; raises RecordError."""
+    """Return the number of groups in the record; raises RecordError."""
     _about(path)
     return int(pq.read_metadata(path).num_rows)
 
@@ -200,11 +200,11 @@ def _about(path: str) -> dict[bytes, bytes]:
 
 _KINDS: Final = {kind.value: kind for kind in GroupKind}
 _STATEMENTS: Final[tuple[Step, ...]] = (LoadFile(b""),)
-"""Stands for all steps of a group that are not recorded: only that they are no rows counts."""
+"""Stands for the unrecorded steps of a group; all that matters is that they are not rows."""
 
 
 def replayed_groups(path: str, most: int | None = None) -> Iterator[ReplayedGroup]:
-    """Yield the groups of a record, at `most` so many, numbered from 1 on; raises RecordError."""
+    """Yield up to `most` groups of a record, numbered from 1; raises RecordError."""
     _about(path)
     return islice(_checked(path), most)
 
@@ -234,7 +234,7 @@ def _replayed(path: str) -> Iterator[ReplayedGroup]:
                     number,
                     kinds[kind],
                     Position(name, pos),
-                    # One object for what is the same.
+                    # Equal tuples share one object to save memory.
                     together.setdefault(names, names),
                     alone,
                     _STATEMENTS if statements else (),

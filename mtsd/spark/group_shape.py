@@ -1,4 +1,4 @@
-"""Shape `groups`: every group, with all that a policy of parallel replication sees of it."""
+"""Shape `groups`: every group, with all that a parallel replication policy sees of it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -45,10 +45,10 @@ class _Line(NamedTuple):
 
 
 class GroupShape:
-    """One row a group: where it begins and ends (`pos`), and what `mtsd binlog` lists of it.
+    """One row per group: where it begins and ends (`pos`), and what `mtsd binlog` lists about it.
 
-    `tables` are those with row events, as "database.table"; `bytes` are those of its events,
-    uncompressed.
+    `tables` are those with row events, as "database.table"; `bytes` is the uncompressed size of
+    its events.
     """
 
     def schema(self, _options: Options, _files: Sequence[tuple[str, int]]) -> StructType:
@@ -56,7 +56,7 @@ class GroupShape:
         return _COLUMNS.struct()
 
     def check(self, request: Request) -> None:
-        """Raise OptionError where the request has other columns."""
+        """Raise OptionError if the request has other columns."""
         _COLUMNS.check("groups", request.schema)
 
     def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
@@ -74,17 +74,17 @@ class GroupShape:
 
 
 class _Lines:
-    """Collects what the parts of groups say."""
+    """Collects the lines of groups from their parts."""
 
     def __init__(self, pending: PendingRows) -> None:
         self.pending = pending
         self._tables: list[dict[str, None]] = [{}]
-        """Of the groups that are pending, and of the one that has not ended."""
+        """The tables of each pending group, and of the one that has not ended."""
         self._rows = 0
-        """Of the group that has not ended."""
+        """Rows of the group that has not ended."""
 
     def add(self, part: GroupPart) -> None:
-        """Take in a part."""
+        """Add a part."""
         for table in self.pending.add(part):
             self._tables[-1][f"{table.database}.{table.table}"] = None
         if part.group is not None:

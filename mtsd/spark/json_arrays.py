@@ -1,9 +1,10 @@
-"""JSON documents as an array of their texts: documents of one shape at once.
+"""JSON documents as an array of their texts, converting documents of the same shape together.
 
-Most documents of a column have the same keys and types, and differ in their values. So one of them
-stands for all that have its shape (the same bytes but for sizes, offsets and values): its members
-become columns, each turned into text at once, and these are joined between the keys. Documents that
-have no company are decoded one by one (`mtsd.binlog.json_binary`, where the form is described).
+Most documents of a column have the same keys and types, and differ only in their values. So one of
+them represents all those of its shape (the same bytes except for sizes, offsets and values): its
+members become columns, each converted to text as a whole, which are then joined between the keys.
+Documents of rare shapes are decoded one by one by `mtsd.binlog.json_binary`, which describes the
+format.
 """
 
 from collections.abc import Sequence
@@ -38,19 +39,19 @@ from mtsd.spark.number_arrays import array_of
 from mtsd.spark.text_arrays import binary_array, with_validity
 
 _COMPANY: Final = 16
-"""Documents of one shape that are worth it."""
+"""The fewest documents of one shape that are worth converting together."""
 _MOST_MISSES: Final = 4
-"""Shapes in a row without company: then the others are taken one by one."""
+"""After this many rare shapes in a row, the remaining documents are decoded one by one."""
 _LARGEST_HEADER: Final = 4096
 
 _Pieces: TypeAlias = list[str | pa.Array]
-"""What the texts consist of, side by side: the same in all of them, or an array of each one's."""
+"""The parts of the texts, in order: a string that all have in common, or an array with one each."""
 
 
 def json_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
-    """Return the documents' texts. BinlogError where one is cut off or not of its form."""
+    """Return the documents' texts. Raises BinlogError if one is truncated or malformed."""
     count = len(slots)
-    # NULLs have no bytes, nor has the null of a new column NOT NULL: both get the text "null".
+    # Neither a NULL nor the JSON null of a new NOT NULL column has bytes; both get the text "null".
     full = np.flatnonzero(slots.sizes)
     starts = slots.starts[full]
     try:
@@ -66,9 +67,9 @@ def json_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """Values of one type, each of another document: where it begins, and where that ends.
+    """Values of one type, each from a different document: its start, and the document's end.
 
-    `rows` are the numbers of these documents.
+    `rows` contains the indexes of these documents.
     """
 
     kind: int
@@ -80,20 +81,20 @@ class _Values:
         return _Values(self.kind, self.at[places], self.ends[places], self.rows[places])
 
     def within(self, ends: Places) -> None:
-        """Raise BinlogError where a value ends behind its document."""
+        """Raise BinlogError if a value extends past the end of its document."""
         if (ends > self.ends).any():
             raise BinlogError("JSON: a value passes the end of its document")
 
 
 class _Documents:
-    """Documents that are being read."""
+    """The documents being converted."""
 
     def __init__(self, buffer: Buffer, starts: Places, ends: Places) -> None:
         self._buffer = buffer
         self._starts = starts
         self._ends = ends
         self._left = ends - starts
-        """Bytes that no value has claimed, as in `JsonDocument`."""
+        """Bytes not yet claimed by any value, as in `JsonDocument`."""
 
     def texts(self) -> pa.Array:
         """Return the text of every document."""
@@ -106,7 +107,7 @@ class _Documents:
         return _assembled(parts, len(kinds))
 
     def _pieces(self, values: _Values, depth: int) -> _Pieces:
-        """Return the texts of values of one type, in pieces."""
+        """Return the texts of values of one type, as pieces."""
         kind = values.kind
         at = values.at
         if kind <= LARGE_ARRAY:
@@ -148,7 +149,7 @@ class _Documents:
             members = remaining[alike]
             remaining = remaining[~alike]
             if len(members) < _COMPANY:
-                # Another one stands for the rest in the next round.
+                # The next round takes another document as the example.
                 misses += 1
                 parts.append((members, self._alone(values, members)))
             else:
@@ -160,13 +161,13 @@ class _Documents:
         return [_assembled(parts, count)]
 
     def _shape(self, values: _Values, example: int) -> "_Shape | None":
-        """Return the shape of one object or array; None where it is too large to be common."""
+        """Return the shape of one object or array; None if it is too large to be common."""
         at = int(values.at[example])
         raw = self._buffer.raw[at : min(at + _LARGEST_HEADER, int(values.ends[example]))]
         try:
             return _Shape(values.kind, raw)
         except BinlogError:
-            # Too large, or damaged, which is found where it is read by itself.
+            # Too large or damaged; decoding it on its own reports damage.
             return None
 
     def _of_shape(self, values: _Values, shape: "_Shape", heads: Bytes, depth: int) -> _Pieces:
@@ -213,14 +214,14 @@ class _Documents:
         return escaped(binary_array(buffer, starts, sizes, None))
 
     def _one_by_one(self, values: _Values) -> pa.Array:
-        """Decode scalars of the other types, mostly dates and decimals."""
+        """Decode scalars of the remaining types, mostly dates and decimals."""
         texts = []
         for at, end in zip(values.at.tolist(), values.ends.tolist(), strict=True):
             texts.append(JsonDocument(self._buffer.raw[at:end]).scalar(values.kind, 0))
         return pa.array(texts, pa.string())
 
     def _alone(self, values: _Values, members: Places) -> pa.Array:
-        """Decode objects and arrays that have no company."""
+        """Decode objects and arrays of rare shapes."""
         raw = self._buffer.raw
         kind = bytes((values.kind,))
         places = zip(values.at[members].tolist(), values.ends[members].tolist(), strict=True)
@@ -243,7 +244,7 @@ class _Shape:
     __slots__ = ("_mask", "_padded", "_wanted", "end", "members", "size", "width")
 
     def __init__(self, kind: int, raw: bytes) -> None:
-        """`raw` begins with the number of elements. BinlogError where it ends too early."""
+        """`raw` begins with the number of elements. Raises BinlogError if it is truncated."""
         self.width = width = 4 if kind & 1 else 2
         is_object = kind <= LARGE_OBJECT
         count = int.from_bytes(raw[:width], "little")
@@ -256,7 +257,7 @@ class _Shape:
         for entry in range(keys, values, width + 2):
             offset = int.from_bytes(raw[entry : entry + width], "little")
             end = offset + int.from_bytes(raw[entry + width : entry + width + 2], "little")
-            # Compared are the bytes from the first on: the keys have to be all of these.
+            # Shapes are compared byte by byte, so there must be no gaps between the keys.
             if offset != self.size or end > len(raw):
                 raise BinlogError("JSON: keys that are not one behind the other")
             names.append(raw[offset:end])
@@ -267,7 +268,7 @@ class _Shape:
         if not count:
             self.end = opening + self.end
         self.members: list[tuple[str, int, int]] = []
-        """The text before each, its type, and where its value or offset stands."""
+        """The text before each member, its type, and where its value or offset is stored."""
         for number in range(count):
             entry = values + number * (1 + width)
             mask[entry + 1 : entry + 1 + width] = bytes(width)
@@ -281,13 +282,13 @@ class _Shape:
         self._wanted = wanted & self._mask
 
     def heads(self, buffer: Buffer, at: Places) -> Bytes:
-        """Return as many bytes of the objects or arrays at these places as the shape has."""
-        # What begins too near to the end has another shape; some bytes before it are read.
+        """Return the first bytes of each object or array at these places, as many as the shape."""
+        # A value too close to the end cannot have this shape, so what is read for it is irrelevant.
         last = max(len(buffer.raw) - self._padded, 0)
         return buffer.heads(self._padded, np.minimum(at, last))
 
     def alike(self, heads: Bytes, buffer: Buffer, at: Places) -> npt.NDArray[np.bool_]:
-        """Tell which of them have this shape."""
+        """Return which of them have this shape."""
         words = heads.view(np.uint64)
         found = at + self.size <= buffer.size
         for place in np.flatnonzero(self._mask).tolist():
@@ -296,12 +297,12 @@ class _Shape:
 
 
 def _field(heads: Bytes, place: int, kind: str) -> npt.NDArray[np.unsignedinteger]:
-    """Return the numbers at one place of every head."""
+    """Return the number at one place in every head."""
     return np.ndarray((len(heads),), kind, heads, place, (heads.strides[0],))
 
 
 def _size_of(kind: int) -> int:
-    """Return the bytes of an integer type."""
+    """Return the size of an integer type in bytes."""
     return 2 << ((kind - INT16) >> 1)
 
 
@@ -323,7 +324,7 @@ def _quoted(raw: bytes) -> str:
 
 
 def _joined(pieces: _Pieces, count: int) -> pa.Array:
-    """Return the texts that consist of these pieces."""
+    """Return the texts made of these pieces."""
     merged: list[pa.Array | pa.Scalar] = []
     literal = ""
     for piece in pieces:
@@ -343,7 +344,7 @@ def _joined(pieces: _Pieces, count: int) -> pa.Array:
 
 
 def _assembled(parts: Sequence[tuple[Places, pa.Array]], count: int) -> pa.Array:
-    """Return the arrays as one, each value at its place."""
+    """Return the arrays as one, with each value in its place."""
     if len(parts) == 1:
         return parts[0][1]
     if not parts:

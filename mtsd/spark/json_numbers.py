@@ -1,7 +1,8 @@
-"""Floating-point numbers of JSON documents as their texts, many at once.
+"""The texts of floating-point numbers in JSON documents, many at once.
 
-Most have few digits behind the point. A number that equals an integer below 10^15 divided by a
-power of ten is the nearest to that fraction, whose digits are the fewest that tell it apart then.
+Most have few digits after the decimal point. If a number equals an integer below 10^15 divided by
+a power of ten, it is the double nearest to that fraction, whose digits are therefore the shortest
+that identify it.
 """
 
 from typing import Final
@@ -17,11 +18,11 @@ from mtsd.spark.number_arrays import array_of
 _MOST_SCALE: Final = 5
 _MOST: Final = 10.0**15
 _LEAST: Final = 1e-4
-"""Below are more zeros behind the point than digits that are looked for."""
+"""Smaller numbers have more zeros after the decimal point than the digits that are tried."""
 
 
 def double_texts(numbers: npt.NDArray[np.float64]) -> pa.Array:
-    """Return the texts. BinlogError for what is no number of JSON."""
+    """Return the texts. Raises BinlogError for what is not a JSON number."""
     count = len(numbers)
     magnitudes = np.abs(numbers)
     scales = np.full(count, -1, np.int8)

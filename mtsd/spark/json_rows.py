@@ -1,8 +1,8 @@
-"""Rows as JSON texts, many at once: an object of a row's columns, by their names.
+"""Rows as JSON objects of their columns by name, converted to text many at once.
 
-Numbers are numbers, with all digits of a DECIMAL as far as it has 38; dates, times and texts are
-strings as a SELECT shows them, JSON is as it is, bytes are in base64, a VECTOR is an array. A
-column that is absent from the binary log is absent here, too.
+Numbers are JSON numbers, with all digits of a DECIMAL that has at most 38; dates, times and texts
+are strings as a SELECT shows them, JSON is embedded unchanged, bytes are in base64, and a VECTOR is
+an array. A column that is absent from the binary log is absent here, too.
 """
 
 import json
@@ -18,11 +18,11 @@ from mtsd.spark.json_strings import escaped
 from mtsd.spark.row_batches import ImageColumns, RowBatches
 
 _SMALL_SCALE: Final = 6
-"""Digits behind the point up to which Arrow writes decimals without an exponent."""
+"""The largest scale for which Arrow always writes decimals without an exponent."""
 
 
 def json_rows(decoder: RowBatches, image: ImageColumns | None, count: int) -> pa.Array:
-    """Return a text for each of `count` rows; NULLs where there is no image."""
+    """Return a text for each of `count` rows; NULLs if there is no image."""
     if image is None:
         return pa.nulls(count, pa.string())
     pieces: list[pa.Array | pa.Scalar] = []
@@ -38,7 +38,7 @@ def json_rows(decoder: RowBatches, image: ImageColumns | None, count: int) -> pa
 
 
 def _texts(column: ColumnFormat, array: pa.Array) -> pa.Array:
-    """Return values as JSON texts; NULL stays NULL."""
+    """Return values as JSON text; NULL stays NULL."""
     kind = array.type
     if column.type is ColumnType.JSON:
         return array
@@ -52,7 +52,7 @@ def _texts(column: ColumnFormat, array: pa.Array) -> pa.Array:
             )
         )
     if pa.types.is_list(kind):
-        # Each number by itself, as the shortest text that is the same single.
+        # Each number as the shortest text that yields the same single-precision value.
         numbers = array.flatten().cast(pa.string())
         texts = pa.ListArray.from_arrays(array.offsets, numbers, mask=_mask(array))
         return pc.binary_join_element_wise(
@@ -66,7 +66,7 @@ def _texts(column: ColumnFormat, array: pa.Array) -> pa.Array:
 
 
 def _is_plain(column: ColumnFormat) -> bool:
-    """Tell whether texts of the type contain nothing that JSON wants escaped."""
+    """Tell whether texts of the type never contain anything that JSON requires to be escaped."""
     return column.type in _PLAIN
 
 

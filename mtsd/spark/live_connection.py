@@ -1,6 +1,6 @@
-"""Connections to a live source: what it has, and a dump that begins somewhere in it.
+"""Connections to a live source, to query its state or to receive a dump.
 
-Errors are one line in the words of the options. A source that cannot be reached is tried again.
+Errors are one line in terms of the options. A source that cannot be reached is retried.
 """
 
 import asyncio
@@ -26,39 +26,39 @@ T = TypeVar("T")
 
 PROGRAM: Final = "mtsd_binlog"
 _LISTING_S: Final = 60.0
-"""Listing the files waits while many of them are being purged."""
+"""Long enough for a listing of the files that waits while many of them are being purged."""
 _NET_WRITE_TIMEOUT_S: Final = 86_400
-"""The source waits that long for a task that Spark holds back."""
+"""How long the source waits for a task that Spark holds back."""
 _NO_REPLICA: Final = 0
-"""The server id of a reader that is not a replica: the source ends no other dump for it."""
+"""The server id of a reader that is not a replica; the source ends no other dump because of it."""
 _ENCRYPTION_HEADER: Final = 512
-"""Bytes of an encrypted file that a dump does not count."""
+"""The header of an encrypted file in bytes, which the offsets of a dump do not count."""
 _ID_WAIT_S: Final = 600.0
 _ID_PAUSE_S: Final = 0.2
 _SECTION: Final = re.compile(r"\[source\] ")
 
 
 class SourceError(MtsdError):
-    """A live source cannot be read; the message says which, why and what to do."""
+    """A live source cannot be read; the message says which one, why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveState:
-    """What a source has: its files, of which the last one ends where its last transaction does."""
+    """The state of a source: its files, the last of which ends with the last transaction."""
 
     uuid: str
     files: tuple[tuple[str, int], ...]
 
 
 class LiveSession:
-    """One connection to a source, opened when it is needed and again when it is lost."""
+    """A connection to a source, opened on demand and reopened after it was lost."""
 
     def __init__(self, live: LiveOptions) -> None:
         self._live = live
         self._open: tuple[Connection, ServerTraits] | None = None
 
     async def state(self) -> LiveState:
-        """Return what the source has. Raises SourceError."""
+        """Return the state of the source. Raises SourceError."""
 
         async def attempt() -> LiveState:
             connection, traits = await self._connection()
@@ -68,7 +68,7 @@ class LiveSession:
         return await self._retried(attempt)
 
     async def rows(self, sql: str) -> list[tuple[str | None, ...]]:
-        """Return the rows of a query, as text. Raises SourceError."""
+        """Return the rows of a query as text. Raises SourceError."""
 
         async def attempt() -> list[tuple[str | None, ...]]:
             connection, _ = await self._connection()
@@ -105,9 +105,9 @@ def _text(value: str | bytes | float) -> str:
 
 
 async def retried(live: LiveOptions, attempt: Callable[[], Awaitable[T]]) -> T:
-    """Return what an attempt returns, the first one that does not lose its connection.
+    """Return the result of the first attempt that does not lose its connection.
 
-    Raises SourceError, in the end also for what might have passed by itself.
+    Raises SourceError, eventually also for errors that might be temporary.
     """
     backoff = Backoff()
     deadline = monotonic() + live.retry_seconds
@@ -121,14 +121,14 @@ async def retried(live: LiveOptions, attempt: Callable[[], Awaitable[T]]) -> T:
 
 
 def may_pass(error: MtsdError) -> bool:
-    """Tell whether trying again may help."""
+    """Tell whether retrying may help."""
     return isinstance(error, ConnectionLostError) or (
         isinstance(error, ServerError) and error.number in BUSY
     )
 
 
 def in_options(live: LiveOptions, error: MtsdError) -> SourceError:
-    """Return an error in the words of the options, which have no sections."""
+    """Return an error in terms of the options, which have no sections."""
     said = explained(error) if isinstance(error, ServerError) else str(error)
     if isinstance(error, ConnectionLostError):
         said = f"the source {live}: {said} (tried for {live.retry_seconds:g} s)"
@@ -151,7 +151,7 @@ async def _opened(live: LiveOptions) -> tuple[Connection, ServerTraits]:
 
 
 async def _state(connection: Connection, traits: ServerTraits) -> LiveState:
-    # In this order: what precedes the file of the end in the list is complete.
+    # The end is queried before the list: every file listed before the end's file is complete.
     ((last, end, *_),) = await connection.query(binlog_status(traits.version))
     files: list[tuple[str, int]] = []
     for name, size, *more in await connection.query(b"SHOW BINARY LOGS"):
@@ -164,10 +164,10 @@ async def _state(connection: Connection, traits: ServerTraits) -> LiveState:
 
 
 async def open_dump(live: LiveOptions, file: str, offset: int, uuid: str = "") -> Connection:
-    """Return a connection on which the source sends a file from an event on, up to its end.
+    """Return a connection on which the source sends a file, from an event to the file's end.
 
-    Raises ServerError, ConnectionLostError and NeedsPersonError, also if it has another server UUID
-    than `uuid`, if that is not empty.
+    Raises ServerError, ConnectionLostError and NeedsPersonError; the latter also if `uuid` is not
+    empty and is not the source's server UUID.
     """
     connection, traits = await _opened(live)
     try:
@@ -177,7 +177,7 @@ async def open_dump(live: LiveOptions, file: str, offset: int, uuid: str = "") -
         if live.server_ids:
             server_id = await _server_id(connection, traits, live.server_ids)
         async with connection.answering():
-            # Older sources know only the first name of each pair, newer ones prefer the second.
+            # Older sources know only the first name of each pair; newer ones prefer the second.
             own = str(uuid4()).encode()
             await connection.run(
                 b"SET @master_binlog_checksum=@@global.binlog_checksum,"
@@ -198,7 +198,7 @@ async def open_dump(live: LiveOptions, file: str, offset: int, uuid: str = "") -
 
 
 def another_server(address: str, expected: str, found: str) -> str:
-    """Describe in one line that positions are of another server than the one that is there."""
+    """Return a one-line message: the positions belong to a server other than the one found."""
     return (
         f"the server at {address} is {found} now, and positions are those of {expected}: they mean"
         " nothing in the binary log of another server. Connect to the former one, or begin a new"
@@ -209,10 +209,10 @@ def another_server(address: str, expected: str, found: str) -> str:
 async def _server_id(
     connection: Connection, traits: ServerTraits, server_ids: Sequence[int]
 ) -> int:
-    """Return an id that no other reader has, as long as this connection is open.
+    """Return an id that no other reader uses while this connection is open.
 
-    A lock on the source stands for it, so it does not matter where the readers are, and the lock of
-    one that was killed goes with its connection. Replicas of other kinds have none, and are listed.
+    A lock on the source reserves it, so readers may run anywhere, and a killed reader's lock is
+    released with its connection. Other replicas take no lock, so the source's list of them is used.
     """
     deadline = monotonic() + _ID_WAIT_S
     candidates = list(server_ids)

@@ -1,8 +1,8 @@
-"""The binary logs of a live source, read by dumps.
+"""The binary logs of a live source, read through dumps.
 
-A dump begins with an event, so a file is one task's from its beginning on, or from where a stream
-has got to: nothing but reading tells where events begin. That is also how a stream finds out how
-far a limited amount goes, if it ends within a file.
+A dump begins with an event, and only reading finds where events begin. So one task reads a whole
+file, or all of it after the offset that a stream has reached. A stream with a size limit also has
+to read in order to find where its next batch ends, if that is within a file.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class LiveLogs:
-    """What a source lists; it may be pickled, and then connects by itself."""
+    """The files that a source lists; a pickled copy opens its own connection."""
 
     def __init__(self, live: LiveOptions) -> None:
         self._live = live
@@ -32,7 +32,7 @@ class LiveLogs:
         self._state: LiveState | None = None
 
     def __reduce__(self) -> tuple[type["LiveLogs"], tuple[LiveOptions]]:
-        """Leave the connection behind."""
+        """Pickle without the connection."""
         return LiveLogs, (self._live,)
 
     @property
@@ -41,11 +41,11 @@ class LiveLogs:
         return self._asked().uuid
 
     def files(self) -> list[tuple[str, int]]:
-        """Return the files and their sizes, in their order."""
+        """Return the files and their sizes, in order."""
         return list(self._asked(again=True).files)
 
     def is_begun(self, _file: str, _size: int) -> bool:
-        """Return True: the source lists no other files."""
+        """Return True: the source does not list other files."""
         return True
 
     def last_end(self, span: ByteRange) -> int | None:
@@ -61,17 +61,17 @@ class LiveLogs:
             return end_within(contents, span.file, span.first, most, tail=span.tail)
 
     def end_behind(self, span: ByteRange, least: int) -> int | None:
-        """Return the first end of a group behind the first `least` bytes; None if there is none."""
+        """Return the first end of a group after the first `least` bytes; None if there is none."""
         with one_line(span.file), self.opened(span) as contents:
             return end_behind(contents, span.file, span.first, least, tail=span.tail)
 
     def first_begin(self, file: str, size: int, offset: int) -> int | None:
-        """Return `offset`: the source refuses a place where no event begins."""
+        """Return `offset`: the source rejects an offset at which no event begins."""
         return offset if offset <= size and file else None
 
     @contextmanager
     def opened(self, bounds: ByteRange, origin: str = "") -> Iterator[DumpContents]:
-        """Open the file of a range; it is an error if the source is not that of `origin`."""
+        """Open the file of a range; it is an error if the source is not `origin`."""
         known = "" if self._state is None else self._state.uuid
         contents = DumpContents(self._live, bounds, origin or known)
         try:
@@ -83,7 +83,7 @@ class LiveLogs:
         """Do nothing: the source's own files are complete."""
 
     def missing(self, file: str) -> FilesError:
-        """Return the error of a file that is not there any more."""
+        """Return the error for a file that no longer exists."""
         first = name_of(self._asked().files[0][0])
         return FilesError(
             f"the source {self._live} has no {file} any more, and it was not read to its end: it"
@@ -91,11 +91,11 @@ class LiveLogs:
         )
 
     def planned(self, parts: list[ByteRange], most: int) -> list[tuple[ByteRange, ...]]:
-        """Return what each task reads of the parts: small files together, none of them cut."""
+        """Return what each task reads: small files are combined, and no file is split."""
         return together([part for part in parts if part.begin < part.end], most)
 
     def definition(self, database: str, table: str) -> TableDefinition | None:
-        """Return a table as the source has it now; None where it does not show it."""
+        """Return the source's current definition of a table; None if it does not show one."""
         where = f"table_schema = {_quoted(database)} AND table_name = {_quoted(table)}"
         rows = self._run(
             "SELECT column_name, column_type, character_set_name FROM information_schema.columns"

@@ -1,4 +1,4 @@
-"""The options of the format `mtsd_binlog` for a live source, checked."""
+"""The validated options of the format `mtsd_binlog` for a live source."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -17,10 +17,10 @@ _LARGEST_ID: Final = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class LiveOptions:
-    """Where a source is, and how to log in; a password that is elsewhere is read when connecting.
+    """Where a source is and how to log in; a password kept elsewhere is read when connecting.
 
-    `server_ids` are those that readers may take; with none they are no replicas to the source.
-    Unreachable, it is tried again for `retry_seconds`.
+    Readers take their ids from `server_ids`; if it is empty, the source does not treat them as
+    replicas. An unreachable source is retried for `retry_seconds`.
     """
 
     host: str = "127.0.0.1"
@@ -42,7 +42,7 @@ class LiveOptions:
         return self.unix_socket or f"{self.host}:{self.port}"
 
     def endpoint(self) -> Endpoint:
-        """Return where to connect, with the password; NeedsPersonError where a file is unusable."""
+        """Return where to connect, and the password; NeedsPersonError if a file is unusable."""
         context = None
         if not self.unix_socket:
             ca, cert, key = (
@@ -83,7 +83,7 @@ class LiveOptions:
 
 
 def parse_live(given: Mapping[str, str]) -> tuple[LiveOptions | None, list[str]]:
-    """Return the options of a live source, None without any, and what is wrong with them."""
+    """Return the options of a live source, or None if there are none, and what is wrong."""
     values: dict[str, object] = {}
     problems: list[str] = []
     for name, parse in LIVE.items():
@@ -159,4 +159,4 @@ LIVE: Final[dict[str, Callable[[str], object]]] = {
     "server_ids": _server_ids,
     "retry_seconds": _seconds,
 }
-"""By name: what makes its value; it raises ValueError."""
+"""For each option, a function that parses its value and raises ValueError."""

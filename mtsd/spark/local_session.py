@@ -1,4 +1,4 @@
-"""Spark as a command uses it: in this process's own JVM unless told otherwise, and quiet."""
+"""Spark for a command: quiet, and in a JVM of this process unless another master is given."""
 
 import os
 import shutil
@@ -27,27 +27,27 @@ appender.console.name = console
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 """
-"""What Spark says itself stays away from a command's own lines; its errors come as exceptions.
+"""Keeps Spark's log messages out of a command's output; its errors arrive as exceptions.
 
-Without an appender Spark takes it for no configuration.
+Spark ignores a configuration without an appender.
 """
 _LOCAL: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-"""Nothing leaves the machine, whatever its name resolves to."""
+"""Keeps all traffic on this machine, whatever its name resolves to."""
 _SHOWN: Final = 1000
-"""Characters of what Spark and Java print if they do not start."""
+"""How many characters of Spark's and Java's output are shown if they do not start."""
 
 
 class NoJavaError(MtsdError):
-    """There is no Java, which Spark runs on."""
+    """Java, which Spark needs, was not found."""
 
 
 class NotStartedError(MtsdError):
-    """Spark has not started; the message contains what it and Java have printed."""
+    """Spark has not started; the message contains the output of Spark and Java."""
 
 
 @contextmanager
 def spark_session(name: str, master: str) -> Iterator[SparkSession]:
-    """Start Spark, or join the session that there is; it is stopped only if it was started here.
+    """Start Spark, or use the existing session; it is stopped only if it was started here.
 
     Raises NoJavaError and NotStartedError.
     """
@@ -76,7 +76,7 @@ def spark_session(name: str, master: str) -> Iterator[SparkSession]:
 
 
 def _started(builder: "SparkSession.Builder", master: str) -> SparkSession:
-    """Start Spark; what it and Java print meanwhile is shown only if they do not start."""
+    """Start Spark; the output of Spark and Java is shown only if they do not start."""
     with TemporaryFile() as printed:
         try:
             with _stderr_to(printed.fileno()):
@@ -90,7 +90,7 @@ def _started(builder: "SparkSession.Builder", master: str) -> SparkSession:
 
 @contextmanager
 def _stderr_to(file: int) -> Iterator[None]:
-    """Let this process and those that it starts write to a file instead of standard error."""
+    """Redirect standard error of this process and its children to a file."""
     sys.stderr.flush()
     kept = os.dup(2)
     os.dup2(file, 2)

@@ -1,8 +1,8 @@
-"""Where the values of row images lie, for the k-th row of many events at once.
+"""Locates the values of row images, for the k-th row of many events at once.
 
-One step takes the next image of every event that has one, with one numpy operation a column of
+One step takes the next image of every event that has one, with one numpy operation per column of
 variable size; columns of fixed size between two of these cost nothing. So a batch of thousands of
-events is walked in as many steps as the longest of them has rows.
+events takes as many steps as the event with the most rows has rows.
 """
 
 from collections.abc import Sequence
@@ -20,16 +20,16 @@ Places = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 PADDING: Final = 64
-"""Zeros behind the bytes of a buffer, so that the widest value of fixed size can be read there."""
+"""Zeros after the bytes of a buffer, so that the widest value of fixed size can be read there."""
 
 
 class Buffer:
-    """Bytes that values lie in, and numbers at any place of them."""
+    """The bytes that contain the values, with access to numbers at any offset."""
 
     __slots__ = ("_views", "data", "raw")
 
     def __init__(self, raw: bytes) -> None:
-        """`raw` ends with PADDING bytes of no meaning."""
+        """`raw` ends with PADDING bytes that are not data."""
         self.raw = raw
         self.data: Bytes = np.frombuffer(raw, np.uint8)
         self._views: dict[str, npt.NDArray[np.unsignedinteger]] = {}
@@ -40,12 +40,12 @@ class Buffer:
         return len(self.raw) - PADDING
 
     def numbers(self, kind: str, places: Places) -> npt.NDArray[np.unsignedinteger]:
-        """Return the numbers of numpy's type `kind` ("<u4") that begin at these places."""
+        """Return the numbers of a numpy type such as "<u4" that begin at these places."""
         if kind == "u1":
             return self.data[places]
         view = self._views.get(kind)
         if view is None:
-            # Overlapping numbers that are not aligned: the one at place n begins with byte n.
+            # A view of overlapping, unaligned numbers: the one at index n begins with byte n.
             dtype: np.dtype[np.unsignedinteger] = np.dtype(kind)
             count = len(self.raw) - dtype.itemsize + 1
             view = np.ndarray((count,), dtype, self.raw, 0, (1,))
@@ -53,7 +53,7 @@ class Buffer:
         return view[places]
 
     def heads(self, size: int, places: Places) -> Bytes:
-        """Return the `size` bytes at each of these places, a row each."""
+        """Return the `size` bytes at each of these places, one row per place."""
         view = np.ndarray((len(self.raw) - size + 1,), f"V{size}", self.raw, 0, (1,))
         return view[places].view(np.uint8).reshape(len(places), size)
 
@@ -69,11 +69,11 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """The values of one column: where each begins, its bytes, and whether it is not NULL.
+    """The values of one column: where each begins, its size, and whether it is not NULL.
 
-    `size` is that of every value, 0 where they vary: then it is in `sizes`, which is empty else.
-    `valid` is None where none is NULL. A NULL has a place too, between its neighbours, and no bytes
-    where they vary.
+    `size` is the size of every value, or 0 if sizes vary; only then does `sizes` contain them.
+    `valid` is None if no value is NULL. A NULL has a place too, between its neighbours, and no
+    bytes if sizes vary.
     """
 
     starts: Places
@@ -90,16 +90,16 @@ _NO_PLACES: Final = np.zeros(0, np.int64)
 
 @dataclass(slots=True)
 class _Run:
-    """Columns of fixed size side by side, and the one of variable size behind them, if any."""
+    """Adjacent columns of fixed size, and the column of variable size after them, if any."""
 
     fixed: list[int]
-    """By their number among the columns present."""
+    """The columns of fixed size, by their index among the columns present."""
     size: int = 0
     variable: int | None = None
 
 
 class ImageLayout:
-    """The images that one table map and one bitmap of columns describe."""
+    """The layout of the images that one table map and one column bitmap describe."""
 
     def __init__(self, formats: Sequence[ColumnFormat], present: Sequence[int]) -> None:
         self._formats = [formats[index] for index in present]
@@ -116,9 +116,9 @@ class ImageLayout:
                 self._runs[-1].size += column.size
 
     def walk(self, buffer: Buffer, at: Places, ends: Places) -> "Step":
-        """Find the values of the images that begin at `at`, in events that end at `ends`.
+        """Locate the values of the images that begin at `at`, in events that end at `ends`.
 
-        Raises BinlogError where one is cut off.
+        Raises BinlogError if one is truncated.
         """
         nulls = _NullBits.read(buffer, at, self._null_bytes)
         begin = at
@@ -147,7 +147,7 @@ class ImageLayout:
         return Step(begin, at, nulls, origins, variable)
 
     def skip(self, raw: bytes, at: int) -> int:
-        """Return where the image that begins at `at` ends, which may be behind its event."""
+        """Return the end of the image that begins at `at`; it may be past the event's end."""
         start = at
         at += self._null_bytes
         nulls = int.from_bytes(raw[start:at], "little")
@@ -161,9 +161,9 @@ class ImageLayout:
         return at
 
     def values(self, buffer: Buffer, images: "Step", wanted: int) -> tuple[Buffer, Slots]:
-        """Return the values of a column, by its number among those present, and what they lie in.
+        """Return a column's values, by its index among those present, and the buffer they are in.
 
-        Columns of fixed size side by side are taken out of the buffer together, where none is NULL.
+        Adjacent columns of fixed size are copied out of the buffer together if none is NULL.
         """
         for number, run in enumerate(self._runs):
             if wanted in run.fixed and len(run.fixed) > 1:
@@ -214,7 +214,7 @@ class ImageLayout:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One image of each event: where it begins and ends, and what `ImageLayout.values` needs."""
+    """One image per event: where it begins and ends, and what `ImageLayout.values` needs."""
 
     begin: Places
     end: Places
@@ -225,7 +225,7 @@ class Step:
 
     @classmethod
     def joined(cls, steps: Sequence["Step"], order: Places | None) -> "Step":
-        """Return several steps as one; `order` has the place of each image, None: in order."""
+        """Return several steps as one; `order` has each image's place, None if already in order."""
         if len(steps) == 1 and order is None:
             return steps[0]
 
@@ -249,7 +249,7 @@ class Step:
 
 
 class _NullBits:
-    """The null bits of images, which of these columns none is NULL in."""
+    """The null bits of images, and which columns contain no NULL in any of them."""
 
     __slots__ = ("_some", "words")
 
@@ -259,11 +259,11 @@ class _NullBits:
 
     @classmethod
     def read(cls, buffer: Buffer, at: Places, size: int) -> "_NullBits":
-        """Read the bits that stand in `size` bytes at these places."""
+        """Read the bits in the `size` bytes at these places."""
         words: list[npt.NDArray[np.unsignedinteger]] = []
         for byte in range(0, size, 8):
             width = min(8, size - byte)
-            # Behind the last image of all these are bytes of the padding.
+            # After the very last image, this reads from the padding.
             places = np.minimum(at + byte, buffer.size)
             word = (
                 buffer.data[places]
@@ -275,12 +275,12 @@ class _NullBits:
 
     @classmethod
     def joined(cls, parts: Sequence["_NullBits"], order: Places | None) -> "_NullBits":
-        """Return those of several steps as those of one."""
+        """Return the null bits of several steps as those of one."""
         count = len(parts[0].words)
         return cls([_joined([part.words[n] for part in parts], order) for n in range(count)])
 
     def of(self, number: int) -> Flags | None:
-        """Return where the column is NULL, by its number in the image; None: nowhere."""
+        """Return where a column, by its index in the image, is NULL; None if nowhere."""
         word, bit = number >> 6, number & 63
         if not self._some[word] >> bit & 1:
             return None
@@ -303,15 +303,15 @@ def _joined(parts: Sequence[npt.NDArray[_Number]], order: Places | None) -> npt.
 
 
 def _first(at: Places, ends: Places) -> int:
-    """Return the end of the first event that is passed, within the batch."""
+    """Return the end, in the batch, of the first event that was overrun."""
     return int(ends[np.argmax(at > ends)])
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """The images of many events, and the rows that they are of: those of the first event first.
+    """The images of many events and the rows they belong to, in the order of the events.
 
-    `events` and `rows` number them from 0.
+    `events` and `rows` are indexes from 0.
     """
 
     before: Step | None
@@ -327,9 +327,9 @@ def walk(
     before: ImageLayout | None,
     after: ImageLayout | None,
 ) -> Walk:
-    """Walk through events of one kind, whose rows begin and end at these places.
+    """Locate the rows of events of one kind; `starts` and `ends` delimit each event's rows.
 
-    Each row has an image of `before`, of `after`, or both in this order. Raises BinlogError.
+    Each row has an image of `before`, of `after`, or both, in this order. Raises BinlogError.
     """
     layouts = [layout for layout in (before, after) if layout is not None]
     steps: list[list[Step]] = [[] for _ in layouts]
@@ -371,13 +371,13 @@ def walk(
 
 _MANY_ROWS: Final = 64
 _FEW_EVENTS: Final = 16
-"""Fewer are not worth a step a row: the rest of them is walked row by row, then taken at once."""
+"""Fewer events are not worth a step per row: their remaining rows are located one by one."""
 
 
 def _one_by_one(
     buffer: Buffer, layouts: Sequence[ImageLayout], index: Places, at: Places, ends: Places
 ) -> tuple[Places, Places, Places, Places]:
-    """Return all rows that are left: their events, where they begin and may end, their number."""
+    """Return all remaining rows: their events, where they begin, their limits, their indexes."""
     members: list[int] = []
     begins: list[int] = []
     limits: list[int] = []
@@ -385,7 +385,7 @@ def _one_by_one(
     for event, place, end in zip(index.tolist(), at.tolist(), ends.tolist(), strict=True):
         number = 0
         begin = -1
-        # What passes the end is found when the row is read.
+        # A row that overruns the end is detected when it is read.
         while begin < place < end:
             begin = place
             members.append(event)

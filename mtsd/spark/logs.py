@@ -1,4 +1,4 @@
-"""Binary logs, wherever they are: what a plan asks of them, and how a task opens them."""
+"""The interface to binary logs, wherever they are: what planning needs, and how tasks open them."""
 
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -11,27 +11,27 @@ from mtsd.model.position import Position
 
 
 class FilesError(MtsdError):
-    """There are no binary logs where they should be, or it is not clear which are meant."""
+    """There are no binary logs where they should be, or it is ambiguous which ones are meant."""
 
 
 class Logs(Protocol):
-    """The files of one log. All that is asked raises FilesError, BinlogError, NotSupportedError.
+    """The files of one log. Its methods raise FilesError, BinlogError and NotSupportedError.
 
-    `span` is a file from a group's end on, to the file's present end; it is its last file where its
-    tail is GROWING.
+    A `span` reaches from the end of a group to the file's current end; if its tail is GROWING, the
+    file is the last one.
     """
 
     @property
     def origin(self) -> str:
-        """Return which server's the log is, "" where that is not known."""
+        """Return the server that the log belongs to, "" if unknown."""
         ...
 
     def files(self) -> list[tuple[str, int]]:
-        """Return the files and their sizes, in their order; all but the last one are complete."""
+        """Return the files and their sizes, in order; all but the last one are complete."""
         ...
 
     def is_begun(self, file: str, size: int) -> bool:
-        """Tell whether the server has written what a file begins with."""
+        """Tell whether the server has written the beginning of a file."""
         ...
 
     def last_end(self, span: ByteRange) -> int | None:
@@ -43,27 +43,27 @@ class Logs(Protocol):
         ...
 
     def end_behind(self, span: ByteRange, least: int) -> int | None:
-        """Return the first end of a group behind the first `least` bytes; None if there is none."""
+        """Return the first end of a group after the first `least` bytes; None if there is none."""
         ...
 
     def first_begin(self, file: str, size: int, offset: int) -> int | None:
-        """Return where the first group begins from `offset` on; None if there is none."""
+        """Return where the first group at or after `offset` begins; None if there is none."""
         ...
 
     def opened(self, bounds: ByteRange, origin: str = "") -> AbstractContextManager[FileContents]:
-        """Open the file of a range, which is of the logs with this origin if one is given."""
+        """Open the file of a range, which belongs to the log with this origin if one is given."""
         ...
 
     def check_end(self, bounds: ByteRange) -> None:
-        """Raise FilesError if the file of a range is not complete, although another follows it."""
+        """Raise FilesError if the file of a range is incomplete although another one follows."""
         ...
 
     def missing(self, file: str) -> FilesError:
-        """Return the error of a file that is not there any more."""
+        """Return the error for a file that no longer exists."""
         ...
 
     def definition(self, database: str, table: str) -> TableDefinition | None:
-        """Return a table as the source has it now; None where nothing says so."""
+        """Return the source's current definition of a table; None if it is unknown."""
         ...
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class Logs(Protocol):
         ...
 
     def planned(self, parts: list[ByteRange], most: int) -> list[tuple[ByteRange, ...]]:
-        """Return what each task reads of the parts, one for each file: about `most` bytes."""
+        """Return what each task reads, about `most` bytes; there is one part per file."""
         ...
 
 

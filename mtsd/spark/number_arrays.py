@@ -15,27 +15,27 @@ Unsigned = npt.NDArray[np.unsignedinteger]
 Integers = npt.NDArray[np.int64]
 
 WIDEST_DECIMAL: Final = 38
-"""Digits of Spark's and Arrow's widest decimal that both have."""
+"""Digits of the widest decimal that both Spark and Arrow support."""
 _LITTLE: Final = {1: "u1", 2: "<u2", 3: "<u4", 4: "<u4", 8: "<u8"}
 
 
 def validity(valid: Flags | None) -> pa.Buffer | None:
-    """Return Arrow's bitmap of the values that are not NULL; None where all are."""
+    """Return Arrow's bitmap of the values that are not NULL; None if all are."""
     if valid is None:
         return None
     return pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 def array_of(kind: pa.DataType, values: npt.NDArray[Any], valid: Flags | None) -> pa.Array:
-    """Return an array of fixed-size values that are in Arrow's form already."""
+    """Return an array of fixed-size values that are already in Arrow's format."""
     count = len(values)
-    # What is sliced out of a wider array is copied.
+    # Slices of a wider array are copied.
     buffers = [validity(valid), pa.py_buffer(np.ascontiguousarray(values))]
     return pa.Array.from_buffers(kind, count, buffers)
 
 
 def little_endian(buffer: Buffer, slots: Slots) -> Unsigned:
-    """Return unsigned integers of the slots' size, 3 bytes among them."""
+    """Return unsigned integers of the slots' size, which may be 3 bytes."""
     size = slots.size
     found = buffer.numbers(_LITTLE[size], slots.starts)
     return found & np.uint32(0xFFFFFF) if size == 3 else found
@@ -55,7 +55,7 @@ def big_endian(buffer: Buffer, starts: Places, size: int) -> npt.NDArray[np.uint
 
 
 def integer_array(buffer: Buffer, slots: Slots, kind: pa.DataType, *, unsigned: bool) -> pa.Array:
-    """Return integers as `kind`, which is wide enough; int64, or a decimal of 20 digits."""
+    """Return integers as `kind`, which must be wide enough: int64, or a decimal of 20 digits."""
     found = little_endian(buffer, slots)
     size = slots.size
     if pa.types.is_decimal(kind):
@@ -74,7 +74,7 @@ def unsigned_decimals(found: Unsigned, valid: Flags | None) -> pa.Array:
 
 
 def bit_array(buffer: Buffer, slots: Slots, kind: pa.DataType) -> pa.Array:
-    """Return BIT values as int64, or a decimal of 20 digits where they have 64 bits."""
+    """Return BIT values as int64, or as a decimal of 20 digits if they have 64 bits."""
     found = big_endian(buffer, slots.starts, slots.size)
     if pa.types.is_decimal(kind):
         return unsigned_decimals(found, slots.valid)
@@ -97,9 +97,9 @@ def year_array(buffer: Buffer, slots: Slots, kind: pa.DataType) -> pa.Array:
 def decimal_groups(
     buffer: Buffer, slots: Slots, column: ColumnFormat
 ) -> tuple[list[tuple[npt.NDArray[np.uint64], int]], Flags]:
-    """Return a DECIMAL's groups of up to 9 digits, each with their number, and which are negative.
+    """Return a DECIMAL's groups of up to 9 digits, the digits in each, and which are negative.
 
-    BinlogError where a group has more digits than fit. Groups of NULLs are 0.
+    Raises BinlogError if a group is too large for its digits. The groups of a NULL are 0.
     """
     negative: Flags = buffer.data[slots.starts] < 0x80
     found: list[tuple[npt.NDArray[np.uint64], int]] = []
@@ -120,7 +120,7 @@ def decimal_groups(
 
 
 def decimal_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
-    """Return DECIMAL values of at most WIDEST_DECIMAL digits. Raises BinlogError."""
+    """Return DECIMAL values of up to WIDEST_DECIMAL digits. Raises BinlogError."""
     found, negative = decimal_groups(buffer, slots, column)
     kind = pa.decimal128(column.digits, column.scale)
     words = np.zeros((len(negative), 2), np.uint64)
@@ -132,7 +132,7 @@ def decimal_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Arra
         words[:, 0] = signed.view(np.uint64)
         words[:, 1] = (signed >> 63).view(np.uint64)
         return array_of(kind, words, slots.valid)
-    # Four limbs of 32 bits: a limb times 10^9, with what is carried, fits into 64.
+    # Four limbs of 32 bits: a limb times 10^9 plus the carry fits into 64 bits.
     limbs = [np.zeros(len(negative), np.uint64) for _ in range(4)]
     for group, digits in found:
         carry = group
@@ -148,7 +148,7 @@ def decimal_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Arra
 
 
 def decimal_text_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
-    """Return DECIMAL values as text with all their digits behind the point. Raises BinlogError."""
+    """Return DECIMAL values as text with all their fractional digits. Raises BinlogError."""
     found, negative = decimal_groups(buffer, slots, column)
     digits = np.concatenate([_digits(group, count) for group, count in found], axis=1)
     count, width = digits.shape
@@ -162,7 +162,7 @@ def decimal_text_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa
         written[:, 2 + before :] = digits[:, before:] + 48
     kept = np.ones(written.shape, np.bool_)
     kept[:, 0] = negative
-    # Zeros before the first digit, but for the one before the point.
+    # Drops leading zeros, except the one before the decimal point.
     kept[:, 1:before] = np.logical_or.accumulate(digits[:, : before - 1] != 0, axis=1)
     if not before:
         written = np.insert(written, 1, ord("0"), axis=1)
@@ -180,7 +180,7 @@ def _digits(group: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint8]:
 def texts_of(
     data: npt.NDArray[np.uint8], sizes: npt.NDArray[np.int64], valid: Flags | None = None
 ) -> pa.Array:
-    """Return texts of these sizes that lie one behind the other in `data`, which is UTF-8."""
+    """Return the texts of these sizes that are stored back to back in `data`, which is UTF-8."""
     offsets = offsets_of_sizes(sizes)
     buffers = [validity(valid), pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(pa.string(), len(sizes), buffers)
@@ -189,7 +189,7 @@ def texts_of(
 def offsets_of_sizes(sizes: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
     """Return where values of these sizes begin, and where the last one ends.
 
-    NotSupportedError for more than Arrow's arrays hold: only one event of its own can have that.
+    Raises NotSupportedError for more than an Arrow array holds; only a single event can have that.
     """
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])

@@ -1,4 +1,4 @@
-"""Filters that are options: a stream pushes none down, and these hold for each row."""
+"""Filters given as options: Spark pushes none down to a stream, and these apply to each row."""
 
 from typing import Final
 
@@ -6,11 +6,11 @@ from mtsd.spark.options import Options
 from mtsd.spark.pushed_filters import ColumnTest, PushedFilters, microseconds
 
 FULL_NAME: Final = "schema.table"
-"""What stands for the column that would have both names."""
+"""The name of a virtual column that combines both names."""
 
 
 def option_filters(options: Options) -> PushedFilters:
-    """Return what the options leave of the rows."""
+    """Return the filters that the options specify."""
     tests: list[ColumnTest] = []
     if options.schemas:
         tests.append(ColumnTest("schema", "=", options.schemas))

@@ -1,4 +1,4 @@
-"""The options of the format `mtsd_binlog`, checked."""
+"""The validated options of the format `mtsd_binlog`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,16 +21,15 @@ class OptionError(MtsdError):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is to be read, and how it is to be split.
+    """What to read, and how to split it.
 
-    `path` is a file, a folder or a pattern, or an address that fsspec opens; it is empty with a
-    `live` source. `columns` are those
-    that are wanted, in this order; empty for all. `table` is (database, table) with the shape
-    `table`. Groups are read that begin at `start` or later, and end at `end` or earlier; a stream
-    begins at the end if `latest`, and reads `max_bytes` in one batch. `schemas`, `tables`, `ops`,
-    `since` and `until` (commit times; `until` is the first that is not wanted) leave out whatever
-    is none of them, where they are not empty. `ddl` are CREATE TABLE statements for tables that the
-    binary log does not name the columns of; `loaded` is the wanted one as a live source has it.
+    `path` is a file, a folder, a pattern, or an address that fsspec opens; it is empty for a `live`
+    source. `columns` are the requested ones in this order, empty for all. `table` is (database,
+    table) for the shape `table`. Only groups that begin at or after `start` and end at or before
+    `end` are read. A stream begins at the end if `latest` is set, and reads `max_bytes` per batch.
+    `schemas`, `tables`, `ops`, `since` and `until` filter rows if they are not empty; the last two
+    are commit times, and `until` is exclusive. `ddl` contains CREATE TABLE statements for tables
+    whose columns the binary log does not name; `loaded` is the live source's definition of `table`.
     """
 
     path: str = ""
@@ -68,9 +67,9 @@ _OPS: Final = {
 
 
 def parse_options(given: Mapping[str, str]) -> Options:
-    """Return the options as they are given to Spark: by name, whose case does not matter.
+    """Return the options that were given to Spark by name; case does not matter.
 
-    Raises OptionError, with all that is wrong.
+    Raises OptionError, which lists everything that is wrong.
     """
     found = {name.lower(): value for name, value in given.items()}
     problems: list[str] = []
@@ -113,7 +112,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
 
 
 def _misplaced(values: Mapping[str, object]) -> list[str]:
-    """Return what is wrong with options that are not for every shape."""
+    """Return what is wrong with options that apply only to some shapes."""
     shape = str(values.get("shape", "events"))
     problems = [
         f"option {name!r} belongs to shape {' or '.join(map(repr, shapes))}"
@@ -220,4 +219,4 @@ _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "since": ("since", _time),
     "until": ("until", _time),
 }
-"""By name: the field, and what makes its value; it raises ValueError."""
+"""For each option, its field and a function that parses its value and raises ValueError."""

@@ -1,6 +1,6 @@
-"""Partial updates of JSON as ordinary ones, so that they can be read in lockstep with others.
+"""Turns partial JSON updates into ordinary ones, so that they can be read in lockstep with others.
 
-They are rare, and each is read by itself: the diffs are applied to the document before.
+They are rare, so each is read on its own; the diffs are applied to the before image's document.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,9 +18,9 @@ _PARTIAL_JSON: Final = 1
 
 
 class PartialUpdates:
-    """Rewrites the images of one table map and one pair of bitmaps.
+    """Rewrites the images that belong to one table map and one pair of bitmaps.
 
-    `before` and `after` are the columns of the images, `wanted` those whose values are needed.
+    `before` and `after` are the columns of the images, `wanted` the columns that are needed.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class PartialUpdates:
         self._wanted = wanted
 
     def rewritten(self, event: bytes, at: int) -> bytes:
-        """Return the event, whose rows begin at `at`, with whole documents after the updates.
+        """Return the event, whose rows begin at `at`, with full documents in the after images.
 
-        They are texts, not in binary form, and empty where the column is not wanted. BinlogError
-        where the event is damaged; NotSupportedError where the document before is not in it.
+        They are text instead of binary JSON, and empty if the column is not wanted. Raises
+        BinlogError if the event is damaged, NotSupportedError if it lacks the document before.
         """
         parts = [event[:at]]
         while at < len(event):

@@ -1,4 +1,4 @@
-"""Row events of groups, kept until there are enough of them to be decoded at once."""
+"""Row events of groups, kept until there are enough to decode together."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -29,14 +29,14 @@ _MANY_GROUPS: Final = 1 << 15
 _MANY_TABLES: Final = 4096
 
 Choose = Callable[[TableMap], RowBatches | None]
-"""What decodes a table's rows; None where they are only counted."""
+"""Returns the decoder of a table's rows; None if they are only counted."""
 
 
 class TableRows(NamedTuple):
     """Rows of one table and kind.
 
-    For each row: which of the groups it is of, its number in its group, from 0, and a number that
-    grows with the event that it is in.
+    For each row: the index of its group, its index in the group, and a number that increases with
+    the event that contains it.
     """
 
     table: TableMap
@@ -48,7 +48,7 @@ class TableRows(NamedTuple):
 
 
 class TakenRows(NamedTuple):
-    """What was pending: parts of groups in order, the rows of each, and those that are wanted."""
+    """What was pending: parts of groups in order, the row count of each, and the wanted rows."""
 
     parts: list[GroupPart]
     counts: Places
@@ -65,31 +65,31 @@ class _Table:
 
 
 class PendingRows:
-    """Collects the row events of parts of groups; `file` is for positions in errors.
+    """Collects the row events of parts of groups; `file` is used for positions in errors.
 
-    Groups without any row that is wanted are left out, unless it `counts_all`.
+    Groups without any wanted row are left out, unless `counts_all` is set.
     """
 
     def __init__(self, choose: Choose, file: str, *, counts_all: bool = False) -> None:
         self._choose = choose
         self._file = file
         self._tables: dict[bytes, _Table] = {}
-        """By all that a table map says, but for the table's id."""
+        """By the whole content of a table map except the table's id."""
         self._maps: dict[bytes, _Table] = {}
-        """By the table's id, those of the group that is being read."""
+        """By table id, for the group that is being read."""
         self._parts: list[GroupPart] = []
         self._part_of: list[int] = []
-        """Of each event, by its number."""
+        """The part that each event belongs to."""
         self._size = 0
         self._counts_all = counts_all
         self._is_inside = False
         """Whether the group of the last part has not ended."""
         self._passed = 0
-        """Rows of the first group that were taken already."""
+        """Rows of the first group that have already been taken."""
 
     @property
     def is_full(self) -> bool:
-        """Whether there is enough to be taken."""
+        """Whether there is enough to take."""
         return (
             self._size > _MANY_BYTES
             or len(self._part_of) > _MANY_EVENTS
@@ -97,7 +97,7 @@ class PendingRows:
         )
 
     def add(self, part: GroupPart) -> list[TableMap]:
-        """Take in a part; return the tables whose maps it has. Raises BinlogError."""
+        """Add a part; return the tables whose maps it contains. Raises BinlogError."""
         maps = self._maps
         found: list[TableMap] = []
         events: list[tuple[_Table, bytes]] = []
@@ -133,9 +133,9 @@ class PendingRows:
             self._size += len(event)
 
     def take(self) -> TakenRows:
-        """Decode what is pending, and forget it.
+        """Decode and return what is pending.
 
-        Raises BinlogError and NotSupportedError, with the position of the group.
+        Raises BinlogError and NotSupportedError with the position of the group.
         """
         parts, self._parts = self._parts, []
         part_of = np.array(self._part_of, np.int64)
@@ -159,7 +159,7 @@ class PendingRows:
         by_part = np.zeros(len(parts), np.int64)
         np.add.at(by_part, part_of, counts)
         bases = self._bases(parts, by_part)
-        # Rows before the event in its part, and those of its group before the part.
+        # Rows before the event in its part, and rows of its group before the part.
         before = np.cumsum(counts) - counts
         part_before = np.cumsum(by_part) - by_part
         first = before - part_before[part_of] + bases[part_of]
@@ -171,7 +171,7 @@ class PendingRows:
         return TakenRows(parts, by_part, rows)
 
     def _bases(self, parts: list[GroupPart], counts: Places) -> Places:
-        """Return how many rows of its group stand before each part."""
+        """Return how many rows of its group precede each part."""
         bases = np.zeros(len(parts), np.int64)
         passed = self._passed
         for number, part in enumerate(parts):
@@ -218,4 +218,4 @@ class PendingRows:
 
 
 def no_rows(_table: TableMap) -> None:
-    """Choose no table: rows are only counted."""
+    """Choose no table, so that rows are only counted."""

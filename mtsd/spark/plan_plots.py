@@ -1,4 +1,4 @@
-"""The plots of a plan, as PNG."""
+"""The plots of a plan as PNG images."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def _curves(plan: Plan, unit: float, label: str) -> bytes:
         else:
             lines[one.parallel_type, one.batch_groups, len(one.bind)].append(result)
     for (policy, batch, bound), found in lines.items():
-        # One worker is the same under every policy.
+        # A single worker behaves the same under every policy.
         row = [single[batch], *found] if batch in single else found
         row.sort(key=lambda result: result.candidate.parallel_workers)
         axes.plot(
@@ -101,7 +101,7 @@ def _calibration(plan: Plan) -> bytes:
 
 
 def _figure() -> tuple[Figure, Axes]:
-    # Without pyplot, which looks for a screen.
+    # Avoids pyplot, which looks for a display.
     figure = Figure(figsize=_SIZE, layout="constrained")
     return figure, figure.add_subplot()
 

@@ -1,6 +1,6 @@
-"""Filters that Spark pushes down, as far as they tell that something need not be read.
+"""Filters that Spark pushes down, used to skip what need not be read.
 
-All of them are left to Spark, too: what is read in vain is only slower.
+Spark still applies all of them, so reading too much only costs time.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ _Value = str | int
 
 @dataclass(frozen=True, slots=True)
 class ColumnTest:
-    """What a column has to be: by operator, `=`, `<`, `<=`, `>`, `>=` or `starts`."""
+    """A test of a column's value; the operator is `=`, `<`, `<=`, `>`, `>=` or `starts`."""
 
     column: str
     operator: str
@@ -63,12 +63,12 @@ def _compares(operator: str, value: _Value, other: _Value) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PushedFilters:
-    """Tests that all have to hold, by the column that they are of."""
+    """Tests by column, all of which have to hold."""
 
     tests: tuple[ColumnTest, ...] = ()
 
     def behind_prefix(self, prefix: str) -> "PushedFilters":
-        """Return the tests of columns whose names have the prefix, by the names behind it."""
+        """Return the tests of columns whose names have the prefix, with the prefix removed."""
         return PushedFilters(
             tuple(
                 replace(test, column=test.column.removeprefix(prefix))
@@ -79,13 +79,13 @@ class PushedFilters:
 
     def keeps(self, column: str, value: _Value) -> bool:
         """Tell whether rows with this value in this column may be wanted."""
-        # It is asked of each transaction.
+        # Called for each transaction, so the common case is fast.
         if not self.tests:
             return True
         return all(test.holds(value) for test in self.tests if test.column == column)
 
     def ends_before(self, column: str, value: _Value) -> bool:
-        """Tell whether no value from this one on is wanted: it is too large already."""
+        """Tell whether this value and all larger ones are too large to be wanted."""
         return any(
             test.column == column
             and (
@@ -96,7 +96,7 @@ class PushedFilters:
         )
 
     def and_also(self, other: "PushedFilters") -> "PushedFilters":
-        """Return these and other tests."""
+        """Return these tests combined with others."""
         return PushedFilters((*self.tests, *other.tests))
 
 
@@ -112,7 +112,7 @@ _OPERATORS: Final = {
 
 
 def pushed_filters(filters: Iterable[Filter]) -> PushedFilters:
-    """Return what filters say of columns by themselves; others are left out."""
+    """Return the filters that test a single column; others are left out."""
     tests: list[ColumnTest] = []
     for one in filters:
         operator = _OPERATORS.get(type(one))
@@ -133,12 +133,12 @@ def pushed_filters(filters: Iterable[Filter]) -> PushedFilters:
 
 
 def microseconds(moment: datetime) -> int:
-    """Return the microseconds since 1970 of a time with its time zone."""
+    """Return a time that has a time zone as microseconds since 1970."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
 def _plain(value: object) -> _Value | None:
-    """Return a value to compare with; times are microseconds since 1970."""
+    """Return a value in comparable form; times become microseconds since 1970."""
     if isinstance(value, datetime):
         return microseconds(value if value.tzinfo is not None else value.replace(tzinfo=UTC))
     if isinstance(value, bool) or not isinstance(value, str | int):

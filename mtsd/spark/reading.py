@@ -1,4 +1,4 @@
-"""What a task does: its ranges to rows, the same for a batch and a stream."""
+"""What a task does: it turns its ranges into rows, in a batch as in a stream."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ class Ranges(InputPartition):
     """What one task reads."""
 
     def __init__(self, ranges: tuple[ByteRange, ...] = (), origin: str = "") -> None:
-        """`origin` is that of the logs that the ranges were planned for."""
+        """`origin` is the origin of the logs that the ranges were planned for."""
         super().__init__(ranges)
         self.ranges = ranges
         self.origin = origin
@@ -26,12 +26,12 @@ class Ranges(InputPartition):
 def rows(
     request: Request, shape: Shape, logs: Logs, partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a task's rows; raises UnreadableBinlogError where a file cannot be read."""
+    """Yield a task's rows; raises UnreadableBinlogError if a file cannot be read."""
     if not isinstance(partition, Ranges):
         return
     for bounds in partition.ranges:
         name = name_of(bounds.file)
-        # No context manager: each of its frames is a line of what Spark shows to a person.
+        # No context manager: each of its frames would add a line to the traceback Spark shows.
         try:
             with logs.opened(bounds, partition.origin) as contents:
                 reader = RangeReader(contents, bounds, name)

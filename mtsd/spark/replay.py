@@ -1,4 +1,4 @@
-"""The configurations of a plan, each simulated by a task of Spark."""
+"""Simulates the configurations of a plan, each in a Spark task."""
 
 import json
 import threading
@@ -27,10 +27,10 @@ _ARROW: Final = pa.schema([
 ])  # fmt: skip
 _POLL_S: Final = 0.5
 LEAST: Final = 30_000
-"""Groups that are simulated: a shorter load is repeated."""
+"""The least number of groups to simulate; a shorter load is repeated."""
 
 Progress = Callable[[int, int], None]
-"""Is told how many of how many are done."""
+"""Called with the number of tasks done and their total."""
 
 
 def replay(
@@ -44,10 +44,10 @@ def replay(
     most: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[list[Result], list[str]]:
-    """Simulate each candidate over the first `most` groups of the record, which every task opens.
+    """Simulate each candidate on the first `most` groups of the record, which every task opens.
 
-    Returns the results, and why others have none: a policy that the record is not enough for.
-    Raises RecordError, and MtsdError with what Spark says.
+    Returns the results, and why other candidates have none: their policy needs unrecorded fields.
+    Raises RecordError, and MtsdError with Spark's error.
     """
     recorded = recorded_needs(record)
 
@@ -93,7 +93,7 @@ def _outcome(text: str) -> Outcome:
 
 @contextmanager
 def _watched(spark: SparkSession, count: int, progress: Progress | None) -> Iterator[None]:
-    """Tell how many tasks have ended, as long as this lasts."""
+    """Report the number of finished tasks while the context is active."""
     if progress is None:
         yield
         return

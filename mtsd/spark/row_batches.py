@@ -1,7 +1,7 @@
-"""Row events of one table as batches of Arrow columns, with no Python object for a value.
+"""Row events of one table as batches of Arrow columns, without a Python object per value.
 
-Events of one kind and with the same columns are one batch; `events` and `rows` say which row of
-which event each one is, so that whoever needs the order of the stream has it.
+Events of one kind with the same columns form one batch; `events` and `rows` identify the event and
+the row of each, so that a caller can restore the order of the stream.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -31,15 +31,14 @@ _DELETES: Final = frozenset(
     {EventType.DELETE_ROWS_EVENT.value, EventType.DELETE_ROWS_EVENT_V1.value}
 )
 _LARGEST: Final = 64 << 20
-"""Bytes of events in a batch, unless it is one event."""
+"""The most bytes of events in a batch, unless it is a single event."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageColumns:
-    """Images as columns: which these are, by index from 0, and an array of each.
+    """Images as columns: the indexes of the columns, from 0, and an array for each.
 
-    A column that is not among them is absent, which is not NULL: the source has not logged it, or
-    it was not asked for.
+    A missing column is absent rather than NULL: the source did not log it, or it was not requested.
     """
 
     columns: tuple[int, ...]
@@ -48,9 +47,9 @@ class ImageColumns:
 
 @dataclass(frozen=True, slots=True)
 class RowBatch:
-    """Rows of one kind: inserts have nothing before, deletes nothing after.
+    """Rows of one kind; inserts have no before images, deletes no after images.
 
-    Row n is row `rows[n]` of the event `events[n]`, both from 0.
+    Row n is row `rows[n]` of event `events[n]`, both counted from 0.
     """
 
     before: ImageColumns | None
@@ -60,7 +59,7 @@ class RowBatch:
 
 
 class DamagedEventError(BinlogError):
-    """Row event number `event` of those that were given, from 0, is damaged."""
+    """Row event number `event` of those given, from 0, is damaged."""
 
     def __init__(self, message: str, event: int) -> None:
         super().__init__(message)
@@ -68,7 +67,7 @@ class DamagedEventError(BinlogError):
 
 
 class UnsupportedEventError(NotSupportedError):
-    """Row event number `event` of those that were given, from 0, has what cannot be read."""
+    """Row event number `event` of those given, from 0, contains something unsupported."""
 
     def __init__(self, message: str, event: int) -> None:
         super().__init__(message)
@@ -94,19 +93,19 @@ class RowBatches:
             kind: 30 + bitmap * (1 + (kind in _UPDATES))
             for kind in (_PLAIN if len(self.formats) < 251 else ())
         }
-        """Where rows begin in events of version 2 without extra data, by the type of event."""
+        """Where rows begin in version 2 events without extra data, by event type."""
         self._layouts: dict[bytes, ImageLayout] = {}
 
     def type_of(self, column: int) -> pa.DataType:
-        """Return the type of a column's arrays; NotSupportedError as for `converter`."""
+        """Return the type of a column's arrays; raises NotSupportedError as `converter` does."""
         return arrow_type(self.formats[column], self._dates)
 
     def batches(self, events: Sequence[bytes]) -> Iterator[RowBatch]:
         """Yield the rows of these events, which have no checksums.
 
-        Raises DamagedEventError where one is damaged or not of the table map,
-        UnsupportedEventError where the binary log does not tell enough of a wanted column, or a
-        value has no place in its type.
+        Raises DamagedEventError if one is damaged or does not match the table map,
+        UnsupportedEventError if the binary log says too little about a wanted column, or a
+        value does not fit its type.
         """
         groups: dict[tuple[int, bytes], _Group] = {}
         plain_ends = self._plain_ends
@@ -134,7 +133,7 @@ class RowBatches:
                     yield batch
 
     def _group(self, event: bytes, groups: dict[tuple[int, bytes], "_Group"]) -> "_Group | None":
-        """Return the group that an event belongs to, made if need be; None without rows."""
+        """Return the group of an event, created if needed; None if the event has no rows."""
         header = parse_rows_header(event)
         if header.table_id == DUMMY_TABLE_ID and not header.width:
             return None
@@ -176,7 +175,7 @@ class RowBatches:
     def _first_failing(
         self, group: "_Group", members: Sequence[int], events: Sequence[bytes]
     ) -> int:
-        """Return the first of these events without which the ones before it can be read."""
+        """Return the first of these events that cannot be read, by bisection."""
         sound, failing = 0, len(members)
         while failing - sound > 1:
             middle = (sound + failing) // 2
@@ -202,7 +201,7 @@ class RowBatches:
         *,
         texts: bool = False,
     ) -> ImageColumns | None:
-        """Return the columns of some images; `texts`: their documents are texts."""
+        """Return the columns of some images; with `texts`, their documents are text."""
         if layout is None or images is None:
             return None
         columns: list[int] = []
@@ -223,7 +222,7 @@ class RowBatches:
 
 @dataclass(slots=True)
 class _Group:
-    """Events of one type whose heads are the same from the extra data on, by their number."""
+    """Events of one type whose headers are equal from the extra data on, by index."""
 
     kind: int
     first: bytes
@@ -233,7 +232,7 @@ class _Group:
 
 
 def _parts(members: Sequence[int], events: Sequence[bytes]) -> Iterator[Sequence[int]]:
-    """Split events so that a part has at most _LARGEST bytes, or is one event."""
+    """Split events into parts of at most _LARGEST bytes or a single event."""
     begin = size = 0
     for place, number in enumerate(members):
         more = len(events[number])

@@ -1,4 +1,4 @@
-"""The columns that tell where a row is from: of the shapes `changes` and `table`."""
+"""The columns that tell where a row comes from, in the shapes `changes` and `table`."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -16,14 +16,14 @@ DELETE: Final = "delete"
 
 
 def operation(rows: TableRows) -> str:
-    """Return what was done to these rows."""
+    """Return the operation that was performed on these rows."""
     if rows.batch.before is None:
         return INSERT
     return DELETE if rows.batch.after is None else UPDATE
 
 
 class Origins:
-    """Where rows are from, by the part of a group that they are in."""
+    """Where rows come from, by the part of a group that contains them."""
 
     def __init__(self, taken: TakenRows, file: str) -> None:
         parts = taken.parts
@@ -37,7 +37,7 @@ class Origins:
         )
 
     def columns(self, rows: TableRows) -> dict[str, Callable[[], pa.Array]]:
-        """Return what makes the columns of these rows."""
+        """Return functions that make the columns of these rows, by name."""
         part = pa.array(rows.groups)
         return {
             "file": lambda: pa.repeat(self._file, len(part)),
@@ -51,7 +51,7 @@ class Origins:
 def in_order(
     batches: list[pa.RecordBatch], keys: list[tuple[Places, Places]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all batches in the order of events and rows, each batch's `keys`."""
+    """Yield the rows of all batches in the order of their `keys`, which are events and rows."""
     if len(batches) == 1:
         yield batches[0]
         return
@@ -63,6 +63,6 @@ def in_order(
     if len(together) == 1:
         yield together[0].take(pa.array(order))
         return
-    # There are more than 2 GB of text, which do not fit into one array.
+    # More than 2 GB of text do not fit into one array.
     for place in order.tolist():
         yield from joined.slice(place, 1).combine_chunks().to_batches()

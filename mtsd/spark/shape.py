@@ -1,4 +1,4 @@
-"""A shape: which columns a DataFrame has, and how a range of a binary log becomes rows of it."""
+"""A shape: the columns of a DataFrame, and how a range of a binary log becomes its rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from mtsd.spark.pushed_filters import NO_FILTERS, PushedFilters
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a shape: the columns of `schema`, and at least what the filters keep."""
+    """What a shape has to return: the columns of `schema`, and at least what the filters keep."""
 
     options: Options
     schema: StructType
@@ -24,11 +24,11 @@ class Request:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """Return the schema of the batches that Spark takes."""
+        """Return the schema of the batches that Spark expects."""
         return to_arrow_schema(self.schema, timezone="UTC")
 
     def keeps(self, part: GroupPart, file: str) -> bool:
-        """Tell whether a group may have rows that are wanted."""
+        """Tell whether a group may contain wanted rows."""
         start, end = self.options.start, self.options.end
         if start is not None and Position(file, part.begin) < start:
             return False
@@ -43,11 +43,11 @@ class Shape(Protocol):
     """One of the shapes."""
 
     def schema(self, options: Options, files: Sequence[tuple[str, int]]) -> StructType:
-        """Return all columns that there are; `files` may be asked for them."""
+        """Return all available columns; `files` may be read to find them."""
         ...
 
     def check(self, request: Request) -> None:
-        """Raise OptionError where the request's schema cannot be had."""
+        """Raise OptionError if the request's schema is not available."""
         ...
 
     def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
@@ -56,17 +56,17 @@ class Shape(Protocol):
 
 
 class FixedColumns:
-    """The columns of a shape that are always the same."""
+    """The columns of a shape whose columns are always the same."""
 
     def __init__(self, columns: Mapping[str, DataType]) -> None:
         self._columns = dict(columns)
 
     def struct(self) -> StructType:
-        """Return them all."""
+        """Return all columns."""
         return StructType([StructField(name, kind) for name, kind in self._columns.items()])
 
     def check(self, shape: str, schema: StructType) -> None:
-        """Raise OptionError where a column is none of these, or of another type."""
+        """Raise OptionError if a column is unknown or has another type."""
         for column in schema.fields:
             kind = self._columns.get(column.name)
             if kind is None:
@@ -84,7 +84,7 @@ class FixedColumns:
 
 
 def pruned(schema: StructType, columns: Sequence[str]) -> StructType:
-    """Return the columns that are wanted, in this order; OptionError where one is not there."""
+    """Return the requested columns in this order; OptionError if one does not exist."""
     if not columns:
         return schema
     by_name = {field.name: field for field in schema.fields}

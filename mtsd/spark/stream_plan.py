@@ -1,7 +1,7 @@
-"""How far a stream goes next, and which bytes lie between two of its offsets.
+"""Where the next batch of a stream ends, and which bytes lie between two offsets.
 
-An offset is a place between two groups: where one has ended, or byte 4 of a file, with all files
-before it read to their ends.
+An offset is a place between two groups: the end of a group, or byte 4 of a file. All files before
+it have been read to their ends.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ Files = Sequence[tuple[str, int]]
 
 
 def first_offset(logs: Logs, start: Position | None, *, latest: bool) -> Position:
-    """Return where a new stream begins: at the end, at `start`, or at what there is first."""
+    """Return where a new stream begins: at the end, at `start`, or with the first file."""
     files = logs.files()
     if latest:
         file, size = files[-1]
@@ -30,15 +30,15 @@ def first_offset(logs: Logs, start: Position | None, *, latest: bool) -> Positio
 
 
 def next_end(logs: Logs, start: Position, most: int | None, stop: Position | None) -> Position:
-    """Return the end of what comes after `start`: groups of `most` bytes in all, or a larger one.
+    """Return the end of the batch after `start`: up to `most` bytes of groups, or a larger group.
 
-    It is not after `stop`; None stands for no limit. FilesError where what comes next has gone.
+    It is never after `stop`; None means no limit. Raises FilesError if what comes next is gone.
     """
     end = start
     left = most
     files = _from(logs, logs.files(), start)
     if len(files) > 1 and not logs.is_begun(*files[-1]):
-        # Only with its beginning it says how the one before it has ended.
+        # Until its beginning is written, it does not show how the previous file ended.
         files = files[:-1]
     if stop is not None and stop <= start:
         return start
@@ -69,7 +69,7 @@ def next_end(logs: Logs, start: Position, most: int | None, stop: Position | Non
 
 
 def parts_between(logs: Logs, start: Position, end: Position) -> list[ByteRange]:
-    """Return the bytes between two offsets, one range a file; FilesError where some have gone."""
+    """Return the bytes between two offsets, one range per file; FilesError if some are gone."""
     if start == end:
         return []
     found: list[ByteRange] = []
@@ -90,13 +90,13 @@ def parts_between(logs: Logs, start: Position, end: Position) -> list[ByteRange]
             part = ByteRange(file, begin, size, size, begin, following=files[number + 1][0])
             if size < FIRST_EVENT:
                 part = whole_file(file, size)
-            # Where it was read to its end, a task still has to see that it is complete.
+            # Even if nothing is left to read, a task has to check that the file is complete.
             found.append(part)
     return found
 
 
 def shrunk(file: str, size: int, place: Position) -> FilesError:
-    """Return the error of a file that has been read further than it goes now."""
+    """Return the error for a file that is now shorter than what has been read."""
     return FilesError(
         f"{file} has {size} bytes, and has been read up to byte {place.offset}: it is another file"
         " now, or its end was lost in a crash"
@@ -104,7 +104,7 @@ def shrunk(file: str, size: int, place: Position) -> FilesError:
 
 
 def _from(logs: Logs, files: Files, start: Position) -> Files:
-    """Return the files from an offset's on."""
+    """Return the files starting with the one of an offset."""
     for number, (file, size) in enumerate(files):
         if name_of(file) == start.file:
             if start.offset > max(size, FIRST_EVENT):

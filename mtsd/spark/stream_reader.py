@@ -1,9 +1,8 @@
-"""A stream of a log: batch after batch of whole groups, each replayable by its two offsets.
+"""A stream of a log: batches of whole groups, each of which can be replayed from its two offsets.
 
-An offset is a file and a place in it where a group ends (`mtsd.spark.stream_plan`). The first one
-stands for what is yet to be chosen by the option `start`; the first batch is empty and ends where
-that is. So the choice is in Spark's checkpoint before any row is read, and holds when a query is
-started again.
+An offset is a file and a place in it where a group ends (`mtsd.spark.stream_plan`). The initial one
+is a placeholder; the first batch is empty and ends where the option `start` says. So the choice is
+in Spark's checkpoint before any row is read, and still holds when a query is restarted.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,15 +34,15 @@ _POS: Final = "pos"
 _SOURCE: Final = "source"
 _NOT_CHOSEN: Final[Offset] = {_FILE: "", _POS: 0}
 _PAUSE_S: Final = 0.1
-"""Where there was nothing new, Spark asks again at once."""
+"""A pause if there is nothing new, because Spark asks again at once."""
 
 
 class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans the batches of a stream, and reads for its tasks."""
+    """Plans the batches of a stream, and runs its tasks."""
 
     def __init__(self, request: Request, shape: Shape, logs: Logs) -> None:
         self._start = request.options.start
-        # The offsets say it; the option, which may have changed since, must leave nothing out.
+        # Only the offsets count; the option may have changed since, and must not drop anything.
         self._request = replace(request, options=replace(request.options, start=None))
         self._shape = shape
         self._logs = logs
@@ -55,17 +54,17 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return dict(_NOT_CHOSEN)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the most that a batch has, unless it is a single group."""
+        """Return the size limit of a batch, which only a single group may exceed."""
         return ReadMaxBytes(self._request.options.max_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Let the stream end where the log ends now."""
+        """Make the stream end where the log ends now."""
         with one_line():
             end = first_offset(self._logs, None, latest=True)
             self._stop = end if self._stop is None else min(self._stop, end)
 
     def latestOffset(self, start: Mapping[str, object], limit: ReadLimit) -> Offset:  # noqa: N802
-        """Return where the next batch ends; `start` where there is nothing new."""
+        """Return where the next batch ends; `start` if there is nothing new."""
         with one_line():
             options = self._request.options
             begin = self._position(start)
@@ -75,7 +74,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return self._offset(begin)
             sleep(max(0.0, self._look_again - monotonic()))
             end = next_end(self._logs, begin, _most(limit), self._stop)
-            # Another server may have taken the place of the source since.
+            # Another server may have replaced the source since.
             self._position(start)
             if end == begin:
                 self._look_again = monotonic() + _PAUSE_S
@@ -84,7 +83,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(
         self, start: Mapping[str, object], end: Mapping[str, object]
     ) -> list[InputPartition]:
-        """Return the tasks' parts of the bytes between two offsets."""
+        """Return what each task reads of the bytes between two offsets."""
         begin, stop = self._position(start), self._position(end)
         if begin is None or stop is None:
             return []
@@ -94,7 +93,7 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return [Ranges(ranges, self._logs.origin) for ranges in planned]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield a task's rows; raises UnreadableBinlogError where a file cannot be read."""
+        """Yield a task's rows; raises UnreadableBinlogError if a file cannot be read."""
         return rows(self._request, self._shape, self._logs, partition)
 
     def stop(self) -> None:

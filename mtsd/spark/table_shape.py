@@ -1,8 +1,8 @@
-"""Shape `table`: the rows of one table, typed, and what was done to them.
+"""Shape `table`: the typed rows of one table, and the operations on them.
 
-A row has the table's columns, and before these `_op`, `_file`, `_pos`, `_row`, `_gtid` and
-`_commit_time`. An update is two rows, as Delta Lake's change data feed has it: `update_preimage`
-and `update_postimage`.
+A row has the columns `_op`, `_file`, `_pos`, `_row`, `_gtid` and `_commit_time`, followed by the
+table's columns. As in Delta Lake's change data feed, an update is two rows: `update_preimage` and
+`update_postimage`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,12 +56,12 @@ _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 
 
 class TableShape:
-    """One row a row, and two an update; `_pos` and `_row` are as in shape `changes`."""
+    """One row per change, two per update; `_pos` and `_row` are as in the shape `changes`."""
 
     def schema(self, options: Options, files: Sequence[tuple[str, int]]) -> StructType:
-        """Return the columns as the first rows of the table tell them, or else its definition.
+        """Return the columns that the table's first rows describe, or else its definition.
 
-        NotSupportedError where these do not name them, and the option `ddl` does not either.
+        Raises NotSupportedError if neither these nor the option `ddl` name the columns.
         """
         database, name = _wanted(options)
         told = ToldTables(options.ddl, database, options.loaded)
@@ -86,14 +86,14 @@ class TableShape:
         return StructType([*(StructField(*column) for column in _META.items()), *columns])
 
     def check(self, request: Request) -> None:
-        """Raise OptionError where a column that tells of the change is of another type."""
+        """Raise OptionError if a column that describes the change has another type."""
         meta = StructType([one for one in request.schema.fields if one.name in _META])
         FixedColumns(_META).check("table", meta)
         if any(not one.nullable for one in request.schema.fields):
             raise OptionError("NOT NULL columns are not supported")
 
     def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
-        """Yield the table's rows of a range."""
+        """Yield the table's rows in a range."""
         collect_seldom()
         definitions = _Definitions(request)
         pending = PendingRows(definitions.choose, file)
@@ -114,7 +114,7 @@ def _wanted(options: Options) -> tuple[str, str]:
 
 
 def _first_map(files: Sequence[tuple[str, int]], database: str, name: str) -> TableMap | None:
-    """Return the table's first map in these files; None where there is none."""
+    """Return the table's first table map in these files; None if there is none."""
     for file, size in files:
         bounds = ByteRange(file, min(FIRST_EVENT, size), size, size)
         with one_line(file), opened(bounds) as contents:
@@ -139,7 +139,7 @@ def _unknown(options: Options, database: str, name: str) -> str:
 
 
 class _Definitions:
-    """Finds the wanted columns in what the stream tells of the table, by their names."""
+    """Finds the wanted columns by name in the table's metadata from the stream."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -159,11 +159,11 @@ class _Definitions:
                     self._last_ddl = f", since the statement at {file}:{part.begin}: {text}"
 
     def is_of_table(self, database: str) -> bool:
-        """Tell whether a database is the table's."""
+        """Tell whether the table is in this database."""
         return database == self._table[0]
 
     def choose(self, table: TableMap) -> RowBatches | None:
-        """Return what decodes the wanted columns; NotSupportedError where one does not fit."""
+        """Return the decoder of the wanted columns; NotSupportedError if one does not fit."""
         if (table.database, table.table) != self._table:
             return None
         told = self._told.of(table) or self._by_place(table)
@@ -185,7 +185,7 @@ class _Definitions:
         return decoder
 
     def _by_place(self, table: TableMap) -> OptionalMetadata | None:
-        """Return the names of the schema for columns that the binary log does not name."""
+        """Return the schema's names, in order, for columns that the binary log does not name."""
         own = parse_optional_metadata(table)
         if own.names or not self._names:
             return None
@@ -204,7 +204,7 @@ class _Definitions:
 
 
 def _may_become(found: pa.DataType, asked: pa.DataType) -> bool:
-    """Tell whether values of one type are values of another, as far as these can hold them."""
+    """Tell whether values of one type can be converted to another, range permitting."""
     whole = pa.types.is_integer
     exact = pa.types.is_decimal
     return bool(
@@ -218,7 +218,7 @@ def _may_become(found: pa.DataType, asked: pa.DataType) -> bool:
 
 
 def _batches(request: Request, pending: PendingRows, file: str) -> Iterator[pa.RecordBatch]:
-    """Yield what is pending, in the order of the stream."""
+    """Yield the pending rows, in the order of the stream."""
     taken = pending.take()
     origins = Origins(taken, file)
     batches = []

@@ -1,4 +1,4 @@
-"""Dates and times as Arrow arrays, all values at once: typed, or as the text of a SELECT."""
+"""Dates and times as Arrow arrays, all values at once: typed, or as the text a SELECT shows."""
 
 from typing import Final, NamedTuple
 
@@ -23,7 +23,7 @@ _MONTHS: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
 
 class _Parts(NamedTuple):
-    """What dates and times consist of; those that a type does not have are empty.
+    """The parts of dates and times; those that a type does not have are empty.
 
     `fraction` is in units of its last digit.
     """
@@ -43,8 +43,8 @@ def typed_array(
 ) -> pa.Array:
     """Return values as `kind`: date32, timestamp("us") with UTC or without, duration("us").
 
-    A date that is not in the calendar, as 0000-00-00, becomes NULL with `nulls`, and is a
-    NotSupportedError without. BinlogError where a value is none of its type.
+    A date that is not in the calendar, such as 0000-00-00, becomes NULL with `nulls`, and raises
+    NotSupportedError without. Raises BinlogError if a value is invalid for its type.
     """
     valid = slots.valid
     if column.type in {_T.TIMESTAMP, _T.TIMESTAMP2}:
@@ -65,7 +65,7 @@ def typed_array(
 
 
 def shown_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
-    """Return values as text (`mtsd.binlog.temporal`). BinlogError where one is none of its type."""
+    """Return values as text (`mtsd.binlog.temporal`). Raises BinlogError if one is invalid."""
     if column.type in {_T.TIMESTAMP, _T.TIMESTAMP2}:
         parts = _utc(*_instants(buffer, slots, column), column.digits)
     else:
@@ -132,7 +132,7 @@ def _fraction(buffer: Buffer, slots: Slots, at: int, column: ColumnFormat) -> In
     if not column.digits:
         return _NONE
     found = big_endian(buffer, slots.starts + at, (column.digits + 1) // 2).astype(np.int64)
-    # An odd number of digits is stored with a 0 behind it.
+    # An odd number of digits is stored with a trailing 0.
     return found // 10 if column.digits & 1 else found
 
 
@@ -167,9 +167,9 @@ def _days(parts: _Parts) -> tuple[Integers, Flags]:
     year, month, day = parts.year, np.minimum(parts.month, 12), parts.day
     leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
     last = _MONTHS[month] + (leap & (month == 2))
-    # Python's and Spark's calendars begin with the year 1.
+    # The calendars of Python and Spark begin with the year 1.
     there = (month > 0) & (day > 0) & (day <= last) & (year > 0)
-    # Years that begin in March, so that the day of leap years is their last one.
+    # Years begin in March here, so that the leap day is the last day of its year.
     shifted = year - (month <= 2)
     era = shifted // 400
     of_era = shifted - era * 400
@@ -214,7 +214,7 @@ def _without(
 
 
 def _text(parts: _Parts, digits: int, valid: Flags | None, count: int) -> pa.Array:
-    """Write the parts side by side, then leave out what a value does not have."""
+    """Write all parts side by side, then drop those that a value does not have."""
     columns: list[tuple[Integers, int, str]] = []
     signed = bool(len(parts.negative))
     dated = bool(len(parts.year))

@@ -20,9 +20,9 @@ _UTF8 = frozenset({"utf8mb4", "utf8mb3"})
 
 
 def binary_array(buffer: Buffer, starts: Places, sizes: Places, valid: Flags | None) -> pa.Array:
-    """Return bytes that lie in the buffer in their order, none overlapping the next."""
+    """Return byte strings that are in order in the buffer and do not overlap."""
     count = len(starts)
-    # The values and what lies between them are one array over the whole buffer.
+    # The values and the gaps between them form one array over the whole buffer.
     offsets = np.empty(2 * count + 1, np.int32)
     offsets[0:-1:2] = starts
     offsets[1::2] = starts + sizes
@@ -35,7 +35,7 @@ def binary_array(buffer: Buffer, starts: Places, sizes: Places, valid: Flags | N
 
 
 def with_validity(found: pa.Array, valid: Flags | None) -> pa.Array:
-    """Return an array without NULLs as one that has them."""
+    """Return an array without NULLs with this validity instead."""
     if valid is None:
         return found
     return pa.Array.from_buffers(
@@ -44,7 +44,7 @@ def with_validity(found: pa.Array, valid: Flags | None) -> pa.Array:
 
 
 def text_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
-    """Return the values of a column of text. BinlogError where one is not of its character set."""
+    """Return the values of a text column. BinlogError if one is invalid in its character set."""
     collation = column.collation or BINARY
     name = character_set(collation)
     found = binary_array(buffer, slots.starts, slots.sizes, slots.valid)
@@ -59,7 +59,7 @@ def text_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
         return _single_byte(found, data, table)
     decode = text_decoder(collation)
     try:
-        # Sets that a server no longer has for a default: value by value.
+        # Character sets that are no longer a server's default are decoded value by value.
         texts = [None if raw is None else decode(raw) for raw in found.to_pylist()]
     except BinlogError as error:
         raise BinlogError(f"{column.where}: {error}") from error
@@ -67,7 +67,7 @@ def text_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
 
 
 def checked(found: pa.Array, where: str) -> pa.Array:
-    """Return bytes as text; BinlogError where they are not UTF-8."""
+    """Return bytes as text; raises BinlogError if they are not UTF-8."""
     try:
         return found.cast(pa.string())
     except pa.ArrowInvalid as error:
@@ -75,7 +75,7 @@ def checked(found: pa.Array, where: str) -> pa.Array:
 
 
 def contents(found: pa.Array) -> Bytes:
-    """Return the bytes of all values, one behind the other."""
+    """Return the bytes of all values, concatenated."""
     data = found.buffers()[2]
     if data is None:
         return np.zeros(0, np.uint8)
@@ -104,7 +104,7 @@ def _single_byte(found: pa.Array, data: Bytes, table: str) -> pa.Array:
 
 
 def padded_array(buffer: Buffer, slots: Slots, size: int) -> pa.Array:
-    """Return BINARY values with the zeros at their end, which are not logged."""
+    """Return BINARY values with their trailing zeros, which are not logged."""
     if not (slots.sizes < size).any():
         return binary_array(buffer, slots.starts, slots.sizes, slots.valid)
     places = np.arange(size)
@@ -117,7 +117,7 @@ def padded_array(buffer: Buffer, slots: Slots, size: int) -> pa.Array:
 
 
 def enum_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
-    """Return the members of an ENUM by name. BinlogError for a number without a member."""
+    """Return ENUM values by name. Raises BinlogError for a number without a member."""
     numbers = little_endian(buffer, slots).astype(np.int32)
     if slots.valid is not None:
         numbers = np.where(slots.valid, numbers, 0)
@@ -129,7 +129,7 @@ def enum_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
 
 
 def set_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
-    """Return the members of a SET, separated by commas. BinlogError for one that there is not."""
+    """Return SET values as comma-separated members. Raises BinlogError for an unknown member."""
     bits = little_endian(buffer, slots)
     if slots.valid is not None:
         bits = np.where(slots.valid, bits, bits.dtype.type(0))
@@ -145,7 +145,7 @@ def set_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
 
 
 def vector_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
-    """Return VECTOR values as lists of singles. BinlogError where one has half a number."""
+    """Return VECTOR values as lists of 32-bit floats. BinlogError if one has a partial number."""
     if (slots.sizes & 3).any():
         raise BinlogError(f"{column.where}: a vector that does not end with a number")
     raw = binary_array(buffer, slots.starts, slots.sizes, None)

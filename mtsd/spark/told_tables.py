@@ -1,4 +1,4 @@
-"""What the option `ddl` says of tables that the binary log does not name the columns of."""
+"""Tables that the option `ddl` defines because the binary log does not name their columns."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,10 +16,10 @@ _UTF8MB4: Final = 255
 
 
 class ToldTables:
-    """Tables as CREATE TABLE statements define them, with semicolons between these.
+    """Tables defined by CREATE TABLE statements separated by semicolons.
 
-    `loaded` is another one, unless a statement defines it. A name without a database is of
-    `database`. Raises OptionError where a statement is none, or is not understood.
+    `loaded` is added unless a statement defines the same table. A name without a database is in
+    `database`. Raises OptionError if a statement is not CREATE TABLE or is not understood.
     """
 
     def __init__(self, ddl: str, database: str = "", loaded: TableDefinition | None = None) -> None:
@@ -37,13 +37,13 @@ class ToldTables:
                 )
 
     def definition(self, database: str, table: str) -> TableDefinition | None:
-        """Return a table as it is told; None if it is not."""
+        """Return the definition of a table; None if it has none here."""
         return self._catalog.find(database, table)
 
     def of(self, table: TableMap) -> OptionalMetadata | None:
-        """Return what is told of a table; None if nothing is.
+        """Return the metadata of a table; None if it is not defined here.
 
-        NotSupportedError where it does not fit to the rows in the binary log.
+        Raises NotSupportedError if it does not match the rows in the binary log.
         """
         definition = self._catalog.find(table.database, table.table)
         return None if definition is None else definition.told(table)

@@ -1,4 +1,4 @@
-"""Changes of rows that no row event tells: they are an error for who reads rows."""
+"""Changes of rows that are not in row events, which are an error when reading rows."""
 
 from collections.abc import Callable
 from typing import Final
@@ -10,13 +10,13 @@ from mtsd.model.group import GroupKind
 from mtsd.model.step import LoadFile, QueryEvent, Statement, StatementKind
 
 _QUERIES: Final = frozenset({b"SELECT", b"TABLE"})
-"""What begins the query that a new table is filled by."""
+"""The words that begin the query that fills a new table."""
 
 
 def check_rows_tell_all(part: GroupPart, file: str, concerns: Callable[[str], bool]) -> None:
-    """Raise NotSupportedError, with the position, where rows of a group change otherwise.
+    """Raise NotSupportedError, with the position, if a group changes rows in any other way.
 
-    `concerns` tells of a database whether it matters.
+    `concerns` tells whether a database matters.
     """
     reason = _of_group(part) or _of_steps(part, concerns)
     if reason:
@@ -36,7 +36,7 @@ def _of_group(part: GroupPart) -> str:
 
 
 def _of_steps(part: GroupPart, concerns: Callable[[str], bool]) -> str:
-    # What stands in a transaction and is nothing else changes rows; by itself it may be a GRANT.
+    # An unrecognized statement in a transaction changes rows; on its own, it may be a GRANT.
     inside = part.group is None or part.group.kind is not GroupKind.DDL
     for step in part.steps:
         if isinstance(step, LoadFile):
