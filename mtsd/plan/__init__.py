@@ -1,4 +1,4 @@
-"""What a configuration would do with a recorded load: the schedule itself, in simulated time.
+"""Predicts how a configuration would handle a recorded load, by running the real scheduler.
 
-Pure: it reads no clock, no file and no socket. Times are in seconds.
+Pure: time is simulated, and no clock, file or socket is read. Times are in seconds.
 """

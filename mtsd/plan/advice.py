@@ -1,4 +1,4 @@
-"""Which of the simulated configurations to use, and what keeps it from being faster."""
+"""Which of the simulated configurations to use, and what limits its speed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,26 +11,26 @@ from mtsd.plan.outcome import Outcome
 from mtsd.schedule.policies import POLICIES
 
 _AS_GOOD: Final = 0.95
-"""Of the best rate: what is simpler and reaches that is preferred."""
+"""A simpler configuration is preferred if it reaches this share of the best rate."""
 _BUSY: Final = 0.85
 _MUCH: Final = 0.10
 _UNEVEN: Final = 1.5
-"""Of its even share of the work: what makes one partition hold back the others' workers."""
+"""A partition with this many times its even share of the work holds back the other workers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A configuration and what came of it."""
+    """A configuration and its outcome."""
 
     candidate: Candidate
     outcome: Outcome
 
 
 def recommended(results: Sequence[Result]) -> Result:
-    """Return the simplest of those that are about as fast as the fastest.
+    """Return the simplest of the results that are about as fast as the fastest.
 
-    Simpler is: fewer workers, no binds, smaller batches, a policy that stands earlier in the
-    scheduler's list. Raises ValueError if there are none.
+    Simpler means fewer workers, no binds, smaller batches, or a policy that comes earlier in the
+    scheduler's list. Raises ValueError if there are no results.
     """
     if not results:
         raise ValueError("nothing was simulated")
@@ -50,7 +50,7 @@ def recommended(results: Sequence[Result]) -> Result:
 
 
 def reasons(result: Result, load: Load, machines: Machines) -> list[str]:
-    """Return in plain words what a configuration spends its time on, the most important first."""
+    """Return in plain words what a configuration spends its time on, most important first."""
     outcome = result.outcome
     found = [*_of_processors(outcome, machines)]
     if outcome.sync > _BUSY:

@@ -1,9 +1,9 @@
-"""What the stages cost on the machines that there are, from what a daemon has measured there.
+"""Derives the costs of the stages on given machines from a daemon's measurements there.
 
-Processor time is counted where it is spent, and divided between groups and transactions by how it
-grows with either. What is left is how long a sync takes: with it, the simulation is as fast as the
-daemon was. Where nobody has counted the target's processor time, that is found the same way, from
-the points that depend most on it.
+Processor time is measured, and divided between groups and transactions by how it grows with each.
+What remains is how long a sync takes: the value that makes the simulation as fast as the daemon
+was. If the target's processor time was not measured, it is found in the same way, from the points
+that depend on it most.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,10 +27,10 @@ TYPICAL: Final = Costs(
     row=12e-6,
     sync=300e-6,
 )
-"""Of a 2.6 GHz processor and a fast disk: what is assumed of whatever was not measured."""
+"""Assumed for whatever was not measured; from a 2.6 GHz processor and a fast disk."""
 
 _FEW: Final = 3_000
-"""Groups that are simulated for each of a point's workers' transactions to be like the others."""
+"""How many groups to simulate before adding some for each worker's transactions."""
 _PER_TRANSACTION: Final = 50
 _ROUNDS: Final = 2
 _STEPS: Final = 11
@@ -38,21 +38,21 @@ _SHARES: Final = 8
 _MOST_BACKGROUND: Final = 64
 _TOO_FAST: Final = 1.1
 _DOUBT: Final = 0.05
-"""How far a rate must be off to outweigh that something is not typical."""
+"""The error of a rate that outweighs a deviation from the typical costs."""
 _CLOSE: Final = 1.04
-"""How far the ends of a range may be apart where it no longer matters which it is."""
+"""The ratio between the ends of a range at which the search stops."""
 _LONGEST_SYNC_S: Final = 0.1
 _LITTLE_S: Final = 20e-6
-"""Of waits: how they are shared does not matter."""
+"""If waits are shorter than this, how they are divided does not matter."""
 _OF_GROUP: Final = 0.2
-"""How much of what a group costs the target it costs whatever its rows are."""
+"""The share of a group's cost on the target that does not depend on its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a daemon did in `seconds` with a backlog before it, in one configuration.
+    """What a daemon with a backlog did in `seconds`, in one configuration.
 
-    CPU is in seconds, that of `daemon`, `target` and `source`, None where nobody has counted it.
+    `daemon`, `target` and `source` are CPU times in seconds, None if not measured.
     """
 
     candidate: Candidate
@@ -65,16 +65,16 @@ class Point:
 
     @property
     def rate(self) -> float:
-        """Groups a second."""
+        """Groups per second."""
         return self.groups / self.seconds
 
 
 Make = Callable[[float], Costs]
-"""Returns the costs with one of them, or several together, changed."""
+"""Returns the costs with one or several of them changed."""
 
 
 class PointsError(ValueError):
-    """The points are not enough to find costs by."""
+    """The points are not sufficient to derive costs."""
 
 
 def calibrated(
@@ -83,9 +83,9 @@ def calibrated(
     machines: Machines,
     settings: CommonSettings = DEFAULT_SETTINGS,
 ) -> tuple[Costs, tuple[Fit, ...]]:
-    """Return the costs, and how far the simulation is off at each point; raises PointsError.
+    """Return the costs, and how the simulation compares at each point; raises PointsError.
 
-    `sample` is the beginning of the load that the points were measured with, or one like it.
+    `sample` is the beginning of the load that the points were measured with, or a similar load.
     """
     if not points or not sample:
         raise PointsError("there is no point, or no group, to find costs by")
@@ -119,9 +119,9 @@ def calibrated(
 def _divided(
     spent: Sequence[tuple[int, int, float | None]],
 ) -> tuple[float | None, float | None]:
-    """Return what a group and a transaction cost, by least squares of the relative errors.
+    """Return the cost of a group and of a transaction, by least squares of relative errors.
 
-    None if nothing was counted.
+    Both are None if nothing was measured.
     """
     counted = [(groups / cpu, trx / cpu) for groups, trx, cpu in spent if cpu]
     if not counted:
@@ -138,7 +138,7 @@ def _divided(
         if group >= 0.0 and transaction >= 0.0:
             return group, transaction
         return (g1 / gg, 0.0) if transaction < 0.0 else (0.0, t1 / tt)
-    # All points have as many groups in a transaction: as these are divided typically.
+    # All points have equally many groups per transaction, so the typical ratio has to do.
     share = TYPICAL.read_group / (TYPICAL.read_group + TYPICAL.send)
     return share * len(counted) / g1, (1 - share) * len(counted) / t1
 
@@ -150,7 +150,7 @@ def _with_group(costs: Costs, rows: float, group: float) -> Costs:
 
 
 def _several(points: Sequence[Point]) -> Point:
-    """Return the point of most workers, and of those of the smallest batches."""
+    """Return the point with the most workers and, among those, the smallest batches."""
     return max(points, key=lambda p: (p.candidate.parallel_workers, -p.candidate.batch_groups))
 
 
@@ -163,7 +163,7 @@ def _with_both(costs: Costs, share: float, both: float) -> Costs:
 
 
 class _Fit:
-    """Finds costs by simulating."""
+    """Finds costs by simulation."""
 
     def __init__(
         self, sample: Sequence[ReplayedGroup], machines: Machines, settings: CommonSettings
@@ -180,9 +180,9 @@ class _Fit:
         return simulation.run().rate
 
     def background(self, costs: Costs, point: Point) -> Costs:
-        """Return the costs with as many other tasks as make it as slow as a point with few waits.
+        """Return the costs with enough background tasks to match a point that has few waits.
 
-        Processor time is counted, so only others make it longer than it takes by itself.
+        Processor time is measured, so only other programs can explain a longer run.
         """
         low, high = 0, 1
         while high <= _MOST_BACKGROUND and self._is_too_fast(costs, high, point):
@@ -202,9 +202,9 @@ class _Fit:
         return self.rate(busy, point.candidate) > _TOO_FAST * point.rate
 
     def waits(self, costs: Costs, points: Sequence[Point], alone: Point) -> Costs:
-        """Return the costs with the sync and the delay that make it as fast as the points.
+        """Return the costs with the sync and the delay that reproduce the rates of the points.
 
-        What one worker waits is both. The more of it is a sync, the slower are several workers.
+        A single worker waits for their sum. The larger the sync's share, the slower several are.
         """
         several = _several(points)
         costs = self._as_fast(partial(_with_waits, costs, 1.0), 0.0, _LONGEST_SYNC_S, alone)
@@ -220,10 +220,10 @@ class _Fit:
         return _with_waits(costs, share, waits)
 
     def everything(self, costs: Costs, points: Sequence[Point], alone: Point, rows: float) -> Costs:
-        """Return costs found by rates alone, as far as the points tell them apart."""
+        """Return costs derived from rates alone, to the extent that the points determine them."""
         batched = max(points, key=lambda p: p.candidate.batch_groups)
         several = _several(points)
-        # Of what a transaction takes besides its groups, the share that is its sync.
+        # The sync's share of what a transaction takes in addition to its groups.
         share = typical = costs.sync / (costs.sync + costs.transaction)
         for _ in range(_ROUNDS):
             if batched.candidate.batch_groups > alone.candidate.batch_groups:
@@ -238,22 +238,22 @@ class _Fit:
                 rate = self.rate(_with_both(costs, share, both), several.candidate)
                 return abs(log(rate / several.rate)) + _DOUBT * abs(share - typical)
 
-            # Too much of either makes it slow: the processors, or the syncs, are the limit.
+            # Too much of either makes the run slow: processors or syncs become the bottleneck.
             share = min((number / _SHARES for number in range(_SHARES + 1)), key=distance)
             costs = _with_both(costs, share, both)
         return costs
 
     def _as_fast(self, make: Make, low: float, high: float, point: Point) -> Costs:
-        """Return what `make` makes of the number with which the simulation is as fast as a point.
+        """Return `make(number)` for the number that makes the simulation as fast as a point.
 
-        Or of the end of the range that comes closest. The higher the number, the slower.
+        If there is none, use the end of the range that comes closest. Higher numbers are slower.
         """
         if self.rate(make(low), point.candidate) <= point.rate:
             return make(low)
         for _ in range(_STEPS):
             if high < _CLOSE * low:
                 break
-            # Most of the range is longer than anything real.
+            # Geometric, because most of the range is far above realistic values.
             middle = (low * high) ** 0.5 if low > 0.0 else low + (high - low) / 16
             if self.rate(make(middle), point.candidate) > point.rate:
                 low = middle

@@ -1,4 +1,4 @@
-"""The configurations that are compared, in the words of `[replica]`."""
+"""The configurations that are compared, in terms of `[replica]`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Candidate:
     bind: Bind = ()
 
     def settings(self) -> Mapping[str, object]:
-        """Return its keys of `[replica]`."""
+        """Return its keys in `[replica]`."""
         return {
             "parallel_type": self.parallel_type,
             "parallel_workers": self.parallel_workers,
@@ -39,7 +39,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class CommonSettings:
-    """What all of them share, as in `[replica]`; `alone` is its `ddl` and `statements`."""
+    """The settings that all candidates share; `alone` is `ddl` and `statements` of `[replica]`."""
 
     batch_bytes: int = 4 << 20
     pending_jobs_size_max: int = 32 << 20
@@ -56,9 +56,9 @@ def candidates(
     binds: Sequence[Bind] = ((),),
     policies: Iterable[str] = POLICIES,
 ) -> list[Candidate]:
-    """Return every combination, the cheaper ones first: every policy that the scheduler has.
+    """Return every combination, cheaper ones first, by default for all policies.
 
-    One worker is the same under every policy and bind: it is there once per batch.
+    A single worker behaves the same under every policy and bind, so it appears once per batch.
     """
     found: dict[Candidate, None] = {}
     first = next(iter(POLICIES))

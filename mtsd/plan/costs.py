@@ -1,19 +1,20 @@
-"""What the stages of a transaction's way cost, as far as a simulation needs to know."""
+"""What each stage of replicating a transaction costs, as needed by a simulation."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Seconds of a processor unless stated otherwise.
+    """Costs in processor seconds unless stated otherwise.
 
     `read_group` is what the daemon spends on a group, from the socket to a worker's statement, and
-    `send` what it spends on a transaction of the target besides. `source_group` is what the source
-    spends on sending a group. `transaction` is what the target spends on a transaction however
-    small, `group` and `row` on what is in it. `sync` is how long a sync of the target's logs takes,
-    which the transactions that wait for it share, `delay` how long a transaction waits besides,
-    without keeping anything busy, and `definition` how long a DDL statement takes. `background` is
-    how many threads of other programs always want a processor of the target's machine.
+    `send` what it spends in addition on each transaction of the target. `source_group` is what the
+    source spends on sending a group. `transaction` is the target's fixed cost of a transaction;
+    `group` and `row` are the costs of its contents. `sync` is how long a sync of the target's logs
+    takes, which all transactions waiting for it share; `delay` is how long a transaction waits in
+    addition while nothing is busy with it; and `definition` is how long a DDL statement takes.
+    `background` is how many threads of other programs always want a processor of the target's
+    machine.
     """
 
     read_group: float
@@ -30,7 +31,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """Processors: those of the daemon, and those of the target; None where they are the same."""
+    """The processors of the daemon, and those of the target; None if they are the same."""
 
     daemon: int
     target: int | None = None

@@ -1,4 +1,4 @@
-"""What a recorded load consists of, and what of it cannot run in parallel."""
+"""What a recorded load consists of, and which parts of it cannot run in parallel."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,12 +11,12 @@ from mtsd.plan.replayed_group import ReplayedGroup
 
 _MOST_SHOWN: Final = 20
 _MOST_PAIRED: Final = 12
-"""Databases of a group of which pairs are counted: one with more is a dependency on everything."""
+"""Pairs are not counted for groups that update more databases, which depend on everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A database or table: how many `groups` and `rows` are of it, and its share of all rows."""
+    """A database or table: how many `groups` and `rows` it has, and its share of all rows."""
 
     name: str
     groups: int
@@ -26,7 +26,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Two databases that the same groups update, and how many of those there are."""
+    """Two databases that are updated by the same groups, and the number of those groups."""
 
     first: str
     second: str
@@ -35,11 +35,11 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A stream of groups. Rates are in groups a second, by the source's commit times.
+    """A stream of groups. Rates are in groups per second, by the source's commit times.
 
-    `alone` counts the groups that run while nothing else does, by their kind, and `kinds` all
-    groups; the lists are the largest ones, largest first, and `several` is how many groups
-    update more than one database.
+    `alone` counts the groups that have to run alone, by kind, and `kinds` counts all groups. The
+    lists contain the largest items, largest first. `several` is the number of groups that update
+    more than one database.
     """
 
     groups: int
@@ -58,7 +58,7 @@ class Load:
 
 
 def load_of(groups: Iterable[ReplayedGroup]) -> Load:
-    """Return what the groups amount to."""
+    """Return a summary of the groups."""
     count = rows_in_all = length = several = 0
     databases: Counter[str] = Counter()
     tables: Counter[str] = Counter()
@@ -79,7 +79,7 @@ def load_of(groups: Iterable[ReplayedGroup]) -> Load:
         last = max(last, group.commit_time)
         if group.alone:
             alone[group.kind.value] += 1
-        # What a group does in each of several is not recorded.
+        # How a group's rows are distributed over several databases is not recorded.
         names = group.databases
         for name in names:
             databases[name] += 1
@@ -120,13 +120,13 @@ def _parts(groups: Counter[str], rows: Counter[str]) -> tuple[Part, ...]:
 
 
 _OFTEN: Final = 0.02
-"""Of the groups of the smaller database: those that another one is updated with."""
+"""Databases are updated together often if this share of the smaller one's groups updates both."""
 
 
 def binds_worth_a_try(load: Load) -> Sequence[Bind]:
-    """Return no binds, and those of databases that are often updated together, if there are any.
+    """Return the empty bind, and a bind of databases often updated together, if there are any.
 
-    Databases that are bound wait for nothing but their own queue, and run in no other.
+    Bound databases wait only for their own queue, and never run in another one.
     """
     groups = {part.name: part.groups for part in load.databases}
     set_of: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""What came out of simulating one configuration."""
+"""The outcome of simulating one configuration."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -6,15 +6,14 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A whole run over a stream of `groups`, in `seconds`.
+    """A complete run over a stream of `groups`, in `seconds`.
 
-    `rate` is that of the run without its first and last twentieth, in groups a second.
-    `transactions` are those of the target. Shares are of the run's time, 0 to 1: the daemon's
-    `reading` and `sending`, the `target` processors' work, its `sync`, the workers' work
-    (`workers`, of all of them), and by cause (`mtsd.schedule.wait_cause`) how long the next group
-    had no room. `waits` is how long workers that had nothing else to do waited for the groups of
-    others, in seconds, by what waited: databases joined by "+", or a kind of group that runs
-    alone.
+    `rate` excludes the first and last twentieth of the run, and is in groups per second.
+    `transactions` counts those of the target. Shares of the run's time, from 0 to 1, are given for
+    the daemon's `reading` and `sending`, the `target` processors, its `sync`, all workers together
+    (`workers`), and, by cause (`mtsd.schedule.wait_cause`), the time in which the next group had no
+    room. `waits` is how many seconds otherwise idle workers waited for the groups of others, by
+    what waited: databases joined by "+", or a kind of group that runs alone.
     """
 
     groups: int
@@ -30,11 +29,11 @@ class Outcome:
     waits: Mapping[str, float] = field(default_factory=dict)
 
     def document(self) -> dict[str, object]:
-        """Return it as JSON has it."""
+        """Return the outcome as a JSON object."""
         return asdict(self)
 
     @property
     def waiting(self) -> float:
-        """The share of all workers' time in which they waited for the groups of others."""
+        """The share of all workers' time spent waiting for the groups of others."""
         total = self.seconds * len(self.workers)
         return sum(self.waits.values()) / total if total else 0.0

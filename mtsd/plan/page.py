@@ -1,4 +1,4 @@
-"""A plan as one HTML page that needs nothing else: its plots are in it."""
+"""A plan as a self-contained HTML page that embeds its plots."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,7 +63,7 @@ def page(plan: Plan, plots: Mapping[str, bytes]) -> str:
 
 
 def _text(text: str) -> str:
-    # A name that is not UTF-8 contains surrogates, which no page can have.
+    # A name that is not UTF-8 contains surrogates, which cannot be encoded in a page.
     return escape(text.encode("utf-8", "backslashreplace").decode())
 
 

@@ -1,4 +1,4 @@
-"""A plan as a whole, and as the JSON object that `mtsd plan --json` prints."""
+"""A complete plan, and the JSON object that `mtsd plan --json` prints."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from mtsd.plan.load import Load
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A point that was measured, and what the simulation makes of it; in groups a second."""
+    """A measured point and its simulated rate, in groups per second."""
 
     candidate: Candidate
     measured: float
@@ -26,9 +26,9 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was simulated with which costs; `fits` is empty if the costs were not measured.
+    """What was simulated and with which costs; `fits` is empty if the costs were not measured.
 
-    `simulated` groups of the load were, and `missing` says what could not be.
+    `simulated` is the number of groups used, and `missing` says what could not be simulated.
     """
 
     load: Load
@@ -46,18 +46,18 @@ class Plan:
 
     @property
     def serial(self) -> float:
-        """The rate of one worker with the smallest batches, to which speed-ups relate."""
+        """The rate of one worker with the smallest batches, the baseline of speed-ups."""
         ordered = sorted(
             self.results, key=lambda r: (r.candidate.parallel_workers, r.candidate.batch_groups)
         )
         return ordered[0].outcome.rate
 
     def reasons(self) -> Sequence[str]:
-        """Return what holds back the recommended configuration."""
+        """Return what limits the recommended configuration."""
         return reasons(self.best, self.load, self.machines)
 
     def document(self) -> Mapping[str, object]:
-        """Return it as JSON has it."""
+        """Return the plan as a dictionary for JSON."""
         best = self.best
         serial = self.serial or 1.0
         return {
@@ -93,13 +93,13 @@ class Plan:
         }
 
     def to_json(self) -> str:
-        """Return it as a JSON object."""
-        # A name that is not UTF-8 contains surrogates, which no output accepts.
+        """Return the plan as JSON text."""
+        # A name that is not UTF-8 contains surrogates, which cannot be written as UTF-8.
         text = json.dumps(self.document(), indent=2, ensure_ascii=False)
         return text.encode("utf-8", "backslashreplace").decode()
 
 
 def toml(candidate: Candidate) -> str:
-    """Return a configuration as the lines of `[replica]` that it consists of."""
+    """Return a configuration as its lines in `[replica]`."""
     lines = [f"{key} = {json.dumps(value)}" for key, value in candidate.settings().items()]
     return "\n".join(["[replica]", *lines])

@@ -1,4 +1,4 @@
-"""Measured points as JSON: a file of them, or what `mtsd status --json` prints."""
+"""Measured points as JSON, from a file of points or from `mtsd status --json`."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ def points_json(points: Sequence[Point]) -> str:
 
 
 def read_points(text: str) -> list[Point]:
-    """Return the points of a file, or the one that a status is; raises PointsError.
+    """Return the points in a file, or the single point in a status; raises PointsError.
 
-    A daemon that mostly waits for the source says how fast it is while it works: what counts of
-    its time is what its busiest worker was busy.
+    For a daemon that mostly waits for the source, only the time in which its busiest worker was
+    busy counts, which shows how fast the daemon is while it works.
     """
     try:
         found = json.loads(text)

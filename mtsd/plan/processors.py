@@ -1,4 +1,4 @@
-"""Processors that several tasks of a simulation share, a short slice of time each in turn."""
+"""Processors that the tasks of a simulation share in turn, one short time slice each."""
 
 from collections import deque
 from heapq import heappush
@@ -8,15 +8,15 @@ from typing import Final
 from mtsd.plan.timeline import BACKGROUND, Timeline
 
 SLICE_S: Final = 0.000_25
-"""Nothing has a processor for longer than that while others wait for it."""
+"""The longest that a task keeps a processor while others wait."""
 
 
 class Processors:
-    """`count` of them; `slice_end` is the kind of the events that end a slice of theirs.
+    """A number of processors; `slice_end` is the kind of event that ends one of their slices.
 
-    A task is a kind of event and who it is for: the event happens when the task has had its time.
-    Besides there are `background` tasks that always want one, until `end_background`.
-    Tasks that are `urgent` wait for none of the others: they are short, and mostly wait for events.
+    A task is an event's kind and recipient; the event happens when the task has had its time.
+    In addition, `background` tasks always want a processor, until `end_background`. Tasks that are
+    `urgent` do not wait for other tasks: they are short, and mostly wait for events.
     """
 
     __slots__ = (
@@ -30,27 +30,27 @@ class Processors:
         self._slice_end = slice_end
         self.free = self._count
         self.busy = 0.0
-        """Seconds of processors that were used."""
+        """Processor seconds used."""
         self._waiting: deque[tuple[float, int, int]] = deque()
         self._owed = 0.0
-        """Seconds in which more tasks had a processor than there are."""
+        """Processor seconds given to tasks beyond the number of processors."""
         self._changed = 0.0
-        """When `free` changed last."""
+        """When `free` last changed."""
         self._running: dict[int, tuple[float, int, int]] = {}
-        """What is left after its slice, of tasks that are not done with it."""
+        """The time left after its slice, for each unfinished task that is running."""
         self.background = background
         for _ in range(background):
             self.run(inf, BACKGROUND, 0)
 
     def run(self, seconds: float, kind: int, who: int, *, urgent: bool = False) -> None:
-        """Let a task have its time as soon as a processor is free, or at once if it is urgent.
+        """Run a task as soon as a processor is free, or at once if it is urgent.
 
-        While more run than there are processors, one of the others takes as much longer.
+        While more tasks run than there are processors, another task takes longer by that time.
         """
         if self.free > 0:
             self._start(seconds, kind, who)
         elif urgent and self.background:
-            # Where there is no end of tasks, nothing wakes up at once.
+            # If the processors never run idle, even an urgent task waits for the end of a slice.
             self._waiting.appendleft((seconds, kind, who))
         elif urgent:
             self._begin(seconds, 0.0, kind, who)
@@ -76,9 +76,9 @@ class Processors:
         heappush(timeline.events, (timeline.now + seconds, number, self._slice_end, number))
 
     def end_slice(self, number: int) -> tuple[int, int] | None:
-        """Free the processor; return what has happened if a task had all its time.
+        """Free the processor; return the event if the task has had all its time.
 
-        `go_on` must follow: what the end of a task makes run has the processor before others.
+        `go_on` must follow: tasks that become ready at the end of this one go before the others.
         """
         left, kind, who = self._running.pop(number)
         now = self._timeline.now
@@ -98,7 +98,7 @@ class Processors:
         self._waiting = deque([task for task in self._waiting if task[1] != BACKGROUND])
 
     def go_on(self) -> None:
-        """Give processors that are free to what waits."""
+        """Give free processors to waiting tasks."""
         waiting = self._waiting
         while waiting and self.free > 0:
             seconds, kind, who = waiting.popleft()

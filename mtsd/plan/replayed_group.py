@@ -1,4 +1,4 @@
-"""A group as the simulation takes it: what the scheduler sees of it, and what it weighs."""
+"""A group in a simulation: what the scheduler sees of it, and its size."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from mtsd.model.group import Group
 
 
 class ReplayedGroup(NamedTuple):
-    """A recorded group: `rows` that it changes, `length` of it in the source's binlog in bytes."""
+    """A recorded group: the `rows` it changes, and its `length` in the source's binlog in bytes."""
 
     group: Group
     rows: int
@@ -15,9 +15,9 @@ class ReplayedGroup(NamedTuple):
 
 
 def repeated(read: Callable[[], Iterable[ReplayedGroup]], least: int) -> Iterator[ReplayedGroup]:
-    """Yield what `read` returns as often as makes `least` groups, numbered through.
+    """Yield what `read` returns, repeated to make `least` groups, and number them throughout.
 
-    A short load would be over before its queues are as full as those of a long one.
+    A short load would end before its queues are as full as those of a long one.
     """
     number = 0
     while True:

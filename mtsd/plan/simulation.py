@@ -1,16 +1,17 @@
 """A run over recorded groups in simulated time: who has a processor, a sync or work, and when.
 
-The schedule is the daemon's own (`mtsd.schedule`), and so is what shares a packet. Around it are
-the stages of a transaction's way, in the order in which they are passed:
+The schedule, and the grouping of transactions into packets, are the daemon's own (`mtsd.schedule`).
+The stages around them are simulated, in this order:
 
-- the source sends pieces of the stream, until as many as a connection holds have not been read;
+- the source sends pieces of the stream, until the unread ones fill the connection's buffers;
 - the daemon does one thing at a time: it reads a piece and schedules its groups, builds and sends a
-  worker's packets, takes an answer;
+  worker's packets, or takes an answer;
 - each session of the target runs its transactions one after the other, on a processor;
-- transactions that have run wait for a sync: one at a time, for all that wait when it begins;
+- transactions that have run wait for a sync; syncs run one at a time, each for all transactions
+  that are waiting when it begins;
 - checkpoints are transactions, too.
 
-Daemon, source and target share processors where they are on the same machine.
+Daemon, source and target share processors if they are on the same machine.
 """
 
 from collections import deque
@@ -48,15 +49,15 @@ from mtsd.schedule.worker_row import WorkerRow, blank_row
 
 _ROWS: Final = GroupKind.ROWS
 _CHECKPOINT_S: Final = 0.05
-"""As `mtsd.replica.checkpointer` does, however fast the groups are."""
+"""The shortest interval, as in `mtsd.replica.checkpointer`, however fast the groups are."""
 _READ: Final = -1
-"""The daemon's job that is no worker's."""
+"""The daemon's own job, which belongs to no worker."""
 _SENDS: Final = 0
 _ANSWERED: Final = 1
 
 
 class NotRecordedError(ValueError):
-    """A policy needs something of the groups that the record does not have."""
+    """A policy needs a field of the groups that the record does not contain."""
 
 
 def _as_recorded(group: Group) -> Group:
@@ -64,25 +65,25 @@ def _as_recorded(group: Group) -> Group:
 
 
 class _Worker:
-    """A worker as the daemon has it."""
+    """A worker, as seen by the daemon."""
 
     __slots__ = ("flight", "has_job", "to_send", "waits_since")
 
     def __init__(self, row: WorkerRow) -> None:
         self.flight = InFlight(row)
         self.has_job = False
-        """Whether the daemon has a job of the worker in its queue: to look for work."""
+        """Whether the daemon's queue contains a job to look for work for this worker."""
         self.to_send: list[Batch] = []
-        """What is sent when the daemon's present job is done."""
+        """What is sent when the daemon's current job is done."""
         self.waits_since = -1.0
-        """Since when its head has waited for the groups of others; -1: it does not."""
+        """Since when its first group has waited for the groups of others; -1 if it does not."""
 
 
 class Simulation:
-    """One run of one configuration over groups numbered from 1 on; use it once.
+    """A single run of a configuration over groups that are numbered from 1.
 
-    `recorded` are the fields of a group that the record has, of those that a policy may need. `ran`
-    is told of every transaction. Raises NotRecordedError.
+    `recorded` contains those fields that only some policies need and that the record has. `ran` is
+    called for every transaction. Raises NotRecordedError.
     """
 
     def __init__(
@@ -133,23 +134,23 @@ class Simulation:
         self._workers = [_Worker(blank_row(1, mark, 1)) for _ in range(count)]
         self._tally = Tally()
         self._jobs: deque[tuple[int, int]] = deque()
-        """What the daemon has to do: whose job it is, and which."""
+        """The daemon's queue of jobs: the worker, and the kind of job."""
         self._is_busy = False
         self._present = _READ
-        """Whose job it is at, if it is busy."""
+        """Whose job the daemon is doing, if it is busy."""
         self._reads = False
-        """Whether it has a job to read in its queue, or is at it."""
+        """Whether a reading job is in the daemon's queue or running."""
         self._piece: deque[ReplayedGroup] = deque()
-        """What is left of the piece that it reads."""
+        """The rest of the piece that is being read."""
         self._blocked_since = -1.0
-        """Since when the next group has had no room; -1: it has."""
+        """Since when the next group has had no room; -1 if it has room."""
         self._blocked_by = ""
         self._work: dict[int, float] = {}
-        """What is in a group, in seconds of the target's processors, by its number."""
+        """The cost of a group's contents in seconds of the target's processors, by its number."""
         self._checkpoint_from = 0.0
-        """When the next checkpoint may be at the earliest."""
+        """The earliest time of the next checkpoint."""
         self._has_checkpoint = False
-        """Whether one is due, or runs."""
+        """Whether a checkpoint is due or running."""
         self._mark: LowWaterMark | None = None
 
     def run(self) -> Outcome:
@@ -192,7 +193,7 @@ class Simulation:
         elif kind == CHECKPOINT:
             self._checkpoint()
         else:
-            # Whoever waits for a sync: a worker that has waited, or a checkpoint.
+            # This is a worker that has finished its delay, or a checkpoint.
             self._target.wait_for_sync(who)
 
     def _synced(self) -> None:
@@ -204,7 +205,7 @@ class Simulation:
         self._next_job()
 
     def _read_on(self) -> None:
-        """Put reading in the daemon's queue if there is something to read, and room for it."""
+        """Queue a reading job if there is something to read, and room for it."""
         if not self._reads and self._blocked_since < 0.0 and (self._piece or self._source.pieces):
             self._reads = True
             self._jobs.append((_READ, 0))
@@ -248,7 +249,7 @@ class Simulation:
         self._next_job()
 
     def _read(self) -> float:
-        """Schedule the groups of a piece, as many as there is room for; return -1 if for none."""
+        """Schedule as many groups of a piece as there is room for; return -1 if there is none."""
         if not self._piece:
             self._piece = self._source.take()
         scheduler = self._scheduler
@@ -274,7 +275,7 @@ class Simulation:
         return count * costs.read_group
 
     def _room(self) -> None:
-        """Read on if what was in the way is not any more."""
+        """Resume reading if there is room again."""
         since = self._blocked_since
         if since >= 0.0 and self._scheduler.blocked(self._piece[0].group.size) is None:
             self._tally.blocked(self._blocked_by, self._time.now - since)
@@ -282,14 +283,14 @@ class Simulation:
             self._read_on()
 
     def _wake(self, index: int) -> None:
-        """Let a worker look for work."""
+        """Make a worker look for work."""
         worker = self._workers[index]
         if not worker.has_job:
             worker.has_job = True
             self._jobs.append((index, _SENDS))
 
     def _go_on(self, index: int, worker: _Worker) -> float:
-        """Begin the worker's next batch if nothing of it is in flight."""
+        """Begin the worker's next batch if it has nothing in flight."""
         flight = worker.flight
         if not flight.is_empty:
             return 0.0
@@ -313,7 +314,7 @@ class Simulation:
         return self._send(index, worker)
 
     def _send(self, index: int, worker: _Worker) -> float:
-        """Send packets of the worker as long as the daemon would."""
+        """Send the worker's packets for as long as the daemon would."""
         flight = worker.flight
         spent = 0.0
         while flight.is_empty or flight.wants_more:
@@ -335,7 +336,7 @@ class Simulation:
         return spent
 
     def _take_answer(self, index: int, worker: _Worker) -> float:
-        """Note what has committed, and who can begin because of it."""
+        """Record what has committed, and wake the workers that can begin because of it."""
         batch = worker.flight.committed().batch
         scheduler = self._scheduler
         work = self._work
@@ -372,7 +373,7 @@ class Simulation:
 
 
 def is_single_statement(batch: Batch) -> bool:
-    """Return whether a batch becomes one statement, which commits by itself."""
+    """Return whether a batch becomes a single, autocommitted statement."""
     flags = batch[0].row_flags
     return (
         flags is not None

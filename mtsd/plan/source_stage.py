@@ -1,4 +1,4 @@
-"""The source in a simulation: it sends the stream in pieces, as far ahead as connections hold."""
+"""The source in a simulation: it sends the stream in pieces, as far ahead as buffers allow."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -9,13 +9,13 @@ from mtsd.plan.replayed_group import ReplayedGroup
 from mtsd.plan.timeline import PIECE_SENT, Timeline
 
 _PIECE: Final = 1 << 16
-"""Bytes that a socket gives at once."""
+"""Bytes that one read from a socket returns."""
 _PIECES_AHEAD: Final = 24
-"""Pieces that were sent and not read."""
+"""The most pieces that may be sent but not yet read."""
 
 
 class SourceStage:
-    """Sends `groups`, each in `seconds`; on the daemon's `processors`, None: on others."""
+    """Sends `groups`, each in `seconds`; on the daemon's `processors`, or on others if None."""
 
     __slots__ = (
         "_groups", "_has_ended", "_is_sending", "_next", "_processors", "_seconds", "_timeline",
@@ -34,18 +34,18 @@ class SourceStage:
         self._timeline = timeline
         self._processors = processors
         self.pieces: deque[deque[ReplayedGroup]] = deque()
-        """What was sent and not read."""
+        """Pieces that were sent but not yet read."""
         self._next: deque[ReplayedGroup] = deque()
         self._is_sending = False
         self._has_ended = False
 
     @property
     def is_over(self) -> bool:
-        """Whether everything was sent and read."""
+        """Whether everything has been sent and read."""
         return self._has_ended and not self._is_sending and not self.pieces
 
     def send(self) -> None:
-        """Send the next piece, unless it is at it, or too far ahead."""
+        """Send the next piece, unless a piece is being sent or the source is too far ahead."""
         if self._is_sending or self._has_ended or len(self.pieces) >= _PIECES_AHEAD:
             return
         piece: deque[ReplayedGroup] = deque()
@@ -68,7 +68,7 @@ class SourceStage:
             self._timeline.at(self._timeline.now + spent, PIECE_SENT, 0)
 
     def sent(self) -> None:
-        """Note that the piece has been sent; the next one follows."""
+        """Record that the piece has been sent, and begin the next one."""
         self._is_sending = False
         self.pieces.append(self._next)
         self.send()

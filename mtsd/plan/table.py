@@ -1,4 +1,4 @@
-"""A plan as lines and cells, for a terminal and for a page."""
+"""A plan as lines and tables, for a terminal and for a page."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -6,11 +6,11 @@ from mtsd.plan.load import Load, Part
 from mtsd.plan.plan import Fit, Plan, toml
 
 Rows = tuple[Sequence[str], list[list[str]]]
-"""Heads, and the cells of each row."""
+"""Column headings, and the cells of each row."""
 
 
 def result_rows(plan: Plan) -> Rows:
-    """Return what was simulated, with what came of it."""
+    """Return the simulated configurations and their outcomes."""
     heads = (
         "parallel_type", "workers", "batch_groups", "bind", "trx/s", "times", "in one", "target",
         "daemon", "sync", "waiting",
@@ -49,7 +49,7 @@ def part_rows(what: str, parts: Sequence[Part]) -> Rows:
 
 
 def calibration_rows(fits: Sequence[Fit]) -> Rows:
-    """Return what was measured, beside what the simulation makes of it."""
+    """Return the measured rates next to the simulated ones."""
     return ("workers", "batch_groups", "measured", "simulated", "off"), [
         [
             str(fit.candidate.parallel_workers), str(fit.candidate.batch_groups),
@@ -60,7 +60,7 @@ def calibration_rows(fits: Sequence[Fit]) -> Rows:
 
 
 def load_lines(load: Load) -> Iterator[str]:
-    """Yield what a load consists of, in words."""
+    """Yield a description of a load in words."""
     yield (
         f"{load.groups:,} transactions, {load.rows:,} rows, {load.length / 1e6:,.1f} MB of binlog"
         f" in {load.seconds:,.0f} s: {load.rate:,.0f} a second, at most {load.peak_rate:,}"

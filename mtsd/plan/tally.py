@@ -1,4 +1,4 @@
-"""What a simulation counts on its way."""
+"""The counters of a simulation."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ from mtsd.model.group import Group
 from mtsd.plan.outcome import Outcome
 
 _EDGE: Final = 0.05
-"""Of the groups, at either end, that do not count for the rate."""
+"""The share of the groups at each end that does not count for the rate."""
 _FEWEST: Final = 50
-"""Transactions that are enough to leave out the edges."""
+"""With fewer transactions between them, the edges are not left out."""
 
 
 class Tally:
-    """Times are in seconds."""
+    """The counters of one run; times are in seconds."""
 
     __slots__ = ("_blocked", "_committed", "_counts", "_waits", "reading", "sending")
 
@@ -24,7 +24,7 @@ class Tally:
         self._blocked: dict[str, float] = {}
         self._waits: dict[str, float] = {}
         self._committed: list[float] = []
-        """When each transaction of the target was known to have committed."""
+        """When the daemon learned that each transaction of the target had committed."""
         self._counts: list[int] = []
         """How many groups had committed by then."""
 
@@ -39,14 +39,14 @@ class Tally:
         self._blocked[cause] = self._blocked.get(cause, 0.0) + seconds
 
     def waited(self, head: Group, seconds: float) -> None:
-        """Count how long a worker has waited to begin a group, with nothing else to do."""
+        """Count how long an otherwise idle worker has waited to begin a group."""
         what = f"alone: {head.kind.value}" if head.alone else "+".join(sorted(head.databases))
         self._waits[what] = self._waits.get(what, 0.0) + seconds
 
     def outcome(
         self, seconds: float, target: float, synced: float, workers: Sequence[float]
     ) -> Outcome:
-        """Return the outcome of a run of so many seconds; the others are seconds of use."""
+        """Return the outcome of a run of `seconds`; the other times are seconds of use."""
         share = 1.0 / seconds if seconds else 0.0
         counts = self._counts
         return Outcome(
@@ -64,7 +64,7 @@ class Tally:
         )
 
     def _rate(self, seconds: float) -> float:
-        """Return groups a second, without the run's edges."""
+        """Return the groups per second, without the edges of the run."""
         counts = self._counts
         if not counts or not seconds:
             return 0.0

@@ -11,11 +11,11 @@ from mtsd.plan.timeline import CHECKPOINT_RAN, RAN, SYNCED, WAITED, Timeline
 from mtsd.schedule.in_flight import Batch
 
 CHECKPOINTER: Final = -1
-"""Stands for a worker where a transaction is that of a checkpoint."""
+"""Used in place of a worker for a checkpoint's transaction."""
 _DEFINITIONS: Final = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
 
 Ran = Callable[[int, Batch, float, float], None]
-"""Is told of a transaction: worker, groups, when it began and when it was synced."""
+"""Called for each transaction with its worker, its groups, and when it began and was synced."""
 
 
 class _Session:
@@ -23,15 +23,15 @@ class _Session:
 
     def __init__(self) -> None:
         self.queue: deque[tuple[Batch, float]] = deque()
-        """What was sent and not begun, and the processor time of each."""
+        """Transactions that were sent but have not begun, and the processor time of each."""
         self.running: Batch = ()
         self.begun = 0.0
         self.busy = 0.0
-        """Seconds in which it ran something, or waited for the sync of that."""
+        """Seconds in which the session ran a transaction or waited for its sync."""
 
 
 class TargetStage:
-    """A session for each of `workers`. Its transactions run one after the other, in their order."""
+    """One session for each of `workers`, which runs its transactions one at a time, in order."""
 
     __slots__ = (
         "_costs", "_is_syncing", "_processors", "_ran", "_sessions", "_syncing", "_timeline",
@@ -55,9 +55,9 @@ class TargetStage:
         self._syncing: list[int] = []
         self._is_syncing = False
         self.busy = 0.0
-        """Seconds of processors that transactions have had, or will have."""
+        """Processor seconds that transactions have used or will use."""
         self.synced = 0.0
-        """Seconds of syncs."""
+        """Seconds spent in syncs."""
 
     @property
     def workers(self) -> Sequence[float]:
@@ -65,14 +65,14 @@ class TargetStage:
         return [session.busy for session in self._sessions]
 
     def send(self, worker: int, transactions: Sequence[tuple[Batch, float]]) -> None:
-        """Take transactions of a worker, each with the processor time of what is in it."""
+        """Accept a worker's transactions, each with the processor time of its contents."""
         session = self._sessions[worker]
         session.queue.extend(transactions)
         if not session.running:
             self._run_next(worker, session)
 
     def send_checkpoint(self) -> None:
-        """Take the transaction of a checkpoint."""
+        """Accept the transaction of a checkpoint."""
         self.busy += self._costs.transaction
         self._processors.run(self._costs.transaction, CHECKPOINT_RAN, CHECKPOINTER)
 
@@ -85,7 +85,7 @@ class TargetStage:
             self._processors.run(seconds, RAN, worker)
 
     def has_run(self, worker: int) -> None:
-        """Note that a worker's transaction has had its processor time."""
+        """Record that a worker's transaction has had its processor time."""
         delay = self._costs.delay
         if self._sessions[worker].running[0].kind in _DEFINITIONS:
             delay += self._costs.definition
@@ -95,7 +95,7 @@ class TargetStage:
             self.wait_for_sync(worker)
 
     def wait_for_sync(self, worker: int) -> None:
-        """Let a transaction wait for the next sync that begins."""
+        """Make a transaction wait for the next sync that begins."""
         self._to_sync.append(worker)
         if not self._is_syncing:
             self._begin_sync()
@@ -107,9 +107,9 @@ class TargetStage:
         self._timeline.at(self._timeline.now + self._costs.sync, SYNCED, 0)
 
     def has_synced(self) -> list[int]:
-        """Note that a sync has ended; return whose transactions have committed.
+        """Record that a sync has ended; return whose transactions have committed.
 
-        The next sync begins, and the sessions go on.
+        The next sync begins, and the sessions continue.
         """
         self._is_syncing = False
         committed, self._syncing = self._syncing, []

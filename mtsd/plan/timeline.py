@@ -1,10 +1,10 @@
-"""What is still to happen in a simulation, in order."""
+"""The queue of future events in a simulation."""
 
 from heapq import heappush
 from typing import Final
 
 SLICE_HERE: Final = 0
-"""A slice of a processor of the daemon's machine has ended; for which task, by its number."""
+"""A slice of a processor of the daemon's machine has ended; the recipient is the task's number."""
 SLICE_THERE: Final = 1
 """The same on the target's machine."""
 PIECE_SENT: Final = 2
@@ -14,22 +14,22 @@ JOB_DONE: Final = 3
 RAN: Final = 4
 """A worker's session has run a transaction."""
 WAITED: Final = 5
-"""It has waited for something that only it waits for."""
+"""A worker's transaction has waited out its own delay."""
 SYNCED: Final = 6
 """The target's logs have been synced."""
 CHECKPOINT: Final = 7
 """A checkpoint is due."""
 CHECKPOINT_RAN: Final = 8
-"""Its transaction has run."""
+"""The checkpoint's transaction has run."""
 BACKGROUND: Final = 9
-"""Never happens: what other programs do has no end."""
+"""Never happens: the tasks of other programs do not end."""
 
 Event = tuple[float, int, int, int]
-"""When it happens, a number that keeps the order of events, what happens, and to whom."""
+"""The time, a number that keeps events in order, the kind of event, and its recipient."""
 
 
 class Timeline:
-    """The events to come."""
+    """The future events."""
 
     __slots__ = ("events", "now", "number")
 
@@ -37,9 +37,9 @@ class Timeline:
         self.events: list[Event] = []
         """A heap."""
         self.now = 0.0
-        """In seconds since the beginning."""
+        """Seconds since the beginning."""
         self.number = 0
-        """Of the last event."""
+        """The number of the last event added."""
 
     def at(self, when: float, kind: int, who: int) -> None:
         """Add an event."""
