@@ -1,6 +1,6 @@
-"""What `mtsd plan` predicts of the backlog, beside what mtsd does; and how fast a load is recorded.
+"""Compares the predictions of `mtsd plan` with mtsd, and measures how fast a load is recorded.
 
-A round measures the three points that the costs are found by, and right after that the
+A round measures the three points that the costs are derived from and, right after that, the
 configurations that are predicted from them. Both are compared by their medians over the rounds.
 """
 
@@ -41,7 +41,7 @@ PREDICTED: Final = {
     ),
     False: (Candidate("database", 4, 512), Candidate("database", 8, 8)),
 }  # fmt: skip
-"""By whether the target is durable."""
+"""Keyed by whether the target is durable."""
 MOST_OFF: Final = 0.25
 LEAST_RECORDED: Final = 30_000
 _TURNS: Final = 3
@@ -52,9 +52,9 @@ _LEAST_SIMULATED: Final = 8_000
 
 @dataclass(slots=True)
 class Prediction:
-    """One configuration: its rates by round, in groups a second, and how disturbed the runs were.
+    """A configuration: its rates by round, in groups per second, and how disturbed the runs were.
 
-    `is_point`: its rates are what the costs were found by.
+    With `is_point`, the costs were derived from its rates.
     """
 
     durable: bool
@@ -72,14 +72,14 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Groups recorded a second of CPU, compiled or pure."""
+    """Groups recorded per second of CPU time, compiled or pure."""
 
     variant: str
     rate: float
 
 
 def recording_rates() -> list[Recorded]:
-    """Record the backlog's file, compiled and pure in turns, each in a process of its own."""
+    """Record the backlog's file, compiled and pure in turn, each in its own process."""
     file = recorded()
     with variants("") as trees:
         best: dict[str, float] = {}
@@ -97,13 +97,13 @@ def recording_rates() -> list[Recorded]:
 
 @contextmanager
 def record_of(source: Server) -> Iterator[list[ReplayedGroup]]:
-    """Yield the first groups of the source's backlog, as a plan has them."""
+    """Yield the first groups of the source's backlog, in the form a plan uses."""
     with TemporaryDirectory(prefix="mtsd-planning-") as name:
         register(Path(name), 0)
         file = Path(name, "binlog.000001")
         record = file.with_suffix(".parquet")
         shutil.copyfile(source.datadir / file.name, file)
-        # In a process of its own: what it needs is not given back to the machine.
+        # In its own process, because Python would not return its memory to the system.
         command = [sys.executable, "-m", "benchmarks.group_recording", str(file), str(record)]
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
         file.unlink()
@@ -160,7 +160,7 @@ def _round(
 
 
 def point(candidate: Candidate, run: Throughput) -> Point:
-    """Return what was measured as a point of a calibration."""
+    """Return the measurement as a point for calibration."""
     return Point(
         candidate, run.groups, run.transactions, run.seconds, run.daemon_cpu, run.target_cpu,
         run.source_cpu,
@@ -168,7 +168,7 @@ def point(candidate: Candidate, run: Throughput) -> Point:
 
 
 def table(recordings: Sequence[Recorded], found: Sequence[Prediction]) -> str:
-    """Return both as tables."""
+    """Return recordings and predictions as tables."""
     lines = ["\nRecording a load, groups a second of CPU"]
     lines += [f"  {one.variant:27}{one.rate:>12,.0f}" for one in recordings]
     heads = f"{'workers':>8}{'batch':>7}{'measured':>10}{'predicted':>11}{'off':>7}{'others':>9}"
@@ -188,7 +188,7 @@ def table(recordings: Sequence[Recorded], found: Sequence[Prediction]) -> str:
 
 
 def figures(recordings: Sequence[Recorded], found: Sequence[Prediction]) -> list[Figure]:
-    """Return what has to be reached."""
+    """Return the figures that have to be reached."""
     reached = [
         Figure(
             f"recording a load, {one.variant}", Range.of([one.rate]), LEAST_RECORDED,

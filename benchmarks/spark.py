@@ -1,7 +1,7 @@
-"""Rows a second through Spark, what byte ranges add to their CPU, and the driver's memory.
+"""Rows per second through Spark, the CPU overhead of byte ranges, and the driver's memory.
 
 A standalone cluster of a master and two workers of one core each reads large files that repeat the
-recorded ones (`benchmarks.row_events`). What counts is the least CPU of all turns.
+recorded ones (`benchmarks.row_events`). The least CPU time of all turns counts.
 """
 
 import json
@@ -22,7 +22,7 @@ _TIMES: Final = {row_events.MULTI: 16, row_events.SINGLE: 8}
 """How often a file repeats the recorded one: a quarter of a gigabyte each."""
 _CHANGES: Final = 2 * row_events.ROWS
 _SMALL: Final = 0.1
-"""The share of the largest read that its memory is compared with."""
+"""The smaller read, as a share of the largest, whose memory is the baseline."""
 _TIMEOUT_S: Final = 3600.0
 ONE: Final = "one partition"
 DEFAULT: Final = "64 MiB"
@@ -31,7 +31,7 @@ _RANGES: Final = {DEFAULT: "64m", ONE: "4g"}
 
 @dataclass(frozen=True, slots=True)
 class Through:
-    """A read of one load: changes a second, and µs of the executors' CPU for each."""
+    """A read of one load: changes per second, and µs of the executors' CPU per change."""
 
     load: str
     variant: str
@@ -44,7 +44,7 @@ class Through:
 
 @dataclass(frozen=True, slots=True)
 class DriverMemory:
-    """The driver after a read of so many bytes: what its heap held, and both processes' peaks."""
+    """The driver's memory after a read of some size: its heap, and the peaks of its processes."""
 
     size: int
     files: int
@@ -55,16 +55,16 @@ class DriverMemory:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that was measured."""
+    """All measurements."""
 
     reads: list[Through]
     memory: list[DriverMemory]
 
 
 def measured(gigabytes: float) -> Results:
-    """Return the figures of every load and variant, and of reads up to so many gigabytes.
+    """Return the figures of every load and variant, and of reads of up to `gigabytes`.
 
-    Raises ClusterError, and subprocess.CalledProcessError where the wheel is not built.
+    Raises ClusterError, and subprocess.CalledProcessError if the wheel is not built.
     """
     files = {load: repeated(row_events.recorded(load), times) for load, times in _TIMES.items()}
     reads: list[Through] = []
@@ -80,10 +80,10 @@ def measured(gigabytes: float) -> Results:
 def _reads(
     cluster: StandaloneCluster, files: dict[str, Path], variant: str, path: str
 ) -> list[Through]:
-    """Return what reading the loads takes, with the modules found by `path`."""
+    """Return the cost of reading the loads, with the modules found by `path`."""
     asked = [(load, "table", ranges) for load in files for ranges in _RANGES] * _TURNS
     asked += [(load, "changes", DEFAULT) for load in files]
-    # The first one starts Python and fills the caches, and does not count.
+    # An extra read, which does not count, starts Python and fills the caches.
     asked.insert(0, asked[0])
     table = {"table": "shop.orders"}
     costs = _submitted(
@@ -121,7 +121,7 @@ def _memory(cluster: StandaloneCluster, file: Path, folder: Path, size: int) -> 
         place = folder / f"{share}"
         place.mkdir()
         places.append((place, linked(file, place, int(size * share))))
-    # The first one is read twice, as the driver takes what it needs with the first read.
+    # The first file is read twice, because the first read includes the driver's fixed memory use.
     asked = [places[0], *places]
     costs = _submitted(cluster, [{"path": str(place), "shape": "groups"} for place, _ in asked])
     return [
@@ -148,7 +148,7 @@ def _submitted(
 
 
 def figures(results: Results) -> list[Figure]:
-    """Return what has to be reached."""
+    """Return the figures that have to be reached."""
     by_range = {
         (one.load, one.variant, one.ranges): one for one in results.reads if one.shape == "table"
     }
@@ -178,7 +178,7 @@ def figures(results: Results) -> list[Figure]:
 
 
 def table(results: Results) -> str:
-    """Return tables for a reader."""
+    """Return tables for human readers."""
     lines = [
         "\nChanges a second through Spark, two executors of one core",
         f"  {'':62}{'changes/s':>10}{'Python µs':>11}{'Java µs':>9}",

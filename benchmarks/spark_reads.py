@@ -1,7 +1,7 @@
-"""An application on a cluster: reads binary logs, and prints what each read has cost, as JSON.
+"""A cluster application that reads binary logs, and prints the cost of each read as JSON.
 
-Its argument is a JSON object: `workers`, the processes of the cluster's workers, and `reads`, a
-list of options. Nothing is done with the rows.
+Its argument is a JSON object: `workers`, the process ids of the cluster's workers, and `reads`, a
+list of options. The rows are discarded.
 """
 
 import json
@@ -23,17 +23,16 @@ _EVERY_S = 0.5
 
 
 class Work(TypedDict):
-    """What is read."""
+    """What to read."""
 
     workers: list[int]
     reads: list[dict[str, str]]
 
 
 class Cost(TypedDict):
-    """What a read has cost: seconds, and seconds of CPU of the executors.
+    """The cost of a read: elapsed seconds, and CPU seconds of the executors.
 
-    The driver's memory, in MB: its heap in use afterwards, and the most that its two processes have
-    had.
+    The driver's memory is in MB: its heap in use afterwards, and the peaks of its two processes.
     """
 
     seconds: float
@@ -45,7 +44,7 @@ class Cost(TypedDict):
 
 
 def children(process: int) -> Iterator[int]:
-    """Yield the processes that descend from one."""
+    """Yield the descendants of a process."""
     try:
         for thread in Path(f"/proc/{process}/task").iterdir():
             for child in map(int, (thread / "children").read_text().split()):
@@ -56,10 +55,10 @@ def children(process: int) -> Iterator[int]:
 
 
 class Meter:
-    """The executors' CPU, of Python and of Java.
+    """The executors' CPU time in Python and in Java.
 
-    Spark ends a Python that has been idle for a while, and nothing counts what that has used: so it
-    is looked at all the time, and what was seen last of each process stays.
+    Spark ends a Python process that has been idle for a while, and its CPU time is then lost. So
+    the processes are polled continuously, and the last value of each one is kept.
     """
 
     def __init__(self, workers: list[int]) -> None:
@@ -69,7 +68,7 @@ class Meter:
         Thread(target=self._look_again, daemon=True).start()
 
     def spent(self) -> tuple[float, float]:
-        """Return the seconds of Python and of Java so far."""
+        """Return the seconds used by Python and by Java so far."""
         self._look()
         python, java = (
             sum(ticks for (name, _), ticks in self._ticks.items() if name == wanted) / _TICKS
@@ -96,7 +95,7 @@ class Meter:
 
 
 def peak(process: int | str) -> float:
-    """Return the most memory that a process has had, in MB."""
+    """Return the peak memory of a process in MB."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("VmHWM"):
             return int(line.split()[1]) / 1024
@@ -104,7 +103,7 @@ def peak(process: int | str) -> float:
 
 
 def heap(spark: SparkSession) -> float:
-    """Return what the driver's heap holds, in MB."""
+    """Return the used memory of the driver's heap in MB."""
     machine = spark.sparkContext._jvm  # noqa: SLF001 - the only way to its memory
     if machine is None:
         return 0.0
@@ -116,7 +115,7 @@ def heap(spark: SparkSession) -> float:
 
 
 def main(work: Work) -> list[Cost]:
-    """Read, and return the costs."""
+    """Perform the reads, and return their costs."""
     spark = SparkSession.builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     register(spark)

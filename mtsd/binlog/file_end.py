@@ -1,8 +1,8 @@
-"""Whether a file is complete, so that reading may continue with the one that follows it.
+"""Tells whether a file is complete, so that reading may continue with the next one.
 
-A server ends a file with a Rotate event, or a Stop event when it shuts down. One that has died has
-ended it with neither, but the next file then says that a server has started with it. A copy that
-lacks the end of a file may look like neither.
+A server ends a file with a Rotate event, or with a Stop event when it shuts down. If it died, it
+wrote neither, but the next file then says that a server was started with it. In the truncated copy
+of a file, none of this holds.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ from mtsd.binlog.sync import FileContents
 from mtsd.model.position import FIRST_EVENT
 
 _LARGEST_END: Final = 19 + 8 + 512 + 4
-"""Bytes of a Rotate event."""
+"""The size of the largest Rotate event in bytes."""
 _LOW: Final = 0xFFFFFFFF
 _ENDS: Final = frozenset({EventType.ROTATE_EVENT.value, EventType.STOP_EVENT.value})
 
@@ -33,7 +33,7 @@ def ends_as_written(contents: FileContents) -> bool:
 
 
 def begins_with_a_server(contents: FileContents) -> bool:
-    """Tell whether a server has started with a file. Raises BinlogError for what is none."""
+    """Tell whether a server was started with a file. Raises BinlogError if it is not a binlog."""
     begin = contents.read(FIRST_EVENT, HEADER_SIZE)
     size = min(parse_header(begin).size, LARGEST_DESCRIPTION)
     return parse_format_description(contents.read(FIRST_EVENT, size)).created != 0

@@ -1,7 +1,7 @@
-"""Where groups end in a file: how far it can be read, and how far as part of a limited amount.
+"""Finds where groups end in a file: the last one, or the nearest to a size limit.
 
-Only the surroundings of the place are read, so that it costs about the same wherever that is. As
-with any range, an end that is none would be found out by who reads up to it, or from there on.
+Only the surroundings of the place are read, so the cost is about the same wherever it is. As with
+any range, a false end would be detected when reading up to it, or from there on.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from mtsd.binlog.sync import FileContents
 from mtsd.model.position import FIRST_EVENT
 
 _WINDOW: Final = 1 << 20
-"""Bytes before a place in which a group's end is sought first."""
+"""How many bytes before a place are searched first for the end of a group."""
 
 
 def last_end(contents: FileContents, name: str, first: int, *, tail: Tail) -> int | None:
-    """Return the end of the last whole group, or of what else is whole behind it.
+    """Return the end of the last whole group, or of the last whole event after it.
 
     None if nothing has ended since byte `first`, where a group begins. Raises BinlogError and
     NotSupportedError as RangeReader does.
@@ -44,7 +44,7 @@ def last_end(contents: FileContents, name: str, first: int, *, tail: Tail) -> in
 def end_within(
     contents: FileContents, name: str, first: int, most: int, *, tail: Tail
 ) -> int | None:
-    """Return the last end of a group at most `most` bytes behind `first`; None if there is none."""
+    """Return the last end of a group at most `most` bytes after `first`; None if there is none."""
     if first + most >= contents.size:
         return last_end(contents, name, first, tail=tail)
     return last_end(_Beginning(contents, first + most), name, first, tail=Tail.GROWING)
@@ -53,9 +53,9 @@ def end_within(
 def end_behind(
     contents: FileContents, name: str, first: int, least: int, *, tail: Tail
 ) -> int | None:
-    """Return the first end of a group more than `least` bytes behind `first`, None without any.
+    """Return the first end of a group over `least` bytes after `first`; None if there is none.
 
-    That of one that no event tells of may be left out.
+    An end that no event shows may be skipped.
     """
     size = contents.size
     begin = first + least + 1
@@ -68,7 +68,7 @@ def end_behind(
 
 
 def is_described(contents: FileContents) -> bool:
-    """Tell whether a file that is being created has its format description, or what is none."""
+    """Tell whether a file being created has its format description, or something else there."""
     begin = contents.read(0, FIRST_EVENT + HEADER_SIZE)
     if not MAGIC.startswith(begin[:FIRST_EVENT]):
         return True

@@ -1,14 +1,15 @@
-"""The events or groups of one byte range of a binary log file, to be read side by side with others.
+"""Reads the events or groups of one byte range of a binary log file, in parallel with others.
 
-A range needs nothing but the file's format description: it finds the first event by itself
-(`mtsd.binlog.sync`), and the tables of a group are told inside the group. Its groups are those
-from the first one that it sees begin or end, up to the first one that the next range sees so. What
-begins or ends a group is told by the one event, so that both ranges agree. Where there are GTID
-events, a group thereby belongs to the range that it begins in.
+A range needs nothing but the file's format description: it finds its first event on its own
+(`mtsd.binlog.sync`), and the tables of a group are described inside the group. Its groups start
+at the first group boundary that it sees, and stop at the first one that the next range sees. A
+single event suffices to recognize a boundary, so both ranges agree on it. If there are GTID events,
+this means that a group belongs to the range in which it begins.
 
-Each range has its events from where it has found the first one, one behind the other, to where the
-next range finds its first one, and is an error unless they arrive exactly there. As the first range
-begins with the file, and each range with what the ones before it have checked, none is wrong.
+Each range reads consecutive events from the first one that it finds to the place where the next
+range finds its first one, and it is an error if they do not end exactly there. Because the first
+range begins with the file, and the beginning of every other range has been checked by its
+predecessor, no range can start at a false event.
 """
 
 import enum
@@ -34,7 +35,7 @@ from mtsd.model.step import StatementKind, Step
 
 _PIECE: Final = 1 << 20
 _PIECE_BEHIND: Final = 1 << 18
-"""Behind the range's end, where mostly very little is needed."""
+"""The size of reads past the range's end, where mostly very little is needed."""
 _ENCRYPTED: Final = b"\xfdbin"
 LARGEST_DESCRIPTION: Final = 1 << 12
 """Bytes; servers write about 120."""
@@ -47,12 +48,12 @@ _LAST: Final = frozenset({EventType.ROTATE_EVENT.value, EventType.STOP_EVENT.val
 _ENDING: Final = frozenset({StatementKind.COMMIT, StatementKind.ROLLBACK})
 _LOW: Final = 0xFFFFFFFF
 _NO_NAME: Final = ""
-"""The file's name to what reads its events: one that was renamed does not fit to its Rotate event.
+"""The file's name for event readers, because a renamed file does not match its Rotate event.
 """
 
 
 class _Boundary(enum.Enum):
-    """Where an event tells that one group ends and the next begins."""
+    """Where an event shows that one group ends and the next begins."""
 
     BEFORE = enum.auto()
     AFTER = enum.auto()
@@ -61,7 +62,7 @@ class _Boundary(enum.Enum):
 class PlacedEvent(NamedTuple):
     """An event without its checksum, and where it ends in its file.
 
-    The events in a transaction payload are `inner`, and end where the payload does.
+    The events in a transaction payload are `inner`, and their end is that of the payload.
     """
 
     end: int
@@ -72,9 +73,9 @@ class PlacedEvent(NamedTuple):
 class GroupPart(NamedTuple):
     """A group, or the next steps of a large one, in order.
 
-    `begin` and `end` are the whole group's offsets in its file, `gtid` and `commit_time` as the
-    group has them. `group` is there with the last part: all that is told of the group, and of a
-    group in several parts all but its steps; its `end` names no file.
+    `begin` and `end` are the whole group's offsets in its file; `gtid` and `commit_time` are those
+    of the group. The last part also has the `group` itself, without its steps if the group has
+    several parts; its `end` names no file.
     """
 
     begin: int
@@ -86,10 +87,10 @@ class GroupPart(NamedTuple):
 
 
 class RangeReader:
-    """Reads one range; `name` is the file's own, without a folder, for positions.
+    """Reads one range; `name` is the file's name without a folder, for positions.
 
-    Groups of more than `hold_bytes` come in parts. Raises BinlogError where the file is damaged,
-    NotSupportedError where it is no binary log of a source that can be read in place.
+    Groups of more than `hold_bytes` come in parts. Raises BinlogError if the file is damaged,
+    NotSupportedError if it is not a binary log of a source that can be read in place.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class RangeReader:
         if reader.description is None:
             raise self.error("the file does not begin with a format description", FIRST_EVENT)
         self.description: FormatDescription = reader.description
-        """What the file begins with."""
+        """The format description at the beginning of the file."""
         flags = parse_header(self._raw_description).flags
         if flags & RELAY_LOG:
             raise NotSupportedError(
@@ -123,9 +124,9 @@ class RangeReader:
         self.in_use = bounds.tail is Tail.GROWING or (
             bounds.tail is Tail.AS_FLAGGED and (bool(flags & IN_USE) or contents.has_more)
         )
-        """Whether a server writes the file, or wrote it when it died: its end may be cut off."""
+        """Whether a server is writing the file or died while doing so: its end may be truncated."""
         self.reached: int | None = None
-        """The end of what `parts` has read: right after a group, or an event outside of groups."""
+        """The end of what `parts` has read: right after a group, or after an event outside any."""
         self._checksums = reader.checksums
 
     def events(self) -> Iterator[PlacedEvent]:
@@ -150,7 +151,7 @@ class RangeReader:
                         raise self.error(error.message, before) from error
 
     def parts(self) -> Iterator[GroupPart]:
-        """Yield the groups of the range; a half group at the end of a file in use is none."""
+        """Yield the groups of the range; a partial one at the end of a file in use is ignored."""
         start = self._start()
         if start is None:
             return
@@ -169,7 +170,7 @@ class RangeReader:
             elif at < self._bounds.end:
                 yield from groups.read(batch)
             else:
-                # Behind the range, only as far as its last group goes.
+                # Past the range, read only to the end of its last group.
                 reader = self._reader(at)
                 count = self._first_boundary(reader, batch)
                 yield from groups.read(batch[:count])
@@ -181,9 +182,9 @@ class RangeReader:
             self.reached = groups.begin
 
     def first_boundary(self) -> int | None:
-        """Return the first place in the file where a group begins, from the range's first byte on.
+        """Return the first place, at or after the range's first byte, where a group begins.
 
-        None where no event tells of one: behind the last group of some kinds.
+        None if no event shows one, as after a last group of certain kinds.
         """
         start = self._start()
         if start is None or start == self._bounds.first:
@@ -196,7 +197,7 @@ class RangeReader:
         return None
 
     def end_of_group(self, begin: int) -> int | None:
-        """Return where the group ends that begins at `begin`; None if it never does."""
+        """Return where the group that begins at `begin` ends; None if it does not end."""
         at = begin
         while self._contents.size - at >= HEADER_SIZE:
             header = parse_header(self._contents.read(at, HEADER_SIZE))
@@ -216,11 +217,11 @@ class RangeReader:
 
     @property
     def size(self) -> int:
-        """How many bytes of the file are read."""
+        """The number of bytes of the file that are read."""
         return self._contents.size
 
     def grouper(self, begin: int) -> Grouper:
-        """Return what makes groups of the events from `begin` on."""
+        """Return a grouper for the events from `begin` on."""
         return Grouper(
             start=Position(_NO_NAME, begin),
             next_number=1,
@@ -232,7 +233,7 @@ class RangeReader:
         )
 
     def _start(self) -> int | None:
-        """Return where the first event begins in the range; None where none does."""
+        """Return where the range's first event begins; None if none begins in it."""
         begin = self._bounds.begin
         if begin <= self._bounds.first:
             return self._bounds.first
@@ -244,7 +245,7 @@ class RangeReader:
         return EventReader(Position(_NO_NAME, at), description=description, dialect=self._dialect)
 
     def _read(self, reader: EventReader, raw: bytes) -> bytes:
-        """Return an event verified; an error says where it is."""
+        """Return a verified event; errors include its position."""
         before = reader.offset
         try:
             return reader.read(raw)
@@ -252,7 +253,7 @@ class RangeReader:
             raise self.error(error.message, before) from error
 
     def _first_boundary(self, reader: EventReader, batch: Sequence[bytes]) -> int | None:
-        """Return how many of these events stand before the first boundary between groups."""
+        """Return how many of these events precede the first boundary between groups."""
         for count, raw in enumerate(batch):
             before = reader.offset
             event = self._read(reader, raw)
@@ -277,10 +278,10 @@ class RangeReader:
         return None
 
     def _batches(self, start: int) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield events from `start` on, and where the first of them begins.
+        """Yield batches of events from `start` on, and where the first event of each begins.
 
-        They go to the file's end, and none of them across the range's end. The check that they
-        arrive where the next range begins is made before the events behind it come.
+        They continue to the file's end, and no batch crosses the range's end. That they arrive at
+        the beginning of the next range is checked before the events after it are yielded.
         """
         size = self._contents.size
         range_end = self._bounds.end
@@ -298,7 +299,7 @@ class RangeReader:
             batch: list[bytes] = []
             failure: BinlogError | None = None
             try:
-                # One by one, as those before a failure count.
+                # One by one, because the events before a failure count.
                 for raw in framer.feed(piece):
                     batch.append(raw)  # noqa: PERF402
             except BinlogError as error:
@@ -332,7 +333,7 @@ class RangeReader:
         return len(batch), at
 
     def _check_arrival(self, at: int) -> None:
-        """Check that the next range finds the event at `at`, which the events so far lead to."""
+        """Check that the next range finds its first event at `at`, where the events so far end."""
         size = self._contents.size
         begin = self._bounds.end
         found = first_event(self._contents, begin, min(at + 1, size), checksums=self._checksums)
@@ -350,7 +351,7 @@ class RangeReader:
             raise self.error("the next event is damaged", at)
 
     def _is_cut_off(self, at: int) -> bool:
-        """Tell whether the file is in use, and its server had not written the event there whole."""
+        """Tell whether the file is in use and the event at `at` was only partly written."""
         if not self.in_use:
             return False
         size = self._contents.size
@@ -386,24 +387,24 @@ class RangeReader:
         return raw
 
     def error(self, message: str, at: int) -> BinlogError:
-        """Return the error of what is wrong right after byte `at`."""
+        """Return an error about what follows byte `at`."""
         return BinlogError(message, Position(self._name, at))
 
 
 class _Groups:
-    """Makes parts of groups, from the boundary between two groups on."""
+    """Makes parts of groups, starting at a boundary between groups."""
 
     def __init__(self, reader: RangeReader, begin: int) -> None:
         self._reader = reader
         self._grouper = reader.grouper(begin)
         self.begin = begin
-        """Where the next group begins, or the one that has not ended."""
+        """Where the next group, or the current one, begins."""
         self._opened: GroupOpened | None = None
         self._end: int | None = None
-        """Where the group ends that comes in parts."""
+        """Where the group that is being returned in parts ends."""
 
     def read(self, batch: Sequence[bytes]) -> Iterator[GroupPart]:
-        """Yield what the events complete."""
+        """Yield the parts that the events complete."""
         try:
             yield from self._read(batch)
         except BinlogError as error:
@@ -431,16 +432,16 @@ class _Groups:
                 self.begin = end
                 self._opened = self._end = None
             elif isinstance(item, PositionReached):
-                # A Rotate event says where the next file begins, and nothing follows it here.
+                # A Rotate event names the beginning of the next file, and nothing follows it here.
                 in_file = item.end.file == _NO_NAME
                 self.begin = item.end.offset if in_file else self._reader.size
             else:
                 self._opened = self._end = None
 
     def finish(self, *, may_be_cut_off: bool) -> None:
-        """Say that nothing more of the range comes.
+        """Check the state after the last event of the range.
 
-        Raises BinlogError where a group has not ended, unless that may be cut off.
+        Raises BinlogError if a group has not ended, unless it may be truncated.
         """
         if self._grouper.inside and not may_be_cut_off:
             at = self._grouper.position.offset

@@ -1,6 +1,6 @@
-"""Byte ranges of binary log files, planned from their sizes alone: what is read side by side.
+"""Byte ranges of binary log files to be read in parallel, planned from file sizes alone.
 
-A group belongs to the range that it begins in, see `mtsd.binlog.range_reader`.
+A group belongs to the range in which it begins; see `mtsd.binlog.range_reader`.
 """
 
 import enum
@@ -12,23 +12,23 @@ from mtsd.model.position import FIRST_EVENT
 
 
 class Tail(enum.Enum):
-    """What may stand at the end of the bytes that are read of a file."""
+    """What the bytes that are read of a file may end with."""
 
     AS_FLAGGED = enum.auto()
-    """A part of a group, if the file says that a server writes it, or wrote it when it died."""
+    """A partial group, if the file is marked as being written, or as not closed properly."""
     GROWING = enum.auto()
-    """A part of a group."""
+    """A partial group."""
     WHOLE = enum.auto()
-    """A group's end, and nothing else."""
+    """Only the end of a group."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """The bytes from `begin` up to `end` of a file of `size` bytes, named as it is opened.
+    """The bytes from `begin` up to `end` of a file of `size` bytes; `file` is used to open it.
 
-    The ranges of a file lie side by side, from byte `first` on: that is byte 4, or where a group
-    begins. `following` is the next file of the log, if there is one and it is read next. What has
-    been written to the file behind `size` since it was planned is not read.
+    The ranges of a file are adjacent, starting at byte `first`, which is byte 4 or the beginning of
+    a group. `following` is the next file of the log, if that is read next. What has been written to
+    the file past `size` since planning is not read.
     """
 
     file: str
@@ -41,12 +41,12 @@ class ByteRange:
 
 
 def whole_file(file: str, size: int) -> ByteRange:
-    """Return all of a file as one range."""
+    """Return a whole file as one range."""
     return ByteRange(file, min(FIRST_EVENT, size), size, size)
 
 
 def whole_files(files: Sequence[tuple[str, int]]) -> list[ByteRange]:
-    """Return all of each file as one range; `files` are names and sizes, one after the other."""
+    """Return each whole file as one range; `files` are consecutive, as names and sizes."""
     names = [name for name, _ in files]
     return [
         replace(whole_file(*file), following=following)
@@ -55,9 +55,9 @@ def whole_files(files: Sequence[tuple[str, int]]) -> list[ByteRange]:
 
 
 def ranges_of(file: str, size: int, most: int) -> list[ByteRange]:
-    """Return a file's ranges, of about the same size, and of at most `most` bytes.
+    """Return a file's ranges, which have about the same size and at most `most` bytes.
 
-    A file has at least one, so that someone finds out what is wrong with one that is cut off.
+    Every file has at least one, so that a truncated file is detected.
     """
     return _cut(whole_file(file, size), most)
 
@@ -70,15 +70,15 @@ def _cut(part: ByteRange, most: int) -> list[ByteRange]:
 
 
 def planned(parts: Iterable[ByteRange], most: int) -> list[tuple[ByteRange, ...]]:
-    """Return what is read together, in order: ranges of at most `most` bytes in all.
+    """Return the ranges in order, combined into tuples of at most `most` bytes in total.
 
-    `parts` are one range for each file, in the order of the stream.
+    `parts` contains one range per file, in the order of the stream.
     """
     return together([range_ for part in parts for range_ in _cut(part, most)], most)
 
 
 def together(ranges: Iterable[ByteRange], most: int) -> list[tuple[ByteRange, ...]]:
-    """Return the ranges as they are, neighbours together as long as they have `most` bytes."""
+    """Return the unchanged ranges, with neighbours combined up to `most` bytes."""
     found: list[tuple[ByteRange, ...]] = []
     held: list[ByteRange] = []
     total = 0

@@ -1,10 +1,10 @@
-"""Where the next event of a file begins, seen from any byte of it.
+"""Finds the next event of a file from any byte in it.
 
-A header says where its event ends in the file (modulo 2**32), and how large it is, so a place is
-right where the two agree; then the event's checksum has to hold, too. In a file without checksums
-the headers that follow have to agree in the same way. What is found may be wrong only where a row
-contains the bytes of an event for this very place: whoever reads a part of a file has to arrive by
-itself where the next part begins (`mtsd.binlog.range_reader`).
+A header contains the event's size and its end in the file (modulo 2**32), so a place is plausible
+if the two agree; the event's checksum has to match, too. In a file without checksums, the headers
+that follow have to agree in the same way. The result can be wrong only if a row contains the bytes
+of an event for exactly this place. To exclude that, the reader of a part of a file has to arrive at
+the beginning of the next part on its own (`mtsd.binlog.range_reader`).
 """
 
 import re
@@ -24,32 +24,32 @@ _LOW: Final = 0xFFFFFFFF
 _WINDOW: Final = 1 << 16
 _PIECE: Final = 1 << 20
 _CHAIN: Final = 8
-"""Headers that have to agree where nothing else tells that there is an event."""
+"""How many headers have to agree if there is no other evidence of an event."""
 _LARGEST_TYPE: Final = 0xAB
 
 
 class FileContents(Protocol):
-    """The bytes of a file, wherever it is: the first `size` of them, as long as it may grow."""
+    """The bytes of a file, wherever it is: the first `size` bytes if the file may be growing."""
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """The number of bytes."""
         ...
 
     @property
     def has_more(self) -> bool:
-        """Whether the file has more bytes than these: it has grown since it was planned."""
+        """Whether the file has more bytes than these because it has grown since planning."""
         ...
 
     def read(self, at: int, count: int) -> bytes:
-        """Return `count` bytes from byte `at` on, fewer only where there are no more."""
+        """Return `count` bytes starting at byte `at`, fewer only at the end."""
         ...
 
 
 def first_event(contents: FileContents, begin: int, end: int, *, checksums: bool) -> int | None:
-    """Return the first byte from `begin` on, before `end`, with which a whole event begins.
+    """Return the first byte in [`begin`, `end`) at which a whole event begins.
 
-    What it answers for a byte does not depend on `begin` and `end`. None where there is no event.
+    Whether a byte qualifies does not depend on `begin` and `end`. None if there is no event.
     """
     at = begin
     while at < end:
@@ -64,7 +64,7 @@ def first_event(contents: FileContents, begin: int, end: int, *, checksums: bool
 
 
 def is_event(contents: FileContents, at: int, header: bytes, checksums: bool) -> bool:
-    """Tell whether a whole event begins at byte `at`, whose header these bytes begin with."""
+    """Tell whether a whole event begins at byte `at`; `header` contains the bytes there."""
     size = _agreed_size(header, at)
     if not size or at + size > contents.size:
         return False
@@ -74,8 +74,8 @@ def is_event(contents: FileContents, at: int, header: bytes, checksums: bool) ->
 
 
 def _may_be_headers(at: int, size: int) -> re.Pattern[bytes]:
-    """Return what finds headers from byte `at` on quickly, and some places more."""
-    # The first byte of where an event ends: that of its place, or of what is up to 1 GiB behind.
+    """Return a pattern that quickly finds headers from byte `at` on, with false positives."""
+    # The high byte of an event's end is that of its own place, or of a place up to 1 GiB later.
     lowest = at >> 24
     highest = min(size, at + _WINDOW + MAX_EVENT_SIZE) >> 24
     return _pattern(lowest & 0xFF, min(highest - lowest, 0xFF))
@@ -90,7 +90,7 @@ def _pattern(lowest: int, more: int) -> re.Pattern[bytes]:
 
 
 def _agreed_size(header: bytes, at: int) -> int:
-    """Return the size of an event whose header agrees with its place; 0 where it does not."""
+    """Return the size of an event whose header agrees with its place, 0 if it does not agree."""
     if len(header) < HEADER_SIZE:
         return 0
     size, log_pos = _size_and_end(header, 9)
@@ -114,10 +114,10 @@ def _checksum_holds(contents: FileContents, at: int, size: int) -> bool:
 
 
 def _chain_holds(contents: FileContents, at: int) -> bool:
-    """Tell whether the headers from byte `at` on agree, behind one that does."""
+    """Tell whether the headers from byte `at` on agree, which follow one that does."""
     for _ in range(1, _CHAIN):
         if contents.size - at < HEADER_SIZE:
-            # At the file's end, or in the header that its server was writing.
+            # At the file's end, or in a header that the server was still writing.
             return True
         size = _agreed_size(contents.read(at, HEADER_SIZE), at)
         if not size:

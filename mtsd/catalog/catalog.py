@@ -1,7 +1,7 @@
-"""Definitions of tables as of a position: told, loaded, and moved on by the DDL in the stream.
+"""Table definitions as of a position: from table maps, loaded, and updated by the stream's DDL.
 
-What a statement makes of a table it has to be asked in the order of the stream. Where it cannot be
-told, the table has no definition any more, and the reason is kept for whoever needs one.
+Statements have to be applied in the order of the stream. If the effect of one is unclear, the table
+no longer has a definition, and the reason is kept for whoever needs it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ _Name = tuple[str, str]
 
 
 class Catalog:
-    """The tables that are known; `folded` where names of tables differ by more than their case."""
+    """The known tables; `folded` if table names that differ only in case are the same."""
 
     def __init__(
         self, definitions: Iterable[TableDefinition] = (), *, folded: bool = False
@@ -31,7 +31,7 @@ class Catalog:
         self._tables: dict[_Name, TableDefinition] = {}
         self._reasons: dict[_Name, str] = {}
         self._character_sets: dict[str, str] = {}
-        """Defaults of databases."""
+        """The default character sets of databases."""
         for definition in definitions:
             self.define(definition)
 
@@ -39,17 +39,17 @@ class Catalog:
         return iter(self._tables.values())
 
     def define(self, definition: TableDefinition) -> None:
-        """Keep what is told of a table; it replaces what was known of it."""
+        """Store a table's definition, replacing what was known about the table."""
         name = self._name(definition.database, definition.table)
         self._tables[name] = definition
         self._reasons.pop(name, None)
 
     def find(self, database: str, table: str) -> TableDefinition | None:
-        """Return a table's definition; None where it is not known."""
+        """Return a table's definition; None if it is not known."""
         return self._tables.get(self._name(database, table))
 
     def get(self, database: str, table: str) -> TableDefinition:
-        """Return a table's definition; NotSupportedError, with the reason, where it is unknown."""
+        """Return a table's definition; NotSupportedError, with the reason, if it is unknown."""
         found = self.find(database, table)
         if found is None:
             name = self._name(database, table)
@@ -60,7 +60,7 @@ class Catalog:
         return found
 
     def move_on(self, query: QueryEvent) -> None:
-        """Take a statement of the stream into account; others than DDL change nothing."""
+        """Apply a statement of the stream; only DDL has an effect."""
         statement, context = _in_utf8(query)
         tokens = Words(statement, context)
         try:
@@ -79,7 +79,7 @@ class Catalog:
     def _forget_all(
         self, statement: bytes, context: SessionContext, query: QueryEvent, reason: str
     ) -> None:
-        """Forget the table that the statement names first, which it changes."""
+        """Forget the first table that the statement names, which is the one it changes."""
         tokens = Words(statement, context)
         tokens.take_words(b"CREATE", b"ALTER", b"OR", b"REPLACE", b"ONLINE", b"IGNORE", b"TABLE")
         tokens.take_words(b"IF", b"NOT", b"EXISTS")
@@ -102,13 +102,13 @@ class Catalog:
             tokens.take_words(b"IF", b"NOT", b"EXISTS")
             name = self._named(tokens, query)
             if may_exist and name in self._tables:
-                # It is logged, and has changed nothing.
+                # Such a statement is logged although it has changed nothing.
                 return
             is_like = tokens.at_word(b"LIKE")
             if is_like:
                 tokens.take()
             elif tokens.at_symbol(b"("):
-                # LIKE may stand in parentheses too.
+                # LIKE may also be in parentheses.
                 is_like = _is_like(query)
                 if is_like:
                     tokens.take()
@@ -173,7 +173,7 @@ class Catalog:
         name = self._named(tokens, query)
         before = self._tables.get(name)
         if before is None:
-            # It may have a reason already, and the name that it gets has none of its own.
+            # The unknown table keeps the reason that it already has, if any.
             return
         after = altered(tokens, before, query.database)
         del self._tables[name]

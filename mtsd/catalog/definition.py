@@ -1,8 +1,7 @@
-"""What a table is: the names, keys and types of its columns.
+"""Table definitions: the names and types of columns, and the keys.
 
 A definition comes from a table map with FULL metadata, from the statement that creates the table,
-or from a loader's rows of information_schema. For the decoder it stands for what a table map does
-not say: `told`.
+or from rows of information_schema. `told` gives the decoder what a table map does not contain.
 """
 
 import re
@@ -26,9 +25,9 @@ _BYTES: Final = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longb
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """A column; `type` is its type in lower case, as SHOW CREATE TABLE has it, "" if not known.
+    """A column; `type` is lower case, as in SHOW CREATE TABLE, and "" if it is not known.
 
-    `character_set` is "" where it is not known, and for what is no text.
+    `character_set` is "" if it is not known, and for columns that are not text.
     """
 
     name: str
@@ -42,7 +41,7 @@ class ColumnDefinition:
 
     @property
     def unsigned(self) -> bool:
-        """Return whether a number has no sign."""
+        """Return whether the column is an unsigned number."""
         _, _, behind = self.type.rpartition(")")
         return bool({"unsigned", "zerofill"}.intersection(behind.split())) or (
             self.kind in {"serial", "year"}
@@ -54,7 +53,7 @@ class ColumnDefinition:
         if self.kind not in {"enum", "set"}:
             return ()
         return tuple(
-            # A space at the end of a member belongs to none.
+            # Trailing spaces are not part of a member.
             _ESCAPED.sub(_unescaped, member).rstrip(" ")
             for member in _MEMBER.findall(self.type)
         )
@@ -67,7 +66,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A unique key over columns, by name; the primary key is named PRIMARY."""
+    """A unique key on columns, given by name; the primary key is named PRIMARY."""
 
     name: str
     columns: tuple[str, ...]
@@ -78,7 +77,7 @@ PRIMARY: Final = "PRIMARY"
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """A table as of a position. `character_set` is its default, "" where it is not known."""
+    """A table as of a position. `character_set` is its default, "" if it is not known."""
 
     database: str
     table: str
@@ -88,14 +87,14 @@ class TableDefinition:
 
     @property
     def primary_key(self) -> tuple[str, ...]:
-        """Return the columns of the primary key; none without one."""
+        """Return the columns of the primary key, empty if there is none."""
         return next((key.columns for key in self.keys if key.name == PRIMARY), ())
 
     def told(self, table: TableMap) -> OptionalMetadata:
-        """Return what this says of a table map's columns (`mtsd.binlog.column_format`).
+        """Return this definition as metadata of a table map (`mtsd.binlog.column_format`).
 
-        NotSupportedError where it does not fit: another number of columns, or an ENUM, SET, text
-        or number in the place of another.
+        Raises NotSupportedError if they do not match: the number of columns differs, or a column
+        is an ENUM, SET, text or number in only one of them.
         """
         types = [column.type for column in parse_columns(table)]
         if len(types) != len(self.columns):
@@ -162,11 +161,11 @@ _LOGGED: Final[dict[str, frozenset[ColumnType]]] = {
     "datetime": frozenset({ColumnType.DATETIME, ColumnType.DATETIME2}),
     "timestamp": frozenset({ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2}),
 }  # fmt: skip
-"""How the values of a type are logged; FLOAT(53) and JSON of MariaDB are other types there."""
+"""How a type's values are logged; FLOAT(53) and MariaDB's JSON are other types in the log."""
 
 
 def definition_of(table: TableMap) -> TableDefinition | None:
-    """Return a table as its table map tells it; None without the names of FULL metadata."""
+    """Return the definition in a table map; None if it lacks the names of FULL metadata."""
     told = parse_optional_metadata(table)
     if not told.names:
         return None
@@ -183,9 +182,9 @@ def loaded_definition(
     columns: Sequence[tuple[str, str, str | None]],
     keys: Sequence[tuple[str, Sequence[str]]] = (),
 ) -> TableDefinition:
-    """Return a table as a server has it: (COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME) each.
+    """Return a server's table; columns are (COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME).
 
-    `keys` are the names of unique keys and their columns.
+    `keys` contains the names of unique keys and their columns.
     """
     return TableDefinition(
         database,
@@ -196,7 +195,7 @@ def loaded_definition(
 
 
 def lower(kind: str) -> str:
-    """Return a type in lower case, but for the members of an ENUM or SET."""
+    """Return a type in lower case, except for the members of an ENUM or SET."""
     name, bracket, rest = kind.partition("(")
     if name.strip().lower() in {"enum", "set"}:
         return name.strip().lower() + bracket + rest

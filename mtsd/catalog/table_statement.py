@@ -1,7 +1,7 @@
-"""CREATE TABLE and ALTER TABLE: what they make of a table's columns and unique keys.
+"""The effects of CREATE TABLE and ALTER TABLE on a table's columns and unique keys.
 
-Read is what the definition of a table needs; the rest of a clause is passed over. A clause that is
-not known makes the definition unknown rather than wrong: `UnknownClauseError`.
+Only what a table's definition needs is parsed; the rest of a clause is skipped. An unknown clause
+makes the definition unknown rather than wrong: it raises `UnknownClauseError`.
 """
 
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ _WIDE_TEXTS: Final = frozenset({"nchar", "nvarchar", "national"})
 
 
 class UnknownClauseError(Exception):
-    """The statement has something that this module does not read."""
+    """The statement contains something that this module does not parse."""
 
 
 @dataclass(slots=True)
@@ -54,11 +54,11 @@ class _Table:
 
 
 def created(tokens: Words, database: str, table: str, character_set: str) -> TableDefinition:
-    """Return the table of a CREATE TABLE from the parenthesis behind its name on.
+    """Return the table of a CREATE TABLE, parsed from the parenthesis after its name.
 
-    `character_set` is its database's default, "" where it is not known.
+    `character_set` is its database's default, "" if it is not known.
     """
-    # Its own default stands behind the columns.
+    # The table's own default follows the columns.
     found = _Table([], [], "")
     if not tokens.at_symbol(b"("):
         raise UnknownClauseError("CREATE TABLE without columns")
@@ -84,9 +84,9 @@ def created(tokens: Words, database: str, table: str, character_set: str) -> Tab
 
 
 def altered(tokens: Words, before: TableDefinition, database: str) -> TableDefinition:
-    """Return the table after an ALTER TABLE, read from the first clause behind its name on.
+    """Return the table after an ALTER TABLE, parsed from the first clause after its name.
 
-    A new name without a database is of `database`, the session's own.
+    A new name without a database is in `database`, the session's default.
     """
     table = _Table(list(before.columns), list(before.keys), before.character_set)
     while tokens.next is not None:
@@ -106,14 +106,14 @@ def altered(tokens: Words, before: TableDefinition, database: str) -> TableDefin
 
 
 def with_unique(tokens: Words, before: TableDefinition, name: str) -> TableDefinition:
-    """Return the table with a unique key more, of the columns in the parentheses that come."""
+    """Return the table with another unique key, on the columns in the parentheses that follow."""
     table = _Table(list(before.columns), list(before.keys), before.character_set)
     _key(tokens, table, name)
     return replace(before, keys=tuple(table.keys))
 
 
 def without(before: TableDefinition, key: str) -> TableDefinition:
-    """Return the table without an index, which may be none of its unique keys."""
+    """Return the table without an index, which need not be one of its unique keys."""
     wanted = key.lower()
     return replace(before, keys=tuple(one for one in before.keys if one.name.lower() != wanted))
 
@@ -155,7 +155,7 @@ def _clause(tokens: Words, table: _Table) -> None:
             table.character_set = _character_set(tokens, first)
             _skip(tokens)
         case b"ALTER":
-            # A default or a visibility of a column, or of an index.
+            # Changes a column's default, or the visibility of a column or index.
             _skip(tokens)
         case word if word in _NO_CHANGE:
             _skip(tokens)
@@ -178,7 +178,7 @@ def _column_or_columns(tokens: Words, table: _Table) -> None:
 
 
 def _addition(tokens: Words, table: _Table, *, inside: bool) -> None:
-    """Read a column or a key; `inside` of parentheses, which end it."""
+    """Parse a column or a key; `inside` parentheses, the closing one ends it."""
     constraint = ""
     if tokens.at_word(b"CONSTRAINT"):
         tokens.take()
@@ -214,7 +214,7 @@ def _key(tokens: Words, table: _Table, name: str) -> None:
     is_plain = True
     while tokens.next is not None and not tokens.at_symbol(b")"):
         if tokens.at_symbol(b"("):
-            # An expression or a prefix: the latter's column counts, the former is no column.
+            # A prefix or an expression: a prefix belongs to a column, an expression does not.
             before = tokens.last.text if tokens.last is not None else b""
             is_plain = is_plain and before not in {b"(", b","}
             _parentheses(tokens)
@@ -233,24 +233,24 @@ def _key(tokens: Words, table: _Table, name: str) -> None:
 
 
 def _named(table: _Table, name: str) -> str:
-    """Return a column's name as it is written in the table, which may come later."""
+    """Return a column's name as spelled in the table; the column may be defined later."""
     return next((one.name for one in table.columns if one.name.lower() == name.lower()), name)
 
 
 def _free_name(table: _Table, column: str) -> str:
-    """Return what a server calls a key without a name: as its first column, then with a number."""
+    """Return the name a server gives an unnamed key: its first column's, with a number if taken."""
     taken = {key.name.lower() for key in table.keys}
     names = [column, *(f"{column}_{number}" for number in range(2, len(taken) + 3))]
     return next(name for name in names if name.lower() not in taken)
 
 
 def table_name(tokens: Words) -> str:
-    """Take a name that nothing qualifies."""
+    """Take an unqualified name."""
     return tokens.take_name()[1]
 
 
 def _column(tokens: Words, table: _Table, name: str, place: int) -> None:
-    """Read a column from its type on, and put it at `place` unless it says where."""
+    """Parse a column from its type on, and insert it at `place` unless it says where."""
     kind, character_set = _type(tokens)
     if not (name and kind):
         raise UnknownClauseError("a column without a type")
@@ -295,7 +295,7 @@ def _column(tokens: Words, table: _Table, name: str, place: int) -> None:
 
 
 def _type(tokens: Words) -> tuple[str, str]:
-    """Return a type in lower case with what is in its parentheses, and its character set."""
+    """Return a type in lower case with its parentheses, and its character set."""
     name = tokens.word().decode().lower()
     character_set = ""
     if name == "long":
@@ -388,7 +388,7 @@ def _rename_in_keys(table: _Table, old: str, new: str) -> None:
 
 
 def _options(tokens: Words, table: _Table) -> None:
-    """Read the options behind the columns of a CREATE TABLE."""
+    """Parse the options after the columns of a CREATE TABLE."""
     while tokens.next is not None:
         if tokens.at_symbol(b"("):
             _parentheses(tokens)
@@ -408,7 +408,7 @@ def _options(tokens: Words, table: _Table) -> None:
 
 
 def _character_set(tokens: Words, first: bytes = b"") -> str:
-    """Return the last character set that is named here; `first` has been taken."""
+    """Return the last character set named here; `first` has already been taken."""
     found = ""
     word = first or tokens.word()
     while word in {b"DEFAULT", b"CHARACTER", b"SET", b"CHARSET", b"COLLATE"}:
@@ -420,7 +420,7 @@ def _character_set(tokens: Words, first: bytes = b"") -> str:
             found = {"utf8": "utf8mb3"}.get(name, name)
         ahead = tokens.next.text if tokens.next else b""
         if ahead not in {b"DEFAULT", b"CHARACTER", b"SET", b"CHARSET", b"COLLATE"} or (
-            # A default value of a column, not of a table.
+            # The default value of a column rather than a table's default.
             word in {b"SET", b"CHARSET", b"COLLATE"} and ahead == b"DEFAULT" and not first
         ):
             break
@@ -429,7 +429,7 @@ def _character_set(tokens: Words, first: bytes = b"") -> str:
 
 
 def _parentheses(tokens: Words) -> tuple[int, int]:
-    """Pass over parentheses and what is in them; return where they begin and end."""
+    """Skip parentheses and their contents; return where they begin and end."""
     start = tokens.next.start if tokens.next else 0
     depth = 0
     while token := tokens.take():
@@ -441,7 +441,7 @@ def _parentheses(tokens: Words) -> tuple[int, int]:
 
 
 def _skip(tokens: Words) -> None:
-    """Pass over the rest of a clause."""
+    """Skip the rest of a clause."""
     while tokens.next is not None and not tokens.at_symbol(b",);"):
         if tokens.at_symbol(b"("):
             _parentheses(tokens)

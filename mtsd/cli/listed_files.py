@@ -1,4 +1,4 @@
-"""Binary log files to be listed: local ones, and those on the source."""
+"""Binary log files to list, either local or on the source."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""`mtsd plan`: which policy, workers, batches and binds would serve a load."""
+"""`mtsd plan`: which policy, workers, batches and binds would suit a load."""
 
 import argparse
 import gc
@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
         name = str(error.name).partition(".")[0]
         return complain(_MISSING.format(name=name), ExitStatus.BAD_USAGE)
     except BrokenPipeError:
-        # The reader of the pipe has closed it; the interpreter must not flush into it again.
+        # The pipe's reader has closed it; the interpreter must not flush into it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, PointsError) as error:
         return complain(error, ExitStatus.BAD_USAGE)
@@ -152,7 +152,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _planned(args: argparse.Namespace) -> Plan:
-    # Whoever uses other commands has neither Spark nor its start-up time.
+    # Imported here, so that other commands need neither Spark nor the time to import it.
     from mtsd.spark.group_record import count_of, replayed_groups  # noqa: PLC0415
     from mtsd.spark.local_session import spark_session  # noqa: PLC0415
     from mtsd.spark.replay import replay  # noqa: PLC0415
@@ -199,7 +199,7 @@ def _common(replica: ReplicaSettings) -> CommonSettings:
 
 
 def _longest_first(tried: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates so that none that takes long is left for the end."""
+    """Return the candidates in an order that leaves no long-running one for the end."""
     return sorted(tried, key=lambda one: one.batch_groups)
 
 
@@ -269,7 +269,7 @@ def _record(args: argparse.Namespace, record: Path, progress: Progress) -> None:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Look for garbage rarely: groups have no circles, and looking is a third of the time."""
+    """Collect garbage rarely: groups form no cycles, and collecting takes a third of the time."""
     before = gc.get_threshold()
     gc.set_threshold(200_000, 50, 100)
     try:

@@ -1,4 +1,4 @@
-"""How long work shows on standard error that it goes on."""
+"""Progress messages of long-running work on standard error."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ _SELDOM_S = 10.0
 
 
 class Progress:
-    """Lines on standard error; on a terminal, a count is one line that changes.
+    """Lines on standard error; on a terminal, a count is one line that is updated.
 
     A context manager, which ends that line.
     """
@@ -37,7 +37,7 @@ class Progress:
         print(f"mtsd: {what}", file=sys.stderr, flush=True)
 
     def count(self, what: str, done: int, of: int | None, unit: str) -> None:
-        """Say how far it is: on a terminal often, else now and then and at the end."""
+        """Report progress: often on a terminal, otherwise occasionally and at the end."""
         now = time.monotonic()
         ended = done == of
         if now - self._told < (_OFTEN_S if self._terminal else _SELDOM_S) and not ended:
