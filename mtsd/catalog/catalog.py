@@ -173,7 +173,7 @@ class Catalog:
         name = self._named(tokens, query)
         before = self._tables.get(name)
         if before is None:
-            # The unknown table keeps the reason that it already has, if any.
+            # An unknown table keeps its reason, if it has one; its new name gets none.
             return
         after = altered(tokens, before, query.database)
         del self._tables[name]

@@ -1,4 +1,4 @@
-"""Loads for the tests of the simulation."""
+"""Loads for tests of the simulation."""
 
 from collections.abc import Sequence
 
@@ -19,12 +19,12 @@ COSTS = Costs(
     row=10e-6,
     sync=500e-6,
 )
-"""In the order of real ones."""
+"""Of the same order of magnitude as real costs."""
 FREE = Costs(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def load_of_shapes(shapes: Sequence[Shape], rows: int = 2) -> list[ReplayedGroup]:
-    """Return groups of these shapes, each of `rows` rows."""
+    """Return groups of these shapes with `rows` rows each."""
     return [
         ReplayedGroup(group_of(shape, number, Position("binlog.000001", 1000 * number)), rows, 1000)
         for number, shape in enumerate(shapes, 1)
@@ -32,7 +32,7 @@ def load_of_shapes(shapes: Sequence[Shape], rows: int = 2) -> list[ReplayedGroup
 
 
 def independent(count: int, databases: int) -> list[ReplayedGroup]:
-    """Return groups of databases in turn."""
+    """Return groups that use the databases in turn."""
     return load_of_shapes([Shape((f"d{number % databases}",)) for number in range(count)])
 
 

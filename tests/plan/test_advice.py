@@ -66,7 +66,7 @@ def test_databases_that_are_updated_together_are_worth_binding() -> None:
     assert binds_worth_a_try(LOAD) == ((), (("shop", "stock"),))
     apart = load_of(load_of_shapes([Shape(("a",)), Shape(("b",))] * 100))
     assert binds_worth_a_try(apart) == ((),)
-    # Everything on one worker is no bind but one worker.
+    # Binding everything together would be the same as one worker.
     together = load_of(load_of_shapes([Shape(("a", "b"))] * 100))
     assert binds_worth_a_try(together) == ((),)
 

@@ -30,7 +30,7 @@ OTHERS = [
 def measured(
     candidate: Candidate, machines: Machines, *, counted: bool, costs: Costs = REAL
 ) -> Point:
-    """Return what a daemon with these costs would be measured with."""
+    """Return the point that would be measured for a daemon with these costs."""
     groups = GROUPS[: 3000 if candidate.batch_groups == 1 else None]
     outcome = Simulation(candidate, groups, costs, machines).run()
     seconds = outcome.groups / outcome.rate

@@ -38,7 +38,7 @@ def simulated(
     machines: Machines = TWO,
     bind: tuple[tuple[str, ...], ...] = (),
 ) -> tuple[Outcome, list[tuple[int, Batch, float, float]]]:
-    """Return the outcome, and every transaction of the target in the order of their ends."""
+    """Return the outcome, and every transaction of the target in the order in which they ended."""
     told: list[tuple[int, Batch, float, float]] = []
     simulation = Simulation(
         Candidate("database", workers, batch, bind), groups, COSTS, machines,
@@ -85,7 +85,7 @@ def test_no_more_processors_are_used_than_there_are(
     shapes: list[Shape], workers: int, batch: int, processors: int
 ) -> None:
     outcome, _ = simulated(load_of_shapes(shapes), workers, batch, Machines(1, processors))
-    # What is urgent is the daemon's alone, and the daemon does one thing at a time.
+    # Only the daemon has urgent tasks, and it does one thing at a time.
     assert outcome.target <= processors + 1e-9
     assert outcome.reading + outcome.sending <= 1 + 1e-9
     assert outcome.sync <= 1 + 1e-9
@@ -107,7 +107,7 @@ def test_one_worker_that_combines_nothing_takes_the_sum(rows: list[int]) -> None
 @pytest.mark.parametrize("batch", [1, 8, 64])
 @pytest.mark.parametrize("machines", [MANY, TWO, Machines(2, 4)])
 def test_more_workers_are_not_slower_where_nothing_depends(batch: int, machines: Machines) -> None:
-    # More workers find less to combine in their queues, which costs the daemon more.
+    # More workers combine less, because their queues are shorter, which costs the daemon more.
     costs = replace(COSTS, send=0.0) if batch > 1 else COSTS
     rates = [
         Simulation(Candidate("database", workers, batch), independent(5000, 64), costs, machines)

@@ -1,4 +1,4 @@
-"""An application on a cluster: reads binary logs in several ways, and prints what it has found.
+"""A cluster application that reads binary logs in several ways, and prints what it has found.
 
 Its argument is a JSON object, see `Work`.
 """
@@ -35,9 +35,9 @@ AT_THE_END = """
 
 
 class Work(TypedDict):
-    """What is read: `folder`, of `size` bytes, in so many `tasks` each; then `damaged`.
+    """What to read: `folder`, of `size` bytes, once for each number of `tasks`; then `damaged`.
 
-    If one of the `workers` is given, by process, its executor is killed in another read.
+    If `workers` contains process ids, the executor of one is killed during another read.
     """
 
     folder: str
@@ -48,7 +48,7 @@ class Work(TypedDict):
 
 
 def read(spark: SparkSession, folder: str, size: int, tasks: int) -> list[int]:
-    """Return how many rows were changed, and in how many places; the rows left, their checksum."""
+    """Return how many rows changed and in how many places, the rows left, and their checksum."""
     frame = (
         spark.read.format("mtsd_binlog")
         .option("shape", "table")
@@ -65,16 +65,16 @@ def executors(worker: int) -> list[int]:
     """Return the processes that a worker has started."""
     found: list[int] = []
     for thread in Path(f"/proc/{worker}/task").iterdir():
-        # A thread may end meanwhile.
+        # A thread may end in the meantime.
         with suppress(FileNotFoundError, ProcessLookupError):
             found += map(int, (thread / "children").read_text().split())
     return found
 
 
 def kill_an_executor(spark: SparkSession, worker: int, over: Event) -> int:
-    """Kill it when a few tasks have ended and others have not; return how many had.
+    """Kill one when some tasks have ended and others have not; return how many have ended.
 
-    0 if all is `over` before that.
+    Return 0 if everything is `over` before that.
     """
     tracker = spark.sparkContext.statusTracker()
     while not over.wait(0.01):

@@ -1,4 +1,4 @@
-"""Rows as Arrow columns beside the same rows one by one."""
+"""Compares rows decoded as Arrow columns with the same rows decoded one by one."""
 
 import struct
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def as_columns(
     told: OptionalMetadata | None = None,
     dates: Dates = Dates.TEXT,
 ) -> dict[Place, RowImage]:
-    """Return the rows of the batches, each value as the other face has it."""
+    """Return the rows of the batches, with values in the form of the row-by-row decoder."""
     batches = RowBatches(table, told, dates=dates)
     found: dict[Place, RowImage] = {}
     for batch in batches.batches(events):
@@ -76,7 +76,7 @@ def _plain(value: object, column: ColumnFormat) -> Value:
 def assert_same(
     table: TableMap, events: Sequence[bytes], told: OptionalMetadata | None = None
 ) -> int:
-    """Check that both faces have the same rows; return how many images there are."""
+    """Check that both decoders return the same rows; return the number of images."""
     wanted = one_by_one(table, events, told)
     found = as_columns(table, events, told)
     assert found.keys() == wanted.keys()

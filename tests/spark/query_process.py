@@ -1,4 +1,4 @@
-"""A process that runs one query up to the end of what there is: to be killed, and started again.
+"""A process that runs one query up to the current end of the log, to be killed and restarted.
 
 Usage: python -m tests.spark.query_process JSON, with `master`, `options` and `place`.
 """

@@ -1,7 +1,7 @@
-"""A standalone Spark cluster on loopback: a master and workers, processes of this machine.
+"""A standalone Spark cluster on loopback: a master and workers, as processes on this machine.
 
-Each picks a free port by itself. An application is what `spark-submit` runs, in a process of its
-own, as a session that exists in this process already could not belong to a cluster.
+Each picks a free port. Applications are run by `spark-submit` in their own processes, because a
+session that already exists in this process could not use the cluster.
 """
 
 import json
@@ -40,7 +40,7 @@ def spark_home() -> Path:
 
 
 class StandaloneCluster:
-    """A master and `workers` of one core each, in a folder of their own."""
+    """A master and `workers` of one core each, in their own folder."""
 
     def __init__(self, workers: int = 2) -> None:
         self._workers = workers
@@ -103,8 +103,8 @@ class StandaloneCluster:
     ) -> dict[str, object]:
         """Run an application by spark-submit; return the JSON object in its last line.
 
-        `python` is what the executors run, `archives` what they get as --archives; `folder` is
-        where the driver runs, `environ` what it finds in its environment. Raises ClusterError.
+        `python` is the executors' interpreter, `archives` their --archives; `folder` is the
+        driver's working directory, `environ` is added to its environment. Raises ClusterError.
         """
         settings = {
             "spark.driver.memory": "768m",
@@ -172,7 +172,7 @@ class StandaloneCluster:
 
 
 def _awaited(log: Path, pattern: re.Pattern[str]) -> str:
-    """Return what a log says first that fits."""
+    """Return the first match in a log, waiting until there is one."""
     deadline = time.monotonic() + _START_S
     while True:
         text = log.read_text(errors="replace")

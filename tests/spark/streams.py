@@ -1,4 +1,4 @@
-"""Streams of binary logs into Parquet, and what has arrived there."""
+"""Streams of binary logs into Parquet, and the rows that have arrived there."""
 
 import random
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Key = tuple[str, int, int]
 
 @dataclass
 class Stream:
-    """One query with its checkpoint and its sink; it may be started as often as wanted."""
+    """A query with its checkpoint and its sink; it may be started any number of times."""
 
     spark: SparkSession
     path: str
@@ -34,13 +34,13 @@ class Stream:
         return self.place / "checkpoint"
 
     def start(self, **trigger: str | bool) -> StreamingQuery:
-        """Start it, available now unless another trigger is given."""
+        """Start the query, with the trigger availableNow unless another one is given."""
         writer = self.reader.load().writeStream.format("parquet")
         writer = writer.option("checkpointLocation", str(self.checkpoint))
         return writer.trigger(**trigger or {"availableNow": True}).start(str(self.place / "sink"))  # type: ignore[arg-type]
 
     def run(self) -> list[int]:
-        """Read what there is now; return the number of rows of each batch."""
+        """Read what is available now; return the number of rows in each batch."""
         query = self.start()
         try:
             query.awaitTermination()
@@ -58,7 +58,7 @@ class Stream:
 
     @property
     def batches(self) -> int:
-        """Return how many batches are committed."""
+        """Return the number of committed batches."""
         commits = self.checkpoint / "commits"
         return sum(path.name.isdecimal() for path in commits.iterdir()) if commits.exists() else 0
 
@@ -105,7 +105,7 @@ class Writer:
                 cursor.execute("COMMIT")
 
     def checksum(self) -> tuple[int, int]:
-        """Return how many rows there are, and their checksum."""
+        """Return the number of rows and their checksum."""
         line = "CONCAT_WS('|', id, name, CAST(balance AS CHAR))"
         ((count, total),) = self.server.sql(f"SELECT COUNT(*), SUM(CRC32({line})) FROM s.t")
         return int(count), int(total)
@@ -121,7 +121,7 @@ TABLE_AT_THE_END = """
 
 
 def checksum_of(spark: SparkSession, rows: DataFrame) -> tuple[int, int]:
-    """Return the same of the rows of shape `table`."""
+    """Return the number of rows in shape `table` and their checksum, as `Writer.checksum`."""
     ((count, total),) = spark.sql(TABLE_AT_THE_END, rows=rows).collect()
     return int(count), int(total)
 

@@ -1,4 +1,4 @@
-"""Which files are read, by their names and sizes alone."""
+"""Which files are read, determined by their names and sizes alone."""
 
 import sys
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_files_that_fsspec_opens() -> None:
 
 
 def test_a_folder_is_listed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Systems with costly requests remember what they have listed."""
+    """File systems with costly requests cache their listings."""
     system = fsspec.filesystem("memory")
     remembered: dict[str, list[object]] = {}
     really = system.ls

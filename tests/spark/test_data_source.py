@@ -1,4 +1,4 @@
-"""Binary logs of a real server as DataFrames, in one process and in as many tasks as wanted."""
+"""Binary logs of a real server as DataFrames, in one process and in any number of tasks."""
 
 import random
 import shutil
@@ -144,7 +144,7 @@ def test_damage_is_one_line_with_file_and_position(
 
 @dataclass(frozen=True)
 class Written:
-    """Binary logs of a table that was changed at random, and what the source says of it."""
+    """Binary logs of a table that was changed at random, and the source's facts about it."""
 
     folder: Path
     rows: int

@@ -1,4 +1,4 @@
-"""How often Python looks for cycles of garbage."""
+"""How often Python's cyclic garbage collector runs."""
 
 import gc
 from collections.abc import Iterator

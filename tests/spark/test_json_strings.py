@@ -1,4 +1,4 @@
-"""Texts that become too large for one array of Arrow."""
+"""Texts that become too large for one Arrow array."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ from mtsd.spark.row_columns import in_order
 
 @pytest.mark.long
 def test_what_escapes_make_too_large_is_refused() -> None:
-    # Six bytes for each: Arrow's own replacement would return an array of a negative size.
+    # Six bytes for each one; Arrow's own replacement would return an array of negative size.
     with pytest.raises(TextTooLargeError, match="larger than 2 GB"):
         escaped(pa.array([b"\x01" * 360_000_000], pa.binary()))
 

@@ -86,7 +86,7 @@ def test_the_same_as_the_files(
     for shape in ("events", "groups", "changes"):
         folder = spark.read.format("mtsd_binlog").option("shape", shape)
         wanted = folder.load(str(source.datadir)).collect()
-        # Only the file says that a server is writing it.
+        # Only the file itself contains the flag that a server is writing it.
         flags = {"flags"} & set(wanted[0].asDict())
         assert sorted(
             str({**row.asDict(), **dict.fromkeys(flags)}) for row in read(shape).collect()
@@ -96,7 +96,7 @@ def test_the_same_as_the_files(
 def test_a_source_that_runs_into_its_end(
     spark: SparkSession, writer: Writer, options: dict[str, str], tmp_path: Path
 ) -> None:
-    """A query that runs on while the source writes."""
+    """A query keeps running while the source writes."""
     newest = {**options, "shape": "changes", "columns": "file,pos,row", "start": "latest"}
     stream = Stream(spark, "", tmp_path, newest)
     query = stream.start(processingTime="0 seconds")

@@ -1,4 +1,4 @@
-"""A live source's files are read as they are, by dumps, with a server id of their own."""
+"""A live source's files are read unchanged through dumps, each with its own server id."""
 
 import asyncio
 import json
@@ -113,7 +113,7 @@ def test_large_groups_and_jumps_back(source: Server, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture(scope="module")
 def large(source: Server) -> str:
-    """Return a file with a transaction that is larger than what is held at once."""
+    """Return a file with a transaction larger than what is kept in memory."""
     source.sql("FLUSH BINARY LOGS")
     name = str(source.sql("SHOW BINARY LOG STATUS")[0][0])
     source.sql("CREATE DATABASE large; CREATE TABLE large.t (id INT PRIMARY KEY, v LONGBLOB)")
@@ -226,7 +226,7 @@ def test_tls(source: Server, tmp_path: Path) -> None:
 
 
 def test_columns_have_the_types_of_the_rows(source: Server) -> None:
-    """By its definition a table has the columns that its rows have in the binary log."""
+    """A table's definition gives the same columns as its rows in the binary log."""
     source.sql("FLUSH BINARY LOGS; CREATE DATABASE every")
     with closing(source.client("every")) as client, client.cursor() as cursor:
         cursor.execute(create("kinds"))
@@ -249,7 +249,7 @@ def test_columns_have_the_types_of_the_rows(source: Server) -> None:
 
 @dataclass(frozen=True)
 class WithKeyring(Installation):
-    """Runs mysqld by a link next to the manifest that loads a keyring."""
+    """Runs mysqld through a link that is next to the manifest that loads a keyring."""
 
     folder: Path = Path()
 
@@ -266,7 +266,7 @@ class WithKeyring(Installation):
 
 
 def test_encrypted_files(source: Server, tmp_path: Path) -> None:
-    """Only their server can read them, and it counts a header that a dump does not have."""
+    """Only their server can read them, and their size includes a header that a dump lacks."""
     known = provide()
     own = WithKeyring(known.version, known.root, known.template, tmp_path)
     ((plugins,),) = source.sql("SELECT @@plugin_dir")

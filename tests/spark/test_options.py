@@ -1,4 +1,4 @@
-"""What is wrong with options is said by name, all of it at once."""
+"""Errors in options are reported by name, and all at once."""
 
 from datetime import UTC, datetime
 from pathlib import Path

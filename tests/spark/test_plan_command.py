@@ -22,7 +22,7 @@ POINTS = [
 
 @pytest.fixture(scope="module")
 def binlogs(server: Server, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Return two files of small transactions, of which some update two databases."""
+    """Return two files of small transactions, some of which update two databases."""
     small.prepare(server, 4)
     server.sql("RESET BINARY LOGS AND GTIDS")
     small.fill(server, 400, 4, seed=302)
@@ -84,7 +84,7 @@ def test_a_recorded_load_is_planned(
     assert names == {"throughput.png", "speed_up.png", "load.png", "calibration.png"}
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in plots.iterdir())
 
-    # The record is there now: nothing else is needed, and it is not written again.
+    # Now that the record exists, nothing else is needed, and it is not written again.
     written = record.stat().st_mtime_ns
     code, out, err = planned(
         capsys, "--record", record, "--workers", "2", "--batches", "64", "--groups", "100"

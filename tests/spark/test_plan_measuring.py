@@ -35,7 +35,7 @@ def test_a_replica_that_has_nothing_to_do_cannot_be_measured(
         found = capsys.readouterr()
         assert "caught up within" in found.err.splitlines()[-1]
         assert "measuring needs a longer backlog, or a shorter time" in found.err
-        # It has replicated, and stopped as it always does.
+        # It has replicated, and stopped in the usual way.
         assert differences(pair.source, pair.target) == []
         assert "measuring for 5 s: database, 1 workers, batches of 1" in found.err
 

@@ -1,4 +1,4 @@
-"""Filters only ever leave out what Spark would leave out, too."""
+"""Filters never leave out anything that Spark would keep."""
 
 import datetime as dt
 
@@ -39,7 +39,7 @@ from mtsd.spark.pushed_filters import pushed_filters
             [999_999],
             [1_000_000],
         ),
-        # What is not read off a filter leaves nothing out.
+        # Filters that are not understood leave nothing out.
         (Not(EqualTo(("a",), 5)), [5, 4], []),
         (IsNotNull(("a",)), [5], []),
         (StringContains(("a",), "x"), ["y"], []),

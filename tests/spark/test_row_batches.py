@@ -1,4 +1,4 @@
-"""Both faces of decoded rows have the same values; the other one is held to a SELECT."""
+"""Both decoders return the same values; the row-by-row one is tested against a SELECT."""
 
 import datetime as dt
 import json
@@ -54,7 +54,7 @@ from tests.spark.faces import as_columns, assert_same, one_by_one, type_names
 
 @pytest.fixture(scope="module")
 def every(server: Server) -> tuple[TableMap, list[bytes]]:
-    """Return row events of all kinds of a table with a column of every type."""
+    """Return row events of all kinds, for a table with a column of every type."""
     server.sql("CREATE DATABASE r")
     server.sql(create("r.every"))
     rng = random.Random(11)
@@ -150,7 +150,7 @@ def as_columns_of_dates(
 
 
 def from_text(name: str, text: str) -> object:
-    """Return what Python has for a date or time; None where it has none."""
+    """Return the Python value of a date or time; None if there is none."""
     if name.startswith("time_"):
         sign = -1 if text.startswith("-") else 1
         hours, minutes, seconds = text.lstrip("-").split(":")
@@ -168,7 +168,7 @@ def from_text(name: str, text: str) -> object:
 
 
 def documents(rng: random.Random, count: int) -> Iterator[str]:
-    """Yield documents of few shapes and many values."""
+    """Yield documents with few shapes and many values."""
 
     def text(most: int) -> str:
         return "".join(rng.choice('aé€😀"\\\n\x01/ ') for _ in range(rng.randrange(most)))
@@ -223,7 +223,7 @@ def test_documents_of_one_shape(server: Server, monkeypatch: pytest.MonkeyPatch)
     tables = list(row_events_of(events, "docs"))
     rows_of_all = [event for _, found in tables for event in found]
     assert assert_same(tables[0][0], rows_of_all) == 3012
-    # Those that are like no other, and few others.
+    # Only documents of unique shapes, and few others, are decoded one by one.
     assert 0 < alone < 1500
 
 
@@ -363,7 +363,7 @@ def test_dates_and_times_of_the_formats_before_5_6_4() -> None:
     assert assert_same(plain_table(kinds), [event]) == 201
     typed = as_columns_of_kinds(kinds, event)
     assert typed["duration[us]"] == typed["timestamp[us]"] == typed["date32[day]"] == 201
-    # 60 seconds, and hour 24.
+    # 60 seconds, and 24 hours.
     for kind, wrong in (
         (kinds[:1], (60).to_bytes(3, "little")),
         (kinds[1:2], (240000).to_bytes(8, "little")),
@@ -417,7 +417,7 @@ def test_damage_is_an_error_or_the_same_rows() -> None:
         except (BinlogError, NotSupportedError):
             errors += 1
             with suppress(BinlogError, NotSupportedError):
-                # What it has read before the error may be less than all.
+                # It may not have read everything before the error.
                 as_columns(table, events, TOLD)
             continue
         found = as_columns(table, events, TOLD)
@@ -436,7 +436,7 @@ def test_cut_off_at_every_byte() -> None:
     raw = rows_event(EventType.WRITE_ROWS_EVENT, width, (1 << width) - 1, next(images(rng)))
     for size in range(19, len(raw)):
         if size == 32:
-            # Sound, and without a row.
+            # Valid, but without rows.
             assert as_columns(table, [raw[:size]], TOLD) == {}
             continue
         with pytest.raises(BinlogError):
@@ -487,7 +487,7 @@ def test_partitioned_tables_and_other_row_metadata(server: Server) -> None:
     server.sql("DROP DATABASE p")
     images_found = 0
     for table, rows in row_events_of(events, "t"):
-        # The partitions are extra data in the head of the event.
+        # The partitions are extra data in the event's header.
         assert all(event[27:29] != b"\x02\0" for event in rows)
         images_found += assert_same(table, rows)
     assert images_found == 3 + 6 + 3

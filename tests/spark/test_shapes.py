@@ -1,4 +1,4 @@
-"""Changes and typed rows of a real server's binary logs, as the shapes yield them."""
+"""Changes and typed rows of a real server's binary logs, as returned by the shapes."""
 
 import json
 import random
@@ -28,7 +28,7 @@ Rows = list[dict[str, object]]
 
 @dataclass
 class Recorded:
-    """A binary log file, and what its server said of its tables in the end."""
+    """A binary log file, and the final definitions of its tables on the server."""
 
     path: Path
     tables: dict[str, Rows] = field(default_factory=dict)
@@ -169,7 +169,7 @@ def test_rows_keep_their_numbers_whatever_is_left_out(few: Recorded) -> None:
 
 
 def replayed(rows: Rows, key: str = "id") -> dict[object, dict[str, object]]:
-    """Return the table that these rows of shape `table` make."""
+    """Return the table that results from these rows of shape `table`."""
     found: dict[object, dict[str, object]] = {}
     for one in rows:
         values = {name: value for name, value in one.items() if not name.startswith("_")}

@@ -26,7 +26,7 @@ TRANSACTIONS = 300
 
 @dataclass(frozen=True)
 class Written:
-    """Binary logs of a table that was changed at random, and what the source says of it."""
+    """Binary logs of a table that was changed at random, and the source's facts about it."""
 
     folder: Path
     found: list[int]
@@ -81,9 +81,9 @@ def cluster() -> Iterator[StandaloneCluster]:
 
 @pytest.fixture
 def archive(tmp_path: Path) -> str:
-    """Return an environment as `--archives` takes it; it is unpacked beside it for the driver.
+    """Return an environment for `--archives`, which is also unpacked next to it for the driver.
 
-    It leads to the packages of this one, so that it is small.
+    It refers to the packages of this environment, so that it is small.
     """
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
@@ -120,11 +120,11 @@ def test_a_cluster_reads_what_the_source_has(
     environments = found["environments"]
     assert isinstance(environments, list)
     assert environments
-    # It is one that the executor has unpacked, in its own folder.
+    # Executors use the environment that they have unpacked in their own folders.
     assert all(str(cluster.folder) in str(one) for one in environments)
     for number in tasks:
         assert found[f"{number} tasks"] == written.found
-    # Nothing is lost or doubled by an executor that was killed in the middle.
+    # Nothing is lost or duplicated if an executor is killed in the middle.
     assert found["killed"] == written.found
     assert 3 < int(str(found["ended before"])) < cluster_reads.MANY_TASKS
     line = str(found["line"])

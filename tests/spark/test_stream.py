@@ -1,4 +1,4 @@
-"""Streams of a folder that grows: every row once, whatever the batches are."""
+"""Streams of a growing folder: every row arrives once, whatever the batches are."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -93,7 +93,7 @@ def test_where_a_stream_begins_and_ends(writer: Writer, stream: Make) -> None:
 
 
 def test_the_beginning_is_chosen_once(writer: Writer, stream: Make) -> None:
-    """The first batch is planned, and its query is gone before the batch is committed."""
+    """The query dies after the first batch is planned and before it is committed."""
     newest = stream("changes", columns="file,pos,row", start="latest")
     newest.run()
     shutil.rmtree(newest.checkpoint / "commits")

@@ -1,4 +1,4 @@
-"""Whatever is killed when, every row arrives once in a sink that supports it."""
+"""Whatever is killed at any time, every row arrives once in a sink that supports this."""
 
 import json
 import os
@@ -47,7 +47,7 @@ def wanted_rows(spark: SparkSession, where: dict[str, str]) -> list[Key]:
 
 @contextmanager
 def running(stream: Stream, master: str = "local[2]") -> Iterator[subprocess.Popen[bytes]]:
-    """Run a query in a process group of its own, which is killed in the end."""
+    """Run a query in its own process group, which is killed at the end."""
     given = {"master": master, "options": stream.options, "place": str(stream.place)}
     command = [sys.executable, "-m", "tests.spark.query_process", json.dumps(given)]
     process = subprocess.Popen(
@@ -71,7 +71,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 def test_every_commit_may_be_missing(
     spark: SparkSession, where: dict[str, str], tmp_path: Path
 ) -> None:
-    """The sink has the batch, and Spark does not know it: it is planned and read again."""
+    """The sink has a batch that Spark does not know of, so it is planned and read again."""
     stream = Stream(spark, "", tmp_path, {**where, "shape": "changes", "max_bytes": "150k"})
     wanted = wanted_rows(spark, where)
     stream.run()
@@ -112,7 +112,7 @@ def test_the_driver_is_killed(spark: SparkSession, where: dict[str, str], tmp_pa
 
 
 def wait_between_commits(stream: Stream, process: subprocess.Popen[bytes]) -> bool:
-    """Wait until the sink has a new batch that Spark has not committed; whether that was seen."""
+    """Wait until the sink has a new batch that Spark has not committed; return whether it had."""
     before = newest(stream.place / "sink" / "_spark_metadata")
     deadline = time.monotonic() + _PATIENCE_S
     while process.poll() is None and time.monotonic() < deadline:
@@ -123,7 +123,7 @@ def wait_between_commits(stream: Stream, process: subprocess.Popen[bytes]) -> bo
 
 
 def wait_for_batches(stream: Stream, process: subprocess.Popen[bytes], before: int) -> bool:
-    """Wait until a batch is committed; whether the query still runs."""
+    """Wait until a batch is committed; return whether the query is still running."""
     deadline = time.monotonic() + _PATIENCE_S
     while process.poll() is None and time.monotonic() < deadline:
         if stream.batches > before:
@@ -141,7 +141,7 @@ def newest(folder: Path) -> int:
 
 @pytest.mark.long
 def test_workers_are_killed(spark: SparkSession, where: dict[str, str], tmp_path: Path) -> None:
-    """Spark runs a task again whose process has died."""
+    """Spark reruns a task if its process has died."""
     options = {**where, "shape": "changes", "max_partition_bytes": "10k"}
     stream = Stream(spark, "", tmp_path, options)
     wanted = wanted_rows(spark, where)
@@ -168,7 +168,7 @@ def workers(group: int) -> list[int]:
                 fields = (folder / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            # Those that plan have modules of pyspark.sql there: they are the driver's.
+            # Planning processes run modules of pyspark.sql instead; those belong to the driver.
             if b"pyspark.daemon\0pyspark.worker\0" in command:
                 daemons[int(folder.name)] = int(fields[1])
     mine = [pid for pid, parent in daemons.items() if parent in daemons]

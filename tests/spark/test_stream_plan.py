@@ -1,4 +1,4 @@
-"""A stream of a folder, planned and read without Spark: what a server may do to its files."""
+"""A stream of a folder, without Spark, while a server does to its files whatever it may do."""
 
 import random
 import shutil
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the files of a server that has died once."""
+    """Return the files of a server that has crashed once."""
     folder = tmp_path_factory.mktemp("recorded")
     with Server({**OPTIONS, "max_binlog_size": 32768}) as server:
         play(server)
@@ -74,7 +74,7 @@ def everything(folder: Path) -> list[Told]:
 
 
 class Reader:
-    """A stream that remembers where it is."""
+    """A stream that remembers its offset."""
 
     def __init__(self, folder: Path) -> None:
         self.logs = FolderLogs(str(folder))
@@ -82,7 +82,7 @@ class Reader:
         self.groups: list[Told] = []
 
     def read(self, most: int | None = None, stop: Position | None = None) -> None:
-        """Read what there is, in batches of `most` bytes."""
+        """Read what is available, in batches of `most` bytes."""
         while (end := next_end(self.logs, self.place, most, stop)) != self.place:
             assert end > self.place
             self.groups += groups(self.logs, self.place, end)
@@ -118,7 +118,7 @@ def test_files_that_grow_by_any_number_of_bytes(recorded: Path, tmp_path: Path, 
 
 
 def test_a_group_cut_off_by_a_crash_is_passed(recorded: Path, tmp_path: Path) -> None:
-    """The next file follows a file whose server died; the half group is nobody's."""
+    """Another file follows the one whose server died; the partial group is ignored."""
     shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
     paths = sorted(tmp_path.iterdir())
     crashed, after = next(
@@ -133,7 +133,7 @@ def test_a_group_cut_off_by_a_crash_is_passed(recorded: Path, tmp_path: Path) ->
             reader = Reader(tmp_path)
             reader.read(most)
             assert reader.groups == wanted
-        # It was read while the next one was not there.
+        # The file was read before the next one existed.
         held = after.rename(tmp_path.parent / "held")
         later = sorted(
             path.rename(tmp_path.parent / path.name)
@@ -150,7 +150,7 @@ def test_a_group_cut_off_by_a_crash_is_passed(recorded: Path, tmp_path: Path) ->
 
 
 def test_a_copy_that_lacks_the_end_of_a_file_is_an_error(recorded: Path, tmp_path: Path) -> None:
-    """Wherever it is cut off, even if it says that it was being written."""
+    """Wherever it is truncated, even if it is marked as being written."""
     shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
     first = min(tmp_path.iterdir())
     whole = first.read_bytes()
@@ -244,7 +244,7 @@ def double(data: bytearray, rng: random.Random) -> None:
 def test_damage_is_an_error_or_the_same_groups(
     recorded: Path, tmp_path: Path, damage: Damage
 ) -> None:
-    """Or, in the last file, none of what follows it: that may yet be written."""
+    """In the last file, groups after the damage may be missing: they may not be written yet."""
     rng = random.Random(7)
     wanted = everything(recorded)
     errors = 0

@@ -1,4 +1,4 @@
-"""docs/spark-walkthrough.md: its blocks are run, and print what it says."""
+"""Runs the blocks of docs/spark-walkthrough.md, and compares their output with the page's."""
 
 import re
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def test_every_block_does_what_the_page_says(spark: SparkSession, tmp_path: Path
                 return
             if block.language == "sql":
                 server.sql(block.text)
-                # Connections that there are keep a variable's former value; these are new.
+                # SET GLOBAL does not affect existing connections, but these are new.
                 continue
             if block.language == "text":
                 assert _lines(printed) == _lines(block.text), f"{PAGE.name}:{block.line}"
