@@ -28,7 +28,7 @@ Rows = list[dict[str, object]]
 
 @dataclass
 class Recorded:
-    """A binary log file, and the final definitions of its tables on the server."""
+    """A binary log file, and the final rows of its tables on the server."""
 
     path: Path
     tables: dict[str, Rows] = field(default_factory=dict)
