@@ -1,8 +1,8 @@
 """Tells whether a file is complete, so that reading may continue with the next one.
 
 A server ends a file with a Rotate event, or with a Stop event when it shuts down. If it died, it
-wrote neither, but the next file then says that a server was started with it. In the truncated copy
-of a file, none of this holds.
+wrote neither, but the next file then says that a server was started with it. A truncated copy of a
+file may show neither of these.
 """
 
 from typing import Final
