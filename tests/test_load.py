@@ -252,7 +252,7 @@ def test_a_load_outlives_its_server_and_knows_what_it_did() -> None:
         seen.append(load.committed)
         assert seen == sorted(set(seen))
         assert audit(server, load.ledger) == []
-        assert sum(load.given_up.values()) >= 2
+        assert sum(load.given_up.values()) >= 1
         load.run(seconds=0.5, rate=60)
         intolerant = MixedLoad(server, seed=4, databases=2)
         server.kill()

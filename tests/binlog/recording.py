@@ -12,6 +12,7 @@ from mtsd.binlog.decode import Decoded, decode
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.payload import payload_events
+from mtsd.model.position import Position
 from tests.servers.mysqld import Server
 
 T = TypeVar("T", bound=Decoded)
@@ -59,6 +60,10 @@ class Recording:
     events: list[bytes] = field(default_factory=list)
     """The same, and behind each payload event its inner events."""
     heartbeats: list[bytes] = field(default_factory=list)
+    gtid_executed: str = ""
+    """At the end of the files; tests go on writing."""
+    end: Position | None = None
+    """Where the heartbeats say that the source is."""
 
     def of(self, *types: EventType) -> list[bytes]:
         """Return the events of these types."""
@@ -107,6 +112,10 @@ def record(server: Server) -> Recording:
             recording.events.append(event)
             if event[4] == EventType.TRANSACTION_PAYLOAD_EVENT:
                 recording.events.extend(payload_events(event))
+    ((file, offset, *_),) = server.sql("SHOW BINARY LOG STATUS")
+    recording.end = Position(str(file), int(str(offset)))
+    ((executed,),) = server.sql("SELECT @@gtid_executed")
+    recording.gtid_executed = str(executed)
     recording.heartbeats = [_heartbeat(server, flags) for flags in (0, 2)]
     return recording
 
