@@ -12,7 +12,7 @@ from mtsd.binlog.decode import Decoded, decode
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.payload import payload_events
-from mtsd.model.position import Position
+from mtsd.model.position import FIRST_EVENT, Position
 from tests.servers.mysqld import Server
 
 T = TypeVar("T", bound=Decoded)
@@ -49,6 +49,9 @@ ROWS = (
 )
 
 
+FIRST = Position("", FIRST_EVENT)
+
+
 @dataclass
 class Recording:
     """A running server, its binlog files, and their events (payload events: their inner ones)."""
@@ -62,7 +65,7 @@ class Recording:
     heartbeats: list[bytes] = field(default_factory=list)
     gtid_executed: str = ""
     """At the end of the files; tests go on writing."""
-    end: Position | None = None
+    end: Position = FIRST
     """Where the heartbeats say that the source is."""
 
     def of(self, *types: EventType) -> list[bytes]:
