@@ -189,7 +189,6 @@ def test_where_a_stream_may_begin(recorded: Path) -> None:
         rest = [one for one in wanted if place(one, 0) >= Position(name, offset)]
         if not any(place(one, 0).file == name for one in rest):
             break
-            break
         begin = first_offset(logs, Position(name, offset), latest=False)
         assert begin.offset >= offset
         reader = Reader(recorded)
