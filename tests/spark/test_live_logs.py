@@ -111,9 +111,8 @@ def test_large_groups_and_jumps_back(source: Server, monkeypatch: pytest.MonkeyP
                     assert contents.read(at, 60) == data[at : min(at + 60, size)]
 
 
-@pytest.fixture(scope="module")
-def large(source: Server) -> str:
-    """Return a file with a transaction larger than what is kept in memory."""
+def write_large(source: Server) -> str:
+    """Write a file with a transaction larger than what is kept in memory; return its name."""
     source.sql("FLUSH BINARY LOGS")
     name = str(source.sql("SHOW BINARY LOG STATUS")[0][0])
     source.sql("CREATE DATABASE large; CREATE TABLE large.t (id INT PRIMARY KEY, v LONGBLOB)")
@@ -122,7 +121,13 @@ def large(source: Server) -> str:
         for number in range(12):
             cursor.execute("INSERT INTO t VALUES (%s, %s)", (number, random.randbytes(1 << 20)))
         cursor.execute("COMMIT")
+    source.sql("DROP DATABASE large")
     return name
+
+
+@pytest.fixture(scope="module")
+def large(source: Server) -> str:
+    return write_large(source)
 
 
 def test_the_dump_is_killed_in_the_middle(source: Server, large: str) -> None:
@@ -139,6 +144,26 @@ def test_the_dump_is_killed_in_the_middle(source: Server, large: str) -> None:
                     source.sql(f"KILL {number}")
             reader = RangeReader(contents, bounds, large)
             assert [(large, one) for one in told(list(reader.parts()))] == wanted
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_the_source_restarts_in_the_middle(source: Server, *, killed: bool) -> None:
+    """The file it was writing is read to the end that was planned, although another one follows."""
+    written = write_large(source)
+    with logs(source) as there:
+        bounds = whole_file(*next(file for file in there.files() if file[0] == written))
+        here = FolderLogs(str(source.datadir))
+        path = next(file for file, _ in here.files() if Path(file).name == written)
+        wanted = groups(here, [whole_file(path, bounds.size)])
+        with there.opened(bounds) as contents:
+            contents.read(0, 200)
+            if killed:
+                source.kill()
+                source.start()
+            else:
+                source.restart()
+            reader = RangeReader(contents, bounds, written)
+            assert [(written, one) for one in told(list(reader.parts()))] == wanted
 
 
 async def test_two_readers_never_share_an_id(
@@ -205,7 +230,7 @@ def test_what_is_wrong_is_one_line(source: Server, tmp_path: Path) -> None:
             ByteRange("binlog.000000", FIRST_EVENT, 900, 900),
             ByteRange(name, 130, size, size, 130),
         ):
-            with pytest.raises(SourceError, match=r"cannot send binlog.00000\d from byte"):
+            with pytest.raises(SourceError, match=r"cannot send binlog.0000\d\d from byte"):
                 groups(there, [bounds])
 
 
