@@ -1,10 +1,12 @@
 """Streams of binary logs into Parquet, and the rows that have arrived there."""
 
 import random
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -13,6 +15,9 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from tests.servers.mysqld import Server
 
 Key = tuple[str, int, int]
+
+_SLOW_START: Final = "Python worker failed to connect back"
+"""Spark gives a stream's Python process 10 s to start, which may be too short on a busy machine."""
 
 
 @dataclass
@@ -34,10 +39,19 @@ class Stream:
         return self.place / "checkpoint"
 
     def start(self, **trigger: str | bool) -> StreamingQuery:
-        """Start the query, with the trigger availableNow unless another one is given."""
-        writer = self.reader.load().writeStream.format("parquet")
-        writer = writer.option("checkpointLocation", str(self.checkpoint))
-        return writer.trigger(**trigger or {"availableNow": True}).start(str(self.place / "sink"))  # type: ignore[arg-type]
+        """Start the query, with the trigger availableNow unless another one is given.
+
+        It has ended or made progress when this returns.
+        """
+        while True:
+            writer = self.reader.load().writeStream.format("parquet")
+            writer = writer.option("checkpointLocation", str(self.checkpoint))
+            writer = writer.trigger(**trigger or {"availableNow": True})  # type: ignore[arg-type]
+            query = writer.start(str(self.place / "sink"))
+            while query.isActive and not query.recentProgress:
+                time.sleep(0.02)
+            if _SLOW_START not in str(query.exception()):
+                return query
 
     def run(self) -> list[int]:
         """Read what is available now; return the number of rows in each batch."""
