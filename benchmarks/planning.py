@@ -163,7 +163,7 @@ def point(candidate: Candidate, run: Throughput) -> Point:
     """Return the measurement as a point for calibration."""
     return Point(
         candidate, run.groups, run.transactions, run.seconds, run.daemon_cpu, run.target_cpu,
-        run.source_cpu,
+        run.source_cpu, run.load.others,
     )  # fmt: skip
 
 

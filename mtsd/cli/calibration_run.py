@@ -38,6 +38,8 @@ class _Reading:
     transactions: int
     daemon: float
     target: float | None
+    machine: float
+    """What all processors have spent."""
 
 
 def three_points(settings: Settings) -> list[Candidate]:
@@ -123,6 +125,7 @@ def _watched(
             sum(worker.transactions for worker in found.workers),
             found.cpu_seconds,
             None if target is None else _cpu_seconds(target),
+            _machine_seconds() if target is not None else 0.0,
         )
 
     deadline = time.monotonic() + _PATIENCE_S
@@ -147,16 +150,20 @@ def _watched(
             f"the replica caught up within {last.at - began.at:.1f} s at the point {candidate}:"
             " measuring needs a longer backlog, or a shorter time"
         )
-    of_target = None
+    of_daemon = last.daemon - began.daemon
+    of_target = others = None
     if began.target is not None and last.target is not None:
         of_target = last.target - began.target
+        left = last.machine - began.machine - of_daemon - of_target
+        others = max(0.0, left) / ((last.at - began.at) * (os.cpu_count() or 1))
     return Point(
         candidate,
         groups,
         last.transactions - began.transactions,
         last.at - began.at,
-        last.daemon - began.daemon,
+        of_daemon,
         of_target,
+        others=others,
     )
 
 
@@ -177,6 +184,13 @@ def target_process(settings: Settings) -> int | None:
         except (OSError, ValueError, IndexError):
             return None
     return process
+
+
+def _machine_seconds() -> float:
+    """Return what all processors have spent, including what went to other machines (proc(5))."""
+    with Path("/proc/stat").open() as file:
+        user, nice, system, _, _, irq, softirq, stolen = map(int, file.readline().split()[1:9])
+    return (user + nice + system + irq + softirq + stolen) / _TICKS
 
 
 def _cpu_seconds(process: int) -> float:

@@ -1,9 +1,10 @@
 """Derives the costs of the stages on given machines from a daemon's measurements there.
 
-Processor time is measured, and divided between groups and transactions by how it grows with each.
-What remains is how long a sync takes: the value that makes the simulation as fast as the daemon
-was. If the target's processor time was not measured, it is found in the same way, from the points
-that depend on it most.
+Processor time is measured, and divided between groups and transactions by how it grows with each;
+and processors slow each other down by how much it grows when more of them are busy. What remains
+are syncs, whose costs are those that make the simulation as fast as the daemon was at each point.
+If the target's processor time was not measured, it is found in the same way, from the points that
+depend on it most.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,19 +14,20 @@ from math import log
 from typing import Final
 
 from mtsd.plan.candidate import DEFAULT_SETTINGS, Candidate, CommonSettings
-from mtsd.plan.costs import Costs, Machines
+from mtsd.plan.costs import Costs, Machines, warm
 from mtsd.plan.plan import Fit
 from mtsd.plan.replayed_group import ReplayedGroup
 from mtsd.plan.simulation import Simulation
 
 TYPICAL: Final = Costs(
-    read_group=12e-6,
-    send=80e-6,
-    source_group=5e-6,
-    transaction=280e-6,
-    group=6e-6,
+    read_group=21e-6,
+    send=60e-6,
+    source_group=3e-6,
+    transaction=170e-6,
+    group=8e-6,
     row=12e-6,
     sync=300e-6,
+    contention=0.3,
 )
 """Assumed for whatever was not measured; from a 2.6 GHz processor and a fast disk."""
 
@@ -37,11 +39,17 @@ _STEPS: Final = 11
 _SHARES: Final = 8
 _MOST_BACKGROUND: Final = 64
 _TOO_FAST: Final = 1.1
+_DISTURBED: Final = 0.2
+"""The share of the processors used by others from which on they are simulated, too."""
+_LEAST_POINTS: Final = 3
 _DOUBT: Final = 0.05
 """The error of a rate that outweighs a deviation from the typical costs."""
+_TYPICAL_WEIGHT: Final = 0.6
+"""The error of logarithms that outweighs the same deviation from the typical contention."""
 _CLOSE: Final = 1.04
 """The ratio between the ends of a range at which the search stops."""
 _LONGEST_SYNC_S: Final = 0.1
+_LONGEST_WRITE_S: Final = 0.001
 _LITTLE_S: Final = 20e-6
 """If waits are shorter than this, how they are divided does not matter."""
 _OF_GROUP: Final = 0.2
@@ -52,7 +60,8 @@ _OF_GROUP: Final = 0.2
 class Point:
     """What a daemon with a backlog did in `seconds`, in one configuration.
 
-    `daemon`, `target` and `source` are CPU times in seconds, None if not measured.
+    `daemon`, `target` and `source` are CPU times in seconds, and `others` is the share of all
+    processors of the target's machine that other programs used; None if not measured.
     """
 
     candidate: Candidate
@@ -62,6 +71,7 @@ class Point:
     daemon: float | None = None
     target: float | None = None
     source: float | None = None
+    others: float | None = None
 
     @property
     def rate(self) -> float:
@@ -93,22 +103,30 @@ def calibrated(
         if not (point.groups > 0 and point.transactions > 0 and point.seconds > 0):
             raise PointsError(f"nothing was applied at the point {point.candidate}")
     rows = sum(one.rows for one in sample) / len(sample)
-    costs = TYPICAL
-    read, send = _divided([(p.groups, p.transactions, p.daemon) for p in points])
+    work = _Work(points)
+    contention = _contention(points, work, machines)
+    costs = replace(TYPICAL, contention=contention)
+    slower = [1.0 + contention * _use(point, machines) for point in points]
+    read, send = work.of_daemon(slower)
     if read is not None and send is not None:
         costs = replace(costs, read_group=read, send=send)
-    sent = [(point.source, point.groups) for point in points if point.source is not None]
+    sent = [
+        (point.source / times, point.groups)
+        for point, times in zip(points, slower, strict=True)
+        if point.source is not None
+    ]
     if sent:
         costs = replace(costs, source_group=sum(s for s, _ in sent) / sum(g for _, g in sent))
-    group, transaction = _divided([(p.groups, p.transactions, p.target) for p in points])
+    group, transaction = work.of_target(slower)
     alone = min(points, key=lambda p: (p.candidate.parallel_workers, p.candidate.batch_groups))
     fit = _Fit(sample, machines, settings)
     if group is not None and transaction is not None:
         costs = replace(_with_group(costs, rows, group), transaction=transaction)
-        costs = fit.waits(costs, points, alone)
-        # A slow disk must not be taken for other programs.
-        busy = fit.background(costs, max(points, key=lambda p: p.candidate.batch_groups))
-        costs = fit.waits(busy, points, alone) if busy.background else costs
+        batched = max(points, key=lambda p: p.candidate.batch_groups)
+        if (batched.others or 0.0) > _DISTURBED:
+            costs = fit.background(fit.waits(costs, points, alone), batched)
+        for _ in range(_ROUNDS):
+            costs = fit.written(fit.waits(costs, points, alone), batched)
     else:
         costs = fit.everything(costs, points, alone, rows)
     return costs, tuple(
@@ -116,8 +134,79 @@ def calibrated(
     )
 
 
+class _Work:
+    """What was done at the points, and how their CPU times are divided."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        self._points = points
+        self._warm = [p.transactions * warm(p.groups / p.transactions) for p in points]
+
+    def of_daemon(self, slower: Sequence[float]) -> tuple[float | None, float | None]:
+        """Return the daemon's cost of a group and of a transaction; None if not measured.
+
+        CPU times are divided by `slower`, one factor for each point.
+        """
+        return self._divided([point.daemon for point in self._points], slower)
+
+    def of_target(self, slower: Sequence[float]) -> tuple[float | None, float | None]:
+        """Return the target's cost of a group and of a transaction; None if not measured."""
+        return self._divided([point.target for point in self._points], slower)
+
+    def _divided(
+        self, spent: Sequence[float | None], slower: Sequence[float]
+    ) -> tuple[float | None, float | None]:
+        return _divided([
+            (groups, point.transactions, cpu and cpu / times)
+            for point, groups, cpu, times in zip(
+                self._points, self._warm, spent, slower, strict=True
+            )
+        ])  # fmt: skip
+
+    def unexplained(self, slower: Sequence[float]) -> float:
+        """Return by how much the CPU times differ from what the costs come to, as logarithms."""
+        off = 0.0
+        for (group, transaction), spent in (
+            (self.of_daemon(slower), [point.daemon for point in self._points]),
+            (self.of_target(slower), [point.target for point in self._points]),
+        ):
+            if group is None or transaction is None:
+                continue
+            for point, groups, times, cpu in zip(
+                self._points, self._warm, slower, spent, strict=True
+            ):
+                if cpu:
+                    found = times * (group * groups + transaction * point.transactions)
+                    off += abs(log(found / cpu))
+        return off
+
+
+def _use(point: Point, machines: Machines) -> float:
+    """Return which share of the processors a point used, if all of its parts share them."""
+    if machines.target is not None or point.daemon is None or point.target is None:
+        return 0.0
+    used = point.daemon + point.target + (point.source or 0.0)
+    return min(1.0, used / (point.seconds * machines.daemon) + (point.others or 0.0))
+
+
+def _contention(points: Sequence[Point], work: _Work, machines: Machines) -> float:
+    """Return how much slower processors are while all others are busy.
+
+    It is the factor that explains best why the same work takes more time at one point than at
+    another, and a typical one if there are too few points to tell.
+    """
+    if machines.daemon < 2 or len(points) < _LEAST_POINTS:
+        return TYPICAL.contention if machines.target is None else 0.0
+    uses = [_use(point, machines) for point in points]
+
+    def unexplained(contention: float) -> float:
+        slower = [1.0 + contention * use for use in uses]
+        return abs(contention - TYPICAL.contention) * _TYPICAL_WEIGHT + work.unexplained(slower)
+
+    return min((number / _STEPS for number in range(2 * _STEPS)), key=unexplained)
+
+
 def _divided(
-    spent: Sequence[tuple[int, int, float | None]],
+    spent: Sequence[tuple[float, int, float | None]],
 ) -> tuple[float | None, float | None]:
     """Return the cost of a group and of a transaction, by least squares of relative errors.
 
@@ -155,7 +244,15 @@ def _several(points: Sequence[Point]) -> Point:
 
 
 def _with_waits(costs: Costs, share: float, waits: float) -> Costs:
-    return replace(costs, sync=share * waits, delay=(1 - share) * waits)
+    return replace(costs, sync=share * waits, delay=(1 - share) * waits, serial=0.0)
+
+
+def _with_serial(costs: Costs, serial: float) -> Costs:
+    return replace(costs, serial=serial)
+
+
+def _with_written(costs: Costs, written: float) -> Costs:
+    return replace(costs, written=written)
 
 
 def _with_both(costs: Costs, share: float, both: float) -> Costs:
@@ -204,12 +301,17 @@ class _Fit:
     def waits(self, costs: Costs, points: Sequence[Point], alone: Point) -> Costs:
         """Return the costs with the sync and the delay that reproduce the rates of the points.
 
-        A single worker waits for their sum. The larger the sync's share, the slower several are.
+        A single worker waits for their sum. The larger the sync's share, the slower several are;
+        if they are slower still, they keep each other from committing.
         """
         several = _several(points)
         costs = self._as_fast(partial(_with_waits, costs, 1.0), 0.0, _LONGEST_SYNC_S, alone)
         waits = costs.sync
-        if several is alone or waits < _LITTLE_S:
+        if several is alone:
+            return costs
+        if self.rate(costs, several.candidate) > several.rate:
+            return self._as_fast(partial(_with_serial, costs), 0.0, _LONGEST_SYNC_S, several)
+        if waits < _LITTLE_S:
             return costs
 
         def distance(share: float) -> float:
@@ -218,6 +320,11 @@ class _Fit:
 
         share = min((number / _SHARES for number in range(_SHARES, -1, -1)), key=distance)
         return _with_waits(costs, share, waits)
+
+    def written(self, costs: Costs, batched: Point) -> Costs:
+        """Return the costs with as much time in a sync for each group as its point shows."""
+        make = partial(_with_written, costs)
+        return self._as_fast(make, 0.0, _LONGEST_WRITE_S, batched)
 
     def everything(self, costs: Costs, points: Sequence[Point], alone: Point, rows: float) -> Costs:
         """Return costs derived from rates alone, to the extent that the points determine them."""

@@ -55,7 +55,7 @@ def _point(one: Mapping[str, object]) -> Point:
     )
 
 
-_CPU = ("daemon", "target", "source")
+_CPU = ("daemon", "target", "source", "others")
 
 
 def _of_status(status: Mapping[str, object]) -> Point:

@@ -16,21 +16,33 @@ class Processors:
 
     A task is an event's kind and recipient; the event happens when the task has had its time.
     In addition, `background` tasks always want a processor, until `end_background`. Tasks that are
-    `urgent` do not wait for other tasks: they are short, and mostly wait for events.
+    `urgent` do not wait for other tasks: they are short, and mostly wait for events. While all
+    others are busy, a processor takes longer by the factor `contention`, and by less while some
+    are.
     """
 
     __slots__ = (
-        "_changed", "_count", "_owed", "_running", "_slice_end", "_timeline", "_waiting",
-        "background", "busy", "free",
+        "_changed", "_contention", "_count", "_owed", "_running", "_slice_end", "_timeline",
+        "_waiting", "background", "busy", "free", "given",
     )  # fmt: skip
 
-    def __init__(self, timeline: Timeline, count: int, slice_end: int, background: int = 0) -> None:
+    def __init__(
+        self,
+        timeline: Timeline,
+        count: int,
+        slice_end: int,
+        background: int = 0,
+        contention: float = 0.0,
+    ) -> None:
         self._timeline = timeline
         self._count = max(1, count)
+        self._contention = contention / (count - 1) if count > 1 else 0.0
         self._slice_end = slice_end
         self.free = self._count
         self.busy = 0.0
         """Processor seconds used."""
+        self.given = 0.0
+        """What these would have been without contention."""
         self._waiting: deque[tuple[float, int, int]] = deque()
         self._owed = 0.0
         """Processor seconds given to tasks beyond the number of processors."""
@@ -41,6 +53,11 @@ class Processors:
         self.background = background
         for _ in range(background):
             self.run(inf, BACKGROUND, 0)
+
+    @property
+    def stretch(self) -> float:
+        """How much longer everything has taken because of contention, as a factor."""
+        return self.busy / self.given if self._contention and self.given else 1.0
 
     def run(self, seconds: float, kind: int, who: int, *, urgent: bool = False) -> None:
         """Run a task as soon as a processor is free, or at once if it is urgent.
@@ -62,6 +79,7 @@ class Processors:
         owed, self._owed = self._owed, 0.0
         self._begin(part + owed, seconds - part, kind, who)
         self.busy -= owed
+        self.given -= owed
 
     def _begin(self, seconds: float, left: float, kind: int, who: int) -> None:
         timeline = self._timeline
@@ -69,6 +87,9 @@ class Processors:
             self._owed -= self.free * (timeline.now - self._changed)
         self._changed = timeline.now
         self.free -= 1
+        self.given += seconds
+        if self._contention:
+            seconds *= 1.0 + self._contention * (self._count - 1 - max(0, self.free))
         self.busy += seconds
         timeline.number += 1
         number = timeline.number

@@ -23,7 +23,7 @@ from mtsd.model.group import Group, GroupKind
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.plan.candidate import DEFAULT_SETTINGS, Candidate, CommonSettings
-from mtsd.plan.costs import Costs, Machines
+from mtsd.plan.costs import COLD_GROUPS, COLD_SHARE, Costs, Machines
 from mtsd.plan.outcome import Outcome
 from mtsd.plan.processors import Processors
 from mtsd.plan.replayed_group import ReplayedGroup
@@ -38,6 +38,7 @@ from mtsd.plan.timeline import (
     SLICE_HERE,
     SLICE_THERE,
     SYNCED,
+    WRITTEN,
     Timeline,
 )
 from mtsd.schedule.assignment import Need, Policy
@@ -121,10 +122,12 @@ class Simulation:
         timeline = self._time = Timeline()
         background = costs.background
         if machines.target is None:
-            here = there = Processors(timeline, machines.daemon, SLICE_HERE, background)
+            here = there = Processors(
+                timeline, machines.daemon, SLICE_HERE, background, costs.contention
+            )
         else:
             here = Processors(timeline, machines.daemon, SLICE_HERE)
-            there = Processors(timeline, machines.target, SLICE_THERE, background)
+            there = Processors(timeline, machines.target, SLICE_THERE, background, costs.contention)
         self._here = here
         self._there = there
         self._source = SourceStage(
@@ -174,7 +177,12 @@ class Simulation:
             number = self._scheduler.gaq.number
             raise RuntimeError(f"the simulation stands still after group {number}")
         target = self._target
-        return self._tally.outcome(timeline.now, target.busy, target.synced, target.workers)
+        tally = self._tally
+        stretch = self._here.stretch
+        tally.reading *= stretch
+        tally.sending *= stretch
+        busy = target.busy * self._there.stretch
+        return tally.outcome(timeline.now, busy, target.synced, target.workers)
 
     def _is_over(self) -> bool:
         return self._source.is_over and not self._piece and self._scheduler.idle
@@ -182,6 +190,8 @@ class Simulation:
     def _happened(self, kind: int, who: int) -> None:
         if kind == RAN:
             self._target.has_run(who)
+        elif kind == WRITTEN:
+            self._target.has_written()
         elif kind == SYNCED:
             self._synced()
         elif kind == JOB_DONE:
@@ -241,9 +251,10 @@ class Simulation:
         else:
             worker = self._workers[who]
             work = self._work
-            sent = [
-                (batch, sum([work[group.number] for group in batch])) for batch in worker.to_send
-            ]
+            sent: list[tuple[Batch, float]] = []
+            for batch in worker.to_send:
+                seconds = [work[group.number] for group in batch]
+                sent.append((batch, sum(seconds) + COLD_SHARE * sum(seconds[:COLD_GROUPS])))
             worker.to_send = []
             self._target.send(who, sent)
         self._next_job()
@@ -310,7 +321,7 @@ class Simulation:
             transaction = Transaction(batch, row, row)
             flight.sent(Packet((transaction,), batch[0].format_description), 1)
             worker.to_send.append(batch)
-            return self._costs.send
+            return self._sending(batch)
         return self._send(index, worker)
 
     def _send(self, index: int, worker: _Worker) -> float:
@@ -332,8 +343,12 @@ class Simulation:
                 break
             flight.sent(packet, 1)
             worker.to_send += batches
-            spent += self._costs.send * len(batches)
+            spent += sum([self._sending(batch) for batch in batches])
         return spent
+
+    def _sending(self, batch: Batch) -> float:
+        costs = self._costs
+        return costs.send + COLD_SHARE * costs.read_group * min(len(batch), COLD_GROUPS)
 
     def _take_answer(self, index: int, worker: _Worker) -> float:
         """Record what has committed, and wake the workers that can begin because of it."""

@@ -1,4 +1,8 @@
-"""The target in a simulation: sessions that share processors, and commits that share syncs."""
+"""The target in a simulation: sessions that share processors, and commits that share syncs.
+
+As in a server's group commit, transactions that wait for a sync are first written to the logs, one
+after the other, by one of them.
+"""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -7,7 +11,7 @@ from typing import Final
 from mtsd.model.group import GroupKind
 from mtsd.plan.costs import Costs
 from mtsd.plan.processors import Processors
-from mtsd.plan.timeline import CHECKPOINT_RAN, RAN, SYNCED, WAITED, Timeline
+from mtsd.plan.timeline import CHECKPOINT_RAN, RAN, SYNCED, WAITED, WRITTEN, Timeline
 from mtsd.schedule.in_flight import Batch
 
 CHECKPOINTER: Final = -1
@@ -74,7 +78,8 @@ class TargetStage:
     def send_checkpoint(self) -> None:
         """Accept the transaction of a checkpoint."""
         self.busy += self._costs.transaction
-        self._processors.run(self._costs.transaction, CHECKPOINT_RAN, CHECKPOINTER)
+        seconds = max(0.0, self._costs.transaction - self._costs.serial)
+        self._processors.run(seconds, CHECKPOINT_RAN, CHECKPOINTER)
 
     def _run_next(self, worker: int, session: _Session) -> None:
         if session.queue:
@@ -82,7 +87,7 @@ class TargetStage:
             session.begun = self._timeline.now
             seconds += self._costs.transaction
             self.busy += seconds
-            self._processors.run(seconds, RAN, worker)
+            self._processors.run(max(0.0, seconds - self._costs.serial), RAN, worker)
 
     def has_run(self, worker: int) -> None:
         """Record that a worker's transaction has had its processor time."""
@@ -103,8 +108,22 @@ class TargetStage:
     def _begin_sync(self) -> None:
         self._is_syncing = True
         self._syncing, self._to_sync = self._to_sync, []
-        self.synced += self._costs.sync
-        self._timeline.at(self._timeline.now + self._costs.sync, SYNCED, 0)
+        if self._costs.serial:
+            self._processors.run(self._costs.serial * len(self._syncing), WRITTEN, 0)
+        else:
+            self.has_written()
+
+    def has_written(self) -> None:
+        """Sync what has been written."""
+        costs = self._costs
+        syncing = self._syncing
+        seconds = costs.sync
+        if costs.written:
+            sessions = self._sessions
+            groups = sum([len(sessions[each].running) for each in syncing if each != CHECKPOINTER])
+            seconds += costs.written * groups
+        self.synced += seconds
+        self._timeline.at(self._timeline.now + seconds, SYNCED, 0)
 
     def has_synced(self) -> list[int]:
         """Record that a sync has ended; return whose transactions have committed.

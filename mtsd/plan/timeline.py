@@ -15,13 +15,15 @@ RAN: Final = 4
 """A worker's session has run a transaction."""
 WAITED: Final = 5
 """A worker's transaction has waited out its own delay."""
-SYNCED: Final = 6
+WRITTEN: Final = 6
+"""Transactions are written to the target's logs, one after the other."""
+SYNCED: Final = 7
 """The target's logs have been synced."""
-CHECKPOINT: Final = 7
+CHECKPOINT: Final = 8
 """A checkpoint is due."""
-CHECKPOINT_RAN: Final = 8
+CHECKPOINT_RAN: Final = 9
 """The checkpoint's transaction has run."""
-BACKGROUND: Final = 9
+BACKGROUND: Final = 10
 """Never happens: the tasks of other programs do not end."""
 
 Event = tuple[float, int, int, int]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.plan.candidate import Candidate, CommonSettings
-from mtsd.plan.costs import Machines
+from mtsd.plan.costs import COLD_GROUPS, COLD_SHARE, Machines
 from mtsd.plan.outcome import Outcome
 from mtsd.plan.replayed_group import ReplayedGroup, repeated
 from mtsd.plan.simulation import Simulation
@@ -99,15 +99,16 @@ def test_one_worker_that_combines_nothing_takes_the_sum(rows: list[int]) -> None
         one._replace(rows=count) for one, count in zip(independent(len(rows), 3), rows, strict=True)
     ]
     outcome = Simulation(Candidate("database", 1, 1), groups, costs, Machines(1, 1)).run()
-    expected = sum(3e-4 + 1e-5 + 2e-5 * count + 5e-4 for count in rows)
+    used = sum(3e-4 + (1 + COLD_SHARE) * (1e-5 + 2e-5 * count) for count in rows)
+    expected = used + 5e-4 * len(rows)
     assert outcome.seconds == pytest.approx(expected)
-    assert outcome.target == pytest.approx(sum(3e-4 + 1e-5 + 2e-5 * n for n in rows) / expected)
+    assert outcome.target == pytest.approx(used / expected)
 
 
 @pytest.mark.parametrize("batch", [1, 8, 64])
 @pytest.mark.parametrize("machines", [MANY, TWO, Machines(2, 4)])
 def test_more_workers_are_not_slower_where_nothing_depends(batch: int, machines: Machines) -> None:
-    # More workers combine less, because their queues are shorter, which costs the daemon more.
+    # More workers combine less, because their queues are shorter, which costs more.
     costs = replace(COSTS, send=0.0) if batch > 1 else COSTS
     rates = [
         Simulation(Candidate("database", workers, batch), independent(5000, 64), costs, machines)
@@ -116,7 +117,7 @@ def test_more_workers_are_not_slower_where_nothing_depends(batch: int, machines:
         for workers in (1, 2, 4, 8, 16)
     ]
     for fewer, more in pairwise(rates):
-        assert more >= 0.9 * fewer
+        assert more >= 0.85 * fewer
 
 
 def test_workers_beyond_the_databases_change_nothing() -> None:
@@ -151,7 +152,10 @@ def test_the_daemon_is_a_serial_stage() -> None:
         Simulation(Candidate("database", workers, 64), groups, slow, MANY).run().rate
         for workers in (1, 8)
     ]
-    assert rates == pytest.approx([1000, 1000], rel=0.1)
+    one, several = rates
+    assert one == pytest.approx(1000 / (1 + COLD_SHARE * COLD_GROUPS / 64), rel=0.05)
+    # In more, and so smaller, transactions.
+    assert 1000 / (1 + COLD_SHARE) < several <= one
 
 
 def test_processors_are_shared_by_daemon_and_target() -> None:
