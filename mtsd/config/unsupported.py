@@ -12,13 +12,6 @@ SUPPORTED: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "replica.exec_mode": ("strict",),
         "replica.split_transactions": ("off",),
         "replica.delay": (0,),
-        "filter.do_db": ([],),
-        "filter.ignore_db": ([],),
-        "filter.do_table": ([],),
-        "filter.ignore_table": ([],),
-        "filter.wild_do_table": ([],),
-        "filter.wild_ignore_table": ([],),
-        "filter.rewrite_db": ([],),
         "status.listen": ("",),
     }
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 import structlog
 
 from mtsd.config import Settings
+from mtsd.filter.filter import Filter
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.gtid import GtidSet
@@ -16,6 +17,7 @@ from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.endpoints import endpoint, identity
+from mtsd.replica.filters import filter_of
 from mtsd.replica.first_start import first_start
 from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
 from mtsd.replica.recovery import (
@@ -134,7 +136,8 @@ class Replica:
                     preserves=preserved is not None,
                 )  # fmt: skip
                 workers.append(worker)
-            stream = _stream(settings, recovered, coordinator.pulse, reached)
+            replicated = filter_of(settings, fold_case=session.traits.lower_case_table_names)
+            stream = _stream(settings, recovered, replicated, coordinator.pulse, reached)
             checkpointer = Checkpointer(
                 session.connection,
                 tables,
@@ -386,7 +389,7 @@ async def _worker(
 
 
 def _stream(
-    settings: Settings, recovered: Recovered, pulse: Pulse, reached: Reached
+    settings: Settings, recovered: Recovered, replicated: Filter, pulse: Pulse, reached: Reached
 ) -> SourceStream:
     return SourceStream(
         endpoint("source", settings.source),
@@ -394,7 +397,7 @@ def _stream(
         StreamSettings(
             hold_bytes=settings.replica.pending_jobs_size_max,
             chunk_bytes=settings.replica.batch_bytes,
-            position_schema=settings.target.schema,
+            replicated=replicated,
         ),
         recovered.mark,
         recovered.source_uuid,
