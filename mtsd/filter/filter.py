@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from mtsd.filter.rules import Rules
+from mtsd.filter.rules import NO_RULES, Rules
 from mtsd.filter.wildcards import escaped, is_everything, matches, overlap
 
 Table = tuple[str, str]
@@ -31,13 +31,13 @@ class Filter:
 
     def __init__(
         self,
-        rules: Rules | None = None,
+        rules: Rules = NO_RULES,
         *,
         position_schema: str = "",
         fold_case: bool = False,
         others: Mapping[str, "Filter"] = _NONE,
     ) -> None:
-        self.rules = rules or Rules()
+        self.rules = rules
         self.position_schema = position_schema
         self.others = others
         self._fold_case = fold_case

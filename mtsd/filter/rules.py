@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict, dataclass, fields
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +57,6 @@ class Rules:
             for name, values in asdict(self).items()
             if values
         }
+
+
+NO_RULES: Final = Rules()

@@ -17,7 +17,7 @@ from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.endpoints import endpoint, identity
-from mtsd.replica.filters import filter_of
+from mtsd.replica.filters import filter_of, rules_of
 from mtsd.replica.first_start import first_start
 from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
 from mtsd.replica.recovery import (
@@ -108,15 +108,19 @@ class Replica:
             # This session detects that a target has vanished, on behalf of all of them.
             session.connection.expect_receipt(_RECEIPT_S)
             gtids = gtids_of(settings.target.gtid, session)
+            fold_case = session.traits.lower_case_table_names
             progress.doing = "takes the channel"
             await take_channel(session.connection, tables.channel, progress=progress)
             progress.doing = "reads the position tables"
             await make_tables(session.connection, tables)
-            await first_start(settings, session, tables)
+            others = await first_start(settings, session, tables)
             count = max(settings.replica.parallel_workers, 1)
             recovered = await recover(session.connection, tables, count, reached, progress)
             if new_source:
-                await adopt_source(session.connection, tables, recovered, new_source)
+                others = await adopt_source(
+                    session.connection, tables, recovered, new_source,
+                    rules_of(settings.filter), fold_case=fold_case,
+                )  # fmt: skip
                 recovered = await recover(session.connection, tables, count, reached, progress)
             progress.doing = "opens the sessions of the workers"
             preserved = None
@@ -136,7 +140,7 @@ class Replica:
                     preserves=preserved is not None,
                 )  # fmt: skip
                 workers.append(worker)
-            replicated = filter_of(settings, fold_case=session.traits.lower_case_table_names)
+            replicated = filter_of(settings, fold_case=fold_case, others=others)
             stream = _stream(settings, recovered, replicated, coordinator.pulse, reached)
             checkpointer = Checkpointer(
                 session.connection,

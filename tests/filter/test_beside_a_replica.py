@@ -95,7 +95,14 @@ def three() -> Iterator[Three]:
         yield three
 
 
-@pytest.mark.parametrize("rules", RULES)
+IN_THE_SUITE = ("order", "both levels", "rewrite and others")
+"""The other rules belong to `scripts/test --long`."""
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [pytest.param(name, marks=[] if name in IN_THE_SUITE else pytest.mark.long) for name in RULES],
+)
 def test_equal_to_the_servers_own_replica(three: Three, rules: str, tmp_path: Path) -> None:
     three.replicate(RULES[rules], tmp_path)
     assert contents(three.target) == contents(three.native)
