@@ -138,7 +138,8 @@ def test_a_daemon_with_its_position_elsewhere_is_refused_beside_them(tmp_path: P
     with Pair(GTIDS, GTIDS) as pair:
         one, two = of_their_own(pair, tmp_path)
         two.settings["target.schema"] = "elsewhere"
-        pair.source.sql(BEGUN)
+        pair.source.sql("CREATE DATABASE a")
+        pair.source.sql("CREATE TABLE t (i INT); INSERT INTO t VALUES (1)", "a")
         with one, closing(two):
             one.wait_until_caught_up()
             two.start()
