@@ -36,6 +36,12 @@ def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
             allowed = f"at least {keys[1]} = {replica.batch_bytes}, which is part of it"
             found = replica.pending_jobs_size_max
         yield Conflict(keys, f"found {found}", f"allowed is {allowed}")
+    if settings.replica.exec_mode == "idempotent" and settings.target.apply_mode == "binlog":
+        yield Conflict(
+            ("replica.exec_mode", "target.apply_mode"),
+            'found "idempotent" together with target.apply_mode = "binlog"',
+            'allowed only with target.apply_mode = "sql", or "auto", which then means that',
+        )
     for name, target in settings.filter.rewrite_db:
         if target == settings.target.schema:
             yield Conflict(

@@ -6,10 +6,8 @@ from types import MappingProxyType
 SUPPORTED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         "source.semi_sync": ("off",),
-        "target.apply_mode": ("auto", "binlog"),
         "replica.parallel_type": ("database",),
         "replica.consistency": ("partition",),
-        "replica.exec_mode": ("strict",),
         "replica.split_transactions": ("off",),
         "replica.delay": (0,),
         "status.listen": ("",),

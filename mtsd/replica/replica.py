@@ -13,6 +13,7 @@ from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.gtid import GtidSet
 from mtsd.model.progress import Progress
 from mtsd.model.pulse import Pulse
+from mtsd.replica.apply_mode import applies_sql
 from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.dispatch import Dispatcher
@@ -36,11 +37,13 @@ from mtsd.schedule.alone import AloneRule
 from mtsd.schedule.policies import choose_policy
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.source.stream import SourceStream, StreamSettings
+from mtsd.target.applier import Applier
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.executed_gtids import execute_empty
 from mtsd.target.fencing import CHANNEL, lock_name, take_channel, take_lock
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
+from mtsd.target.sql_applier import ROW_MODE, SqlApplier
 from mtsd.wire.binlog_status import executed_gtids
 
 _CHANNEL_WAIT_TIMEOUT_S = 60
@@ -364,9 +367,10 @@ async def _worker(
     *,
     preserves: bool,
 ) -> Worker:
+    as_sql = applies_sql(settings)
     session = await TargetSession.open(
-        endpoint("target", settings.target),
-        SessionSettings(settings.target.binary_log),
+        replace(endpoint("target", settings.target), found_rows=as_sql),
+        SessionSettings(settings.target.binary_log, ROW_MODE if as_sql else b"0"),
         reached=reached,
     )
     worker_id = CHANNEL + 1 + index
@@ -375,11 +379,23 @@ async def _worker(
         raise NeedsPersonError(
             f"the lock of worker {worker_id} is held by a session that mtsd did not open"
         )
+    applier: Applier
+    if as_sql:
+        applier = SqlApplier(
+            session,
+            tables,
+            settings.replica.batch_bytes,
+            preserves=preserves,
+            idempotent=settings.replica.exec_mode == "idempotent",
+            reached=reached,
+        )
+    else:
+        applier = BinlogApplier(
+            session, tables, settings.replica.batch_bytes, preserves=preserves, reached=reached
+        )
     return Worker(
         index,
-        BinlogApplier(
-            session, tables, settings.replica.batch_bytes, preserves=preserves, reached=reached
-        ),
+        applier,
         coordinator,
         recovered.rows[index],
         WorkerSettings(

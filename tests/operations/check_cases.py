@@ -441,6 +441,10 @@ CASES = (
         target=target(triggers=("shop.t",)),
     ),
     Case(Kind.OWN_TRIGGERS, "shop.t;", target=target(triggers=("shop.t",))),
+    Case(
+        Kind.TRIGGERS_REFUSED, "shop.t;", target=target(triggers=("shop.t",)),
+        settings=target_settings(apply_mode="sql"),
+    ),
     Case(Kind.EVENTS, "OFF", target=target({"event_scheduler": "OFF"}, events=("shop.e",))),
     Case(Kind.EVENTS, "none", target=target(events=("shop.e",))),
     Case(

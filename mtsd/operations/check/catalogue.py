@@ -490,6 +490,11 @@ class Kind(Enum):
         " that mtsd applies",
         "drop them, or do their work elsewhere",
     )
+    TRIGGERS_REFUSED = error(
+        "target triggers",
+        "{count}, but rows are applied as SQL, which refuses tables with triggers: {triggers}",
+        'drop them, or set [target] apply_mode = "binlog"',
+    )
     EVENTS = ok("target events", "{found}")
     EVENTS_TWICE = warning(
         "target events",
