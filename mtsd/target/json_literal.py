@@ -91,13 +91,14 @@ def _scalar(document: JsonDocument, kind: int, at: int) -> bytes:
 
 def _opaque(document: JsonDocument, at: int) -> bytes:
     kind = document.raw[at]
-    text = document.scalar(OPAQUE, at)
+    start, end = document.sized(at + 1)
+    raw = document.raw[start:end]
+    # One that has not counted these bytes yet.
+    text = JsonDocument(document.raw).scalar(OPAQUE, at)
     if kind == ColumnType.NEWDECIMAL.value:
         return text.encode()
     if kind in _CASTS:
         return b"CAST('%b' AS %b)" % (text.strip('"').encode(), _CASTS[kind])
-    start, end = document.sized(at + 1)
-    raw = document.raw[start:end]
     if kind == ColumnType.STRING.value:
         return b"CAST(%b AS BINARY(%d))" % (literals.blob(raw), len(raw))
     return literals.blob(raw)

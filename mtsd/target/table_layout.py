@@ -111,7 +111,10 @@ def layout_of(table: TableMap, found: FoundTable) -> TableLayout | Refused:
     keys = tuple(
         tuple(place[name.lower()] for name in key)
         for key in found.keys
-        if all(name.lower() in place for name in key)
+        if all(
+            name.lower() in place and formats[place[name.lower()]].type is not ColumnType.SET
+            for name in key
+        )
     )
     quoted = _quoted(table.database) + b"." + _quoted(table.table)
     columns = tuple(
@@ -136,6 +139,9 @@ def _exactly(name: bytes, column: ColumnFormat) -> bytes:
         return b"CAST(CONVERT(%b USING %b) AS BINARY)" % (name, text)
     if column.type in {ColumnType.GEOMETRY, ColumnType.VECTOR}:
         return b"UNHEX(HEX(%b))" % name
+    if column.type is ColumnType.SET:
+        # Otherwise a SET of 64 members is compared as a number with a sign.
+        return b"CAST(%b AS UNSIGNED)" % name
     return b""
 
 
