@@ -62,7 +62,7 @@ class Three:
         with ThreadPoolExecutor() as cleaning:
             list(cleaning.map(_clean, (self.native, self.target)))
         self._native(rules)
-        settings: dict[str, Value] = {f"filter.{name}": value for name, value in rules.items()}  # type: ignore[misc]
+        settings: dict[str, Value] = {f"filter.{name}": value for name, value in rules.items()}
         with DaemonProcess(self.source, self.target, folder, settings) as daemon:
             daemon.wait_until_caught_up(30)
             assert daemon.stop() == 0
