@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.grouper import Grouper
+from mtsd.filter.filter import Filter
 from mtsd.model.group import Group, GroupClosed, GroupKind
 from mtsd.model.position import Position
 from tests.servers.mysqld import Server
@@ -40,7 +41,7 @@ def groups(server: Server) -> Iterator[Group]:
             checksums=False,
             hold_bytes=_PIECE,
             chunk_bytes=_PIECE,
-            position_schema="mtsd",
+            replicated=Filter(position_schema="mtsd"),
         )
         framer = FileFramer()
         with (server.datadir / name).open("rb") as file:

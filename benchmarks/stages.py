@@ -19,6 +19,7 @@ from typing import Final
 
 from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.grouper import Grouper
+from mtsd.filter.filter import Filter
 from mtsd.model.group import Group
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
@@ -114,7 +115,7 @@ class Run:
             checksums=True,
             hold_bytes=_LIMITS.pending_jobs_size_max,
             chunk_bytes=_LIMITS.batch_bytes,
-            position_schema="mtsd",
+            replicated=Filter(position_schema="mtsd"),
         )
         policy = DatabasePolicy(_WORKERS)
         self._scheduler = Scheduler(policy, _WORKERS, _LIMITS, mark, ExecutedGroups(1))

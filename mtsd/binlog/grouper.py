@@ -6,6 +6,7 @@ group by itself (`Log_event` execution modes of the server, sql/rpl_rli.h and lo
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from mtsd.binlog.dialect import MYSQL, Dialect
@@ -17,11 +18,12 @@ from mtsd.binlog.open_group import OpenGroup
 from mtsd.binlog.plain_transactions import PlainTransactions
 from mtsd.binlog.previous_gtids import parse_previous_gtids
 from mtsd.binlog.query import parse_query
-from mtsd.binlog.rewrite import plain_format_description
+from mtsd.binlog.rewrite import plain_format_description, with_database
 from mtsd.binlog.statement import classify
 from mtsd.binlog.table_map import TableMap, parse_table_map
 from mtsd.binlog.xa_prepare import parse_xa_prepare
 from mtsd.binlog.xid import parse_xid
+from mtsd.filter.filter import UNFILTERED, Filter
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import GroupDropped, GroupKind, PositionReached, StreamItem
 from mtsd.model.position import Position
@@ -39,9 +41,9 @@ class Grouper:
     """Turns raw events, checksums included, into groups and what is between them.
 
     One for each connection to the source, because a partial group must not outlive it. Groups
-    larger than `hold_bytes` are streamed in chunks of about `chunk_bytes`. Row events on
-    `position_schema` are left out, and it is not a partition. `checksums` and `description` are as
-    for EventReader. `temporary` is what is known about the source's temporary tables at `start`;
+    larger than `hold_bytes` are streamed in chunks of about `chunk_bytes`. What is not `replicated`
+    is left out, and the rest has its names on the target. `checksums` and `description` are as for
+    EventReader. `temporary` is what is known about the source's temporary tables at `start`;
     with `fold_case` their names are not case-sensitive.
     """
 
@@ -53,7 +55,7 @@ class Grouper:
         checksums: bool,
         hold_bytes: int,
         chunk_bytes: int,
-        position_schema: str = "",
+        replicated: Filter = UNFILTERED,
         temporary: TemporaryTables = NOT_KNOWN,
         fold_case: bool = False,
         dialect: Dialect = MYSQL,
@@ -68,16 +70,17 @@ class Grouper:
         self._rows = dialect.rows
         self._hold_bytes = hold_bytes
         self._chunk_bytes = min(chunk_bytes, hold_bytes)
-        self._position_schema = position_schema
+        self._replicated = replicated
         self.temporary = temporary
         """What is known about the source's temporary tables after the last complete group."""
         self._fold_case = fold_case
         self._gaps = 0
         self._format = b""
-        self._maps: dict[bytes, tuple[TableMap, bytes]] = {}
-        """By the bytes after the header: the contents, and the first such event.
+        self._maps: dict[bytes, tuple[TableMap, bytes | None]] = {}
+        """By the bytes after the header: the contents, and the event; None if it is left out.
 
-        That event stands for all of them: their headers contain nothing useful.
+        Both have the database's name on the target. The first such event stands for all of them:
+        their headers contain nothing useful.
         """
         self._maps_size = 0
         self._plain = PlainTransactions(hold_bytes)
@@ -163,7 +166,7 @@ class Grouper:
                 self.next_number,
                 hold_bytes=self._hold_bytes,
                 chunk_bytes=self._chunk_bytes,
-                position_schema=self._position_schema,
+                replicated=self._replicated,
                 description=self._format,
                 temporary=self.temporary,
                 fold_case=self._fold_case,
@@ -178,10 +181,22 @@ class Grouper:
             if len(self._maps) >= _MANY_MAPS or self._maps_size > _MANY_BYTES:
                 self._maps.clear()
                 self._maps_size = len(body)
-            known = self._maps[body] = (parse_table_map(event), event)
-        table, event = known
-        if group.table_map(event, table):
-            self._plain.learn_table(event, table)
+            known = self._maps[body] = self._on_target(event)
+        table, kept = known
+        if kept is None:
+            group.leave_out(event[19:25], self._replicated.owners(table.database))
+        else:
+            group.table_map(kept, table)
+        self._plain.learn_table(body, table, kept)
+
+    def _on_target(self, event: bytes) -> tuple[TableMap, bytes | None]:
+        table = parse_table_map(event)
+        name = self._replicated.row_database(table.database, table.table)
+        if name is None:
+            return table, None
+        if name == table.database:
+            return table, event
+        return replace(table, database=name), with_database(event, name)
 
     def _other(self, code: int, event: bytes) -> Iterator[StreamItem]:
         in_file = event[13:17] != b"\0\0\0\0"
@@ -296,10 +311,12 @@ class Grouper:
                 raise BinlogError("BEGIN inside a transaction")
             group.begun = True
             if kind is StatementKind.XA_START:
+                self._refuse_filtered_xa(group)
                 group.refuse("XA transactions")
         elif not group.begun:
             group.statement(event, query, kind)
             if kind in XA_BY_ITSELF:
+                self._refuse_filtered_xa(group)
                 group.refuse("XA transactions")
                 yield from self._end(GroupKind.XA_COMPLETE, event)
             else:
@@ -312,6 +329,14 @@ class Grouper:
             group.savepoint(event, query, kind)
         else:
             group.statement(event, query, kind)
+
+    def _refuse_filtered_xa(self, group: OpenGroup) -> None:
+        """Refuse an XA transaction where there are rules, as a server's own replica does."""
+        if self._replicated.rules:
+            group.refuse(
+                "an XA transaction, which together with replication filters can leave the replica"
+                " in an undefined state (a server's own replica reports error 3232)"
+            )
 
     def _end(self, kind: GroupKind, event: bytes) -> Iterator[StreamItem]:
         group, self._group = self._group, None

@@ -1,17 +1,19 @@
 """A group while it is being read: what the events so far amount to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC
+from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC, EventType
 from mtsd.binlog.gtid_event import GtidEvent
 from mtsd.binlog.position_schema import Treatment, treatment
 from mtsd.binlog.qualifiers import qualifiers
 from mtsd.binlog.query import MAX_DBS_IN_EVENT_MTS
 from mtsd.binlog.rows import STMT_END
+from mtsd.binlog.statement_filter import filtered
 from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.temporary_tables import after, may_use_temporary_tables, what_may_use
-from mtsd.model.errors import BinlogError
+from mtsd.filter.filter import Filter
+from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.group import (
     Group,
     GroupChunk,
@@ -33,6 +35,7 @@ from mtsd.model.step import (
 )
 from mtsd.model.temporary_tables import SourceThread, TemporaryTables
 
+_TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _MOST_NAMED: Final = 1 << 16
 """Databases of a group: one with more runs alone, and the rest need not be known."""
 
@@ -41,15 +44,15 @@ class OpenGroup:
     """Collects the events of group `number`, which begins with `first`.
 
     When it has more than `hold_bytes` of them, they are passed on in chunks of about
-    `chunk_bytes`, see `overflow`. Row events and statements on `position_schema` are left out,
-    and it is not a partition. `description` is the format description. `temporary` is what is
-    known about the source's temporary tables; with `fold_case` their names are not case-sensitive.
+    `chunk_bytes`, see `overflow`. What is not `replicated` is left out. `description` is the
+    format description. `temporary` is what is known about the source's temporary tables; with
+    `fold_case` their names are not case-sensitive.
     """
 
     __slots__ = (
         "_alone", "_chunk_bytes", "_databases", "_description", "_flags_differ",
-        "_fold_case", "_head", "_hold_bytes", "_kind", "_left_out", "_limit", "_number",
-        "_position_schema", "_row_flags", "_rows", "_satellites", "_savepoint_bytes", "_size",
+        "_fold_case", "_head", "_hold_bytes", "_kind", "_left_out", "_limit", "_number", "_owners",
+        "_replicated", "_row_flags", "_rows", "_satellites", "_savepoint_bytes", "_size",
         "_steps", "_temporary_before", "_timestamp", "_total", "_unsupported", "begun",
         "streaming", "temporary",
     )  # fmt: skip
@@ -61,7 +64,7 @@ class OpenGroup:
         *,
         hold_bytes: int,
         chunk_bytes: int,
-        position_schema: str,
+        replicated: Filter,
         description: bytes,
         temporary: TemporaryTables,
         fold_case: bool,
@@ -72,7 +75,7 @@ class OpenGroup:
         self._number = number
         self._hold_bytes = hold_bytes
         self._chunk_bytes = chunk_bytes
-        self._position_schema = position_schema
+        self._replicated = replicated
         self._description = description
         self.temporary = temporary
         """What is known about temporary tables after the last statement."""
@@ -94,6 +97,9 @@ class OpenGroup:
         self._row_flags: int | None = None
         self._flags_differ = False
         self._left_out: set[bytes] = set()
+        """Table ids whose row events are left out."""
+        self._owners: dict[str, None] = {}
+        """Other channels that replicate what is left out here."""
         self._savepoint_bytes = 0
         """Of those held."""
         self._timestamp = int.from_bytes(first[:4], "little")
@@ -109,6 +115,8 @@ class OpenGroup:
         if len(event) < 27:
             raise BinlogError("a row event is shorter than its header")
         if self._left_out and event[19:25] in self._left_out:
+            if event[25] & STMT_END:
+                self._end_statement()
             return
         flags = (event[25] | event[26] << 8) & ~STMT_END
         if self._row_flags is None:
@@ -117,13 +125,19 @@ class OpenGroup:
             self._flags_differ = True
         self._keep_row(event)
 
-    def table_map(self, event: bytes, table: TableMap) -> bool:
-        """Add a Table_map event; return whether the table is replicated."""
-        table_id = event[19:25]
-        if table.database == self._position_schema:
-            self._left_out.add(table_id)
-            return False
-        self._left_out.discard(table_id)
+    def leave_out(self, table_id: bytes, owners: Sequence[str]) -> None:
+        """Leave out the row events that follow of a table that is not replicated.
+
+        `owners` are the other channels that replicate its database.
+        """
+        self._left_out.add(table_id)
+        for channel in owners:
+            self._owners[channel] = None
+
+    def table_map(self, event: bytes, table: TableMap) -> None:
+        """Add a Table_map event, as it is on the target."""
+        if self._left_out:
+            self._left_out.discard(event[19:25])
         if len(self._databases) < _MOST_NAMED:
             self._databases[table.database] = None
         else:
@@ -131,7 +145,6 @@ class OpenGroup:
         if table.referred_by_foreign_key_of_other_database:
             self._alone = True
         self._keep_row(event)
-        return True
 
     def refuse(self, what: str) -> None:
         """Note that the group contains something that is not applied."""
@@ -163,24 +176,30 @@ class OpenGroup:
             # None is ever created on the target.
             self._satellites = []
             return
+        names = query.updated_databases
+        position_schema = self._replicated.position_schema
+        treated = treatment(query, position_schema)
+        if treated is Treatment.REFUSED:
+            self.refuse(
+                f"a statement on a database with the position schema's name,"
+                f" {position_schema!r}, and on others"
+            )
+        renamed = self._on_target(query) if self._replicated.rules else query
+        if treated is Treatment.LEFT_OUT or renamed is None:
+            self._satellites = []
+            return
+        query = renamed
         if kind is StatementKind.CREATE_SELECT:
             self._kind = GroupKind.CREATE_SELECT
         elif self.begun and self._kind is None:
             self._kind = GroupKind.STATEMENTS
-        names = query.updated_databases
-        treated = treatment(query, self._position_schema)
-        if treated is Treatment.LEFT_OUT:
-            self._satellites = []
-            return
-        if treated is Treatment.REFUSED:
-            self.refuse(
-                f"a statement on a database with the position schema's name,"
-                f" {self._position_schema!r}, and on others"
-            )
         if not names or query.over_max or names == ("",):
             self._alone = True
             names = (query.database,) if query.database else ()
         used = dict.fromkeys(names)
+        if self._replicated.rules.rewrite_db:
+            # Only the default database is renamed, and which of the names stand for it is unknown.
+            used |= dict.fromkeys(map(self._replicated.target_name, names))
         if not self.begun:
             used |= dict.fromkeys(qualifiers(query.statement, query.context))
             if query.database:
@@ -190,9 +209,35 @@ class OpenGroup:
         for name in used:
             if len(self._databases) >= _MOST_NAMED:
                 self._alone = True
-            elif name != self._position_schema:
+            elif name != position_schema:
                 self._databases[name] = None
         self._keep_statement(event, query, kind)
+
+    def _on_target(self, query: QueryEvent) -> QueryEvent | None:
+        """Return a statement as it runs on the target; None if it is not replicated."""
+        replicated = self._replicated
+        databases = query.updated_databases or (query.database,)
+        owners = dict.fromkeys(owner for name in databases for owner in replicated.owners(name))
+        try:
+            found = filtered(query, replicated)
+        except NotSupportedError as error:
+            self.refuse(str(error))
+            return query
+        if found is not None:
+            for channel, other in replicated.others.items():
+                try:
+                    if filtered(query, other) is not None:
+                        owners[channel] = None
+                except NotSupportedError:
+                    owners[channel] = None
+        self._owners.update(owners)
+        return found
+
+    def _end_statement(self) -> None:
+        """End the statement of the last row event that is kept: the one that did is left out."""
+        if self._rows and self._rows[-1][4] != _TABLE_MAP:
+            last = self._rows[-1]
+            self._rows[-1] = last[:25] + bytes((last[25] | STMT_END,)) + last[26:]
 
     def _thread_specific(
         self, thread: SourceThread, query: QueryEvent, kind: StatementKind
@@ -247,9 +292,21 @@ class OpenGroup:
             self._leave_out_savepoints()
         if int.from_bytes(event[17:19], "little") & MTS_ISOLATE:
             self._alone = True
+        if self._left_out and self._row_flags is None and not self._steps:
+            # Table maps may be left, of tables without a row event.
+            self._rows = []
+            self._size = 0
+        holds_nothing = self.holds_nothing
+        if self._owners and not holds_nothing:
+            channels = ", ".join(map(repr, self._owners))
+            self.refuse(
+                f"changes that this channel replicates, and others for channel {channels}: they"
+                " would no longer be one transaction"
+            )
         if not (self._rows or self._steps):
             if not (self.streaming or self._unsupported or kind is GroupKind.INCIDENT):
                 kind = GroupKind.EMPTY
+                self._databases.clear()
         elif self.streaming:
             yield self._chunk()
         head = self._head

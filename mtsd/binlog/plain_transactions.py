@@ -29,6 +29,7 @@ _XID: Final[int] = EventType.XID_EVENT.value
 _HEADS: Final = MYSQL.heads
 _ROWS: Final = MYSQL.rows
 _KIND: Final = GroupKind.ROWS
+_EMPTY: Final = GroupKind.EMPTY
 _DEFAULTS: Final[tuple[object, ...]] = tuple(Group._field_defaults.values())
 """Of a group's last fields."""
 _SHORTEST_ROWS: Final = HEADER_SIZE + 8 + 4
@@ -54,19 +55,25 @@ class PlainTransactions:
 
     def __init__(self, hold_bytes: int) -> None:
         self._hold_bytes = hold_bytes
-        self._tables: dict[bytes, tuple[str, bytes]] = {}
-        """Database and event, by the bytes after the header of a Table_map event."""
+        self._tables: dict[bytes, tuple[str, bytes | None]] = {}
+        """By the bytes after the header of a Table_map event: database and event on the target.
+
+        None for the event if the table is not replicated.
+        """
         self._size = 0
 
-    def learn_table(self, event: bytes, table: TableMap) -> None:
-        """Remember a Table_map event, without its checksum, of a table that is replicated."""
-        if table.referred_by_foreign_key_of_other_database:
+    def learn_table(self, body: bytes, table: TableMap, event: bytes | None) -> None:
+        """Remember a table, by the bytes after the header of its Table_map event.
+
+        `event` is the one to apply, without its checksum; None if the table is not replicated.
+        """
+        if table.referred_by_foreign_key_of_other_database and event is not None:
             return
-        self._size += len(event)
+        self._size += len(body)
         if len(self._tables) >= _MANY or self._size > _MANY_BYTES:
             self._tables.clear()
-            self._size = len(event)
-        self._tables[event[HEADER_SIZE:]] = (table.database, event)
+            self._size = len(body)
+        self._tables[body] = (table.database, event)
 
     def forget_tables(self) -> None:
         """Forget all tables: their ids are assigned again."""
@@ -108,6 +115,7 @@ class PlainTransactions:
             kept: list[bytes] = []
             size = 0
             row_flags = -1
+            left_out: tuple[bytes, ...] = ()
             while True:
                 raw = events[at]
                 at += 1
@@ -120,13 +128,21 @@ class PlainTransactions:
                     known = tables.get(raw[HEADER_SIZE:-4])
                     if known is None:
                         return None
-                    database, event = known
+                    database, found = known
+                    if found is None:
+                        left_out += (raw[19:25],)
+                        continue
+                    event = found
                     if database not in databases:
                         databases += (database,)
                 elif code in _ROWS:
                     # The end of each event proves that none is duplicated or out of order.
                     if length < _SHORTEST_ROWS or _end(raw) != offset & _LOW:
                         return None
+                    if left_out:
+                        if raw[19:25] not in left_out:
+                            return None
+                        continue
                     event = raw[:-4]
                     flags = (raw[25] | raw[26] << 8) & ~STMT_END
                     if flags != row_flags:
@@ -144,7 +160,8 @@ class PlainTransactions:
         except (IndexError, struct.error, BinlogError):
             return None
         header_flags = raw[17] | raw[18] << 8
-        if header_flags & MTS_ISOLATE or not kept or size > self._hold_bytes:
+        # What is left out in part takes the general path.
+        if header_flags & MTS_ISOLATE or bool(kept) == bool(left_out) or size > self._hold_bytes:
             return None
         # Bypasses the constructors, which are Python and cost as much as everything read here.
         end = tuple.__new__(Position, (file, offset))
@@ -152,11 +169,11 @@ class PlainTransactions:
             Group,
             (
                 number,
-                _KIND,
+                _KIND if kept else _EMPTY,
                 end,
                 databases,
                 False,
-                (tuple.__new__(Rows, (tuple(kept),)),),
+                (tuple.__new__(Rows, (tuple(kept),)),) if kept else (),
                 size,
                 None if row_flags < 0 else row_flags,
                 description,

@@ -42,6 +42,7 @@ class StatusVariables:
     over_max: bool
     invoker: tuple[bytes, bytes] | None
     ddl_xid: int | None
+    table_map_for_update: int | None
 
 
 _remembered: dict[bytes, StatusVariables] = {}
@@ -106,6 +107,7 @@ def parse_query(event: bytes) -> QueryEvent:
         variables.invoker,
         variables.ddl_xid,
         timestamp,
+        variables.table_map_for_update,
     )
 
 
@@ -118,6 +120,7 @@ def parse_status_variables(status: bytes) -> StatusVariables:
     over_max = False
     invoker: tuple[bytes, bytes] | None = None
     ddl_xid: int | None = None
+    table_map_for_update: int | None = None
     while cursor.left():
         code = cursor.uint(1, "code")
         name = _NAMES.get(code)
@@ -146,7 +149,7 @@ def parse_status_variables(status: bytes) -> StatusVariables:
             case 6:
                 cursor.skip(cursor.uint(1, name), name)
             case 9:
-                cursor.skip(8, name)
+                table_map_for_update = cursor.uint(8, name)
             case 10:
                 cursor.skip(4, name)
             case 11:
@@ -171,6 +174,7 @@ def parse_status_variables(status: bytes) -> StatusVariables:
         over_max,
         invoker,
         ddl_xid,
+        table_map_for_update,
     )
 
 

@@ -16,6 +16,7 @@ from mtsd.model.errors import BinlogError
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _LENGTH: Final = Struct("<I")
 _NOT_STMT_END: Final = 0xFF & ~STMT_END
+_LONGEST_NAME: Final = 255
 
 
 def plain_format_description(event: bytes) -> bytes:
@@ -38,6 +39,20 @@ def plain_format_description(event: bytes) -> bytes:
 def of_own_length(event: bytes) -> bytes:
     """Return the event with the length in its header set to its actual length."""
     return event[:9] + len(event).to_bytes(4, "little") + event[13:]
+
+
+def with_database(event: bytes, database: str) -> bytes:
+    """Return a Table_map event with another database name; raises BinlogError if it is too long."""
+    name = database.encode()
+    if len(name) > _LONGEST_NAME:
+        raise BinlogError(f"the database name {database!r} does not fit into a Table_map event")
+    at = HEADER_SIZE + 8
+    former = event[at]
+    size = int.from_bytes(event[9:13], "little") + len(name) - former
+    return b"".join((
+        event[:9], size.to_bytes(4, "little"), event[13:at], bytes((len(name),)), name,
+        event[at + 1 + former :],
+    ))  # fmt: skip
 
 
 def statements_of(

@@ -83,6 +83,8 @@ def lines(status: Status) -> Iterator[str]:
     facts = [("state", state), ("source", status.source), ("target", status.target)]
     if status.channel:
         facts.append(("channel", status.channel))
+    if status.filter:
+        facts.append(("filter", printable(status.filter)))
     if running:
         facts += _place("received", status.received)
     facts += _place("executed", status.executed)

@@ -36,6 +36,19 @@ def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
             allowed = f"at least {keys[1]} = {replica.batch_bytes}, which is part of it"
             found = replica.pending_jobs_size_max
         yield Conflict(keys, f"found {found}", f"allowed is {allowed}")
+    if settings.replica.exec_mode == "idempotent" and settings.target.apply_mode == "binlog":
+        yield Conflict(
+            ("replica.exec_mode", "target.apply_mode"),
+            'found "idempotent" together with target.apply_mode = "binlog"',
+            'allowed only with target.apply_mode = "sql", or "auto", which then means that',
+        )
+    for name, target in settings.filter.rewrite_db:
+        if target == settings.target.schema:
+            yield Conflict(
+                ("filter.rewrite_db", "target.schema"),
+                f"found {shown([name, target])}, and {shown(target)} is target.schema",
+                "allowed is a database of its own: the position schema is mtsd's",
+            )
     if settings.replica.split_transactions != "off" and settings.replica.consistency != "eventual":
         yield Conflict(
             ("replica.split_transactions", "replica.consistency"),
@@ -127,11 +140,32 @@ def ineffective(settings: Settings, given: Collection[str]) -> Iterator[str]:
         )
     if replica.bind and replica.parallel_workers == 0:
         yield "replica.bind has no effect while replica.parallel_workers is 0: there is one queue"
+    yield from _ineffective_rules(settings)
     source = settings.source
     if source.allow_partial_history and source.start not in {None, Earliest()}:
         yield (
             f"source.allow_partial_history has no effect while source.start is "
             f'{shown(str(source.start))}: it applies to "earliest"'
+        )
+
+
+def _ineffective_rules(settings: Settings) -> Iterator[str]:
+    given = settings.filter
+    if given.do_db and given.ignore_db:
+        yield "filter.ignore_db has no effect while filter.do_db is set: it names all there is"
+    renamed = {name for name, _ in given.rewrite_db}
+    renamed -= {target for _, target in given.rewrite_db}
+    for key, names in (("do_db", given.do_db), ("ignore_db", given.ignore_db)):
+        for name in renamed.intersection(names):
+            yield (
+                f"filter.{key} has no effect on {shown(name)}: filter.rewrite_db renames it, and"
+                " the other rules apply to names on the target"
+            )
+    schema = settings.target.schema
+    if schema in (*given.do_db, *(name for name, _ in given.rewrite_db)):
+        yield (
+            f"the filter has no effect on {shown(schema)}: it is target.schema, which is never"
+            " replicated"
         )
 
 

@@ -71,6 +71,14 @@ def _bound_once(sets: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...
     return sets
 
 
+def _renamed_once(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    names = [name for name, _ in pairs]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise ValueError(f'database "{name}" is renamed twice')
+    return pairs
+
+
 def _position_schema(name: str) -> str:
     if name.lower() in {"mysql", "sys", "information_schema", "performance_schema"}:
         raise ValueError("belongs to the server")
@@ -148,7 +156,10 @@ TablePatterns = Annotated[
 ]
 _Pair = Annotated[tuple[_Name, _Name], _List]
 Renames = Annotated[
-    tuple[_Pair, ...], _List, Allowed('a list of pairs, [["from", "to"], ["from2", "to2"]]')
+    tuple[_Pair, ...],
+    _List,
+    AfterValidator(_renamed_once),
+    Allowed('a list of pairs, [["from", "to"], ["from2", "to2"]], no database renamed twice'),
 ]
 _NameSet = Annotated[tuple[_Name, ...], _List, Field(min_length=1)]
 NameSets = Annotated[

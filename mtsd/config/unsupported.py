@@ -6,19 +6,10 @@ from types import MappingProxyType
 SUPPORTED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         "source.semi_sync": ("off",),
-        "target.apply_mode": ("auto", "binlog"),
         "replica.parallel_type": ("database",),
         "replica.consistency": ("partition",),
-        "replica.exec_mode": ("strict",),
         "replica.split_transactions": ("off",),
         "replica.delay": (0,),
-        "filter.do_db": ([],),
-        "filter.ignore_db": ([],),
-        "filter.do_table": ([],),
-        "filter.ignore_table": ([],),
-        "filter.wild_do_table": ([],),
-        "filter.wild_ignore_table": ([],),
-        "filter.rewrite_db": ([],),
         "status.listen": ("",),
     }
 )

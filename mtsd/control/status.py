@@ -168,6 +168,8 @@ class Status:
     """What the daemon's process has used of processors, since it was started."""
     batch_groups: int = 0
     """The setting in force."""
+    filter: str = ""
+    """The filter rules in force, in one line; "" if everything is replicated."""
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Serialize it as a JSON object."""

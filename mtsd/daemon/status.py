@@ -11,6 +11,7 @@ from mtsd.control.status import (
     TargetWaitStatus,
     WorkerStatus,
 )
+from mtsd.replica.filters import rules_of
 from mtsd.replica.statistics import ReplicaStatistics
 from mtsd.replica.target_waits import TargetWait
 
@@ -42,6 +43,7 @@ def stated(
             workers=(),
             partitions=(),
             waits={},
+            filter=str(rules_of(settings.filter)),
         )
     now = time() + statistics.clock_offset
     lag: float | None = None
@@ -87,6 +89,7 @@ def stated(
         run_seconds=round(statistics.run_seconds, 3),
         cpu_seconds=round(process_time(), 3),
         batch_groups=settings.replica.batch_groups,
+        filter=str(rules_of(settings.filter)),
     )
 
 

@@ -48,7 +48,8 @@ class QueryEvent:
     (None: the statement did not depend on them). `updated_databases` is None if the source does
     not list them; `over_max` means that there are too many to list. `invoker` is the
     (user, host) that the source ran a definition as. `ddl_xid` is the storage engines'
-    transaction number of an atomic DDL statement.
+    transaction number of an atomic DDL statement. `table_map_for_update` has a bit for each table
+    of a multi-table UPDATE that it updates, by their order in its text.
     """
 
     thread_id: int
@@ -63,6 +64,7 @@ class QueryEvent:
     invoker: tuple[bytes, bytes] | None
     ddl_xid: int | None
     timestamp: int
+    table_map_for_update: int | None = None
 
 
 class IntvarKind(enum.IntEnum):

@@ -10,12 +10,14 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
 from mtsd.replica.endpoints import endpoint, identity
+from mtsd.replica.filters import rules_of
 from mtsd.replica.one_channel import claim_source
 from mtsd.source.handshake import open_source
 from mtsd.source.read_state import read_source_state
 from mtsd.source.start import beginning
 from mtsd.target.position_tables import ChannelRow
 from mtsd.target.retry import write
+from mtsd.wire.traits import read_traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,17 @@ async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = F
         )
         if isinstance(begins, Refused):
             raise NeedsPersonError(str(begins))
-        await claim_source(channel.connection, channel.tables, state.uuid)
         mark = LowWaterMark(channel.highest_number, begins.position, begins.gtids)
         begun = ChannelRow(mark, 0, state.uuid, daemon_uuid)
-        await write(channel.connection, channel.tables.begin_anew(begun))
+        traits = await read_traits(channel.connection)
+        await claim_source(
+            channel.connection,
+            channel.tables,
+            state.uuid,
+            rules_of(settings.filter),
+            then=channel.tables.begin_anew(begun),
+            fold_case=traits.lower_case_table_names,
+        )
         return Moved(row.mark if row is not None else None, mark)
 
 

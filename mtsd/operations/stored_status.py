@@ -15,6 +15,7 @@ from mtsd.control.status import (
 from mtsd.model.errors import ConnectionLostError
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.replica.endpoints import endpoint
+from mtsd.replica.filters import rules_of
 from mtsd.replica.recovery import read_failed
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
@@ -48,6 +49,7 @@ async def _read(connection: Connection, settings: Settings) -> Status:
         source=settings.source.address,
         target=settings.target.address,
         channel=settings.replica.channel,
+        filter=str(rules_of(settings.filter)),
     )
     tables = PositionTables(settings.target.schema, settings.replica.channel)
     present = {str(name) for name, _ in await connection.query(tables.select_tables())}
@@ -88,6 +90,7 @@ async def _read(connection: Connection, settings: Settings) -> Status:
             else None
         ),
         skipped=tuple(_skipped(each) for each in skipped),
+        filter=nothing.filter,
     )
 
 

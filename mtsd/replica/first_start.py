@@ -1,15 +1,18 @@
 """The beginning of a channel, when the target has no position for it yet."""
 
 import uuid
+from collections.abc import Mapping
 
 import structlog
 
 from mtsd.config import Settings
 from mtsd.config.start import Latest
+from mtsd.filter.rules import Rules
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.reason import Refused
 from mtsd.replica.endpoints import endpoint, identity
+from mtsd.replica.filters import rules_of
 from mtsd.replica.gtid_mode import Gtids, gtids_of
 from mtsd.replica.one_channel import claim_source
 from mtsd.replica.recovery import read_channel
@@ -17,23 +20,28 @@ from mtsd.source.handshake import open_source
 from mtsd.source.read_state import read_source_state
 from mtsd.source.start import beginning
 from mtsd.target.position_tables import ChannelRow, PositionTables
-from mtsd.target.retry import write
 from mtsd.target.session import TargetSession
 from mtsd.wire.binlog_status import executed_gtids
 
 log = structlog.get_logger(__name__)
 
 
-async def first_start(settings: Settings, session: TargetSession, tables: PositionTables) -> None:
+async def first_start(
+    settings: Settings, session: TargetSession, tables: PositionTables
+) -> Mapping[str, Rules]:
     """Resolve [source] start if the target has no position for the channel yet.
 
-    The channel's source is claimed in any case. Raises NeedsPersonError, ServerError,
+    The channel's source is claimed in any case; returns the filters of the source's other channels,
+    by their names. Raises NeedsPersonError, ServerError,
     ConnectionLostError.
     """
+    rules = rules_of(settings.filter)
+    fold_case = session.traits.lower_case_table_names
     former = await read_channel(session.connection, tables)
     if former is not None:
-        await claim_source(session.connection, tables, former.source_uuid)
-        return
+        return await claim_source(
+            session.connection, tables, former.source_uuid, rules, fold_case=fold_case
+        )
     start = settings.source.start
     daemon_uuid = str(uuid.uuid4())
     told = GtidSet()
@@ -52,7 +60,14 @@ async def first_start(settings: Settings, session: TargetSession, tables: Positi
     )
     if isinstance(mark, Refused):
         raise NeedsPersonError(str(mark))
-    await claim_source(session.connection, tables, state.uuid)
     row = ChannelRow(mark, 0, state.uuid, daemon_uuid)
-    await write(session.connection, [tables.insert_channel(row)])
+    others = await claim_source(
+        session.connection,
+        tables,
+        state.uuid,
+        rules,
+        then=[tables.insert_channel(row)],
+        fold_case=fold_case,
+    )
     log.info("the channel begins", position=str(mark.position), gtids=str(mark.gtids or ""))
+    return others

@@ -68,9 +68,9 @@ async def apply_definition(
     Raises ServerError with nothing left behind, HalfAppliedError and ConnectionLostError with the
     record left.
     """
-    # Only if it is logged does the server keep CREATE TABLE … START TRANSACTION open for the
-    # rows. Otherwise the rows commit with their record, and the table shows whether it was created.
-    apart = group.kind is GroupKind.CREATE_SELECT and not applier.is_logged
+    # Where the rows cannot follow in the same transaction, they commit with their record, and the
+    # table shows whether it was created.
+    apart = group.kind is GroupKind.CREATE_SELECT and not applier.fills_open_tables
     shows_itself = shows_itself or apart
     gtid = "" if apart else await _gtid(applier, group, worker)
     file, offset = ("", 0) if gtid else await applier.log_position()

@@ -1,22 +1,37 @@
-"""A source may be replicated on one channel of a target only: on two, all is applied twice.
+"""A source is replicated on several channels of a target only if they share no database.
 
-The channels' rows say which sources they have; a lock named after the source, which the coordinator
-holds as long as it lives, keeps apart two daemons that start at once, or in two position schemas.
+On two channels that do, changes would be applied twice. The channels' rows say which sources and
+filters they have. That may change only under a lock named after the source, so it is seen by
+whoever starts next. Locks that the coordinators hold as long as they live, one for each place
+among the source's channels, keep apart two daemons that have their rows in two position schemas.
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+from mtsd.filter.channels import meeting
+from mtsd.filter.rules import NO_RULES, Rules
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.reason import Reason, Refused, refuse
-from mtsd.target.fencing import release_lock, take_lock
+from mtsd.target.fencing import CHANNEL, lock_name, release_lock, take_lock
 from mtsd.target.position_tables import PositionTables
+from mtsd.target.retry import write
 from mtsd.wire.connection import Connection
 
+_REMEDY = (
+    "if '{other}' is no longer used, mtsd position reset --set replica.channel={other} forgets it"
+)
 ON_ANOTHER_CHANNEL = Reason(
     "channel '{other}' of this target replicates the same source, {uuid}: everything would be"
     " applied twice",
-    "replicate it on one channel; if '{other}' is no longer used, mtsd position reset --set"
-    " replica.channel={other} forgets it",
+    "replicate it on one channel, or give each channel databases of its own ([filter] do_db);"
+    f" {_REMEDY}",
+)
+MEETING = Reason(
+    "channel '{other}' of this target replicates the same source, {uuid}, and the filters of both"
+    " let database {database} pass: it would be applied twice",
+    f"give each channel databases of its own ([filter] do_db); {_REMEDY}",
 )
 RUNS_ALREADY = Reason(
     "another mtsd replicates the same source, {uuid}, to this target: everything would be applied"
@@ -25,45 +40,123 @@ RUNS_ALREADY = Reason(
 )
 _PATIENCE_S = 2
 _ATTEMPTS = 5
+_PLACES = 16
+"""The most channels of one source."""
 
 
-def rival(channels: Iterable[tuple[str, str]], own: str, source_uuid: str) -> Refused | None:
-    """Decide whether a channel other than `own` already has the source.
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel of the target: its name, its source's UUID, and its filter."""
 
-    `channels` are names, each with its source's UUID.
+    name: str
+    source_uuid: str
+    rules: Rules = NO_RULES
+
+
+def rival(channels: Iterable[Channel], own: Channel, *, fold_case: bool = False) -> Refused | None:
+    """Decide whether another channel prevents this one from replicating its source.
+
+    `fold_case`: the target does not distinguish names by case.
     """
-    for name, uuid in channels:
-        if name != own and uuid and uuid.lower() == source_uuid.lower():
-            return refuse(ON_ANOTHER_CHANNEL, other=name, uuid=source_uuid)
+    uuid = own.source_uuid
+    for other in _of_source(channels, own):
+        database = meeting(own.rules, other.rules, fold_case=fold_case)
+        if database is None:
+            continue
+        if own.rules and other.rules:
+            return refuse(MEETING, other=other.name, uuid=uuid, database=database)
+        return refuse(ON_ANOTHER_CHANNEL, other=other.name, uuid=uuid)
     return None
 
 
-async def claim_source(connection: Connection, tables: PositionTables, source_uuid: str) -> None:
-    """Take the source for the life of the session, before the channel's row names it.
+def _of_source(channels: Iterable[Channel], own: Channel) -> list[Channel]:
+    return [
+        channel
+        for channel in channels
+        if channel.name != own.name
+        and channel.source_uuid
+        and channel.source_uuid.lower() == own.source_uuid.lower()
+    ]
 
-    Raises NeedsPersonError if another channel has it, ServerError, ConnectionLostError.
+
+async def claim_source(
+    connection: Connection,
+    tables: PositionTables,
+    source_uuid: str,
+    rules: Rules,
+    *,
+    then: Sequence[bytes] = (),
+    fold_case: bool = False,
+) -> Mapping[str, Rules]:
+    """Take the source for the life of the session, and record that in one transaction.
+
+    `then` are statements of the same transaction, after which the channel's row names the source.
+    Returns the filters of the source's other channels, by their names. Raises NeedsPersonError if
+    another channel has a part of what the rules let pass, ServerError, ConnectionLostError.
     """
-    lock = _lock_name(source_uuid)
+    own = Channel(tables.channel, source_uuid, rules)
+    start = f"{_place(source_uuid, 0)}:start"
     for attempt in range(1, _ATTEMPTS + 1):
-        held = await take_lock(connection, lock, _PATIENCE_S)
-        # A daemon that starts at the same time gets the lock first, and then its row.
-        rows = await connection.query(tables.select_sources())
-        channels = [(str(name), str(uuid)) for name, uuid in rows]
-        refused = rival(channels, tables.channel, source_uuid)
-        if refused is None and held:
-            return
-        if held:
-            await release_lock(connection, lock)
-        if refused is not None:
-            raise NeedsPersonError(str(refused))
-        if attempt == _ATTEMPTS:
-            raise NeedsPersonError(str(refuse(RUNS_ALREADY, uuid=source_uuid)))
+        # A daemon that starts at the same time gets this lock first, and then its row.
+        alone = await take_lock(connection, start, _PATIENCE_S)
+        try:
+            channels = await read_channels(connection, tables)
+            refused = rival(channels, own, fold_case=fold_case)
+            if refused is not None:
+                raise NeedsPersonError(str(refused))
+            others = _of_source(channels, own)
+            if alone and await _take_place(connection, own, others):
+                await write(connection, [tables.replace_rules(rules.text()), *then])
+                return {other.name: other.rules for other in others}
+        finally:
+            if alone:
+                await release_lock(connection, start)
+        if attempt < _ATTEMPTS:
+            await asyncio.sleep(_PATIENCE_S)
+    raise NeedsPersonError(str(refuse(RUNS_ALREADY, uuid=source_uuid)))
+
+
+async def read_channels(
+    connection: Connection, tables: PositionTables, *, rules: bool = True
+) -> list[Channel]:
+    """Return all channels of the position tables; `rules`: the table of their filters exists."""
+    rows = await connection.query(tables.select_sources(rules=rules))
+    return [
+        Channel(str(name), str(uuid), Rules.parse(str(found)) if found else NO_RULES)
+        for name, uuid, found in rows
+    ]
+
+
+async def _take_place(connection: Connection, own: Channel, others: Sequence[Channel]) -> bool:
+    """Take a place among the source's channels; return whether only `others` have the rest."""
+    places = [_place(own.source_uuid, place) for place in range(_PLACES)]
+    coordinators = [lock_name(channel.name, CHANNEL) for channel in others]
+    holders = await _holders(connection, [*places, *coordinators])
+    ((own_id,),) = await connection.query("SELECT CONNECTION_ID()")
+    known = {holders[lock] for lock in coordinators} | {own_id}
+    if any(holders[place] is not None and holders[place] not in known for place in places):
+        return False
+    if any(holders[place] == own_id for place in places):
+        return True
+    for place in places:
+        if holders[place] is None:
+            return await take_lock(connection, place)
+    return False
+
+
+async def _holders(connection: Connection, locks: Sequence[str]) -> dict[str, object]:
+    """Return the connection that holds each lock, None for one that is free."""
+    asked = ",".join(f"IS_USED_LOCK('{lock}')" for lock in locks)
+    (row,) = await connection.query(f"SELECT {asked}")
+    return dict(zip(locks, row, strict=True))
 
 
 async def release_source(connection: Connection, source_uuid: str) -> None:
     """Release a source that the channel has left. Raises ServerError, ConnectionLostError."""
-    await release_lock(connection, _lock_name(source_uuid))
+    for place in range(_PLACES):
+        await release_lock(connection, _place(source_uuid, place))
 
 
-def _lock_name(source_uuid: str) -> str:
-    return f"mtsd-source:{source_uuid.lower()}"
+def _place(source_uuid: str, place: int) -> str:
+    lock = f"mtsd-source:{source_uuid.lower()}"
+    return f"{lock}:{place}" if place else lock

@@ -1,11 +1,12 @@
 """Starting on a target that a previous run may have left at any instant (WL#5599)."""
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
 
+from mtsd.filter.rules import Rules
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
@@ -205,13 +206,20 @@ def row_of_recovery(
 
 
 async def adopt_source(
-    connection: Connection, tables: PositionTables, recovered: Recovered, source_uuid: str
-) -> None:
+    connection: Connection,
+    tables: PositionTables,
+    recovered: Recovered,
+    source_uuid: str,
+    rules: Rules,
+    *,
+    fold_case: bool,
+) -> Mapping[str, Rules]:
     """Let the channel continue with another source, by its GTID set.
 
     The order of its groups past the low-water mark may differ, so only the GTIDs say what was
     executed. Numbering continues, because no number is used twice. Raises NeedsPersonError if
-    the GTIDs do not cover everything, or another channel of the target has that source.
+    the GTIDs do not cover everything, or another channel of the target has that source. `rules`,
+    `fold_case` and the result are those of `claim_source`.
     """
     way = adoption(
         Channel(
@@ -225,12 +233,14 @@ async def adopt_source(
     )
     if isinstance(way, Refused):
         raise NeedsPersonError(str(way))
-    await claim_source(connection, tables, source_uuid)
     mark = LowWaterMark(recovered.executed.highest, Position("", 0), way.executed)
     row = ChannelRow(mark, 0, source_uuid, recovered.daemon_uuid)
-    await write(connection, tables.begin_anew(row))
+    others = await claim_source(
+        connection, tables, source_uuid, rules, then=tables.begin_anew(row), fold_case=fold_case
+    )
     await release_source(connection, way.former)
     log.warning("another source", former=recovered.source_uuid, now=source_uuid)
+    return others
 
 
 def unsettled(

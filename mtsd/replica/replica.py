@@ -7,15 +7,18 @@ from dataclasses import replace
 import structlog
 
 from mtsd.config import Settings
+from mtsd.filter.filter import Filter
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.gtid import GtidSet
 from mtsd.model.progress import Progress
 from mtsd.model.pulse import Pulse
+from mtsd.replica.apply_mode import applies_sql
 from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.endpoints import endpoint, identity
+from mtsd.replica.filters import filter_of, rules_of
 from mtsd.replica.first_start import first_start
 from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
 from mtsd.replica.recovery import (
@@ -34,11 +37,13 @@ from mtsd.schedule.alone import AloneRule
 from mtsd.schedule.policies import choose_policy
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.source.stream import SourceStream, StreamSettings
+from mtsd.target.applier import Applier
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.executed_gtids import execute_empty
 from mtsd.target.fencing import CHANNEL, lock_name, take_channel, take_lock
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
+from mtsd.target.sql_applier import ROW_MODE, SqlApplier
 from mtsd.wire.binlog_status import executed_gtids
 
 _CHANNEL_WAIT_TIMEOUT_S = 60
@@ -106,15 +111,19 @@ class Replica:
             # This session detects that a target has vanished, on behalf of all of them.
             session.connection.expect_receipt(_RECEIPT_S)
             gtids = gtids_of(settings.target.gtid, session)
+            fold_case = session.traits.lower_case_table_names
             progress.doing = "takes the channel"
             await take_channel(session.connection, tables.channel, progress=progress)
             progress.doing = "reads the position tables"
             await make_tables(session.connection, tables)
-            await first_start(settings, session, tables)
+            others = await first_start(settings, session, tables)
             count = max(settings.replica.parallel_workers, 1)
             recovered = await recover(session.connection, tables, count, reached, progress)
             if new_source:
-                await adopt_source(session.connection, tables, recovered, new_source)
+                others = await adopt_source(
+                    session.connection, tables, recovered, new_source,
+                    rules_of(settings.filter), fold_case=fold_case,
+                )  # fmt: skip
                 recovered = await recover(session.connection, tables, count, reached, progress)
             progress.doing = "opens the sessions of the workers"
             preserved = None
@@ -134,7 +143,8 @@ class Replica:
                     preserves=preserved is not None,
                 )  # fmt: skip
                 workers.append(worker)
-            stream = _stream(settings, recovered, coordinator.pulse, reached)
+            replicated = filter_of(settings, fold_case=fold_case, others=others)
+            stream = _stream(settings, recovered, replicated, coordinator.pulse, reached)
             checkpointer = Checkpointer(
                 session.connection,
                 tables,
@@ -357,9 +367,10 @@ async def _worker(
     *,
     preserves: bool,
 ) -> Worker:
+    as_sql = applies_sql(settings)
     session = await TargetSession.open(
-        endpoint("target", settings.target),
-        SessionSettings(settings.target.binary_log),
+        replace(endpoint("target", settings.target), found_rows=as_sql),
+        SessionSettings(settings.target.binary_log, ROW_MODE if as_sql else b"0"),
         reached=reached,
     )
     worker_id = CHANNEL + 1 + index
@@ -368,11 +379,23 @@ async def _worker(
         raise NeedsPersonError(
             f"the lock of worker {worker_id} is held by a session that mtsd did not open"
         )
+    applier: Applier
+    if as_sql:
+        applier = SqlApplier(
+            session,
+            tables,
+            settings.replica.batch_bytes,
+            preserves=preserves,
+            idempotent=settings.replica.exec_mode == "idempotent",
+            reached=reached,
+        )
+    else:
+        applier = BinlogApplier(
+            session, tables, settings.replica.batch_bytes, preserves=preserves, reached=reached
+        )
     return Worker(
         index,
-        BinlogApplier(
-            session, tables, settings.replica.batch_bytes, preserves=preserves, reached=reached
-        ),
+        applier,
         coordinator,
         recovered.rows[index],
         WorkerSettings(
@@ -386,7 +409,7 @@ async def _worker(
 
 
 def _stream(
-    settings: Settings, recovered: Recovered, pulse: Pulse, reached: Reached
+    settings: Settings, recovered: Recovered, replicated: Filter, pulse: Pulse, reached: Reached
 ) -> SourceStream:
     return SourceStream(
         endpoint("source", settings.source),
@@ -394,7 +417,7 @@ def _stream(
         StreamSettings(
             hold_bytes=settings.replica.pending_jobs_size_max,
             chunk_bytes=settings.replica.batch_bytes,
-            position_schema=settings.target.schema,
+            replicated=replicated,
         ),
         recovered.mark,
         recovered.source_uuid,

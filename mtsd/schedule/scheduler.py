@@ -114,7 +114,7 @@ class Scheduler:
         return number in self._executed
 
     def take_in(self, items: Iterator[StreamItem], can_begin: set[int]) -> StreamItem | None:
-        """Add the groups of rows that come next, as long as there is room and reading continues.
+        """Add groups of rows, and empty ones, as long as there is room and reading continues.
 
         Returns the first item that is something else, or that cannot be added now; None at the
         end. Workers that can begin something are added to `can_begin`, even if `items` raises.
@@ -122,7 +122,7 @@ class Scheduler:
         for item in items:
             if (
                 type(item) is not Group
-                or item.kind is not _ROWS
+                or (item.kind is not _ROWS and item.kind is not _EMPTY)
                 or item.unsupported
                 or self.blocked(item.size) is not None
                 or not self.reads_on

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import structlog
 
 from mtsd.binlog.grouper import Grouper
+from mtsd.filter.filter import UNFILTERED, Filter
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import StreamItem
@@ -53,7 +54,7 @@ class StreamSettings:
     hold_bytes: int
     """Larger groups are streamed."""
     chunk_bytes: int
-    position_schema: str
+    replicated: Filter = UNFILTERED
 
 
 class StreamClosedError(Exception):
@@ -186,7 +187,7 @@ class SourceStream:
             checksums=session.traits.binlog_checksum,
             hold_bytes=self.settings.hold_bytes,
             chunk_bytes=self.settings.chunk_bytes,
-            position_schema=self.settings.position_schema,
+            replicated=self.settings.replicated,
             temporary=self._temporary if isinstance(way, ByFile) else NOT_KNOWN,
             fold_case=session.traits.lower_case_table_names,
         )

@@ -42,6 +42,11 @@ class Applier(Protocol):
         ...
 
     @property
+    def fills_open_tables(self) -> bool:
+        """Whether rows may follow CREATE TABLE … START TRANSACTION in its transaction."""
+        ...
+
+    @property
     def connection_id(self) -> int:
         """The target's id of the session."""
         ...

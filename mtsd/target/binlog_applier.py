@@ -88,6 +88,14 @@ class BinlogApplier:
         return self._session.is_logged
 
     @property
+    def fills_open_tables(self) -> bool:
+        """See `Applier`.
+
+        Only if the table's creation is logged does the server keep the transaction open.
+        """
+        return self.is_logged
+
+    @property
     def connection_id(self) -> int:
         """See `Applier`."""
         return self._connection.thread_id

@@ -15,7 +15,7 @@ from mtsd.model.reason import refuse
 from mtsd.model.temporary_tables import TemporaryTables
 from mtsd.target import literals
 from mtsd.target.failed_groups import FailedGroups
-from mtsd.target.position_schema import TABLES, VERSION
+from mtsd.target.position_schema import RULES_TABLE, TABLES, VERSION
 from mtsd.target.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo
 from mtsd.wire.connection import Row
 
@@ -77,6 +77,7 @@ class PositionTables:
         self.failed = FailedGroups(schema, channel)
         self._relay_log_info = quoted + b".`slave_relay_log_info`"
         self._in_doubt = quoted + b".`slave_in_doubt`"
+        self._rules = quoted + b"." + literals.name(RULES_TABLE)
         self._channel = literals.text(channel)
         self._of_channel = b" WHERE `Channel_name`=" + self._channel
 
@@ -113,6 +114,10 @@ class PositionTables:
   `Created_at` TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   PRIMARY KEY (`Channel_name`, `Group_number`)
 ) {TABLE_OPTIONS}"""
+        rules = f"""CREATE TABLE IF NOT EXISTS {self._rules.decode()} (
+  `Channel_name` VARCHAR(64) NOT NULL PRIMARY KEY,
+  `Rules` LONGTEXT NOT NULL COMMENT 'the section [filter], as JSON'
+) {TABLE_OPTIONS}"""
         database = b"CREATE DATABASE IF NOT EXISTS " + literals.name(self.schema)
         return [
             database,
@@ -120,6 +125,7 @@ class PositionTables:
             relay_log_info.encode(),
             in_doubt.encode(),
             *self.failed.definitions(),
+            rules.encode(),
         ]
 
     def select_tables(self) -> bytes:
@@ -142,9 +148,24 @@ class PositionTables:
             b" FROM " + self._relay_log_info + self._of_channel
         )
 
-    def select_sources(self) -> bytes:
-        """Return the query for all channels: the name of each, and the UUID of its source."""
-        return b"SELECT `Channel_name`,`Source_uuid` FROM " + self._relay_log_info
+    def select_sources(self, *, rules: bool = True) -> bytes:
+        """Return the query for all channels: name, UUID of the source, and filter rules of each.
+
+        Without `rules`, the table of the rules does not exist yet; then they are "".
+        """
+        found = b"COALESCE(`Rules`,'')" if rules else b"''"
+        joined = b" LEFT JOIN " + self._rules + b" USING (`Channel_name`)" if rules else b""
+        return b"SELECT `Channel_name`,`Source_uuid`,%b FROM %b%b" % (
+            found,
+            self._relay_log_info,
+            joined,
+        )
+
+    def replace_rules(self, rules: str) -> bytes:
+        """Return the statement that records the channel's filter rules."""
+        return b"REPLACE INTO %b VALUES (%b,%b)" % (
+            self._rules, self._channel, literals.text(rules)
+        )  # fmt: skip
 
     def channel_row(self, row: Row) -> ChannelRow:
         """Parse a row of `select_channel`. Raises NeedsPersonError on another schema version."""
@@ -269,7 +290,11 @@ class PositionTables:
 
     def forget(self) -> list[bytes]:
         """Return the statements that remove everything known about the channel."""
-        return [*self._forget_position(), self.failed.delete_skipped()]
+        return [
+            *self._forget_position(),
+            self.failed.delete_skipped(),
+            b"DELETE FROM " + self._rules + self._of_channel,
+        ]
 
     def begin_anew(self, row: ChannelRow) -> list[bytes]:
         """Return the statements after which `row` is all that is known of the channel's position.

@@ -40,6 +40,8 @@ class SessionSettings:
 
     binary_log: bool
     """Whether the session's changes are written to the target's own binlog."""
+    sql_mode: bytes = b"0"
+    """The SQL mode between statements of the source, as an expression."""
 
 
 class TargetSession:
@@ -60,7 +62,7 @@ class TargetSession:
         self.traits = traits
         self._settings = settings
         self._reached = reached
-        self._state = pinned(traits.version)
+        self._state = pinned(traits.version) | {b"sql_mode": settings.sql_mode}
 
     @property
     def is_logged(self) -> bool:

@@ -62,10 +62,12 @@ async def apply_unprotected(
     *,
     statement_bytes: int,
     command_bytes: int,
+    step_by_step: bool = False,
     reached: Reached,
 ) -> None:
     """Apply a group, then commit the statements of `settled`; the session knows its format.
 
+    `step_by_step`: rows too are applied by `apply_steps`.
     `gtid` is that of a group of one statement, or "" for automatic ones. Raises ServerError, whose
     `leaves_changes` says whether a part of the group remains, NotSettledError,
     ConnectionLostError.
@@ -76,7 +78,7 @@ async def apply_unprotected(
     closing = [b"COMMIT", *_gtid(session, "")]
     settlement = [b"BEGIN", *settled, b"COMMIT"]
     try:
-        if _is_rows(group):
+        if _is_rows(group) and not step_by_step:
             rows = _row_statements(group, statement_bytes)
             last = Command(b"", 0)
             for command in commands(opening, rows, [*closing, *settlement], command_bytes):

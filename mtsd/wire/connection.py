@@ -142,6 +142,16 @@ class Connection:
         self.send(statements)
         await self.receive(count)
 
+    async def run_counted(self, statements: bytes, count: int) -> list[int]:
+        """Run a bundle as `run` does, and return the number of rows of each statement."""
+        counts: list[int] = []
+        self._inbox.counts = counts
+        try:
+            await self.run(statements, count)
+        finally:
+            self._inbox.counts = None
+        return counts
+
     def send(self, statements: bytes) -> None:
         """Start sending a bundle; `receive` must follow. Raises ConnectionLostError.
 

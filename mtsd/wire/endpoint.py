@@ -9,7 +9,8 @@ class Endpoint:
     """One server: over TCP (`host`, `port`), or over `unix_socket` if that is not empty.
 
     `role` is "source" or "target": errors name it. `require_tls`: refuse a connection that the
-    server did not encrypt, where `tls` alone would continue without encryption.
+    server did not encrypt, where `tls` alone would continue without encryption. `found_rows`: the
+    server counts the rows that an UPDATE has found, rather than those that it has changed.
     """
 
     role: str
@@ -21,6 +22,7 @@ class Endpoint:
     connect_timeout: float = 10.0
     tls: ssl.SSLContext | None = None
     require_tls: bool = False
+    found_rows: bool = False
 
     def __str__(self) -> str:
         return self.unix_socket or f"{self.host}:{self.port}"

@@ -41,6 +41,8 @@ class Inbox(asyncio.Protocol):
         self._sequence = 0
         self._error = b""
         self._unexpected = False
+        self.counts: list[int] | None = None
+        """The number of rows in each answer that comes, if they are wanted."""
         transport.set_protocol(self)
 
     async def piece(self) -> bytes:
@@ -155,6 +157,8 @@ class Inbox(asyncio.Protocol):
                 self._due = 0
             else:
                 self._due -= 1
+                if self.counts is not None:
+                    self.counts.append(_row_count(data, body + 1))
             self._sequence = (self._sequence + 1) & 0xFF
             at = end
         rest = data[at:]
@@ -162,3 +166,9 @@ class Inbox(asyncio.Protocol):
             self._pieces.append(rest)
         self._held = len(rest)
         return not self._due
+
+
+def _row_count(data: bytes, at: int) -> int:
+    """Return the length-encoded number of affected rows of an OK packet."""
+    size = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(data[at], 0)
+    return int.from_bytes(data[at + 1 : at + 1 + size], "little") if size else data[at]

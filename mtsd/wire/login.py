@@ -33,6 +33,7 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
             connect_timeout=endpoint.connect_timeout,
             ssl=endpoint.tls if not endpoint.unix_socket else None,
             program_name=program_name,
+            client_flag=CLIENT.FOUND_ROWS if endpoint.found_rows else 0,
         )
         self._endpoint = endpoint
 

@@ -13,6 +13,7 @@ from mtsd.binlog.rewrite import statements_of
 from mtsd.binlog.statement import disable_on_replica
 from mtsd.cli.binlog import _group_cells, _json_group
 from mtsd.cli.event_listing import event_lines
+from mtsd.filter.filter import Filter
 from mtsd.model.errors import BinlogError, ServerError
 from mtsd.model.group import Group, GroupChunk, GroupClosed, PositionReached, StreamItem
 from mtsd.model.gtid import GtidSet
@@ -83,7 +84,7 @@ class Binlog:
             checksums=self.checksums and self.sequence is not None,
             hold_bytes=hold_bytes,
             chunk_bytes=chunk_bytes,
-            position_schema="mtsd",
+            replicated=Filter(position_schema="mtsd"),
         )
 
     def read(self, data: bytes, sizes: Iterator[int], hold_bytes: int = 1 << 40) -> Outcome:

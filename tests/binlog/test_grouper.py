@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mtsd.binlog.event_type import IGNORABLE, MTS_ISOLATE, SUPPRESS_USE, THREAD_SPECIFIC, EventType
 from mtsd.binlog.header import HEADER_SIZE
+from mtsd.filter.filter import UNFILTERED
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import (
     Group,
@@ -124,7 +125,7 @@ def test_nothing_to_apply(end: bytes) -> None:
 
 
 def test_without_a_position_schema_everything_counts() -> None:
-    (group,) = grouped(begin(), *INSERT, xid(), reader=grouper(position_schema=""))
+    (group,) = grouped(begin(), *INSERT, xid(), reader=grouper(replicated=UNFILTERED))
     assert isinstance(group, Group)
     assert group.databases == ("d",)
 

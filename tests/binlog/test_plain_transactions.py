@@ -51,7 +51,7 @@ def plain(number: int, *changes: bytes) -> list[bytes]:
 def test_a_plain_transaction_takes_the_short_way() -> None:
     table = table_map(1, "a")
     short = PlainTransactions(1000)
-    short.learn_table(table, parse_table_map(table))
+    short.learn_table(table[19:], parse_table_map(table), table)
     events = in_stream([*plain(1, table, rows(1)), *plain(2, table, rows(1), rows(1))])
     first = short.read(events, 0, FILE, 4, 7, b"format")
     assert first is not None
@@ -72,7 +72,7 @@ def test_what_is_not_whole_or_not_where_it_should_be_takes_the_long_way() -> Non
     short = PlainTransactions(1000)
     events = in_stream(plain(1, table, rows(1)))
     assert short.read(events, 0, FILE, 4, 1, b"") is None
-    short.learn_table(table, parse_table_map(table))
+    short.learn_table(table[19:], parse_table_map(table), table)
     assert short.read(events, 0, FILE, 4, 1, b"") is not None
     assert short.read(events, 0, FILE, 5, 1, b"") is None
     for count in range(len(events)):

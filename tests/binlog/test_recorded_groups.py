@@ -11,6 +11,7 @@ import pytest
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.framing import FileFramer
+from mtsd.filter.filter import Filter
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import (
     Group,
@@ -58,7 +59,7 @@ class Recorded:
             start=Position(next(iter(self.files)), 4),
             hold_bytes=hold_bytes,
             chunk_bytes=chunk_bytes,
-            position_schema=position_schema,
+            replicated=Filter(position_schema=position_schema),
         )
         found: list[StreamItem] = []
         for events in self.files.values():

@@ -5,6 +5,7 @@ from zlib import crc32
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.grouper import Grouper
+from mtsd.filter.filter import Filter
 from mtsd.model.group import Group, StreamItem
 from mtsd.model.position import Position
 from mtsd.model.step import Intvar, LoadFile, Rand, Rows, Satellite, Step, UserVar
@@ -90,7 +91,7 @@ def grouper(
     start: Position = Position("f.000001", 4),  # noqa: B008 - it is frozen
     hold_bytes: int = UNBOUNDED,
     chunk_bytes: int = UNBOUNDED,
-    position_schema: str = "mtsd",
+    replicated: Filter | None = None,
     checksums: bool = False,
     temporary: TemporaryTables = NOT_KNOWN,
 ) -> Grouper:
@@ -101,7 +102,7 @@ def grouper(
         checksums=checksums,
         hold_bytes=hold_bytes,
         chunk_bytes=chunk_bytes,
-        position_schema=position_schema,
+        replicated=replicated or Filter(position_schema="mtsd"),
         temporary=temporary,
     )
 

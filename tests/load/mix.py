@@ -14,6 +14,7 @@ from tests.load.definitions import (
     create_select,
     event,
     non_transactional,
+    trigger,
     user,
 )
 from tests.load.tables import ODD, SMALL_DATABASES
@@ -26,7 +27,7 @@ DEFAULTS: Final = {"gtid_next": "'AUTOMATIC'"}
 class Mix:
     """What a load is mixed of, besides transactions on one and on several databases.
 
-    `ddl`: tables, views, triggers, routines, databases, and what ANALYZE and its like log.
+    `ddl`: tables, views, routines, databases, and what ANALYZE and its like log; `triggers` too.
     `rotation`: FLUSH BINARY LOGS. `large`: transactions of thousands of rows. `over_max`:
     transactions on more than 16 databases. `abroad`: foreign keys across databases. `sessions`:
     compression, row images, partial JSON, unchecked keys, Rows_query events. `gtids`: tagged ones
@@ -37,6 +38,7 @@ class Mix:
     """
 
     ddl: bool = True
+    triggers: bool = True
     rotation: bool = True
     large: bool = True
     over_max: bool = True
@@ -53,7 +55,8 @@ class Mix:
     @property
     def lives(self) -> Sequence[Life]:
         """The lives of DDL that belong to it."""
-        chosen = list(PLAIN) if self.ddl else []
+        chosen = [life for life in PLAIN if self.triggers or life is not trigger]
+        chosen = chosen if self.ddl else []
         for wanted, life in (
             (self.events, event),
             (self.users, user),

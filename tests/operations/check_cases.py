@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from mtsd.config import FilePosition, GtidStart, Latest, Settings
 from mtsd.config.settings import EndpointSettings
+from mtsd.filter.rules import Rules
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
@@ -14,6 +15,7 @@ from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.facts import SourceFacts, TableFacts, TargetFacts
 from mtsd.operations.check.line import Line
 from mtsd.operations.check.unreachable import interrupted, unreachable
+from mtsd.replica.one_channel import Channel
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import InDoubt
@@ -30,6 +32,7 @@ from tests.operations.good_facts import (
     TARGET,
     TARGET_UUID,
     at,
+    filtered,
     replica,
     source,
     source_settings,
@@ -272,8 +275,19 @@ CASES = (
     ),
     Case(
         Kind.SOURCE_ON_ANOTHER_CHANNEL, "channel 'old' of this target",
-        target=tables(sources=(("", SOURCE_UUID), ("old", SOURCE_UUID.upper()))),
+        target=tables(channels=(Channel("", SOURCE_UUID), Channel("old", SOURCE_UUID.upper()))),
     ),
+    Case(
+        Kind.FILTERS_MEET, "let database shop pass",
+        settings=filtered(do_db=("shop",)),
+        target=tables(
+            channels=(
+                Channel("", SOURCE_UUID),
+                Channel("old", SOURCE_UUID, Rules(ignore_db=("office",))),
+            )
+        ),
+    ),
+    Case(Kind.FILTER, "do_db = ['shop']", settings=filtered(do_db=("shop",))),
     Case(
         Kind.POSITION_TABLES_PARTIAL, "slave_worker_info, slave_in_doubt missing in",
         target=tables(engines={"slave_relay_log_info": "InnoDB"}, channel=None, filled=True),
@@ -427,6 +441,10 @@ CASES = (
         target=target(triggers=("shop.t",)),
     ),
     Case(Kind.OWN_TRIGGERS, "shop.t;", target=target(triggers=("shop.t",))),
+    Case(
+        Kind.TRIGGERS_REFUSED, "shop.t;", target=target(triggers=("shop.t",)),
+        settings=target_settings(apply_mode="sql"),
+    ),
     Case(Kind.EVENTS, "OFF", target=target({"event_scheduler": "OFF"}, events=("shop.e",))),
     Case(Kind.EVENTS, "none", target=target(events=("shop.e",))),
     Case(

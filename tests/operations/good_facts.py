@@ -17,6 +17,7 @@ from mtsd.operations.check.facts import (
     TableFacts,
     TargetFacts,
 )
+from mtsd.replica.one_channel import Channel
 from mtsd.target.position_tables import SCHEMA_VERSION
 from mtsd.target.worker_info import COLUMNS
 
@@ -114,7 +115,7 @@ POSITION = PositionFacts(
     ),
     columns=tuple(column.name for column in COLUMNS),
     filled=False,
-    sources=(("", SOURCE_UUID),),
+    channels=(Channel("", SOURCE_UUID),),
     channel=CHANNEL,
     refused="",
     daemon=None,
@@ -172,6 +173,11 @@ def starting(start: Start | None) -> Settings:
 def replica(**changed: object) -> Settings:
     """Return the good settings with other ones of [replica]."""
     return replace(SETTINGS, replica=replace(SETTINGS.replica, **changed))  # type: ignore[arg-type]
+
+
+def filtered(**changed: object) -> Settings:
+    """Return the good settings with other ones of [filter]."""
+    return replace(SETTINGS, filter=replace(SETTINGS.filter, **changed))  # type: ignore[arg-type]
 
 
 def source_settings(**changed: object) -> Settings:

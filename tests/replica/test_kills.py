@@ -41,10 +41,13 @@ ON_ERROR = frozenset({FaultPoint.BEFORE_REPLAY})
 ON_STOP = frozenset({FaultPoint.BEFORE_STOP_CHECKPOINT})
 
 
+MIX = Mix(statement_format=True, create_select=True)
+
+
 @contextmanager
-def live_load(pair: Pair, seed: int, rate: float) -> Iterator[MixedLoad]:
+def live_load(pair: Pair, seed: int, rate: float, mix: Mix = MIX) -> Iterator[MixedLoad]:
     """Run a mixed load on the source for the time of the block."""
-    load = MixedLoad(pair.source, seed=seed, mix=Mix(statement_format=True, create_select=True))
+    load = MixedLoad(pair.source, seed=seed, mix=mix)
     load.prepare()
     stopping = Event()
     thread = Thread(target=lambda: load.run(until=stopping, rate=rate))

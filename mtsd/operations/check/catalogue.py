@@ -5,7 +5,7 @@ from enum import Enum, unique
 from mtsd.model.reason import Refused
 from mtsd.operations.check.line import Line, error, ok, refusal, warning
 from mtsd.replica import gtid_mode, verdict
-from mtsd.replica.one_channel import ON_ANOTHER_CHANNEL
+from mtsd.replica.one_channel import MEETING, ON_ANOTHER_CHANNEL
 from mtsd.source import continuation, handshake, start
 from mtsd.target import position_schema
 from mtsd.wire import traits
@@ -281,6 +281,8 @@ class Kind(Enum):
     OTHER_SOURCE = refusal("source position", continuation.OTHER_SOURCE)
     OTHER_SOURCE_NOT_TOLD = refusal("source position", continuation.NOT_TOLD)
     SOURCE_ON_ANOTHER_CHANNEL = refusal("target channel", ON_ANOTHER_CHANNEL)
+    FILTERS_MEET = refusal("target channel", MEETING)
+    FILTER = ok("filter", "{rules}")
     POSITION_TABLES_PARTIAL = refusal("target position tables", position_schema.PARTIAL)
     POSITION_TABLES_ALTERED = refusal("target position tables", position_schema.ALTERED)
     POSITION_TABLES_VERSION = refusal("target position tables", position_schema.VERSION)
@@ -487,6 +489,11 @@ class Kind(Enum):
         "{count} not seen on the source: {triggers}; they do not fire for the rows"
         " that mtsd applies",
         "drop them, or do their work elsewhere",
+    )
+    TRIGGERS_REFUSED = error(
+        "target triggers",
+        "{count}, but rows are applied as SQL, which refuses tables with triggers: {triggers}",
+        'drop them, or set [target] apply_mode = "binlog"',
     )
     EVENTS = ok("target events", "{found}")
     EVENTS_TWICE = warning(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.replica.one_channel import Channel
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.table_columns import TableColumn
@@ -110,8 +111,8 @@ class PositionFacts:
     """Those of slave_worker_info."""
     filled: bool
     """Whether any table has a row, if not all tables exist."""
-    sources: tuple[tuple[str, str], ...]
-    """All channels: name, and UUID of the source."""
+    channels: tuple[Channel, ...]
+    """All of them, with their sources and filters."""
     channel: ChannelFacts | None
     refused: str
     """Why they could not be read; "" if they could."""

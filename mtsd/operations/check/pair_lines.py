@@ -11,6 +11,7 @@ from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed, size
 from mtsd.operations.check.server_lines import counted, sees_tables, table_lines
 from mtsd.operations.check.target_lines import row_bytes
+from mtsd.replica.filters import rules_of
 from mtsd.replica.gtid_mode import Gtids
 from mtsd.source.continuation import ByFile
 
@@ -21,6 +22,9 @@ def pair_lines(
     settings: Settings, source: SourceFacts, target: TargetFacts, way: Decision | None
 ) -> Iterator[Line]:
     """Yield the lines about what has to be compatible on both servers; `way` is `way_of`."""
+    rules = rules_of(settings.filter)
+    if rules:
+        yield Kind.FILTER.line(rules=rules)
     uuid = target.server.variables.get("server_uuid", "").lower()
     if uuid and uuid == source.server.variables.get("server_uuid", "").lower():
         yield Kind.SAME_SERVER.line(uuid=uuid)

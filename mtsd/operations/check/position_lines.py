@@ -10,7 +10,8 @@ from mtsd.operations.check.decisions import Decision, damage, verdicts
 from mtsd.operations.check.facts import ChannelFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, duration, listed
 from mtsd.operations.check.source_lines import retention
-from mtsd.replica.one_channel import rival
+from mtsd.replica.filters import rules_of
+from mtsd.replica.one_channel import Channel, rival
 from mtsd.source.continuation import Adopt
 from mtsd.target.position_tables import SCHEMA_VERSION, InDoubt
 
@@ -76,7 +77,11 @@ def _rivals(settings: Settings, source: SourceFacts, target: TargetFacts) -> Ite
     uuid = source.server.variables.get("server_uuid", "").lower()
     # A start claims the source of the position, and then the one that it continues with.
     for claimed in dict.fromkeys([channel.source_uuid if channel is not None else uuid, uuid]):
-        refused = rival(target.position.sources, own, claimed)
+        refused = rival(
+            target.position.channels,
+            Channel(own, claimed, rules_of(settings.filter)),
+            fold_case=target.server.number("lower_case_table_names") != 0,
+        )
         if refused is not None:
             yield refused_line(refused)
             return

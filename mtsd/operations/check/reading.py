@@ -16,11 +16,12 @@ from mtsd.operations.check.facts import (
     TableFacts,
     TargetFacts,
 )
+from mtsd.replica.one_channel import Channel, read_channels
 from mtsd.replica.recovery import FoundTables, read_tables, read_workers
 from mtsd.source.read_state import read_gtids
 from mtsd.target import literals
 from mtsd.target.fencing import CHANNEL, lock_name
-from mtsd.target.position_schema import TABLES
+from mtsd.target.position_schema import FIRST_TABLES, RULES_TABLE
 from mtsd.target.position_tables import SCHEMA_VERSION, PositionTables
 from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
 from mtsd.target.worker_info import COLUMNS as WORKER_COLUMNS
@@ -244,21 +245,20 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
     ((daemon,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
     found = FoundTables({}, (), filled=False)
     channel: ChannelFacts | None = None
-    sources: tuple[tuple[str, str], ...] = ()
+    channels: list[Channel] = []
     refused = ""
     try:
         found = await read_tables(connection, tables)
-        if len(found.engines) == len(TABLES):
+        if found.engines.keys() >= set(FIRST_TABLES):
             channel = await _channel(connection, tables, found)
-            rows = await connection.query(tables.select_sources())
-            sources = tuple((str(name), str(uuid)) for name, uuid in rows)
+            channels = await read_channels(connection, tables, rules=RULES_TABLE in found.engines)
     except ServerError as error:
         refused = error.text
     return PositionFacts(
         found.engines,
         found.columns,
         found.filled,
-        sources,
+        tuple(channels),
         channel,
         refused,
         None if daemon is None else literals.number(daemon),

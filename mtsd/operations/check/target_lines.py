@@ -17,6 +17,7 @@ from mtsd.operations.check.privileges import (
     target_needs,
 )
 from mtsd.operations.check.server_lines import counted
+from mtsd.replica.apply_mode import applies_sql
 from mtsd.target.bundle import BASE64_SHARE
 
 
@@ -34,7 +35,7 @@ def target_lines(
     logs = server.on("log_bin") and settings.target.binary_log
     if logs and server.variables.get("binlog_format") == "STATEMENT":
         yield Kind.TARGET_STATEMENT_FORMAT.line()
-    yield from _triggers(server, source)
+    yield from _triggers(settings, server, source)
     yield from _events(server, source)
 
 
@@ -123,7 +124,15 @@ def _sessions(settings: Settings, facts: TargetFacts) -> Iterator[Line]:
         yield Kind.SESSIONS.line(free=max(free, 0), needed=needed)
 
 
-def _triggers(server: ServerFacts, source: SourceFacts | None) -> Iterator[Line]:
+def _triggers(
+    settings: Settings, server: ServerFacts, source: SourceFacts | None
+) -> Iterator[Line]:
+    if applies_sql(settings) and server.triggers:
+        triggers = list(server.triggers)
+        yield Kind.TRIGGERS_REFUSED.line(
+            count=counted(len(triggers), "trigger"), triggers=listed(triggers)
+        )
+        return
     known = set(source.server.triggers) if source is not None else set()
     own = [name for name in server.triggers if name not in known]
     if own:

@@ -1,0 +1,170 @@
+"""What is replicated, and under which name: the rules as a server's own replica evaluates them.
+
+Source: MySQL manual, "How Servers Evaluate Replication Filtering Rules" and the sections on the
+options --replicate-*; compared with a server's own replica in the tests. The rules for databases
+come first: they apply to the default database of a statement, and to the database of each row. If
+they let it pass, the rules for tables decide, in the order do_table, ignore_table, wild_do_table,
+wild_ignore_table.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from mtsd.filter.rules import NO_RULES, Rules
+from mtsd.filter.wildcards import escaped, is_everything, matches, overlap
+
+Table = tuple[str, str]
+"""A database and a table."""
+
+_NONE: Final[Mapping[str, "Filter"]] = MappingProxyType({})
+_REMEMBERED: Final = 65536
+
+
+class Filter:
+    """Decides for one channel. Names are those on the source where they are called so.
+
+    Nothing on `position_schema` is replicated. With `fold_case`, the target does not distinguish
+    names by case. `others` are the filters of other channels with the same source and target, by
+    their names.
+    """
+
+    def __init__(
+        self,
+        rules: Rules = NO_RULES,
+        *,
+        position_schema: str = "",
+        fold_case: bool = False,
+        others: Mapping[str, "Filter"] = _NONE,
+    ) -> None:
+        self.rules = rules
+        self.position_schema = position_schema
+        self.others = others
+        self._fold_case = fold_case
+        self._do_db = self._folded(self.rules.do_db)
+        self._ignore_db = self._folded(self.rules.ignore_db)
+        self._do_table = self._folded(self.rules.do_table)
+        self._ignore_table = self._folded(self.rules.ignore_table)
+        self._wild_do = tuple(map(self._fold, self.rules.wild_do_table))
+        self._wild_ignore = tuple(map(self._fold, self.rules.wild_ignore_table))
+        self._names: dict[str, str] = {}
+        for name, target in self.rules.rewrite_db:
+            self._names.setdefault(self._fold(name), target)
+        # If no rule matches a table, the existence of a do rule decides.
+        self._otherwise = not (self.rules.do_table or self.rules.wild_do_table)
+        self._owners: dict[str, tuple[str, ...]] = {}
+
+    def target_name(self, database: str) -> str:
+        """Return the name on the target of a database of the source, or of a default database."""
+        return self._names.get(self._fold(database), database)
+
+    def passes_database(self, database: str) -> bool:
+        """Return whether the rules for databases let one pass, by its name on the target.
+
+        The name "" is no default database.
+        """
+        if self._do_db:
+            return self._fold(database) in self._do_db
+        return self._fold(database) not in self._ignore_db
+
+    def passes_definition(self, database: str) -> bool:
+        """Return whether CREATE, ALTER or DROP DATABASE is replicated, by its name there.
+
+        A pattern such as `db.%` applies to the database itself too.
+        """
+        if not self.passes_database(database):
+            return False
+        key = f"{self._fold(database)}."
+        if any(matches(pattern, key) for pattern in self._wild_do):
+            return True
+        if any(matches(pattern, key) for pattern in self._wild_ignore):
+            return False
+        return not self._wild_do
+
+    def passes_tables(self, tables: Iterable[Table]) -> bool:
+        """Return whether the rules for tables let a change of all these pass, by target names.
+
+        The first of them that any rule matches decides. A change of no table does not pass.
+        """
+        found = False
+        for database, table in tables:
+            found = True
+            matched = self._matched(database, table)
+            if matched is not None:
+                return matched
+        return found and self._otherwise
+
+    def passes_any_of(self, tables: Iterable[Table]) -> bool | None:
+        """Return whether a change of some of these tables passes; None if it depends on which."""
+        results = {self.passes_tables([table]) for table in tables}
+        return results.pop() if len(results) == 1 else None
+
+    def passes_any_in(self, database: str) -> bool | None:
+        """Return whether a change of a table in this database passes; None if it depends on it."""
+        database = self._fold(database)
+        prefix = f"{database}."
+        if any(name.startswith(prefix) for name in self._do_table | self._ignore_table):
+            return None
+        for patterns, passes in ((self._wild_do, True), (self._wild_ignore, False)):
+            for pattern in patterns:
+                if not overlap(pattern, escaped(prefix) + "%"):
+                    continue
+                of_database, _, of_table = pattern.partition(".")
+                whole = matches(of_database, database) and is_everything(of_table)
+                return passes if whole else None
+        return self._otherwise
+
+    def row_database(self, database: str, table: str) -> str | None:
+        """Return the target's name of the database of row events; None if they are left out."""
+        if database == self.position_schema:
+            return None
+        name = self.target_name(database)
+        if not self.passes_database(name):
+            return None
+        if self.rules.on_tables and not self.passes_tables([(name, table)]):
+            return None
+        return name
+
+    def owners(self, database: str) -> tuple[str, ...]:
+        """Return the other channels that may replicate a database of the source, by name."""
+        if not self.others:
+            return ()
+        found = self._owners.get(database)
+        if found is None:
+            if len(self._owners) >= _REMEMBERED:
+                self._owners.clear()
+            found = tuple(
+                channel
+                for channel, other in self.others.items()
+                if database != self.position_schema and other.reaches(database)
+            )
+            self._owners[database] = found
+        return found
+
+    def reaches(self, database: str) -> bool:
+        """Return whether anything in a database of the source may be replicated."""
+        name = self.target_name(database)
+        return self.passes_database(name) and self.passes_any_in(name) is not False
+
+    def _matched(self, database: str, table: str) -> bool | None:
+        """Return what the first rule that matches a table says; None if none does."""
+        key = self._fold(f"{database}.{table}")
+        if key in self._do_table:
+            return True
+        if key in self._ignore_table:
+            return False
+        if any(matches(pattern, key) for pattern in self._wild_do):
+            return True
+        if any(matches(pattern, key) for pattern in self._wild_ignore):
+            return False
+        return None
+
+    def _fold(self, name: str) -> str:
+        return name.lower() if self._fold_case else name
+
+    def _folded(self, names: Iterable[str]) -> frozenset[str]:
+        return frozenset(map(self._fold, names))
+
+
+UNFILTERED: Final = Filter()
+"""Everything is replicated, under its own name."""

@@ -1,0 +1,42 @@
+"""The filter of a channel, from its settings and those of the other channels."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from mtsd.config import FilterSettings, Settings
+from mtsd.filter.filter import Filter
+from mtsd.filter.rules import Rules
+
+_ALONE: Final[Mapping[str, Rules]] = MappingProxyType({})
+
+
+def rules_of(given: FilterSettings) -> Rules:
+    """Return the rules that are set."""
+    return Rules(
+        do_db=given.do_db,
+        ignore_db=given.ignore_db,
+        do_table=given.do_table,
+        ignore_table=given.ignore_table,
+        wild_do_table=given.wild_do_table,
+        wild_ignore_table=given.wild_ignore_table,
+        rewrite_db=given.rewrite_db,
+    )
+
+
+def filter_of(
+    settings: Settings, *, fold_case: bool, others: Mapping[str, Rules] = _ALONE
+) -> Filter:
+    """Return the filter; `fold_case`: the target does not distinguish names by case.
+
+    `others` are the rules of other channels with the same source and target, by their names.
+    """
+    return Filter(
+        rules_of(settings.filter),
+        position_schema=settings.target.schema,
+        fold_case=fold_case,
+        others={
+            channel: Filter(rules, position_schema=settings.target.schema, fold_case=fold_case)
+            for channel, rules in others.items()
+        },
+    )

@@ -1,0 +1,291 @@
+"""Row events as SQL statements, with the number of rows that each of them has to find.
+
+Consecutive rows of one operation, table and set of columns become one INSERT or DELETE; an UPDATE
+is a statement per row. A row is found by the primary key, else by another unique key without NULL,
+else by all columns that the source has logged.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from mtsd.binlog.column_type import ColumnType
+from mtsd.binlog.column_values import Convert
+from mtsd.binlog.cursor import Cursor
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.json_diff import JsonDiff, JsonOperation, parse_json_diffs
+from mtsd.binlog.row_image import ImageDecoder, RowImage
+from mtsd.binlog.rows import DUMMY_TABLE_ID, ROW_EVENTS, UPDATES, parse_rows_header
+from mtsd.model.errors import BinlogError
+from mtsd.target import literals
+from mtsd.target.json_literal import json_literal
+from mtsd.target.table_layout import TableLayout
+
+_INSERTS: Final = frozenset({EventType.WRITE_ROWS_EVENT.value, EventType.WRITE_ROWS_EVENT_V1.value})
+_UPDATES: Final = frozenset(kind.value for kind in UPDATES)
+_PARTIAL_UPDATE: Final = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
+_PARTIAL_JSON: Final = 1
+_NULL: Final = b"NULL"
+_LENIENT: Final = b" /*+ SET_VAR(sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES') */"
+"""Without it, strict mode refuses an ENUM that is none of its members, which has the number 0."""
+
+
+class SqlStatement(NamedTuple):
+    """A statement, how many rows it has to find, and the table's name for messages."""
+
+    sql: bytes
+    rows: int
+    table: str
+
+
+class RowSql:
+    """Makes the statements of row events; each holds at most about `statement_bytes`.
+
+    `idempotent`: rows that exist already are replaced.
+    """
+
+    def __init__(self, statement_bytes: int, *, idempotent: bool = False) -> None:
+        self._limit = statement_bytes
+        self._insert = b"REPLACE" if idempotent else b"INSERT"
+        self._ignore = b" IGNORE" if idempotent else b""
+        self._head = b""
+        self._tail = b""
+        self._rows: list[bytes] = []
+        self._size = 0
+        self._table = ""
+
+    def statements(self, event: bytes, layout: TableLayout) -> Iterator[SqlStatement]:
+        """Yield the statements that a row event completes; `rest` has the last one.
+
+        Raises BinlogError, NotSupportedError.
+        """
+        header = parse_rows_header(event)
+        if header.table_id == DUMMY_TABLE_ID and not header.width:
+            return
+        if header.width != len(layout.columns):
+            raise BinlogError(
+                f"row event: {header.width} columns, and {len(layout.columns)} in the table map of"
+                f" {layout.label}"
+            )
+        size = (header.width + 7) >> 3
+        first = _present(event[header.bitmaps_at : header.bitmaps_at + size], header.width)
+        kind = event[4]
+        at = header.rows_at
+        if kind in _UPDATES:
+            second = _present(event[header.bitmaps_at + size : header.rows_at], header.width)
+            yield from self.rest()
+            yield from self._updates(event, at, layout, first, second)
+        elif kind in _INSERTS:
+            yield from self._inserts(event, at, layout, first)
+        else:
+            yield from self._deletes(event, at, layout, first)
+
+    def rest(self) -> Iterator[SqlStatement]:
+        """Yield the statement that collects rows, if there is one."""
+        if self._rows:
+            sql = self._head + b",".join(self._rows) + self._tail
+            yield SqlStatement(sql, len(self._rows), self._table)
+            self._rows = []
+            self._size = 0
+
+    def _inserts(
+        self, event: bytes, at: int, layout: TableLayout, present: Sequence[int]
+    ) -> Iterator[SqlStatement]:
+        written = [index for index in present if layout.columns[index].written]
+        names = b",".join(layout.columns[index].name for index in written)
+        into = b" INTO %b (%b) VALUES " % (layout.name, names)
+        decoder = _decoder(layout, present, written)
+        end = len(event)
+        while at < end:
+            start = at
+            image, at = decoder.read(event, at)
+            _moved(start, at, end)
+            hint = _LENIENT if _has_no_member(layout, image) else b""
+            row = b"(%b)" % b",".join(_values(image))
+            yield from self._collected(self._insert + hint + into, b"", row, layout)
+
+    def _deletes(
+        self, event: bytes, at: int, layout: TableLayout, present: Sequence[int]
+    ) -> Iterator[SqlStatement]:
+        key = _key(layout, present)
+        decoder = _decoder(layout, present, present if key is None else key)
+        end = len(event)
+        head = b""
+        if key is None:
+            yield from self.rest()
+        else:
+            columns = [layout.columns[index].name for index in key]
+            left = columns[0] if len(columns) == 1 else b"(%b)" % b",".join(columns)
+            head = b"DELETE FROM %b WHERE %b IN (" % (layout.name, left)
+        while at < end:
+            start = at
+            image, at = decoder.read(event, at)
+            _moved(start, at, end)
+            if key is None:
+                where = _where(layout, image, exact=True)
+                sql = b"DELETE FROM %b WHERE %b LIMIT 1" % (layout.name, where)
+                yield SqlStatement(sql, 1, layout.label)
+            else:
+                values = _values(_ordered(image, key))
+                row = values[0] if len(values) == 1 else b"(%b)" % b",".join(values)
+                yield from self._collected(head, b")", row, layout)
+
+    def _updates(
+        self,
+        event: bytes,
+        at: int,
+        layout: TableLayout,
+        first: Sequence[int],
+        second: Sequence[int],
+    ) -> Iterator[SqlStatement]:
+        key = _key(layout, first)
+        before_decoder = _decoder(layout, first, first if key is None else key)
+        written = [index for index in second if layout.columns[index].written]
+        after_decoder = _decoder(layout, second, written)
+        is_partial = event[4] == _PARTIAL_UPDATE
+        limit = b" LIMIT 1" if key is None else b""
+        end = len(event)
+        while at < end:
+            start = at
+            before, at = before_decoder.read(event, at)
+            if is_partial:
+                after, at = _partial(event, at, layout, second, written)
+            else:
+                after, at = after_decoder.read(event, at)
+            _moved(start, at, end)
+            where = _where(layout, before, exact=key is None)
+            changes = b",".join(
+                b"%b=%b" % (layout.columns[index].name, _changed(layout, index, value))
+                for index, value in zip(after.columns, after.values, strict=True)
+                if value != ()
+            )
+            set_now = {layout.columns[index].name for index in after.columns}
+            kept = [name for name in layout.kept if name not in set_now]
+            if not (changes or kept):
+                # An UPDATE has to change something: the row only has to be there.
+                kept = [layout.columns[(key or first)[0]].name]
+            same = (b"%b=%b" % (name, name) for name in kept)
+            changes = b",".join([changes, *same] if changes else same)
+            hint = _LENIENT if _has_no_member(layout, after) else b""
+            sql = b"UPDATE%b%b %b SET %b WHERE %b%b" % (
+                hint, self._ignore, layout.name, changes, where, limit
+            )  # fmt: skip
+            yield SqlStatement(sql, 1, layout.label)
+
+    def _collected(
+        self, head: bytes, tail: bytes, row: bytes, layout: TableLayout
+    ) -> Iterator[SqlStatement]:
+        if self._rows and (head != self._head or self._size + len(row) > self._limit):
+            yield from self.rest()
+        self._head, self._tail, self._table = head, tail, layout.label
+        self._rows.append(row)
+        self._size += len(row) + 1
+
+
+def row_events(events: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the row events among events."""
+    return (event for event in events if event[4] in _ROWS)
+
+
+_ROWS: Final = frozenset(kind.value for kind in ROW_EVENTS)
+
+
+def _moved(start: int, at: int, end: int) -> None:
+    if at == start:
+        raise BinlogError(f"row event: {end - at} bytes of rows without a column")
+
+
+def _present(bitmap: bytes, width: int) -> list[int]:
+    bits = int.from_bytes(bitmap, "little")
+    return [index for index in range(width) if bits >> index & 1]
+
+
+def _key(layout: TableLayout, present: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the first key whose columns are all present."""
+    return next((key for key in layout.keys if set(key).issubset(present)), None)
+
+
+def _decoder(
+    layout: TableLayout, present: Sequence[int], wanted: Sequence[int], partial: int = 0
+) -> ImageDecoder:
+    converters: list[Convert | None] = [
+        column.make if index in wanted else None for index, column in enumerate(layout.columns)
+    ]
+    if partial:
+        for place, index in enumerate(_json_columns(layout)):
+            if partial >> place & 1:
+                converters[index] = parse_json_diffs
+    return ImageDecoder(layout.formats, present, converters)
+
+
+def _json_columns(layout: TableLayout) -> list[int]:
+    return [index for index, column in enumerate(layout.formats) if column.type is ColumnType.JSON]
+
+
+def _partial(
+    event: bytes, at: int, layout: TableLayout, present: Sequence[int], written: Sequence[int]
+) -> tuple[RowImage, int]:
+    cursor = Cursor(event, at, "row event")
+    bits = 0
+    if cursor.net_int("options of an image") & _PARTIAL_JSON:
+        bits = cursor.uint((len(_json_columns(layout)) + 7) >> 3, "partial bits")
+    return _decoder(layout, present, written, bits).read(event, cursor.at)
+
+
+def _ordered(image: RowImage, key: Sequence[int]) -> RowImage:
+    by_index = dict(zip(image.columns, image.values, strict=True))
+    return RowImage(tuple(key), tuple(by_index[index] for index in key))
+
+
+def _values(image: RowImage) -> list[bytes]:
+    return [_NULL if value is None else _literal(value) for value in image.values]
+
+
+def _literal(value: object) -> bytes:
+    if not isinstance(value, bytes):
+        raise TypeError(f"not a literal: {value!r}")
+    return value
+
+
+def _where(layout: TableLayout, image: RowImage, *, exact: bool) -> bytes:
+    """Return the condition for the row; `exact`: text is compared by its bytes."""
+    parts: list[bytes] = []
+    for index, value in zip(image.columns, image.values, strict=True):
+        column = layout.columns[index]
+        if value is None:
+            parts.append(b"%b IS NULL" % column.name)
+        elif exact and column.exactly:
+            # Without the introducer of a character set.
+            parts.append(b"%b=%b" % (column.exactly, _literal(value).rpartition(b" ")[2]))
+        else:
+            parts.append(b"%b=%b" % (column.name, _literal(value)))
+    return b" AND ".join(parts)
+
+
+def _has_no_member(layout: TableLayout, image: RowImage) -> bool:
+    """Return whether an ENUM is none of its members."""
+    return any(
+        value == b"0" and layout.formats[index].type is ColumnType.ENUM
+        for index, value in zip(image.columns, image.values, strict=True)
+    )
+
+
+def _changed(layout: TableLayout, index: int, value: object) -> bytes:
+    if value is None:
+        return _NULL
+    if not isinstance(value, tuple):
+        return _literal(value)
+    found = layout.columns[index].name
+    for diff in value:
+        found = _applied(found, diff)
+    return found
+
+
+def _applied(document: bytes, diff: JsonDiff) -> bytes:
+    path = b"_utf8mb4 " + literals.text(diff.path)
+    if diff.operation is JsonOperation.REMOVE:
+        return b"JSON_REMOVE(%b,%b)" % (document, path)
+    value = json_literal(diff.value)
+    if diff.operation is JsonOperation.REPLACE:
+        return b"JSON_REPLACE(%b,%b,%b)" % (document, path, value)
+    name = b"JSON_ARRAY_INSERT" if diff.path.endswith("]") else b"JSON_INSERT"
+    return b"%b(%b,%b,%b)" % (name, document, path, value)

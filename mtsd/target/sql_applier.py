@@ -1,0 +1,275 @@
+"""The applier that turns row events into SQL: where BINLOG is not allowed, or rows are rewritten.
+
+The rows of a transaction are sent first, with the worker's row and the COMMIT behind them in a
+packet of their own: only once each statement has found the rows that it must find.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.rows import (
+    DUMMY_TABLE_ID,
+    NO_FOREIGN_KEY_CHECKS,
+    RELAXED_UNIQUE_CHECKS,
+    USE_SQL_FOREIGN_KEY,
+)
+from mtsd.binlog.table_map import parse_table_map
+from mtsd.model.errors import BinlogError, MtsdError, NotSupportedError, ServerError
+from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.model.group import Group
+from mtsd.model.gtid import Gtid
+from mtsd.model.reason import Refused
+from mtsd.model.step import Rows, Step
+from mtsd.schedule.in_flight import Packet
+from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.binlog_applier import BinlogApplier
+from mtsd.target.bundle import Bundle, Command, RowTooLargeError, table_maps
+from mtsd.target.position_tables import PositionTables
+from mtsd.target.row_sql import RowSql, SqlStatement
+from mtsd.target.session import TargetSession, next_gtid
+from mtsd.target.table_layout import NO_TABLE, TableLayout, layout_of
+from mtsd.target.table_loading import load_table
+from mtsd.target.unprotected import apply_unprotected
+
+ROW_MODE: Final = b"'NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES'"
+"""The sql_mode of its sessions: a value is stored as it is, or not at all."""
+_TABLE_MAP: Final = EventType.TABLE_MAP_EVENT.value
+_DUMMY: Final = DUMMY_TABLE_ID.to_bytes(6, "little")
+_MANY_TABLES: Final = 1024
+_MANY_STATEMENTS: Final = 1000
+_COMMAND_BYTES: Final = 1 << 20
+_STATEMENT_BYTES: Final = 1 << 18
+_ROW_MISSING: Final = 1032
+_NO_SUCH_TABLE: Final = 1146
+_CORRUPT: Final = 1610
+_DOES_NOT_FIT: Final = 1677
+_UNCHECKED: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class RowCommands:
+    """Stands for the commands of a bundle, which depend on the target's tables."""
+
+    events: Iterable[bytes]
+    gtid: str
+    after: tuple[bytes, ...]
+    """Statements that end the transaction."""
+
+    def __iter__(self) -> Iterator[Command]:
+        """Return no commands: they are made when the bundle is sent."""
+        return iter(())
+
+
+class SqlApplier(BinlogApplier):
+    """Applies groups on its own session, which counts found rows and has `ROW_MODE`.
+
+    `idempotent`: a row that exists already, or does not exist, is no error.
+    """
+
+    def __init__(
+        self,
+        session: TargetSession,
+        tables: PositionTables,
+        batch_bytes: int,
+        *,
+        preserves: bool = False,
+        idempotent: bool = False,
+        reached: Reached = nothing,
+    ) -> None:
+        super().__init__(session, tables, batch_bytes, preserves=preserves, reached=reached)
+        self._idempotent = idempotent
+        self._layouts: dict[bytes, TableLayout] = {}
+        """By the bytes after the header of a Table_map event."""
+        self._current: dict[bytes, TableLayout] = {}
+        """By table id."""
+        self._checks_may_differ = False
+        """Whether an error may have left the session without its usual checks."""
+
+    @property
+    def fills_open_tables(self) -> bool:
+        """See `Applier`."""
+        return False
+
+    async def describe_format(self, format_description: bytes) -> None:
+        """Do nothing: only BINLOG needs the source's format description."""
+
+    def bundle(self, packet: Packet) -> Bundle | None:
+        """See `Applier`."""
+        if len(packet.transactions) > 1:
+            return None
+        (transaction,) = packet.transactions
+        groups = transaction.batch
+        after = [self._tables.workers.update(transaction.row), b"COMMIT"]
+        if self._preserves:
+            after.append(next_gtid(""))
+        maps = frozenset(chain.from_iterable(table_maps(each.rows) for each in groups))
+        commands = RowCommands(
+            chain.from_iterable(group.rows for group in groups),
+            str(groups[0].gtid) if self._preserves else "",
+            tuple(after),
+        )
+        return Bundle(groups[0].format_description, commands, maps)
+
+    async def send(self, bundle: Bundle, *, follows: bool) -> int:
+        """See `Applier`."""
+        rows = bundle.commands
+        if not isinstance(rows, RowCommands) or follows:
+            raise TypeError("only one bundle of rows at a time can be sent as SQL")
+        await self._reached(FaultPoint.BEFORE_BUNDLE)
+        await self._set_gtid(rows.gtid)
+        await self._connection.run(b"BEGIN", 1)
+        await self._apply_rows(rows.events)
+        await self._reached(FaultPoint.BEFORE_COMMIT)
+        self._connection.send(b";".join(rows.after))
+        await self._reached(FaultPoint.BUNDLE_SENT)
+        return len(rows.after)
+
+    async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
+        """See `Applier`: errors of SQL explain themselves."""
+        del rows
+        return error
+
+    async def begin(self, format_description: bytes, gtid: Gtid | None) -> None:
+        """See `Applier`."""
+        self._current.clear()
+        await super().begin(format_description, gtid)
+
+    async def apply_steps(self, steps: Sequence[Step]) -> None:
+        """See `Applier`."""
+        for step in steps:
+            if isinstance(step, Rows):
+                await self._reached(FaultPoint.BEFORE_CHUNK)
+                await self._apply_rows(step.events)
+            else:
+                await super().apply_steps([step])
+
+    def statement_count(self, group: Group) -> int:
+        """See `Applier`: more than one, because a row may be a statement."""
+        return max(len(group.rows), 2)
+
+    async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
+        """See `Applier`."""
+        await apply_unprotected(
+            self._session,
+            group,
+            gtid,
+            self._settled(row, group.number),
+            self.apply_steps,
+            statement_bytes=self._largest_statement,
+            command_bytes=self._command_limit,
+            step_by_step=True,
+            reached=self._reached,
+        )
+
+    async def _apply_rows(self, events: Iterable[bytes]) -> None:
+        """Run the statements of row events inside the open transaction, and check what they find.
+
+        Raises ServerError: 1032 if a row is missing, 1146 without the table, 1677 if it does not
+        fit.
+        """
+        self._checks_may_differ = True
+        making = RowSql(
+            min(_STATEMENT_BYTES, self._command_limit // 4), idempotent=self._idempotent
+        )
+        pending: list[SqlStatement] = []
+        checks = _CHECKED
+        size = 0
+        for event in events:
+            if event[4] == _TABLE_MAP:
+                self._current[event[19:25]] = await self._layout(event)
+                continue
+            layout = self._current.get(event[19:25])
+            if layout is None:
+                if event[19:25] == _DUMMY:
+                    continue
+                number = int.from_bytes(event[19:25], "little")
+                raise BinlogError(f"a row event of table id {number}, which has no table map")
+            wanted = _checks(event)
+            try:
+                if wanted != checks:
+                    pending += making.rest()
+                    pending.append(SqlStatement(wanted, _UNCHECKED, ""))
+                    checks = wanted
+                for statement in making.statements(event, layout):
+                    pending.append(statement)
+                    size += len(statement.sql)
+                    if size > _COMMAND_BYTES or len(pending) >= _MANY_STATEMENTS:
+                        await self._run_rows(pending)
+                        pending = []
+                        size = 0
+            except (BinlogError, NotSupportedError) as error:
+                raise self._error(_CORRUPT, f"table {layout.label}: {error}") from error
+        pending += making.rest()
+        if checks != _CHECKED:
+            pending.append(SqlStatement(_CHECKED, _UNCHECKED, ""))
+        await self._run_rows(pending)
+        self._checks_may_differ = False
+
+    async def _undo(self, error: MtsdError) -> None:
+        await super()._undo(error)
+        if self._checks_may_differ and not self.closed:
+            await self._connection.run(_CHECKED, 1)
+            self._checks_may_differ = False
+
+    async def _run_rows(self, statements: Sequence[SqlStatement]) -> None:
+        at = 0
+        while at < len(statements):
+            end = at
+            size = 0
+            while end < len(statements) and (
+                end == at or size + len(statements[end].sql) < _COMMAND_BYTES
+            ):
+                size += len(statements[end].sql) + 1
+                end += 1
+            if size > self._command_limit:
+                raise RowTooLargeError(size, self._command_limit)
+            part = statements[at:end]
+            sql = b";".join(each.sql for each in part)
+            counts = await self._connection.run_counted(sql, len(part))
+            for statement, count in zip(part, counts, strict=True):
+                missing = statement.rows != _UNCHECKED and count < statement.rows
+                if missing and not self._idempotent:
+                    table = statement.table.rpartition(".")[2]
+                    raise self._error(_ROW_MISSING, f"Can't find record in '{table}'")
+            at = end
+
+    async def _layout(self, event: bytes) -> TableLayout:
+        body = event[19:]
+        found = self._layouts.get(body)
+        if found is not None:
+            return found
+        table = parse_table_map(event)
+        there = await load_table(self._connection, table.database, table.table)
+        try:
+            layout = layout_of(table, there)
+        except (BinlogError, NotSupportedError) as error:
+            raise self._error(_DOES_NOT_FIT, str(error)) from error
+        if isinstance(layout, Refused):
+            number = _NO_SUCH_TABLE if layout.reason is NO_TABLE else _DOES_NOT_FIT
+            raise self._error(number, str(layout))
+        if len(self._layouts) >= _MANY_TABLES:
+            self._layouts.clear()
+        self._layouts[body] = layout
+        return layout
+
+    def _error(self, number: int, text: str) -> ServerError:
+        error = ServerError(number, "HY000", text)
+        error.server = f"target {self._connection.endpoint}"
+        return error
+
+
+def _checks(event: bytes) -> bytes:
+    """Return the SET statement for the flags of a row event.
+
+    If the source logs what a foreign key's cascade has changed, it must not happen here again.
+    """
+    flags = event[25] | event[26] << 8
+    keys = not flags & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY)
+    unique = not flags & RELAXED_UNIQUE_CHECKS
+    return b"SET @@session.foreign_key_checks=%d, @@session.unique_checks=%d" % (keys, unique)
+
+
+_CHECKED: Final = b"SET @@session.foreign_key_checks=1, @@session.unique_checks=1"
