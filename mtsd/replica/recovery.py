@@ -9,7 +9,7 @@ import structlog
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
-from mtsd.model.gtid import GtidSet
+from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.model.progress import Progress
@@ -250,8 +250,8 @@ def gtids_beyond(mark: LowWaterMark, rows: Iterable[WorkerRow], settled: Iterabl
     gtids = GtidSet()
     for row in rows:
         gtids.update(row.executed_gtids)
-    for gtid in settled:
-        gtids.update(GtidSet.parse(gtid))
+    for gtid in filter(None, settled):
+        gtids.add(Gtid.parse(gtid))
     return gtids if mark.gtids is None else gtids.minus(mark.gtids)
 
 

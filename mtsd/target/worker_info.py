@@ -259,9 +259,8 @@ def _aligned(first_gtid: str, base: int) -> Gtid | None:
     """Return `aligned` of a row, from its column Checkpoint_gtid."""
     if not first_gtid:
         return None
-    server, _, number = first_gtid.rpartition(":")
-    uuid, _, tag = server.partition(":")
-    return Gtid(uuid, int(number) - base, tag)
+    gtid = Gtid.parse(first_gtid)
+    return gtid._replace(number=gtid.number - base)
 
 
 def _event(kind: EventType, time: int, server: int, body: bytes) -> bytes:
