@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC
-from mtsd.binlog.gtid_event import GtidEvent
+from mtsd.binlog.gtid_event import GtidEvent, Opens
 from mtsd.binlog.position_schema import Treatment, treatment
 from mtsd.binlog.qualifiers import qualifiers
 from mtsd.binlog.query import MAX_DBS_IN_EVENT_MTS
@@ -22,6 +22,7 @@ from mtsd.model.group import (
 )
 from mtsd.model.position import Position
 from mtsd.model.step import (
+    AlterPhase,
     LoadFile,
     QueryEvent,
     Rows,
@@ -103,6 +104,15 @@ class OpenGroup:
         self._head = head
         if head.transaction_length > self._hold_bytes:
             self._limit = self._chunk_bytes
+        if head.opens is not Opens.NOTHING:
+            self.begun = True
+            if head.opens is Opens.XA:
+                self.refuse("XA transactions")
+
+    @property
+    def creates_and_fills(self) -> bool:
+        """Whether its GTID event says that it creates a table and fills it."""
+        return self._head is not None and self._head.opens is Opens.CREATE_SELECT
 
     def rows(self, event: bytes) -> None:
         """Add a row event. Raises BinlogError."""
@@ -168,6 +178,10 @@ class OpenGroup:
         elif self.begun and self._kind is None:
             self._kind = GroupKind.STATEMENTS
         names = query.updated_databases
+        if query.alter_phase in {AlterPhase.START, AlterPhase.ROLLBACK}:
+            # Only the group that commits an ALTER TABLE has an effect.
+            self._satellites = []
+            return
         treated = treatment(query, self._position_schema)
         if treated is Treatment.LEFT_OUT:
             self._satellites = []
@@ -181,7 +195,7 @@ class OpenGroup:
             self._alone = True
             names = (query.database,) if query.database else ()
         used = dict.fromkeys(names)
-        if not self.begun:
+        if not self.begun or self.creates_and_fills:
             used |= dict.fromkeys(qualifiers(query.statement, query.context))
             if query.database:
                 used[query.database] = None

@@ -7,8 +7,8 @@ UUID.
 MariaDB's GTIDs are `DOMAIN-SERVER-N`. Within a domain the binary log has an order, in which the
 numbers only grow, whichever server they are from, and usually with holes. So a GTID also names the
 place right after it, and a list of them is how far a replica has got in each domain
-(documentation, "Global Transaction ID"; `@@gtid_slave_pos`). What has been executed ahead of that is
-listed one by one, in MySQL's form: `0-1-100,0-2:103:105-107`.
+(documentation, "Global Transaction ID"; `@@gtid_slave_pos`). What has been executed ahead of that
+is listed one by one, in MySQL's form: `0-1-100,0-2:103:105-107`.
 """
 
 import re

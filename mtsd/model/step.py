@@ -40,6 +40,17 @@ class StatementKind(enum.Enum):
     OTHER = "other"
 
 
+class AlterPhase(enum.Enum):
+    """The part that a group plays in an ALTER TABLE that MariaDB logs twice.
+
+    Each has the whole statement, which has its effect in the second one.
+    """
+
+    START = "start"
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+
+
 @dataclass(frozen=True, slots=True)
 class QueryEvent:
     """A statement as the source ran it.
@@ -48,7 +59,8 @@ class QueryEvent:
     (None: the statement did not depend on them). `updated_databases` is None if the source does
     not list them; `over_max` means that there are too many to list. `invoker` is the
     (user, host) that the source ran a definition as. `ddl_xid` is the storage engines'
-    transaction number of an atomic DDL statement.
+    transaction number of an atomic DDL statement. `alter_phase` is set for a part of MariaDB's
+    two-phase ALTER TABLE.
     """
 
     thread_id: int
@@ -63,6 +75,7 @@ class QueryEvent:
     invoker: tuple[bytes, bytes] | None
     ddl_xid: int | None
     timestamp: int
+    alter_phase: AlterPhase | None = None
 
 
 class IntvarKind(enum.IntEnum):

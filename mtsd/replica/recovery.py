@@ -26,6 +26,7 @@ from mtsd.target.position_schema import TABLES, defect
 from mtsd.target.position_tables import RECOVERY_ID, ChannelRow, InDoubt, PositionTables
 from mtsd.target.retry import telling, write
 from mtsd.wire.connection import Connection
+from mtsd.wire.traits import flavour_of
 
 _READS = b"reading of the position tables"
 
@@ -67,7 +68,7 @@ async def make_tables(connection: Connection, tables: PositionTables) -> None:
     if refused is not None:
         raise NeedsPersonError(str(refused))
     if len(found.engines) != len(TABLES):
-        for definition in tables.definitions():
+        for definition in tables.definitions(flavour_of(connection.server_version)):
             await write(connection, [definition])
 
 

@@ -40,6 +40,7 @@ from mtsd.target.fencing import CHANNEL, lock_name, take_channel, take_lock
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.binlog_status import executed_gtids
+from mtsd.wire.traits import ServerVersion
 
 _CHANNEL_WAIT_TIMEOUT_S = 60
 _RECEIPT_S = 30.0
@@ -134,7 +135,8 @@ class Replica:
                     preserves=preserved is not None,
                 )  # fmt: skip
                 workers.append(worker)
-            stream = _stream(settings, recovered, coordinator.pulse, reached)
+            server = session.traits.server
+            stream = _stream(settings, recovered, server, coordinator.pulse, reached)
             checkpointer = Checkpointer(
                 session.connection,
                 tables,
@@ -386,7 +388,7 @@ async def _worker(
 
 
 def _stream(
-    settings: Settings, recovered: Recovered, pulse: Pulse, reached: Reached
+    settings: Settings, recovered: Recovered, target: ServerVersion, pulse: Pulse, reached: Reached
 ) -> SourceStream:
     return SourceStream(
         endpoint("source", settings.source),
@@ -395,6 +397,7 @@ def _stream(
             hold_bytes=settings.replica.pending_jobs_size_max,
             chunk_bytes=settings.replica.batch_bytes,
             position_schema=settings.target.schema,
+            target=target,
         ),
         recovered.mark,
         recovered.source_uuid,

@@ -42,6 +42,11 @@ class Applier(Protocol):
         ...
 
     @property
+    def creates_and_fills(self) -> bool:
+        """Whether the target can create a table and fill it in one transaction."""
+        ...
+
+    @property
     def connection_id(self) -> int:
         """The target's id of the session."""
         ...

@@ -47,6 +47,7 @@ class MariadbInstallation(Installation):
         "secure_file_priv": "",
         "sync_binlog": 0,
     }
+    binlog_status: ClassVar[str] = "SHOW MASTER STATUS"
 
     def program(self, name: str) -> list[str]:
         """Return the words that run a program of this MariaDB, given by MySQL's name for it."""

@@ -25,6 +25,8 @@ from pymysql.constants import CLIENT
 from tests.servers.provision import Installation, Options, provide
 from tests.servers.reaper import register
 
+__all__ = ["GTIDS", "NO_GTIDS", "Options", "Server", "ServerError"]
+
 GTIDS: Final[Options] = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
 NO_GTIDS: Final[Options] = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
 
@@ -183,6 +185,11 @@ class Server:
             while cursor.nextset():
                 pass
             return list(cursor.fetchall())
+
+    def binlog_end(self) -> tuple[str, int, str]:
+        """Return where its binlog ends, file and offset, and MySQL's executed GTIDs."""
+        file, offset, _, _, *gtids = self.sql(self.installation.binlog_status)[0]
+        return str(file), int(offset), "".join(gtids)
 
     def tool(self, name: str, *args: str, stdin: bytes = b"") -> bytes:
         """Run a program of the same MySQL (mysqlbinlog, mysql, mysqldump) and return its output.

@@ -65,6 +65,8 @@ class Installation:
         "sync_binlog": 0,
     }
     """The options of a test's server, unless the test says otherwise."""
+    binlog_status: ClassVar[str] = "SHOW BINARY LOG STATUS"
+    """The statement whose row begins with the end of its binlog."""
 
     def program(self, name: str) -> list[str]:
         """Return the words that run a program of this MySQL: mysqld, mysql, mysqlbinlog, …."""

@@ -13,6 +13,7 @@ from mtsd.operations.check.server_lines import counted, sees_tables, table_lines
 from mtsd.operations.check.target_lines import row_bytes
 from mtsd.replica.gtid_mode import Gtids
 from mtsd.source.continuation import ByFile
+from mtsd.wire.traits import Flavour, of_one_family
 
 _UTC = frozenset({"UTC", "GMT", "ETC/UTC", "ETC/GMT", "UCT", "ZULU"})
 
@@ -21,10 +22,14 @@ def pair_lines(
     settings: Settings, source: SourceFacts, target: TargetFacts, way: Decision | None
 ) -> Iterator[Line]:
     """Yield the lines about what has to be compatible on both servers; `way` is `way_of`."""
-    uuid = target.server.variables.get("server_uuid", "").lower()
-    if uuid and uuid == source.server.variables.get("server_uuid", "").lower():
+    other = of_one_family(source.server.server, target.server.server)
+    if other is not None:
+        yield refused_line(other)
+        return
+    uuid = target.server.identity
+    if uuid and uuid == source.server.identity:
         yield Kind.SAME_SERVER.line(uuid=uuid)
-    elif source.server.variables.get("server_uuid", "").lower() in target.server.replicates_from:
+    elif source.server.identity in target.server.replicates_from:
         yield Kind.NATIVE_REPLICA.line()
     if target.server.number("server_id") == settings.source.server_id:
         yield Kind.SERVER_ID_OF_TARGET.line(value=settings.source.server_id)
@@ -42,6 +47,14 @@ def pair_lines(
 def _gtids(
     settings: Settings, source: SourceFacts, target: TargetFacts, way: Decision | None
 ) -> Iterator[Line]:
+    if target.server.flavour is Flavour.MARIADB:
+        refused = gtids_of(settings, target)
+        if isinstance(refused, Refused):
+            yield refused_line(refused)
+        yield Kind.MARIADB_GTIDS.line(way=_way(way, by_gtid=True))
+        if not (target.server.on("log_bin") and settings.target.binary_log):
+            yield Kind.TARGET_WITHOUT_EVIDENCE.line()
+        return
     modes = {
         "source": source.server.variables.get("gtid_mode", "OFF"),
         "target": target.server.variables.get("gtid_mode", "OFF"),
@@ -78,10 +91,12 @@ _MEANING = {
 }
 
 
-def _way(way: Decision | None) -> str:
+def _way(way: Decision | None, *, by_gtid: bool = False) -> str:
     if way is None or isinstance(way, Refused):
         return "not read"
-    by_file = isinstance(way, ByFile) or (isinstance(way, LowWaterMark) and bool(way.position.file))
+    by_file = isinstance(way, ByFile)
+    if isinstance(way, LowWaterMark):
+        by_file = bool(way.position.file) and not (by_gtid and way.gtids is not None)
     return "read by file and position" if by_file else "read by GTID"
 
 
