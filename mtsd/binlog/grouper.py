@@ -39,8 +39,9 @@ class Grouper:
     One for each connection to the source, because a partial group must not outlive it. Groups
     larger than `hold_bytes` are streamed in chunks of about `chunk_bytes`. Row events on
     `position_schema` are left out, and it is not a partition. `checksums` and `description` are as
-    for EventReader. `temporary` is what is known about the source's temporary tables at `start`;
-    with `fold_case` their names are not case-sensitive.
+    for EventReader. `temporary` is what is known about the source's temporary tables at `start`,
+    whatever a dump by GTID begins with before that; with `fold_case` their names are not
+    case-sensitive.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Grouper:
         self.temporary = temporary
         """What is known about the source's temporary tables after the last complete group."""
         self._fold_case = fold_case
+        self._start = start
         self._gaps = 0
         self._format = b""
         self._maps: dict[bytes, tuple[TableMap, bytes]] = {}
@@ -195,11 +197,9 @@ class Grouper:
             parse_xa_prepare(event)
             yield from self._end(GroupKind.XA_PREPARE, event)
         elif code in dialect.passed_over:
-            if self._gaps != self._reader.gaps:
-                self._gaps = self._reader.gaps
-                known = self._news(self.temporary.with_gap())
-                if known is not None:
-                    yield PositionReached(self.position, temporary=known)
+            known = self._after_gap()
+            if known is not None:
+                yield PositionReached(self.position, temporary=known)
             if code in dialect.between_groups:
                 yield PositionReached(self.position)
         elif code == EventType.ROTATE_EVENT:
@@ -210,12 +210,14 @@ class Grouper:
             yield from self.abandon()
             created = self._described(event)
             if in_file:
+                created = created and not self._is_known
                 known = self._news(NONE_OPEN) if created else None
                 yield PositionReached(self.position, temporary=known)
         elif code in dialect.previous_gtids:
             gtids = dialect.previous_gtids[code](event)
+            known = self._after_gap()
             if in_file:
-                yield PositionReached(self.position, gtids)
+                yield PositionReached(self.position, gtids, known)
         elif code == EventType.STOP_EVENT:
             yield from self.abandon()
             yield PositionReached(self.position)
@@ -238,6 +240,18 @@ class Grouper:
             raise BinlogError(f"an event of unknown type {code}")
         if self._group is not None and self._group.is_full:
             yield from self._group.overflow()
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether the position is not after the start, where a dump by GTID may begin."""
+        return bool(self._start.file) and self.position <= self._start
+
+    def _after_gap(self) -> TemporaryTables | None:
+        """Return what is known about temporary tables if events have been left out unknown."""
+        if self._gaps == self._reader.gaps:
+            return None
+        self._gaps = self._reader.gaps
+        return None if self._is_known else self._news(self.temporary.with_gap())
 
     def _news(self, temporary: TemporaryTables) -> TemporaryTables | None:
         """Note what is known about temporary tables from here on; return it if it has changed."""

@@ -229,7 +229,11 @@ class GtidSet:
         return self.minus(self.minus(other))
 
     def minus(self, other: "GtidSet") -> "GtidSet":
-        """Return the GTIDs of this set that `other` lacks."""
+        """Return the GTIDs of this set that `other` lacks.
+
+        Of each of MariaDB's domains, only the place that this set has reached counts: where numbers
+        do not grow, a server no longer knows all that it has passed.
+        """
         result = GtidSet()
         for key, intervals in self._intervals.items():
             holes = other._intervals.get(key)  # noqa: SLF001 - the same class
@@ -240,7 +244,7 @@ class GtidSet:
                 result._intervals[key] = left
             if key in self._texts and left == intervals[-len(left) :]:
                 result._texts[key] = self._texts[key][len(intervals) - len(left) :]
-        for origin, number in self._places.items():
+        for origin, number, _ in self.places():
             if number > other._reach(origin):  # noqa: SLF001
                 result._places[origin] = number
         return result

@@ -194,7 +194,7 @@ class SourceStream:
             hold_bytes=self.settings.hold_bytes,
             chunk_bytes=self.settings.chunk_bytes,
             position_schema=self.settings.position_schema,
-            temporary=self._temporary if isinstance(way, ByFile) else NOT_KNOWN,
+            temporary=self._temporary if isinstance(way, ByFile) or source.by_gtid else NOT_KNOWN,
             fold_case=session.traits.lower_case_table_names,
         )
         self.received.connected()

@@ -48,6 +48,12 @@ _MARIADB: dict[bytes, tuple[Version, bytes]] = {
     b"collation_connection": ((0, 0, 0), b"45"),
     b"check_constraint_checks": ((0, 0, 0), b"1"),
     b"sql_if_exists": ((0, 0, 0), b"0"),
+    # Limits for clients: they would end a large transaction.
+    b"max_statement_time": ((0, 0, 0), b"0"),
+    b"idle_transaction_timeout": ((0, 0, 0), b"0"),
+    b"idle_write_transaction_timeout": ((0, 0, 0), b"0"),
+    # Logged twice, a definition that was interrupted would look as if it had been applied.
+    b"binlog_alter_two_phase": ((10, 8, 1), b"0"),
     b"character_set_collations": ((11, 2, 0), b"''"),
 }
 """What a MariaDB has in place of `_NEWER`, and since which version."""

@@ -26,11 +26,13 @@ from mtsd.model.group import Group, PositionReached, StreamItem
 from mtsd.model.gtid import Gtid
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.step import AlterPhase, Statement, StatementKind
+from mtsd.model.temporary_tables import NONE_OPEN
 from tests.binlog.mariadb_recording import MariadbRecording, record_mariadb
 from tests.binlog.range_cases import events, parts, told
 from tests.binlog.test_binlog_command import mtsd_binlog
 from tests.servers.provision import Options
 
+OPEN = NONE_OPEN.opened((1, 7), ("a", "basket"))
 ordinary = settings(max_examples=100, deadline=None, derandomize=True)
 
 COMPRESSED: Options = {"log_bin_compress": "ON", "log_bin_compress_min_len": 10}
@@ -173,6 +175,46 @@ def test_no_event_survives_a_changed_byte(mariadb: MariadbRecording) -> None:
                     decode(bytes(damaged))
                 except BinlogError:
                     continue
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("known", [True, False])
+def test_a_dump_by_gtid_goes_on_where_it_was(mariadb: MariadbRecording, known: bool) -> None:
+    """It begins with its file, and a list that is in no file bridges what is left out."""
+    name = mariadb.file.name
+    items = grouped(mariadb.data, name)
+    left_out, *_ = (item for item in items if isinstance(item, Group))
+    raw = list(FileFramer().feed(mariadb.data))
+    at = left_out.end.offset
+    bridge = struct.pack("<IBIIIHI", 0, 163, 1, 27, at, 0x20, 0) + b"\0\0\0\0"
+    offsets = [FIRST_EVENT + sum(map(len, raw[: n + 1])) for n in range(len(raw))]
+    checksums = mariadb.server.options.get("binlog_checksum") != "NONE"
+    if checksums:
+        bridge = bridge[:-4] + struct.pack("<I", zlib.crc32(bridge[:-4]))
+    else:
+        bridge = bridge[:9] + struct.pack("<I", 23) + bridge[13:-4]
+    grouper = Grouper(
+        start=Position(name, at if known else FIRST_EVENT),
+        next_number=2,
+        checksums=checksums,
+        hold_bytes=1 << 20,
+        chunk_bytes=1 << 20,
+        temporary=OPEN,
+    )
+    # As in a dump, the first event is a Rotate that is in no file.
+    first = offsets.index(at) + 1
+    rotate = struct.pack("<IBIIIHQ", 0, 4, 1, 27 + len(name), 0, 0x20, 4) + name.encode()
+    if checksums:
+        rotate = rotate[:9] + struct.pack("<I", len(rotate) + 4) + rotate[13:]
+        rotate += struct.pack("<I", zlib.crc32(rotate))
+    found = list(grouper.groups([rotate, *raw[:2], bridge, *raw[first:]]))
+    groups = [item for item in found if isinstance(item, Group)]
+    assert [group.end for group in groups] == [
+        item.end for item in items if isinstance(item, Group)
+    ][1:]
+    assert grouper.temporary == (OPEN if known else NONE_OPEN.with_gap())
+    with pytest.raises(BinlogError, match="missing"):
+        list(grouper.groups([raw[-2]]))
 
 
 def event_of(kind: EventType, body: bytes, server: int = 3) -> bytes:

@@ -75,12 +75,15 @@ def columns(*definitions: TableColumn) -> dict[str, tuple[TableColumn, ...]]:
     return {"shop.orders": definitions}
 
 
-MARIADB = {"flavour": Flavour.MARIADB, "version": (11, 8, 1), "version_text": "11.8.1-MariaDB"}
 MARIADB_SOURCE = replace(
-    source({"gtid_binlog_state": "0-1-9", "gtid_slave_pos": ""}, **MARIADB),
+    source(
+        {"gtid_binlog_state": "0-1-9", "gtid_slave_pos": ""},
+        flavour=Flavour.MARIADB,
+        version=(11, 8, 1),
+    ),
     purged=GtidSet.parse("0-1-2"),
 )
-MARIADB_TARGET = target(**MARIADB)
+MARIADB_TARGET = target(flavour=Flavour.MARIADB, version=(11, 8, 1))
 
 CASES = (
     Case(Kind.CONNECTED, "MariaDB 11.8.1 at", source=MARIADB_SOURCE, target=MARIADB_TARGET),

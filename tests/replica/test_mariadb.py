@@ -2,15 +2,19 @@
 
 import random
 import re
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from threading import Event
 
 import pytest
 
+from mtsd.cli.main import main
 from mtsd.model.fault_points import FaultPoint
 from tests.load.mariadb import DATABASES, MariadbLoad, unequal
+from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_kills import OFTEN, ON_ERROR, ON_STOP, SIGKILLED
 from tests.servers.mariadb import provide_mariadb
@@ -24,6 +28,7 @@ NEEDS_PERSON = 3
 
 SMALL: dict[str, Value] = {
     "replica.pending_jobs_size_max": 262_144,
+    "replica.batch_bytes": 65_536,
     "replica.checkpoint_group": 256,
     "replica.checkpoint_period": 0.1,
 }
@@ -186,7 +191,13 @@ def test_what_the_source_has_purged(tmp_path: Path) -> None:
         pair.source.sql("FLUSH BINARY LOGS")
         insert(pair.source, 2)
         last = pair.source.binlog_end()[0]
-        pair.source.sql(f"PURGE BINARY LOGS TO '{last}'")
+        deadline = time.monotonic() + 60
+        # It keeps a file for a dump of which it does not know that it has ended.
+        while len(pair.source.sql("SHOW BINARY LOGS")) > 1:
+            assert time.monotonic() < deadline
+            pair.source.sql(f"INSERT INTO a.t VALUES ({random.randrange(1 << 30)})")
+            pair.source.sql(f"PURGE BINARY LOGS TO '{last}'")
+            time.sleep(0.2)
         assert "the source has purged what is needed next: 0-1-3" in stopped(daemon)
         daemon.settings["replica.channel"] = "other"
         daemon.settings["source.server_id"] = 4202
@@ -233,6 +244,79 @@ def test_another_source_continues_by_gtid(tmp_path: Path) -> None:
         )
         assert (known, uuid) == ("0-3-42,7-3-20", "server_id 3")
         assert unequal(third, pair.target) == []
+
+
+def test_numbers_that_do_not_grow(tmp_path: Path) -> None:
+    """Without the strict mode a domain's numbers may go back, and other servers may have them."""
+    with small_pair(tmp_path) as (pair, daemon):
+        caught_up(daemon)
+        source = pair.source
+        for number, assignments in enumerate(
+            (
+                "gtid_seq_no = 100",
+                "server_id = 9, gtid_seq_no = 50",
+                "gtid_seq_no = 40",
+                "server_id = 9, gtid_seq_no = 40",
+                "server_id = 9",
+            )
+        ):
+            source.sql(f"SET {assignments}; INSERT INTO a.t VALUES ({number})")
+            caught_up(daemon)
+        known = pair.target.sql("SELECT Executed_gtid_set FROM mtsd.slave_relay_log_info")
+        assert known == source.sql("SELECT @@gtid_binlog_pos")
+        assert unequal(source, pair.target) == []
+
+
+def test_the_check_finds_nothing_wrong(tmp_path: Path) -> None:
+    with small_pair(tmp_path) as (pair, daemon):
+        for server in (pair.source, pair.target):
+            server.sql("SET GLOBAL sync_binlog = 1; SET GLOBAL log_bin_trust_function_creators = 1")
+        caught_up(daemon)
+        found = told(tmp_path, daemon.settings)
+        # The source does not know yet that the dump has ended.
+        assert found.bad.keys() <= {"server-id-maybe-taken"}, found.bad
+        assert "read by GTID" in found.lines["mariadb-gtids"]
+
+
+def granted(daemon: DaemonProcess) -> list[str]:
+    """Return the statements of --grants that are for a MariaDB."""
+    daemon.configure()
+    with redirect_stdout(StringIO()) as printed:
+        assert main(["check", "--grants", "--config", str(daemon.config)]) == 0
+    return [
+        line.removeprefix("-- ")
+        for line in printed.getvalue().splitlines()
+        if "BINLOG MONITOR" in line or (line.startswith("GRANT") and "`mtsd`" in line)
+    ]
+
+
+DEFINITIONS = """
+CREATE DEFINER = nobody@nowhere TRIGGER a.g BEFORE INSERT ON a.t FOR EACH ROW SET @x = 1;
+CREATE DEFINER = nobody@nowhere VIEW a.v AS SELECT 1; CREATE SEQUENCE a.s;
+CREATE PROCEDURE a.p() SELECT 1; CREATE EVENT a.e ON SCHEDULE EVERY 1 DAY DO SET @x = 1;
+CREATE TABLE a.copy ENGINE = InnoDB SELECT 1 AS one; FLUSH TABLES;
+SET time_zone = '+03:00'; SET sql_mode = 'ANSI'; SET timestamp = 1700000000;
+SET SESSION binlog_format = STATEMENT; INSERT INTO a.copy VALUES (7)
+"""
+
+
+def test_the_grants_are_enough(tmp_path: Path) -> None:
+    with small_pair(tmp_path) as (pair, daemon):
+        daemon.settings |= {"source.user": "repl", "target.user": "mtsd"}
+        for server in (pair.source, pair.target):
+            server.sql("SET sql_log_bin = 0; CREATE USER repl@'%'; CREATE USER mtsd@'%'")
+            server.sql("SET GLOBAL log_bin_trust_function_creators = 1")
+            for grant in granted(daemon):
+                server.sql(f"SET sql_log_bin = 0; {grant}")
+        pair.source.sql(DEFINITIONS)
+        # The restart reads the target's binary log.
+        daemon.start(fault=f"{FaultPoint.AFTER_STATEMENT}:3")
+        assert daemon.wait() == SIGKILLED, daemon.last_words()
+        caught_up(daemon)
+        assert unequal(pair.source, pair.target) == []
+        assert pair.target.sql("SELECT status FROM information_schema.events") == [
+            ("SLAVESIDE_DISABLED",)
+        ]
 
 
 def test_a_definition_is_never_applied_twice(tmp_path: Path) -> None:
