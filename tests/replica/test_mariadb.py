@@ -255,9 +255,9 @@ def test_numbers_that_do_not_grow(tmp_path: Path) -> None:
             (
                 "gtid_seq_no = 100",
                 "server_id = 9, gtid_seq_no = 50",
-                "gtid_seq_no = 40",
-                "server_id = 9, gtid_seq_no = 40",
                 "server_id = 9",
+                "server_id = 8, gtid_seq_no = 60",
+                "gtid_seq_no = 200",
             )
         ):
             source.sql(f"SET {assignments}; INSERT INTO a.t VALUES ({number})")
