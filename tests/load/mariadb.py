@@ -108,21 +108,27 @@ def _definition(chance: random.Random, number: int) -> Sequence[str]:
 
 def unequal(source: Server, target: Server) -> list[str]:
     """Return a line for each table that differs, by definition or CHECKSUM TABLE."""
-    names = {
-        server: [
-            f"{schema}.{name}"
-            for schema, name in server.sql(
-                "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema"
-                " NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys', 'mtsd')"
-                " ORDER BY 1, 2"
-            )
-        ]
-        for server in (source, target)
-    }
-    lines = [f"{name}: on one side only" for name in {*names[source]} ^ {*names[target]}]
-    for name in sorted({*names[source]} & {*names[target]}):
-        for query in (f"SHOW CREATE TABLE {name}", f"CHECKSUM TABLE {name}"):
-            ours, theirs = source.sql(query), target.sql(query)
-            if ours != theirs:
-                lines.append(f"{name}: {query} says {ours} and {theirs}")
-    return lines
+    ours, theirs = _contents(source), _contents(target)
+    return [
+        f"{name}: {ours.get(name, 'only at the target')} and {theirs.get(name, 'missing there')}"
+        for name in sorted(ours.keys() | theirs.keys())
+        if ours.get(name) != theirs.get(name)
+    ]
+
+
+def _contents(server: Server) -> dict[str, str]:
+    """Return definition and checksum of each table of a user, by name."""
+    found: dict[str, str] = {}
+    with closing(server.client()) as client, client.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema"
+            " NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys', 'mtsd')"
+        )
+        for schema, name in cursor.fetchall():
+            for query in (
+                f"SHOW CREATE TABLE {schema}.`{name}`",
+                f"CHECKSUM TABLE {schema}.`{name}`",
+            ):
+                cursor.execute(query)
+                found[f"{schema}.{name}, {query.split()[0]}"] = str(cursor.fetchall()[0][1])
+    return found
