@@ -13,6 +13,7 @@ import pymysql
 import pytest
 
 from tests.servers import provision
+from tests.servers.mariadb import SUITES, provide_mariadb
 from tests.servers.mysqld import Server, ServerError
 from tests.servers.pair import Pair
 
@@ -79,6 +80,19 @@ def test_a_pair_is_two_servers() -> None:
     assert not pair.source.folder.exists()
 
 
+@pytest.mark.parametrize("series", SUITES)
+def test_a_mariadb_of_each_series(series: str) -> None:
+    with Server(installation=provide_mariadb(series)) as mariadb:
+        assert mariadb.sql("SELECT VERSION()")[0][0].startswith(f"{series}.")
+        client = pymysql.connect(host="127.0.0.1", port=mariadb.port, user="root")
+        client.close()
+        mariadb.sql("CREATE DATABASE kept; CREATE TABLE kept.t (a INT) ENGINE=InnoDB")
+        mariadb.kill()
+        mariadb.restart()
+        assert mariadb.sql("SHOW TABLES", "kept") == [("t",)]
+        assert b"CREATE DATABASE kept" in mariadb.tool("mysqlbinlog", "binlog.000001")
+
+
 def test_a_mariadb_on_the_path_is_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +107,7 @@ def test_a_mariadb_on_the_path_is_not_taken(
 DIES_WITH_A_SERVER = """
 import os, signal
 from tests.servers import provision
+from tests.servers.mariadb import SUITES, provide_mariadb
 from tests.servers.mysqld import Server
 server = Server()
 server.start()

@@ -10,6 +10,12 @@ from mtsd.binlog.header import parse_header
 from mtsd.binlog.heartbeat import Heartbeat, parse_heartbeat
 from mtsd.binlog.incident import Incident, parse_incident
 from mtsd.binlog.load_data import LOAD_DATA, LoadData, parse_load_data
+from mtsd.binlog.mariadb_gtid_event import parse_gtid_list, parse_mariadb_gtid
+from mtsd.binlog.mariadb_notes import (
+    BinlogCheckpoint,
+    parse_annotate_rows,
+    parse_binlog_checkpoint,
+)
 from mtsd.binlog.payload import PayloadHeader, parse_payload_header
 from mtsd.binlog.previous_gtids import parse_previous_gtids
 from mtsd.binlog.query import parse_query
@@ -38,7 +44,8 @@ class Undecoded:
 
 
 Decoded = (
-    FormatDescription
+    BinlogCheckpoint
+    | FormatDescription
     | GtidEvent
     | GtidSet
     | Heartbeat
@@ -84,6 +91,10 @@ _DECODERS: dict[int, Callable[[bytes], Decoded]] = {
     EventType.TRANSACTION_PAYLOAD_EVENT: parse_payload_header,
     EventType.HEARTBEAT_LOG_EVENT_V2: parse_heartbeat,
     EventType.GTID_TAGGED_LOG_EVENT: parse_gtid,
+    EventType.MARIADB_ANNOTATE_ROWS_EVENT: parse_annotate_rows,
+    EventType.MARIADB_BINLOG_CHECKPOINT_EVENT: parse_binlog_checkpoint,
+    EventType.MARIADB_GTID_EVENT: parse_mariadb_gtid,
+    EventType.MARIADB_GTID_LIST_EVENT: parse_gtid_list,
     **dict.fromkeys(ROW_EVENTS, parse_rows_header),
     **dict.fromkeys(LOAD_DATA, parse_load_data),
 }

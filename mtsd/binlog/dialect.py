@@ -1,7 +1,7 @@
 """What differs in the binary logs of a family of servers; the rest has its own modules.
 
 Event types that both families share, with the same meaning, are not here: Query, Xid, Rotate, Stop,
-format description, incident, Table_map. MariaDB's dialect will have its place next to MySQL's.
+format description, incident, Table_map. A log's format description tells which family it is of.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,9 +10,14 @@ from dataclasses import dataclass, field
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.gtid_event import GtidEvent, parse_gtid
 from mtsd.binlog.load_data import LOAD_DATA
+from mtsd.binlog.mariadb_compressed import PLAIN_TYPES, uncompressed
+from mtsd.binlog.mariadb_gtid_event import parse_gtid_list, parse_mariadb_gtid
+from mtsd.binlog.previous_gtids import parse_previous_gtids
+from mtsd.binlog.query import parse_mariadb_query, parse_query
 from mtsd.binlog.rows import ROW_EVENTS
 from mtsd.binlog.satellites import parse_intvar, parse_rand, parse_user_var
-from mtsd.model.step import Satellite
+from mtsd.model.gtid import GtidSet
+from mtsd.model.step import QueryEvent, Satellite
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,7 @@ class Dialect:
     heads: frozenset[int]
     """What a group begins with: its GTID, or an event saying that it has none."""
     parse_head: Callable[[bytes], GtidEvent]
+    parse_query: Callable[[bytes], QueryEvent]
     rows: frozenset[int]
     satellites: Mapping[int, tuple[str, Callable[[bytes], Satellite]]]
     """They set up the statement that follows: the name and the decoder of each."""
@@ -30,10 +36,18 @@ class Dialect:
     """LOAD DATA in statement format and its files: the name of each."""
     passed_over: frozenset[int]
     """They change no data."""
+    between_groups: frozenset[int]
+    """Those of `passed_over` that are in a file, and outside of its groups."""
+    previous_gtids: Mapping[int, Callable[[bytes], GtidSet]]
+    """At the beginning of a file: everything executed before it."""
     never_inside: frozenset[int] = frozenset()
     """They never occur in a transaction payload."""
     compressed: Mapping[int, Callable[[bytes], bytes]] = field(default_factory=dict)
     """What turns a compressed event into one of a plain type."""
+    encrypted: frozenset[int] = frozenset()
+    """What comes after such an event is encrypted."""
+    unplaced: bool = False
+    """Events inside a group need not say where they end, only its last one does."""
 
 
 _HEADS = frozenset({
@@ -42,17 +56,20 @@ _HEADS = frozenset({
     EventType.GTID_TAGGED_LOG_EVENT.value,
 })  # fmt: skip
 
+_SATELLITES: Mapping[int, tuple[str, Callable[[bytes], Satellite]]] = {
+    EventType.INTVAR_EVENT.value: ("Intvar", parse_intvar),
+    EventType.RAND_EVENT.value: ("Rand", parse_rand),
+    EventType.USER_VAR_EVENT.value: ("User_var", parse_user_var),
+}
+
 MYSQL = Dialect(
     name="MySQL",
     heads=_HEADS,
     parse_head=parse_gtid,
+    parse_query=parse_query,
     # Plain ints: they are looked up for every event.
     rows=frozenset(kind.value for kind in ROW_EVENTS),
-    satellites={
-        EventType.INTVAR_EVENT.value: ("Intvar", parse_intvar),
-        EventType.RAND_EVENT.value: ("Rand", parse_rand),
-        EventType.USER_VAR_EVENT.value: ("User_var", parse_user_var),
-    },
+    satellites=_SATELLITES,
     load_data={kind.value: name for kind, name in LOAD_DATA.items()},
     passed_over=frozenset({
         EventType.ROWS_QUERY_LOG_EVENT.value,  # the text of the statement, for human readers
@@ -62,6 +79,8 @@ MYSQL = Dialect(
         EventType.VIEW_CHANGE_EVENT.value,  # of group replication; changes no data
         EventType.TRANSACTION_CONTEXT_EVENT.value,
     }),
+    between_groups=frozenset(),
+    previous_gtids={EventType.PREVIOUS_GTIDS_LOG_EVENT.value: parse_previous_gtids},
     never_inside=frozenset({
         EventType.TRANSACTION_PAYLOAD_EVENT.value,
         EventType.FORMAT_DESCRIPTION_EVENT.value,
@@ -74,3 +93,28 @@ MYSQL = Dialect(
         *_HEADS,
     }),
 )  # fmt: skip
+
+MARIADB = Dialect(
+    name="MariaDB",
+    heads=frozenset({EventType.MARIADB_GTID_EVENT.value}),
+    parse_head=parse_mariadb_gtid,
+    parse_query=parse_mariadb_query,
+    rows=frozenset(kind.value for kind in ROW_EVENTS),
+    satellites=_SATELLITES,
+    load_data={kind.value: name for kind, name in LOAD_DATA.items()},
+    passed_over=frozenset({
+        EventType.MARIADB_ANNOTATE_ROWS_EVENT.value,  # the text of the statement
+        EventType.MARIADB_BINLOG_CHECKPOINT_EVENT.value,  # for the server's own recovery
+        EventType.HEARTBEAT_LOG_EVENT.value,
+    }),
+    between_groups=frozenset({EventType.MARIADB_BINLOG_CHECKPOINT_EVENT.value}),
+    previous_gtids={EventType.MARIADB_GTID_LIST_EVENT.value: parse_gtid_list},
+    compressed=dict.fromkeys(PLAIN_TYPES, uncompressed),
+    encrypted=frozenset({EventType.MARIADB_START_ENCRYPTION_EVENT.value}),
+    unplaced=True,  # since 11.8
+)  # fmt: skip
+
+
+def dialect_of(server_version: str) -> Dialect:
+    """Return the dialect of the server whose version a format description has."""
+    return MARIADB if "mariadb" in server_version.lower() else MYSQL

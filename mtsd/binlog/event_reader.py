@@ -3,7 +3,7 @@
 It reads from a dump, a file, or any part of one that begins with an event, and does no I/O. Every
 event has to begin where the previous one ended: a checksum does not reveal that whole events are
 missing, duplicated or out of order. A dump by GTID leaves groups out, and the source bridges these
-gaps with heartbeats.
+gaps: MySQL with heartbeats, MariaDB with GTID_LIST events that are in no file.
 """
 
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ from typing import Final
 from zlib_ng.zlib_ng import crc32
 
 from mtsd.binlog.checksum import RESIDUE, strip_checksum, verify_format_description
-from mtsd.binlog.dialect import MYSQL, Dialect
-from mtsd.binlog.event_type import EventType
+from mtsd.binlog.dialect import MYSQL, Dialect, dialect_of
+from mtsd.binlog.event_type import ARTIFICIAL, EventType
 from mtsd.binlog.format_description import (
     CHECKSUM_CRC32,
     FormatDescription,
@@ -24,7 +24,7 @@ from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.heartbeat import parse_heartbeat
 from mtsd.binlog.payload import payload_events
 from mtsd.binlog.rotate import parse_rotate
-from mtsd.model.errors import BinlogError
+from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.position import FIRST_EVENT, Position
 
 _FORMAT_DESCRIPTION: Final[int] = EventType.FORMAT_DESCRIPTION_EVENT.value
@@ -33,8 +33,10 @@ _HEARTBEAT: Final[int] = EventType.HEARTBEAT_LOG_EVENT.value
 _HEARTBEATS: Final = frozenset({_HEARTBEAT, EventType.HEARTBEAT_LOG_EVENT_V2.value})
 _ARTIFICIAL: Final = frozenset({
     _ROTATE, _FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS_LOG_EVENT.value,
+    EventType.MARIADB_GTID_LIST_EVENT.value,
 })  # fmt: skip
 """Need not be in a file: the source may have created them for the dump."""
+_GTID_LIST: Final[int] = EventType.MARIADB_GTID_LIST_EVENT.value
 _size_and_end = Struct("<II").unpack_from
 """At byte 9 of a header."""
 _LOW: Final = 0xFFFFFFFF
@@ -56,6 +58,7 @@ class EventReader:
         "_special",
         "checksums",
         "description",
+        "dialect",
         "file",
         "gaps",
         "offset",
@@ -68,7 +71,6 @@ class EventReader:
         *,
         checksums: bool = False,
         description: bytes = b"",
-        dialect: Dialect = MYSQL,
         in_place: bool = True,
     ) -> None:
         self.file = start.file
@@ -80,13 +82,9 @@ class EventReader:
         self.raw_description = b""
         """The event of `description`, whole."""
         self.gaps = 0
-        """How many times a heartbeat has reported events that were left out."""
-        self._compressed = dialect.compressed
-        self._never_inside = dialect.never_inside
+        """How many times the source has said that it left events out."""
         self._in_place = in_place
-        self._special = frozenset({_FORMAT_DESCRIPTION, *dialect.compressed})
-        if in_place:
-            self._special |= {_ROTATE}
+        self._speak(MYSQL)
         if description:
             self._describe(description)
 
@@ -99,7 +97,7 @@ class EventReader:
         """Verify an event and return it without its checksum, but a format description whole.
 
         `inside` a group, nothing may be missing. Raises BinlogError, which leaves the position
-        unchanged, right before the event.
+        unchanged, right before the event. Raises NotSupportedError before what is encrypted.
         """
         size = len(raw)
         if size < HEADER_SIZE:
@@ -114,13 +112,18 @@ class EventReader:
             raise BinlogError(f"an event of {size} bytes claims a length of {claimed}")
         offset = self.offset + size
         if offset & _LOW != log_pos and self._in_place:
-            offset = self._moved(code, event, log_pos, inside)
+            offset = self._moved(code, event, offset, log_pos, inside)
         if code in self._special:
             if code == _ROTATE:
                 self._rotate(parse_rotate(event).position, offset)
                 return event
             if code == _FORMAT_DESCRIPTION:
                 self._describe(raw)
+            elif code in self.dialect.encrypted:
+                raise NotSupportedError(
+                    f"{self.file or 'the file'} is encrypted (encrypt_binlog): only its server can"
+                    " read it; with --config, it sends what the file contains"
+                )
             else:
                 event = self._compressed[code](event)
         self.offset = offset
@@ -141,9 +144,24 @@ class EventReader:
         self.description = parse_format_description(raw)
         self.checksums = self.description.checksum_algorithm == CHECKSUM_CRC32
         self.raw_description = raw
+        dialect = dialect_of(self.description.server_version)
+        if dialect is not self.dialect:
+            self._speak(dialect)
 
-    def _moved(self, code: int, event: bytes, log_pos: int, inside: bool) -> int:
-        """Return the offset after an event that does not directly follow the previous one."""
+    def _speak(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        """Of the last format description."""
+        self._compressed = dialect.compressed
+        self._never_inside = dialect.never_inside
+        self._special = frozenset({_FORMAT_DESCRIPTION, *dialect.compressed, *dialect.encrypted})
+        if self._in_place:
+            self._special |= {_ROTATE}
+
+    def _moved(self, code: int, event: bytes, after: int, log_pos: int, inside: bool) -> int:
+        """Return the offset after an event that does not directly follow the previous one.
+
+        It would be `after` if it did.
+        """
         before = self.offset
         if code in _HEARTBEATS:
             position = parse_heartbeat(event).position
@@ -153,18 +171,27 @@ class EventReader:
                 offset = (before & ~_LOW) | log_pos
                 offset += (1 << 32) * (offset < before)
             if position.file == self.file and offset >= before:
-                if inside and offset != before:
-                    raise BinlogError(f"a heartbeat at {offset} inside a group: events are missing")
-                self.gaps += offset != before
-                return offset
+                return self._bridged(offset, inside, "a heartbeat")
             raise BinlogError(f"a heartbeat at {position}")
+        if code == _GTID_LIST and event[17] & ARTIFICIAL and log_pos:
+            offset = (before & ~_LOW) | log_pos
+            return self._bridged(offset + (1 << 32) * (offset < before), inside, "a GTID_LIST")
         # If the source dies it leaves a partial group, and the next file begins with a Rotate.
         if log_pos == 0 and code in _ARTIFICIAL and (not inside or code == _ROTATE):
             return before
+        if log_pos == 0 and self.dialect.unplaced:
+            return after
         raise BinlogError(
             f"an event of type {code}, {len(event)} bytes, that ends at {log_pos}:"
             " events are missing, duplicated or out of order"
         )
+
+    def _bridged(self, offset: int, inside: bool, what: str) -> int:
+        """Return where an event says that the next one begins."""
+        if inside and offset != self.offset:
+            raise BinlogError(f"{what} at {offset} inside a group: events are missing")
+        self.gaps += offset != self.offset
+        return offset
 
     def _rotate(self, to: Position, offset: int) -> None:
         # The first one says where a dump begins. After that there is always one that names the

@@ -77,6 +77,8 @@ THREAD_SPECIFIC = 0x4
 """The statement depends on its source connection: it uses temporary tables."""
 SUPPRESS_USE = 0x8
 """The statement needs no default database."""
+ARTIFICIAL: Final = 0x20
+"""The source has made the event for the dump: it is in no file."""
 RELAY_LOG = 0x40
 """The event has been written by a replica to its relay log."""
 IGNORABLE: Final = 0x80

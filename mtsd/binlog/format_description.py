@@ -20,7 +20,10 @@ CHECKSUM_CRC32 = 1
 _WHAT = "Format description event"
 _TAIL = 5
 _OLDEST = (5, 6)
+_OLDEST_MARIADB = (10, 5)
 _VERSION = re.compile(r"(\d+)\.(\d+)")
+_OF_OLD_REPLICAS = "5.5.5-"
+"""Before a MariaDB's version: older replicas would not connect to a server of version 10."""
 
 # The post-headers that the decoders of this package rely on. A type that is not in the event's
 # list, or has length 0 there (the first row events since 9.x), does not occur in its file.
@@ -61,8 +64,8 @@ def parse_format_description(event: bytes) -> FormatDescription:
 
     It always has them, even if the algorithm is "none", so nothing may be stripped. The checksum
     itself is not verified here. Raises BinlogError if the event is truncated, for a binlog version
-    other than 4, a common header other than 19 bytes, a server before 5.6, an unknown checksum
-    algorithm, and post-headers that the decoders do not expect.
+    other than 4, a common header other than 19 bytes, a MySQL before 5.6, a MariaDB before 10.5, an
+    unknown checksum algorithm, and post-headers that the decoders do not expect.
     """
     cursor = Cursor(event, HEADER_SIZE, _WHAT)
     binlog_version = cursor.uint(2, "binlog version")
@@ -70,11 +73,15 @@ def parse_format_description(event: bytes) -> FormatDescription:
         raise BinlogError(f"{_WHAT}: binlog version {binlog_version} is not supported, only 4 is")
     raw_version = cursor.take(50, "server version").rstrip(b"\0")
     server_version = cursor.as_text(raw_version, "server version")
-    number = _VERSION.match(server_version)
+    number = _VERSION.match(server_version.removeprefix(_OF_OLD_REPLICAS))
     if not number:
         raise BinlogError(f"{_WHAT}: {server_version!r} is not a server version")
-    if (int(number[1]), int(number[2])) < _OLDEST:
-        raise BinlogError(f"{_WHAT}: the source is {server_version}, but 5.6 or later is needed")
+    oldest = _OLDEST_MARIADB if "mariadb" in server_version.lower() else _OLDEST
+    if (int(number[1]), int(number[2])) < oldest:
+        raise BinlogError(
+            f"{_WHAT}: the source is {server_version}, but {oldest[0]}.{oldest[1]} or later is"
+            " needed"
+        )
     created = cursor.uint(4, "creation time")
     header_length = cursor.uint(1, "header length")
     if header_length != HEADER_SIZE:

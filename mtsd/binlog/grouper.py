@@ -9,15 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from mtsd.binlog.dialect import MYSQL, Dialect
+from mtsd.binlog.dialect import MYSQL
 from mtsd.binlog.event_reader import EventReader
 from mtsd.binlog.event_type import IGNORABLE, EventType
 from mtsd.binlog.group_parts import SAVEPOINTS, XA_BY_ITSELF
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.open_group import OpenGroup
 from mtsd.binlog.plain_transactions import PlainTransactions
-from mtsd.binlog.previous_gtids import parse_previous_gtids
-from mtsd.binlog.query import parse_query
 from mtsd.binlog.rewrite import plain_format_description, with_database
 from mtsd.binlog.statement import classify
 from mtsd.binlog.table_map import TableMap, parse_table_map
@@ -43,8 +41,9 @@ class Grouper:
     One for each connection to the source, because a partial group must not outlive it. Groups
     larger than `hold_bytes` are streamed in chunks of about `chunk_bytes`. What is not `replicated`
     is left out, and the rest has its names on the target. `checksums` and `description` are as for
-    EventReader. `temporary` is what is known about the source's temporary tables at `start`;
-    with `fold_case` their names are not case-sensitive.
+    EventReader. `temporary` is what is known about the source's temporary tables at `start`,
+    whatever a dump by GTID begins with before that; with `fold_case` their names are not
+    case-sensitive.
     """
 
     def __init__(
@@ -58,22 +57,20 @@ class Grouper:
         replicated: Filter = UNFILTERED,
         temporary: TemporaryTables = NOT_KNOWN,
         fold_case: bool = False,
-        dialect: Dialect = MYSQL,
         description: bytes = b"",
     ) -> None:
         self.next_number = next_number
         """The number of the group being read, or of the next one."""
-        self._reader = EventReader(
-            start, checksums=checksums, description=description, dialect=dialect
-        )
-        self._dialect = dialect
-        self._rows = dialect.rows
+        self._reader = EventReader(start, checksums=checksums, description=description)
+        self._dialect = MYSQL
+        self._rows = MYSQL.rows
         self._hold_bytes = hold_bytes
         self._chunk_bytes = min(chunk_bytes, hold_bytes)
         self._replicated = replicated
         self.temporary = temporary
         """What is known about the source's temporary tables after the last complete group."""
         self._fold_case = fold_case
+        self._start = start
         self._gaps = 0
         self._format = b""
         self._maps: dict[bytes, tuple[TableMap, bytes | None]] = {}
@@ -84,7 +81,7 @@ class Grouper:
         """
         self._maps_size = 0
         self._plain = PlainTransactions(hold_bytes)
-        self._has_short_way = dialect is MYSQL
+        self._has_short_way = True
         self._group: OpenGroup | None = None
         """The group whose GTID or first event has been seen, but not its end."""
         if description:
@@ -110,13 +107,10 @@ class Grouper:
         """Yield what the events complete. Raises BinlogError."""
         reader = self._reader
         read = reader.read
-        rows = self._rows
-        heads = self._dialect.heads
-        has_short_way = self._has_short_way
         count = len(events)
         at = 0
         while at < count:
-            if self._group is None and has_short_way and reader.checksums:
+            if self._group is None and self._has_short_way and reader.checksums:
                 plain = self._plain.read(
                     events, at, reader.file, reader.offset, self.next_number, self._format
                 )
@@ -132,14 +126,14 @@ class Grouper:
                 group = self._group
                 event = read(events[at], group is not None)
                 code = event[4]
-                if group is not None and (code in rows or code == _TABLE_MAP):
+                if group is not None and (code in self._rows or code == _TABLE_MAP):
                     if code == _TABLE_MAP:
                         self._table_map(event, group)
                     else:
                         group.rows(event)
                     if group.is_full:
                         yield from group.overflow()
-                elif group is None and code in heads:
+                elif group is None and code in self._dialect.heads:
                     self._opened(event).head(self._dialect.parse_head(event))
                 else:
                     yield from self._other(code, event)
@@ -218,11 +212,11 @@ class Grouper:
             parse_xa_prepare(event)
             yield from self._end(GroupKind.XA_PREPARE, event)
         elif code in dialect.passed_over:
-            if self._gaps != self._reader.gaps:
-                self._gaps = self._reader.gaps
-                known = self._news(self.temporary.with_gap())
-                if known is not None:
-                    yield PositionReached(self.position, temporary=known)
+            known = self._after_gap()
+            if known is not None:
+                yield PositionReached(self.position, temporary=known)
+            if code in dialect.between_groups:
+                yield PositionReached(self.position)
         elif code == EventType.ROTATE_EVENT:
             yield from self.abandon()
             if in_file:
@@ -231,12 +225,14 @@ class Grouper:
             yield from self.abandon()
             created = self._described(event)
             if in_file:
+                created = created and not self._is_known
                 known = self._news(NONE_OPEN) if created else None
                 yield PositionReached(self.position, temporary=known)
-        elif code == EventType.PREVIOUS_GTIDS_LOG_EVENT:
-            gtids = parse_previous_gtids(event)
+        elif code in dialect.previous_gtids:
+            gtids = dialect.previous_gtids[code](event)
+            known = self._after_gap()
             if in_file:
-                yield PositionReached(self.position, gtids)
+                yield PositionReached(self.position, gtids, known)
         elif code == EventType.STOP_EVENT:
             yield from self.abandon()
             yield PositionReached(self.position)
@@ -260,6 +256,18 @@ class Grouper:
         if self._group is not None and self._group.is_full:
             yield from self._group.overflow()
 
+    @property
+    def _is_known(self) -> bool:
+        """Whether the position is not after the start, where a dump by GTID may begin."""
+        return bool(self._start.file) and self.position <= self._start
+
+    def _after_gap(self) -> TemporaryTables | None:
+        """Return what is known about temporary tables if events have been left out unknown."""
+        if self._gaps == self._reader.gaps:
+            return None
+        self._gaps = self._reader.gaps
+        return None if self._is_known else self._news(self.temporary.with_gap())
+
     def _news(self, temporary: TemporaryTables) -> TemporaryTables | None:
         """Note what is known about temporary tables from here on; return it if it has changed."""
         if temporary == self.temporary:
@@ -273,6 +281,11 @@ class Grouper:
         self._maps.clear()
         self._maps_size = 0
         self._plain.forget_tables()
+        dialect = self._reader.dialect
+        if dialect is not self._dialect:
+            self._dialect = dialect
+            self._rows = dialect.rows
+            self._has_short_way = dialect is MYSQL
         description = self._reader.description
         return description is not None and description.created != 0
 
@@ -299,13 +312,15 @@ class Grouper:
             yield held
 
     def _query(self, event: bytes) -> Iterator[StreamItem]:
-        query = parse_query(event)
+        query = self._dialect.parse_query(event)
         kind = classify(query.statement, context=query.context)
         if kind is StatementKind.XA_END:
             if self._group is None:
                 raise BinlogError("XA END outside of a transaction")
             return
         group = self._opened(event)
+        if kind is StatementKind.DDL and group.creates_and_fills:
+            kind = StatementKind.CREATE_SELECT
         if kind in {StatementKind.BEGIN, StatementKind.XA_START}:
             if group.begun:
                 raise BinlogError("BEGIN inside a transaction")

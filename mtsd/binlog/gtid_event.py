@@ -14,6 +14,7 @@ flags, 1 UUID (16 integers), 2 number, 3 tag (length, bytes), 4 last_committed, 
 documentation, `mysql::binlog::event::Gtid_event` and "MySQL Serialization Library").
 """
 
+import enum
 import re
 import struct
 from struct import Struct
@@ -45,6 +46,18 @@ _MOST_UUIDS: Final = 4096
 _uuids: Final[dict[bytes, str]] = {}
 
 
+class Opens(enum.Enum):
+    """What a GTID event begins besides its group; on MySQL nothing, other events do that."""
+
+    NOTHING = enum.auto()
+    TRANSACTION = enum.auto()
+    """As BEGIN does."""
+    XA = enum.auto()
+    """As XA START does."""
+    CREATE_SELECT = enum.auto()
+    """A CREATE TABLE, followed by rows."""
+
+
 class GtidEvent(NamedTuple):
     """What is known about a group at its beginning.
 
@@ -64,6 +77,11 @@ class GtidEvent(NamedTuple):
     immediate_server_version: int
     original_server_version: int
     commit_group_ticket: int | None
+    """MariaDB: the commit id, which transactions of one group commit have in common."""
+    opens: Opens = Opens.NOTHING
+
+
+_NOTHING: Final = Opens.NOTHING
 
 
 def uuid_text(raw: bytes) -> str:
@@ -153,6 +171,7 @@ def parse_gtid(event: bytes) -> GtidEvent:
             version,
             original_version,
             ticket,
+            _NOTHING,
         ),
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC, EventType
-from mtsd.binlog.gtid_event import GtidEvent
+from mtsd.binlog.gtid_event import GtidEvent, Opens
 from mtsd.binlog.position_schema import Treatment, treatment
 from mtsd.binlog.qualifiers import qualifiers
 from mtsd.binlog.query import MAX_DBS_IN_EVENT_MTS
@@ -24,6 +24,7 @@ from mtsd.model.group import (
 )
 from mtsd.model.position import Position
 from mtsd.model.step import (
+    AlterPhase,
     LoadFile,
     QueryEvent,
     Rows,
@@ -109,6 +110,15 @@ class OpenGroup:
         self._head = head
         if head.transaction_length > self._hold_bytes:
             self._limit = self._chunk_bytes
+        if head.opens is not Opens.NOTHING:
+            self.begun = True
+            if head.opens is Opens.XA:
+                self.refuse("XA transactions")
+
+    @property
+    def creates_and_fills(self) -> bool:
+        """Whether its GTID event says that it creates a table and fills it."""
+        return self._head is not None and self._head.opens is Opens.CREATE_SELECT
 
     def rows(self, event: bytes) -> None:
         """Add a row event. Raises BinlogError."""
@@ -176,6 +186,10 @@ class OpenGroup:
             # None is ever created on the target.
             self._satellites = []
             return
+        if query.alter_phase in {AlterPhase.START, AlterPhase.ROLLBACK}:
+            # Only the group that commits an ALTER TABLE has an effect.
+            self._satellites = []
+            return
         names = query.updated_databases
         position_schema = self._replicated.position_schema
         treated = treatment(query, position_schema)
@@ -200,7 +214,7 @@ class OpenGroup:
         if self._replicated.rules.rewrite_db:
             # Only the default database is renamed, and which of the names stand for it is unknown.
             used |= dict.fromkeys(map(self._replicated.target_name, names))
-        if not self.begun:
+        if not self.begun or self.creates_and_fills:
             used |= dict.fromkeys(qualifiers(query.statement, query.context))
             if query.database:
                 used[query.database] = None

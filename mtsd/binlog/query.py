@@ -3,6 +3,7 @@
 Body, little-endian: thread id u32, execution time u32 (s), database length u8, error code u16,
 length of the status variables u16, the status variables (code u8 and value each), database, NUL,
 the statement up to the event's end (MySQL documentation, `mysql::binlog::event::Query_event`).
+MariaDB's own status variables have codes from 128 (its documentation, "QUERY_EVENT").
 """
 
 import struct
@@ -12,11 +13,14 @@ from struct import Struct
 from mtsd.binlog.cursor import Cursor
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
-from mtsd.model.step import QueryEvent
+from mtsd.model.step import AlterPhase, QueryEvent
 
 OPTION_AUTO_IS_NULL = 0x4000
 OPTION_NO_FOREIGN_KEY_CHECKS = 0x4000000
 OPTION_RELAXED_UNIQUE_CHECKS = 0x8000000
+OPTION_EXPLICIT_DEFAULTS_FOR_TIMESTAMP = 0x1000000
+"""MariaDB's, as is the next one."""
+OPTION_IF_EXISTS = 0x10000000
 
 MAX_DBS_IN_EVENT_MTS = 16
 """The servers' constant: a statement that updates more databases names none of them."""
@@ -26,6 +30,17 @@ OVER_MAX_DBS_IN_EVENT_MTS = 254
 _FIXED = Struct("<IBIIIHIIBHH")
 _FIXED_SIZE = _FIXED.size
 _WHAT = "Query event"
+
+_STARTS = 0x2
+_COMMITS = 0x4
+_ROLLS_BACK = 0x8
+_PHASES = _STARTS | _COMMITS | _ROLLS_BACK
+_ALTER_PHASES = {
+    _STARTS: AlterPhase.START,
+    _COMMITS: AlterPhase.COMMIT,
+    _ROLLS_BACK: AlterPhase.ROLLBACK,
+}
+"""By the extra flags of MariaDB's GTID event, which the Query event repeats."""
 
 # Status variables repeat from event to event, so their decoded form is cached.
 _MOST_REMEMBERED = 2048
@@ -43,16 +58,23 @@ class StatusVariables:
     invoker: tuple[bytes, bytes] | None
     ddl_xid: int | None
     table_map_for_update: int | None
+    alter_phase: AlterPhase | None = None
 
 
-_remembered: dict[bytes, StatusVariables] = {}
+_remembered: dict[tuple[bytes, bool], StatusVariables] = {}
 
 
-def parse_query(event: bytes) -> QueryEvent:
+def parse_mariadb_query(event: bytes) -> QueryEvent:
+    """Decode a Query event of MariaDB; BinlogError as for parse_query."""
+    return parse_query(event, mariadb=True)
+
+
+def parse_query(event: bytes, *, mariadb: bool = False) -> QueryEvent:
     """Decode a Query event.
 
-    Raises BinlogError if it is truncated, and for an unknown status variable: servers ignore the
-    rest in that case, and would run the statement with wrong session state.
+    In those of MariaDB the first status variable has more flags. Raises BinlogError if it is
+    truncated, and for an unknown status variable: servers ignore the rest in that case, and would
+    run the statement with wrong session state.
     """
     try:
         (
@@ -87,13 +109,13 @@ def parse_query(event: bytes) -> QueryEvent:
     except UnicodeDecodeError as error:
         raise BinlogError(f"{_WHAT}: database {raw!r} is not UTF-8") from error
     status = event[_FIXED_SIZE:database_at]
-    variables = _remembered.get(status)
+    variables = _remembered.get((status, mariadb))
     if variables is None:
-        variables = parse_status_variables(status)
+        variables = parse_status_variables(status, mariadb=mariadb)
         if len(_remembered) >= _MOST_REMEMBERED:
             _remembered.clear()
         if status_size <= _MOST_REMEMBERED_SIZE:
-            _remembered[status] = variables
+            _remembered[status, mariadb] = variables
     return QueryEvent(
         thread_id,
         exec_time,
@@ -108,13 +130,15 @@ def parse_query(event: bytes) -> QueryEvent:
         variables.ddl_xid,
         timestamp,
         variables.table_map_for_update,
+        variables.alter_phase,
     )
 
 
-def parse_status_variables(status: bytes) -> StatusVariables:
+def parse_status_variables(status: bytes, *, mariadb: bool = False) -> StatusVariables:
     """Decode the status variables of a Query event; BinlogError as for parse_query."""
     cursor = Cursor(status, 0, f"{_WHAT}, status variables")
-    context: dict[str, int | bool | bytes] = {}
+    context: dict[str, int | bool | bytes | tuple[tuple[int, int], ...]] = {}
+    alter_phase: AlterPhase | None = None
     microseconds: int | None = None
     updated: tuple[str, ...] | None = None
     over_max = False
@@ -135,6 +159,10 @@ def parse_status_variables(status: bytes) -> StatusVariables:
                 context["auto_is_null"] = bool(flags & OPTION_AUTO_IS_NULL)
                 context["foreign_key_checks"] = not flags & OPTION_NO_FOREIGN_KEY_CHECKS
                 context["unique_checks"] = not flags & OPTION_RELAXED_UNIQUE_CHECKS
+                if mariadb:
+                    explicit = bool(flags & OPTION_EXPLICIT_DEFAULTS_FOR_TIMESTAMP)
+                    context["explicit_defaults_for_timestamp"] = explicit
+                    context["sql_if_exists"] = bool(flags & OPTION_IF_EXISTS)
             case 2:
                 cursor.skip(cursor.uint(1, name) + 1, name)
             case 3:
@@ -159,10 +187,20 @@ def parse_status_variables(status: bytes) -> StatusVariables:
                 count = cursor.uint(1, name)
                 over_max = count == OVER_MAX_DBS_IN_EVENT_MTS
                 updated = () if over_max else tuple(_name(cursor, name) for _ in range(count))
-            case 13:
+            case 13 | 128:
                 microseconds = cursor.uint(3, name)
-            case 17:
+            case 17 | 129:
                 ddl_xid = cursor.uint(8, name)
+            case 130:
+                flags = cursor.uint(1, name)
+                alter_phase = _ALTER_PHASES.get(flags & _PHASES)
+                if flags & (_COMMITS | _ROLLS_BACK):
+                    cursor.skip(8, "number of the ALTER that it completes")
+            case 131:
+                context[name] = tuple(
+                    (cursor.uint(2, name), cursor.uint(2, name))
+                    for _ in range(cursor.uint(1, name))
+                )
             case 16 | 19 | 20 | 21:
                 context[name] = bool(cursor.uint(1, name))
             case _:
@@ -175,6 +213,7 @@ def parse_status_variables(status: bytes) -> StatusVariables:
         invoker,
         ddl_xid,
         table_map_for_update,
+        alter_phase,
     )
 
 
@@ -208,4 +247,8 @@ _NAMES = {
     19: "sql_require_primary_key",
     20: "default_table_encryption",
     21: "enable_cascade_triggers",
+    128: "microseconds",
+    129: "xid",
+    130: "extra flags of the GTID",
+    131: "character_set_collations",
 }

@@ -16,7 +16,6 @@ import enum
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from mtsd.binlog.dialect import MYSQL, Dialect
 from mtsd.binlog.event_reader import EventReader
 from mtsd.binlog.event_type import IN_USE, RELAY_LOG, EventType
 from mtsd.binlog.format_description import FormatDescription
@@ -99,13 +98,11 @@ class RangeReader:
         bounds: ByteRange,
         name: str,
         *,
-        dialect: Dialect = MYSQL,
         hold_bytes: int = 8 << 20,
     ) -> None:
         self._contents = contents
         self._bounds = bounds
         self._name = name
-        self._dialect = dialect
         self._hold_bytes = hold_bytes
         self._raw_description = self._read_description()
         reader = self._reader(FIRST_EVENT)
@@ -113,6 +110,7 @@ class RangeReader:
         self._read(reader, self._raw_description)
         if reader.description is None:
             raise self.error("the file does not begin with a format description", FIRST_EVENT)
+        self._dialect = reader.dialect
         self.description: FormatDescription = reader.description
         """The format description at the beginning of the file."""
         flags = parse_header(self._raw_description).flags
@@ -228,7 +226,6 @@ class RangeReader:
             checksums=False,
             hold_bytes=self._hold_bytes,
             chunk_bytes=self._hold_bytes,
-            dialect=self._dialect,
             description=b"" if begin == FIRST_EVENT else self._raw_description,
         )
 
@@ -237,12 +234,20 @@ class RangeReader:
         begin = self._bounds.begin
         if begin <= self._bounds.first:
             return self._bounds.first
-        end = min(self._bounds.end, self._contents.size)
-        return first_event(self._contents, begin, end, checksums=self._checksums)
+        return self._first_event(begin, min(self._bounds.end, self._contents.size))
+
+    def _first_event(self, begin: int, end: int) -> int | None:
+        return first_event(
+            self._contents,
+            begin,
+            end,
+            checksums=self._checksums,
+            unplaced=self._dialect.unplaced,
+        )
 
     def _reader(self, at: int) -> EventReader:
         description = b"" if at == FIRST_EVENT else self._raw_description
-        return EventReader(Position(_NO_NAME, at), description=description, dialect=self._dialect)
+        return EventReader(Position(_NO_NAME, at), description=description)
 
     def _read(self, reader: EventReader, raw: bytes) -> bytes:
         """Return a verified event; errors include its position."""
@@ -336,7 +341,7 @@ class RangeReader:
         """Check that the next range finds its first event at `at`, where the events so far end."""
         size = self._contents.size
         begin = self._bounds.end
-        found = first_event(self._contents, begin, min(at + 1, size), checksums=self._checksums)
+        found = self._first_event(begin, min(at + 1, size))
         if found == at:
             return
         if found is not None and found < at:
@@ -347,7 +352,7 @@ class RangeReader:
             )
         if at < size and not self._is_cut_off(at):
             raise self.error("the next event is damaged", at)
-        if first_event(self._contents, max(at, begin), size, checksums=self._checksums) is not None:
+        if self._first_event(max(at, begin), size) is not None:
             raise self.error("the next event is damaged", at)
 
     def _is_cut_off(self, at: int) -> bool:
@@ -361,7 +366,10 @@ class RangeReader:
         return (
             header.size >= HEADER_SIZE
             and at + header.size > size
-            and (at + header.size) & _LOW == header.log_pos
+            and (
+                (at + header.size) & _LOW == header.log_pos
+                or (self._dialect.unplaced and header.log_pos == 0)
+            )
         )
 
     def _read_description(self) -> bytes:

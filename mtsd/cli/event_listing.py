@@ -14,6 +14,7 @@ from mtsd.binlog.header import EventHeader, parse_header
 from mtsd.binlog.heartbeat import Heartbeat
 from mtsd.binlog.incident import Incident
 from mtsd.binlog.load_data import LoadData
+from mtsd.binlog.mariadb_notes import BinlogCheckpoint
 from mtsd.binlog.payload import PayloadHeader
 from mtsd.binlog.rotate import Rotate
 from mtsd.binlog.rows import STMT_END, RowsHeader
@@ -119,6 +120,8 @@ def _summary(event: Decoded) -> str:
         case RowsHeader():
             end = " STMT_END" if event.flags & STMT_END else ""
             return f"table_id={event.table_id} flags={event.flags:#x}{end}"
+        case BinlogCheckpoint():
+            return event.file
         case Rotate() | Heartbeat():
             return str(event.position)
         case Xid():

@@ -73,13 +73,15 @@ def _position(text: str) -> Position:
 
 def _gtid(text: str) -> Gtid:
     try:
-        found = GtidSet.parse(text)
+        gtids = GtidSet.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    gtids = list(found.intervals())
-    if len(found) != 1:
-        raise argparse.ArgumentTypeError("one GTID is needed, UUID:N")
-    ((uuid, tag, number, _),) = gtids
+    places = gtids.places()
+    if len(places) == 1 and not list(gtids.intervals()):
+        return places[0]
+    if places or len(gtids) != 1:
+        raise argparse.ArgumentTypeError("one GTID is needed, UUID:N or DOMAIN-SERVER-N")
+    ((uuid, tag, number, _),) = gtids.intervals()
     return Gtid(uuid, number, tag)
 
 

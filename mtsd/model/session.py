@@ -30,3 +30,7 @@ class SessionContext:
     default_table_encryption: bool | None = None
     enable_cascade_triggers: bool | None = None
     """Since 9.7: triggers fire for rows changed by a foreign key cascade."""
+    sql_if_exists: bool | None = None
+    """MariaDB: DROP, ALTER and RENAME act as if they said IF EXISTS."""
+    character_set_collations: tuple[tuple[int, int], ...] | None = None
+    """MariaDB since 11.2: pairs of a character set, by a collation of it, and its default one."""

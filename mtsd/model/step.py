@@ -40,6 +40,17 @@ class StatementKind(enum.Enum):
     OTHER = "other"
 
 
+class AlterPhase(enum.Enum):
+    """The part that a group plays in an ALTER TABLE that MariaDB logs twice.
+
+    Each has the whole statement, which has its effect in the second one.
+    """
+
+    START = "start"
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+
+
 @dataclass(frozen=True, slots=True)
 class QueryEvent:
     """A statement as the source ran it.
@@ -49,7 +60,8 @@ class QueryEvent:
     not list them; `over_max` means that there are too many to list. `invoker` is the
     (user, host) that the source ran a definition as. `ddl_xid` is the storage engines'
     transaction number of an atomic DDL statement. `table_map_for_update` has a bit for each table
-    of a multi-table UPDATE that it updates, by their order in its text.
+    of a multi-table UPDATE that it updates, by their order in its text. `alter_phase` is set for a
+    part of MariaDB's two-phase ALTER TABLE.
     """
 
     thread_id: int
@@ -65,6 +77,7 @@ class QueryEvent:
     ddl_xid: int | None
     timestamp: int
     table_map_for_update: int | None = None
+    alter_phase: AlterPhase | None = None
 
 
 class IntvarKind(enum.IntEnum):

@@ -22,6 +22,7 @@ from mtsd.source.start import beginning
 from mtsd.target.position_tables import ChannelRow, PositionTables
 from mtsd.target.session import TargetSession
 from mtsd.wire.binlog_status import executed_gtids
+from mtsd.wire.traits import of_one_family
 
 log = structlog.get_logger(__name__)
 
@@ -50,6 +51,9 @@ async def first_start(
     replica = identity(settings.source, daemon_uuid)
     source = await open_source(endpoint("source", settings.source), replica)
     try:
+        other = of_one_family(source.traits.server, session.traits.server)
+        if other is not None:
+            raise NeedsPersonError(str(other))
         state = await read_source_state(
             source.connection, source.traits, end=isinstance(start, Latest)
         )

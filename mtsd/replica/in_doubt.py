@@ -68,12 +68,12 @@ async def apply_definition(
     Raises ServerError with nothing left behind, HalfAppliedError and ConnectionLostError with the
     record left.
     """
-    # Where the rows cannot follow in the same transaction, they commit with their record, and the
+    # If the table cannot be created together with its rows, these commit with their record, and the
     # table shows whether it was created.
-    apart = group.kind is GroupKind.CREATE_SELECT and not applier.fills_open_tables
+    apart = group.kind is GroupKind.CREATE_SELECT and not applier.creates_and_fills
     shows_itself = shows_itself or apart
     gtid = "" if apart else await _gtid(applier, group, worker)
-    file, offset = ("", 0) if gtid else await applier.log_position()
+    file, offset = ("", 0) if gtid or apart else await applier.log_position()
     thread = 1 + secrets.randbelow(0xFFFF_FFFF) if file else 0
     doubt = doubt_of(group, worker.id, gtid, (file, offset), thread)
     await reached(FaultPoint.BEFORE_IN_DOUBT)

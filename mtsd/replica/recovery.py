@@ -10,7 +10,7 @@ from mtsd.filter.rules import Rules
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
-from mtsd.model.gtid import GtidSet
+from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.model.progress import Progress
@@ -27,6 +27,7 @@ from mtsd.target.position_schema import TABLES, defect
 from mtsd.target.position_tables import RECOVERY_ID, ChannelRow, InDoubt, PositionTables
 from mtsd.target.retry import telling, write
 from mtsd.wire.connection import Connection
+from mtsd.wire.traits import flavour_of
 
 _READS = b"reading of the position tables"
 
@@ -68,7 +69,7 @@ async def make_tables(connection: Connection, tables: PositionTables) -> None:
     if refused is not None:
         raise NeedsPersonError(str(refused))
     if len(found.engines) != len(TABLES):
-        for definition in tables.definitions():
+        for definition in tables.definitions(flavour_of(connection.server_version)):
             await write(connection, [definition])
 
 
@@ -260,8 +261,8 @@ def gtids_beyond(mark: LowWaterMark, rows: Iterable[WorkerRow], settled: Iterabl
     gtids = GtidSet()
     for row in rows:
         gtids.update(row.executed_gtids)
-    for gtid in settled:
-        gtids.update(GtidSet.parse(gtid))
+    for gtid in filter(None, settled):
+        gtids.add(Gtid.parse(gtid))
     return gtids if mark.gtids is None else gtids.minus(mark.gtids)
 
 

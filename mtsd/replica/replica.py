@@ -45,6 +45,7 @@ from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.target.sql_applier import ROW_MODE, SqlApplier
 from mtsd.wire.binlog_status import executed_gtids
+from mtsd.wire.traits import ServerVersion
 
 _CHANNEL_WAIT_TIMEOUT_S = 60
 _RECEIPT_S = 30.0
@@ -144,7 +145,8 @@ class Replica:
                 )  # fmt: skip
                 workers.append(worker)
             replicated = filter_of(settings, fold_case=fold_case, others=others)
-            stream = _stream(settings, recovered, replicated, coordinator.pulse, reached)
+            server = session.traits.server
+            stream = _stream(settings, recovered, replicated, server, coordinator.pulse, reached)
             checkpointer = Checkpointer(
                 session.connection,
                 tables,
@@ -409,7 +411,12 @@ async def _worker(
 
 
 def _stream(
-    settings: Settings, recovered: Recovered, replicated: Filter, pulse: Pulse, reached: Reached
+    settings: Settings,
+    recovered: Recovered,
+    replicated: Filter,
+    target: ServerVersion,
+    pulse: Pulse,
+    reached: Reached,
 ) -> SourceStream:
     return SourceStream(
         endpoint("source", settings.source),
@@ -418,6 +425,7 @@ def _stream(
             hold_bytes=settings.replica.pending_jobs_size_max,
             chunk_bytes=settings.replica.batch_bytes,
             replicated=replicated,
+            target=target,
         ),
         recovered.mark,
         recovered.source_uuid,

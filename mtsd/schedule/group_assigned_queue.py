@@ -125,7 +125,7 @@ class GroupAssignedQueue:
             done.discard(number)
             position, gtid, _ = entries.popleft()
             if gtids is not None and gtid is not None:
-                gtids.add(gtid)
+                gtids.advance(gtid)
             if reached and number in reached:
                 position, told, temporary = reached.pop(number)
                 if temporary is not None:

@@ -8,7 +8,7 @@ from mtsd.model.errors import NeedsPersonError
 from mtsd.model.position import FIRST_EVENT
 from mtsd.source.source_state import BinlogFile
 from mtsd.wire.connection import Connection
-from mtsd.wire.dump_packets import COM_BINLOG_DUMP, dump, event_of
+from mtsd.wire.dump_packets import COM_BINLOG_DUMP, MARIADB_CAPABILITY, dump, event_of
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.framing import PacketFramer
 
@@ -47,7 +47,7 @@ class BinlogFileReader:
         try:
             await connection.run(
                 b"SET @master_binlog_checksum=@@global.binlog_checksum,"
-                b" @source_binlog_checksum=@@global.binlog_checksum",
+                b" @source_binlog_checksum=@@global.binlog_checksum, " + MARIADB_CAPABILITY,
                 1,
             )
             request = dump(_NO_REPLICA, file.name, offset, to_the_end=True)

@@ -2,7 +2,8 @@
 
 The same server is read by file and position, whether it has GTIDs or not: asked by GTID set, a
 server leaves out whole files of transactions that have none. Another server is adopted by GTID set,
-once it is known to have executed everything that was. The daemon and `mtsd check` both decide here.
+once it is known to have executed everything that was. All transactions of MariaDB have GTIDs, so
+it is read by these as soon as they are known. The daemon and `mtsd check` both decide here.
 """
 
 from dataclasses import dataclass
@@ -112,7 +113,7 @@ def continuation(channel: Channel, source: SourceState) -> Way:
         if gone and isinstance(adopted, Adopt):
             return refuse(PURGED, missing=shown(gone))
         return adopted
-    if channel.position.file:
+    if channel.position.file and not (source.by_gtid and by_gtid):
         return _by_file(channel, source)
     if channel.gtids is None or not source.gtid_mode:
         return refuse(GTIDS_OFF)

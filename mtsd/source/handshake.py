@@ -1,4 +1,4 @@
-"""Connecting to a MySQL source as a replica, up to the first event of the dump."""
+"""Connecting to a source as a replica, up to the first event of the dump."""
 
 from dataclasses import dataclass
 from time import time
@@ -6,6 +6,7 @@ from time import time
 from mtsd.binlog.previous_gtids import encode_gtid_set
 from mtsd.model.errors import MtsdError, NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.position import FIRST_EVENT
 from mtsd.model.reason import Reason, refuse
 from mtsd.source.continuation import ByFile, ByGtid
 from mtsd.wire.connection import Connection
@@ -13,13 +14,14 @@ from mtsd.wire.dump_packets import (
     COM_BINLOG_DUMP,
     COM_BINLOG_DUMP_GTID,
     COM_REGISTER_SLAVE,
+    MARIADB_CAPABILITY,
     dump,
     dump_gtid,
     register,
 )
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.replica_status import registered_replicas
-from mtsd.wire.traits import ServerTraits, read_traits
+from mtsd.wire.traits import Flavour, ServerTraits, read_traits
 
 NO_BINARY_LOG = Reason("the source {address} writes no binary log", "start it with log_bin")
 SAME_SERVER_ID = Reason(
@@ -91,8 +93,14 @@ async def start_dump(
     connection = session.connection
     async with connection.answering():
         await _register(session, identity)
+        if isinstance(way, ByGtid) and session.traits.server.flavour is Flavour.MARIADB:
+            await _connect_state(connection, way)
     await reached(FaultPoint.BEFORE_DUMP)
-    if isinstance(way, ByGtid):
+    if isinstance(way, ByGtid) and session.traits.server.flavour is Flavour.MARIADB:
+        # The place was set together with the rest of the handshake.
+        request = dump(identity.server_id, "", FIRST_EVENT)
+        await connection.command(COM_BINLOG_DUMP, request, answer=False)
+    elif isinstance(way, ByGtid):
         request = dump_gtid(identity.server_id, encode_gtid_set(way.gtids))
         await connection.command(COM_BINLOG_DUMP_GTID, request, answer=False)
     else:
@@ -100,21 +108,38 @@ async def start_dump(
         await connection.command(COM_BINLOG_DUMP, request, answer=False)
 
 
+async def _connect_state(connection: Connection, way: ByGtid) -> None:
+    """Say where a MariaDB has to begin: after the last GTID of each domain.
+
+    The strict mode of a replica would refuse a source whose numbers have holes.
+    """
+    places = ",".join(map(str, way.gtids.places()))
+    await connection.run(
+        b"SET @slave_connect_state='%b', @slave_gtid_strict_mode=0, @slave_gtid_ignore_duplicates=0"
+        % places.encode(),
+        1,
+    )
+
+
 async def _register(session: SourceSession, identity: ReplicaIdentity) -> None:
     connection = session.connection
-    await _look_for_the_same(session, identity)
+    if session.traits.server.flavour is not Flavour.MARIADB:
+        # MariaDB's list does not tell replicas apart, and needs a privilege of its own.
+        await _look_for_the_same(session, identity)
     heartbeat = int(identity.heartbeat_period * 1_000_000_000)
-    # Older sources know only the first name of each pair, newer ones prefer the second.
+    # Older sources know only the first name of each pair, newer ones prefer the second. To other
+    # servers than its own, a user variable means nothing.
     await connection.run(
         b"SET @master_heartbeat_period=%d, @source_heartbeat_period=%d,"
         b" @master_binlog_checksum=@@global.binlog_checksum,"
         b" @source_binlog_checksum=@@global.binlog_checksum,"
-        b" @slave_uuid='%b', @replica_uuid='%b';SET @@session.net_write_timeout=%d"
+        b" @slave_uuid='%b', @replica_uuid='%b', %b;SET @@session.net_write_timeout=%d"
         % (
             heartbeat,
             heartbeat,
             identity.uuid.encode(),
             identity.uuid.encode(),
+            MARIADB_CAPABILITY,
             _NET_WRITE_TIMEOUT_S,
         ),
         2,

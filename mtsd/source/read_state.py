@@ -5,11 +5,11 @@ import re
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.position import Position
-from mtsd.source.source_state import BinlogFile, SourceState
+from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
-from mtsd.wire.traits import ServerTraits
+from mtsd.wire.traits import Flavour, ServerTraits
 
 _NOT_ALLOWED = 1227
 _LONGEST_S = 60.0
@@ -27,6 +27,8 @@ async def read_source_state(
 
 
 async def _read(connection: Connection, traits: ServerTraits, *, end: bool) -> SourceState:
+    if traits.server.flavour is Flavour.MARIADB:
+        return await _read_mariadb(connection, traits, end=end)
     executed = purged = GtidSet()
     if traits.gtid_mode:
         executed, purged = await read_gtids(connection)
@@ -35,15 +37,60 @@ async def _read(connection: Connection, traits: ServerTraits, *, end: bool) -> S
         file, offset, *_, gtids = (await connection.query(binlog_status(traits.version)))[0]
         known = GtidSet.parse(str(gtids)) if traits.gtid_mode else None
         mark = LowWaterMark(0, Position(str(file), int(str(offset))), known)
+    files = await _files(connection)
+    return SourceState(traits.uuid, traits.gtid_mode, executed, purged, files, mark)
+
+
+async def _files(connection: Connection) -> tuple[BinlogFile, ...] | None:
     try:
         rows = await connection.query(b"SHOW BINARY LOGS")
     except ServerError as error:
         if error.number != _NOT_ALLOWED:
             raise
-        files = None
-    else:
-        files = tuple(BinlogFile(str(row[0]), int(str(row[1]))) for row in rows)
-    return SourceState(traits.uuid, traits.gtid_mode, executed, purged, files, mark)
+        return None
+    return tuple(BinlogFile(str(row[0]), int(str(row[1]))) for row in rows)
+
+
+async def _read_mariadb(connection: Connection, traits: ServerTraits, *, end: bool) -> SourceState:
+    mark = None
+    if end:
+        file, offset, *_ = (await connection.query(binlog_status(traits.version)))[0]
+        position = Position(str(file), int(str(offset)))
+        mark = LowWaterMark(0, position, await gtids_at(connection, position))
+    files = await _files(connection)
+    purged = None
+    if files:
+        purged = await gtids_at(connection, Position(files[0].name, FIRST_EVENT))
+    executed = await read_mariadb_state(connection)
+    return SourceState(
+        traits.uuid,
+        True,
+        executed,
+        purged or GtidSet(),
+        files,
+        mark,
+        by_gtid=True,
+    )
+
+
+async def gtids_at(connection: Connection, position: Position) -> GtidSet | None:
+    """Return what a MariaDB has executed before a place in its binary log; None if not known.
+
+    Raises ServerError, ConnectionLostError.
+    """
+    rows = await connection.query(
+        b"SELECT BINLOG_GTID_POS(%b, %d)"
+        % (b"X'" + position.file.encode().hex().encode() + b"'", position.offset)
+    )
+    return None if rows[0][0] is None else GtidSet.parse(str(rows[0][0]))
+
+
+async def read_mariadb_state(connection: Connection) -> GtidSet:
+    """Return everything that a MariaDB has executed. Raises ServerError, ConnectionLostError."""
+    ((logged, applied),) = await connection.query(
+        b"SELECT @@global.gtid_binlog_state, @@global.gtid_slave_pos"
+    )
+    return mariadb_state(str(logged), str(applied))
 
 
 async def read_gtids(connection: Connection) -> tuple[GtidSet, GtidSet]:

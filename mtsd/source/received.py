@@ -37,7 +37,7 @@ class Received:
                 self._group_seen = True
                 self.position = group.end
                 gtid = group.gtid
-                if gtid is not None and self.gtids is not None and not self.gtids.add(gtid):
+                if gtid is not None and self.gtids is not None and not self.gtids.advance(gtid):
                     # It came from another source before. A dump by GTID would not have sent it,
                     # so it takes no number.
                     grouper.next_number = group.number

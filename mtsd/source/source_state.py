@@ -14,18 +14,31 @@ class BinlogFile:
     size: int
 
 
+def mariadb_state(logged: str, applied: str) -> GtidSet:
+    """Return everything that a MariaDB has executed: what it has logged, and applied as a replica.
+
+    They are gtid_binlog_state and gtid_slave_pos: a replica that does not log what it applies can
+    still be asked for what comes next.
+    """
+    state = GtidSet.parse(logged)
+    beyond = [str(gtid) for gtid in GtidSet.parse(applied).places() if gtid not in state]
+    return GtidSet.parse(",".join([logged, *beyond]))
+
+
 @dataclass(frozen=True, slots=True)
 class SourceState:
     """A source at one moment."""
 
     uuid: str
     gtid_mode: bool
-    """Whether gtid_mode is ON."""
+    """Whether every transaction has a GTID (on MySQL: gtid_mode = ON)."""
     executed: GtidSet = field(default_factory=GtidSet)
     """Everything that it has executed or is committing: a replica may already have that."""
     purged: GtidSet = field(default_factory=GtidSet)
-    """gtid_purged: executed, and not in its binary log."""
+    """Executed, and not in its binary log (on MySQL: gtid_purged)."""
     files: tuple[BinlogFile, ...] | None = None
     """Oldest first; None if they may not be listed."""
     end: LowWaterMark | None = None
     """Its end as a mark whose number is 0, if that was asked for."""
+    by_gtid: bool = False
+    """MariaDB: a GTID names a place as exactly as file and offset do, and is asked for instead."""

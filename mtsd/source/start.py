@@ -29,7 +29,7 @@ NO_PLACE = Reason(
     'choose a place within it, or "earliest" or "latest"',
 )
 HISTORY_PURGED = Reason(
-    'the start is "earliest", but the source\'s gtid_purged contains {purged}: transactions that'
+    'the start is "earliest", but the source\'s {record} contains {purged}: transactions that'
     " are not in its binary log, because their files were purged, or because a restore or a replica"
     " that mirrors GTIDs has added them; their changes cannot be replicated",
     _COPY,
@@ -103,7 +103,8 @@ def _earliest(
     common = told.intersection(source.executed)
     missing = source.purged.minus(common)
     if missing and not allow_partial_history:
-        return refuse(HISTORY_PURGED, purged=shown(missing))
+        record = "first GTID_LIST event" if source.by_gtid else "gtid_purged"
+        return refuse(HISTORY_PURGED, record=record, purged=shown(missing))
     if common.minus(source.purged):
         return LowWaterMark(0, Position("", 0), source.purged.union(common))
     return LowWaterMark(0, Position(first, FIRST_EVENT), source.purged)

@@ -41,6 +41,7 @@ from mtsd.wire.dump_packets import event_of
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.framing import PacketFramer
 from mtsd.wire.refusal import explained
+from mtsd.wire.traits import ServerVersion, of_one_family
 
 _SILENT_PERIODS = 3
 
@@ -55,6 +56,8 @@ class StreamSettings:
     """Larger groups are streamed."""
     chunk_bytes: int
     replicated: Filter = UNFILTERED
+    target: ServerVersion | None = None
+    """What the groups are applied to, if only those of its family can be."""
 
 
 class StreamClosedError(Exception):
@@ -168,6 +171,10 @@ class SourceStream:
         await self._reached(FaultPoint.BEFORE_CONNECT_SOURCE)
         session = await open_source(self.endpoint, self._identity)
         try:
+            if self.settings.target is not None:
+                other = of_one_family(session.traits.server, self.settings.target)
+                if other is not None:
+                    raise NeedsPersonError(str(other))
             source = await read_source_state(session.connection, session.traits)
             way = continuation(self._channel(), source)
             if isinstance(way, Refused):
@@ -188,7 +195,7 @@ class SourceStream:
             hold_bytes=self.settings.hold_bytes,
             chunk_bytes=self.settings.chunk_bytes,
             replicated=self.settings.replicated,
-            temporary=self._temporary if isinstance(way, ByFile) else NOT_KNOWN,
+            temporary=self._temporary if isinstance(way, ByFile) or source.by_gtid else NOT_KNOWN,
             fold_case=session.traits.lower_case_table_names,
         )
         self.received.connected()

@@ -17,7 +17,13 @@ from mtsd.spark.live_options import LiveOptions
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import BUSY, Connection
-from mtsd.wire.dump_packets import COM_BINLOG_DUMP, COM_REGISTER_SLAVE, dump, register
+from mtsd.wire.dump_packets import (
+    COM_BINLOG_DUMP,
+    COM_REGISTER_SLAVE,
+    MARIADB_CAPABILITY,
+    dump,
+    register,
+)
 from mtsd.wire.refusal import explained
 from mtsd.wire.replica_status import registered_replicas
 from mtsd.wire.traits import ServerTraits, read_traits
@@ -182,8 +188,8 @@ async def open_dump(live: LiveOptions, file: str, offset: int, uuid: str = "") -
             await connection.run(
                 b"SET @master_binlog_checksum=@@global.binlog_checksum,"
                 b" @source_binlog_checksum=@@global.binlog_checksum,"
-                b" @slave_uuid='%b', @replica_uuid='%b';SET @@session.net_write_timeout=%d"
-                % (own, own, _NET_WRITE_TIMEOUT_S),
+                b" @slave_uuid='%b', @replica_uuid='%b', %b;SET @@session.net_write_timeout=%d"
+                % (own, own, MARIADB_CAPABILITY, _NET_WRITE_TIMEOUT_S),
                 2,
             )
             if server_id:

@@ -42,8 +42,8 @@ class Applier(Protocol):
         ...
 
     @property
-    def fills_open_tables(self) -> bool:
-        """Whether rows may follow CREATE TABLE … START TRANSACTION in its transaction."""
+    def creates_and_fills(self) -> bool:
+        """Whether the target can create a table and fill it in one transaction."""
         ...
 
     @property

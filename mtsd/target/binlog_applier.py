@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
 
-from mtsd.binlog.statement import disable_on_replica, without_start_transaction
+from mtsd.binlog.statement import classify, disable_on_replica, without_start_transaction
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
@@ -36,6 +36,7 @@ from mtsd.target.unprotected import apply_unprotected, statement_count
 from mtsd.target.worker_info import TABLE_ID, RowChange
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.connection import Awaited
+from mtsd.wire.traits import Flavour
 
 _LARGEST_COMMAND_SHARE = 0.96
 
@@ -88,12 +89,12 @@ class BinlogApplier:
         return self._session.is_logged
 
     @property
-    def fills_open_tables(self) -> bool:
+    def creates_and_fills(self) -> bool:
         """See `Applier`.
 
-        Only if the table's creation is logged does the server keep the transaction open.
+        MySQL keeps CREATE TABLE … START TRANSACTION open for the rows only if it logs them.
         """
-        return self.is_logged
+        return self.is_logged and self._session.traits.server.flavour is Flavour.MYSQL
 
     @property
     def connection_id(self) -> int:
@@ -320,7 +321,10 @@ class BinlogApplier:
     async def make_table(self, group: Group) -> None:
         """See `Applier`."""
         created = _statement(group.steps[0])
-        table = without_start_transaction(created.query.statement, created.query.context)
+        table, context = created.query.statement, created.query.context
+        if classify(table, context=context) is StatementKind.CREATE_SELECT:
+            # MariaDB's statement says nothing of the rows.
+            table = without_start_transaction(table, context)
         try:
             await self._session.run_statement(created, table)
             await self._reached(FaultPoint.AFTER_STATEMENT)
@@ -361,11 +365,13 @@ class BinlogApplier:
         """Give the session the source's format description, unless it already has it."""
         if format_description == self._format:
             return
-        # The description leaves the session with an anonymous GTID: then error 1782 if the target
-        # has GTIDs, and 1837 after the next implicit commit if it does not even have a binlog.
-        await self._connection.run(
-            b";".join((binlog_statement(format_description), next_gtid(""))), 2
-        )
+        statements = [binlog_statement(format_description)]
+        if self._session.traits.server.flavour is Flavour.MYSQL:
+            # The description leaves the session with an anonymous GTID: then error 1782 if the
+            # target has GTIDs, and 1837 after the next implicit commit if it does not even have a
+            # binlog.
+            statements.append(next_gtid(""))
+        await self._connection.run(b";".join(statements), len(statements))
         self._format = format_description
 
     async def _run(self, statement: Statement) -> None:

@@ -18,6 +18,7 @@ from mtsd.target.failed_groups import FailedGroups
 from mtsd.target.position_schema import RULES_TABLE, TABLES, VERSION
 from mtsd.target.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo
 from mtsd.wire.connection import Row
+from mtsd.wire.traits import Flavour
 
 SCHEMA_VERSION = 1
 """Increased when the meaning of a table changes, but not for an additional table or row."""
@@ -81,8 +82,11 @@ class PositionTables:
         self._channel = literals.text(channel)
         self._of_channel = b" WHERE `Channel_name`=" + self._channel
 
-    def definitions(self) -> list[bytes]:
-        """Return the statements that create the schema and its tables if they do not exist."""
+    def definitions(self, flavour: Flavour = Flavour.MYSQL) -> list[bytes]:
+        """Return the statements that create the schema and its tables if they do not exist.
+
+        `flavour` is the target's.
+        """
         relay_log_info = f"""CREATE TABLE IF NOT EXISTS {self._relay_log_info.decode()} (
   `Channel_name` VARCHAR(64) NOT NULL PRIMARY KEY,
   `Master_log_name` {NAME_COLUMN} COMMENT 'of the low-water mark, as is the rest',
@@ -121,7 +125,7 @@ class PositionTables:
         database = b"CREATE DATABASE IF NOT EXISTS " + literals.name(self.schema)
         return [
             database,
-            self.workers.definition(),
+            self.workers.definition(flavour),
             relay_log_info.encode(),
             in_doubt.encode(),
             *self.failed.definitions(),

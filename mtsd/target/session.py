@@ -29,8 +29,9 @@ _PINNED_FOR_LIFE = (
     b"SET @@session.wait_timeout=31536000, @@session.net_write_timeout=3600,"
     b" @@session.net_read_timeout=3600, @@session.innodb_lock_wait_timeout=50,"
     b" @@session.lock_wait_timeout=3600, @@session.autocommit=1, @@session.completion_type=0,"
-    b" @@session.transaction_read_only=0, @@session.sql_safe_updates=0"
+    b" @@session.sql_safe_updates=0"
 )
+_READ_WRITE = b"SET SESSION TRANSACTION READ WRITE"
 _READ_COMMITTED = b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
 
 
@@ -62,7 +63,7 @@ class TargetSession:
         self.traits = traits
         self._settings = settings
         self._reached = reached
-        self._state = pinned(traits.version) | {b"sql_mode": settings.sql_mode}
+        self._state = pinned(traits.server) | {b"sql_mode": settings.sql_mode}
 
     @property
     def is_logged(self) -> bool:
@@ -87,7 +88,7 @@ class TargetSession:
         return session
 
     async def _pin(self) -> None:
-        sets = [changes({}, self._state), _PINNED_FOR_LIFE, _READ_COMMITTED]
+        sets = [changes({}, self._state), _PINNED_FOR_LIFE, _READ_WRITE, _READ_COMMITTED]
         if not self._settings.binary_log:
             sets.append(b"SET @@session.sql_log_bin=0")
         await self.connection.run(b";".join(sets), len(sets))
@@ -147,7 +148,7 @@ class TargetSession:
         """
         query = statement.query
         lacking = await self._use(statement)
-        wanted = statement_state(query, self.traits.version)
+        wanted = statement_state(query, self.traits.server)
         setting = changes(self._state, wanted)
         back = changes(wanted, self._state)
         if setting:

@@ -4,10 +4,11 @@ A session has a pinned state of its own (`PINNED`), in which rows and mtsd's own
 event's state is applied on top of it for that one statement.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mtsd.model.step import QueryEvent
 from mtsd.target.literals import blob
+from mtsd.wire.traits import Flavour, ServerVersion, Version
 
 PINNED: dict[bytes, bytes] = {
     b"sql_mode": b"0",
@@ -41,15 +42,45 @@ restrict_fk_on_non_standard_key, enable_cascade_triggers, sql_generate_invisible
 of `PINNED` sql_big_selects (performance_schema.variables_by_thread shows them)."""
 
 
-def pinned(version: tuple[int, int, int]) -> dict[bytes, bytes]:
+_MARIADB: dict[bytes, tuple[Version, bytes]] = {
+    # utf8mb4_general_ci: it has no utf8mb4_0900_ai_ci, at least not in every version.
+    b"character_set_client": ((0, 0, 0), b"45"),
+    b"collation_connection": ((0, 0, 0), b"45"),
+    b"check_constraint_checks": ((0, 0, 0), b"1"),
+    b"sql_if_exists": ((0, 0, 0), b"0"),
+    # Limits for clients: they would end a large transaction.
+    b"max_statement_time": ((0, 0, 0), b"0"),
+    b"idle_transaction_timeout": ((0, 0, 0), b"0"),
+    b"idle_write_transaction_timeout": ((0, 0, 0), b"0"),
+    # Logged twice, a definition that was interrupted would look as if it had been applied.
+    b"binlog_alter_two_phase": ((10, 8, 1), b"0"),
+    b"character_set_collations": ((11, 2, 0), b"''"),
+}
+"""What a MariaDB has in place of `_NEWER`, and since which version."""
+
+
+_BY_COLLATION = {
+    b"character_set_client": b"character_set_name",
+    b"collation_connection": b"full_collation_name",
+    b"collation_server": b"full_collation_name",
+}
+"""Variables that the event gives by a collation's number, and what to set them to by name."""
+_ONLY_BY_NAME = 2048
+"""Numbers of MariaDB's collations from here on (since 10.10) are not accepted by SET."""
+
+
+def pinned(server: ServerVersion) -> dict[bytes, bytes]:
     """Return the pinned state for a server of this version."""
-    return PINNED | {name: value for name, (since, value) in _NEWER.items() if version >= since}
+    more, version = _NEWER, server.number
+    if server.flavour is Flavour.MARIADB:
+        more = _MARIADB
+    return PINNED | {name: value for name, (since, value) in more.items() if version >= since}
 
 
-def statement_state(query: QueryEvent, version: tuple[int, int, int]) -> dict[bytes, bytes]:
+def statement_state(query: QueryEvent, server: ServerVersion) -> dict[bytes, bytes]:
     """Return the pinned state, overridden by everything that the event says."""
     context = query.context
-    state = pinned(version)
+    state = pinned(server)
     said: list[tuple[bytes, int | bool | None]] = [
         (b"sql_mode", context.sql_mode),
         (b"foreign_key_checks", context.foreign_key_checks),
@@ -66,13 +97,18 @@ def statement_state(query: QueryEvent, version: tuple[int, int, int]) -> dict[by
         (b"sql_require_primary_key", context.sql_require_primary_key),
         (b"default_table_encryption", context.default_table_encryption),
         (b"enable_cascade_triggers", context.enable_cascade_triggers),
+        (b"sql_if_exists", context.sql_if_exists),
         (b"pseudo_thread_id", query.thread_id),
     ]
     for name, value in said:
-        if value is not None and (name not in _NEWER or version >= _NEWER[name][0]):
+        if value is not None and name in state:
             state[name] = b"%d" % value
+            if name in _BY_COLLATION and value >= _ONLY_BY_NAME:
+                state[name] = _collation_column(_BY_COLLATION[name], [value])
     if context.sql_mode is not None:
-        state[b"sql_mode"] = b"%d" % (context.sql_mode & ~_gone_modes(version))
+        state[b"sql_mode"] = b"%d" % (context.sql_mode & ~_gone_modes(server))
+    if context.character_set_collations and b"character_set_collations" in state:
+        state[b"character_set_collations"] = _default_collations(context.character_set_collations)
     if context.time_zone is not None:
         state[b"time_zone"] = blob(context.time_zone)
     state[b"timestamp"] = b"%d.%06d" % (query.timestamp, query.microseconds or 0)
@@ -92,10 +128,24 @@ def _differing(now: dict[bytes, bytes], wanted: dict[bytes, bytes]) -> Iterator[
             first = False
 
 
-def _gone_modes(version: tuple[int, int, int]) -> int:
+def _default_collations(pairs: tuple[tuple[int, int], ...]) -> bytes:
+    return _collation_column(
+        b"GROUP_CONCAT(character_set_name,'=',full_collation_name)", [to for _, to in pairs]
+    )
+
+
+def _collation_column(column: bytes, collations: Sequence[int]) -> bytes:
+    """Return an expression for what MariaDB calls collations, given by number."""
+    return (
+        b"(SELECT %b FROM information_schema.collation_character_set_applicability"
+        b" WHERE id IN (%b))" % (column, b",".join(b"%d" % each for each in collations))
+    )
+
+
+def _gone_modes(server: ServerVersion) -> int:
     # Removed in 8.0 (manual, "Server SQL modes"); setting one of these bits is error 3899 there.
     # POSTGRESQL, ORACLE, MSSQL, DB2, MAXDB, NO_KEY_OPTIONS, NO_TABLE_OPTIONS, NO_FIELD_OPTIONS,
     # MYSQL323, MYSQL40, NO_AUTO_CREATE_USER.
-    if version < (8, 0, 0):
+    if server.mysql < (8, 0, 0):
         return 0
     return 0x3FF00 | 0x10000000

@@ -89,7 +89,7 @@ class SqlApplier(BinlogApplier):
         """Whether an error may have left the session without its usual checks."""
 
     @property
-    def fills_open_tables(self) -> bool:
+    def creates_and_fills(self) -> bool:
         """See `Applier`."""
         return False
 

@@ -25,6 +25,7 @@ from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target import literals
 from mtsd.wire.connection import Row
+from mtsd.wire.traits import Flavour
 
 NAME_COLUMN = "VARCHAR(512) NOT NULL"
 TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
@@ -130,13 +131,18 @@ class WorkerInfo:
             bytes((len(COLUMNS) + 7) // 8),
         ))  # fmt: skip
 
-    def definition(self) -> bytes:
-        """Return the statement that creates the table if it does not exist."""
+    def definition(self, flavour: Flavour = Flavour.MYSQL) -> bytes:
+        """Return the statement that creates the table if it does not exist.
+
+        MariaDB looks for the row of a row event by the primary key only, whatever the event has.
+        """
+        keys = "PRIMARY KEY (`Channel_name`, `Id`),\n  UNIQUE KEY (`Token`)"
+        if flavour is Flavour.MARIADB:
+            keys = "PRIMARY KEY (`Token`),\n  UNIQUE KEY (`Channel_name`, `Id`)"
         columns = ",\n".join(f"  `{column.name}` {column.definition}" for column in COLUMNS)
         return (
             f"CREATE TABLE IF NOT EXISTS {self.name.decode()} (\n{columns},\n"
-            "  PRIMARY KEY (`Channel_name`, `Id`),\n  UNIQUE KEY (`Token`)\n"
-            f") {TABLE_OPTIONS}"
+            f"  {keys}\n) {TABLE_OPTIONS}"
         ).encode()
 
     def select_columns(self) -> bytes:
@@ -259,9 +265,8 @@ def _aligned(first_gtid: str, base: int) -> Gtid | None:
     """Return `aligned` of a row, from its column Checkpoint_gtid."""
     if not first_gtid:
         return None
-    server, _, number = first_gtid.rpartition(":")
-    uuid, _, tag = server.partition(":")
-    return Gtid(uuid, int(number) - base, tag)
+    gtid = Gtid.parse(first_gtid)
+    return gtid._replace(number=gtid.number - base)
 
 
 def _event(kind: EventType, time: int, server: int, body: bytes) -> bytes:

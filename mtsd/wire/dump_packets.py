@@ -1,7 +1,7 @@
 """The commands by which a replica requests the binlog, and the replies; without I/O.
 
 Layouts: MySQL source documentation, "Replication Protocol" (COM_REGISTER_SLAVE, COM_BINLOG_DUMP,
-COM_BINLOG_DUMP_GTID); integers are little-endian.
+COM_BINLOG_DUMP_GTID); integers are little-endian. MariaDB documentation, "Replica Registration".
 """
 
 from struct import Struct
@@ -12,8 +12,13 @@ COM_BINLOG_DUMP = 0x12
 COM_REGISTER_SLAVE = 0x15
 COM_BINLOG_DUMP_GTID = 0x1E
 
+MARIADB_CAPABILITY = b"@mariadb_slave_capability=4"
+"""For SET before a dump: MariaDB then sends its own events instead of replacements for them."""
+
 _NON_BLOCKING = 1 << 0
 _HEARTBEAT_V2 = 1 << 1
+"""To MariaDB, this flag requests ANNOTATE_ROWS events: without it, it leaves gaps in their places.
+"""
 _THROUGH_GTID = 1 << 2
 _EVENT = 0x00
 _EOF = 0xFE
@@ -45,7 +50,7 @@ def dump(server_id: int, file: str, offset: int, *, to_the_end: bool = False) ->
     """
     if offset >= 1 << 32:
         raise BinlogError(f"{file}:{offset} is beyond 4 GiB: the protocol cannot request it")
-    flags = _NON_BLOCKING if to_the_end else _HEARTBEAT_V2
+    flags = _NON_BLOCKING | _HEARTBEAT_V2 if to_the_end else _HEARTBEAT_V2
     return _DUMP.pack(offset, flags, server_id) + file.encode()
 
 

@@ -1,6 +1,8 @@
 """What kind of server is at the other end: queried once per connection, replaces `if mariadb`."""
 
+import enum
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mtsd.model.errors import NeedsPersonError
@@ -9,25 +11,60 @@ from mtsd.wire.connection import Connection
 
 Version = tuple[int, int, int]
 
-MARIADB = Reason(
-    "the {server} is MariaDB ({version})",
-    "use a MySQL server: this version of mtsd replicates MySQL only",
-)
 TOO_OLD = Reason(
-    "the {server} is version {version}", "upgrade it: MySQL {oldest} or later is needed"
+    "the {server} is version {version}", "upgrade it: {flavour} {oldest} or later is needed"
 )
-_OLDEST: dict[str, Version] = {"source": (5, 6, 0), "target": (8, 0, 0)}
+OTHER_FAMILY = Reason(
+    "the source is {source} and the target is {target}",
+    "use servers of the same family: this version of mtsd applies MySQL's binary log to MySQL and"
+    " MariaDB's to MariaDB",
+)
+
+
+class Flavour(enum.Enum):
+    """A family of servers."""
+
+    MYSQL = "MySQL"
+    MARIADB = "MariaDB"
+
+
+_OLDEST: dict[tuple[str, Flavour], Version] = {
+    ("source", Flavour.MYSQL): (5, 6, 0),
+    ("target", Flavour.MYSQL): (8, 0, 0),
+    ("source", Flavour.MARIADB): (10, 5, 0),
+    ("target", Flavour.MARIADB): (10, 5, 0),
+}
+_MARIADB_KNOWS: Version = (5, 6, 0)
+_OF_OLD_REPLICAS = "5.5.5-"
+"""Before a MariaDB's version: older clients expect a server of version 5."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerVersion:
+    """The family of a server and its version there."""
+
+    flavour: Flavour
+    number: Version
+
+    @property
+    def mysql(self) -> Version:
+        """The version of MySQL whose statements, variables and privileges the server has.
+
+        MariaDB shares those of MySQL 5.6, and has more of its own.
+        """
+        return _MARIADB_KNOWS if self.flavour is Flavour.MARIADB else self.number
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTraits:
     """The server variables that determine how to talk to it. Sizes in bytes."""
 
-    version: Version
+    server: ServerVersion
     server_id: int
     uuid: str
+    """What tells it from other servers: its server_uuid, or on MariaDB "server_id N"."""
     gtid_mode: bool
-    """Transactions carry GTIDs (gtid_mode = ON)."""
+    """MySQL: transactions carry GTIDs, which a session can set (gtid_mode = ON)."""
     log_bin: bool
     binlog_checksum: bool
     max_allowed_packet: int
@@ -36,21 +73,43 @@ class ServerTraits:
     lower_case_table_names: bool
     """Whether table names are not case-sensitive."""
 
+    @property
+    def version(self) -> Version:
+        """The version of MySQL whose statements and variables it has."""
+        return self.server.mysql
 
-def supported(server: str, text: str) -> Version | Refused:
+
+def flavour_of(text: str) -> Flavour:
+    """Return the family of a server from the `text` of its greeting."""
+    return Flavour.MARIADB if "mariadb" in text.lower() else Flavour.MYSQL
+
+
+def supported(server: str, text: str) -> ServerVersion | Refused:
     """Return the version of a `server` ("source" or "target") from the `text` of its greeting."""
-    if "mariadb" in text.lower():
-        return refuse(MARIADB, server=server, version=text)
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
+    flavour = flavour_of(text)
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", text.removeprefix(_OF_OLD_REPLICAS))
     version = (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
-    if version < _OLDEST[server]:
-        oldest = ".".join(map(str, _OLDEST[server][:2]))
-        return refuse(TOO_OLD, server=server, version=text, oldest=oldest)
-    return version
+    oldest = _OLDEST[server, flavour]
+    if version < oldest:
+        return refuse(
+            TOO_OLD,
+            server=server,
+            version=text,
+            flavour=flavour.value,
+            oldest=".".join(map(str, oldest[:2])),
+        )
+    return ServerVersion(flavour, version)
+
+
+def of_one_family(source: ServerVersion, target: ServerVersion) -> Refused | None:
+    """Return why a source's binary log cannot be applied to a target, if it cannot."""
+    if source.flavour is target.flavour:
+        return None
+    return refuse(OTHER_FAMILY, source=source.flavour.value, target=target.flavour.value)
 
 
 async def read_traits(connection: Connection) -> ServerTraits:
-    """Query a server. Raises NeedsPersonError if its flavour or version is not supported."""
+    """Query a server. Raises NeedsPersonError if its version is not supported."""
     version = supported(connection.endpoint.role, connection.server_version)
     if isinstance(version, Refused):
         raise NeedsPersonError(str(version))
@@ -63,9 +122,9 @@ async def read_traits(connection: Connection) -> ServerTraits:
     )
     variables = {str(name).lower(): str(value) for name, value in rows}
     return ServerTraits(
-        version=version,
+        server=version,
         server_id=int(variables["server_id"]),
-        uuid=variables.get("server_uuid", "").lower(),
+        uuid=identity_of(version.flavour, variables),
         gtid_mode=variables.get("gtid_mode") == "ON",
         log_bin=variables["log_bin"] == "ON",
         binlog_checksum=variables.get("binlog_checksum", "NONE") != "NONE",
@@ -74,3 +133,11 @@ async def read_traits(connection: Connection) -> ServerTraits:
         super_read_only=variables.get("super_read_only") == "ON",
         lower_case_table_names=variables.get("lower_case_table_names", "0") != "0",
     )
+
+
+def identity_of(flavour: Flavour, variables: Mapping[str, str]) -> str:
+    """Return what tells a server from others, from its variables by their names in lower case."""
+    if flavour is Flavour.MARIADB:
+        # Its GTIDs name servers in this way, too.
+        return f"server_id {variables['server_id']}"
+    return variables.get("server_uuid", "").lower()

@@ -143,7 +143,9 @@ def test_stop(recording: Recording) -> None:
     assert recording.events
 
 
-@pytest.mark.parametrize("kind", [EventType.VIEW_CHANGE_EVENT, EventType.MARIADB_GTID_EVENT])
+@pytest.mark.parametrize(
+    "kind", [EventType.VIEW_CHANGE_EVENT, EventType.MARIADB_QUERY_COMPRESSED_EVENT]
+)
 def test_types_known_by_name_only(kind: EventType) -> None:
     assert decode(event(kind, b"anything")) == Undecoded(kind)
 

@@ -125,7 +125,7 @@ def test_variables_of_old_servers_are_passed_over() -> None:
     assert parse_status_variables(status).context == SessionContext(lc_time_names=1)
 
 
-@pytest.mark.parametrize("code", [14, 15, 22, 127, 128, 129, 255])
+@pytest.mark.parametrize("code", [14, 15, 22, 127, 132, 255])
 def test_an_unknown_variable_stops(code: int) -> None:
     with pytest.raises(BinlogError, match=f"unknown status variable {code}"):
         parse_query(query(b"DO 1", status=bytes((0, 0, 0, 0, 0, code, 1, 2))))

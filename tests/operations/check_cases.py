@@ -21,7 +21,7 @@ from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.table_columns import TableColumn, table_column
 from mtsd.wire.refusal import NoTlsError, RefusedError
-from mtsd.wire.traits import supported
+from mtsd.wire.traits import Flavour, supported
 from tests.operations.good_facts import (
     DAEMON_UUID,
     EVERYTHING,
@@ -78,7 +78,32 @@ def columns(*definitions: TableColumn) -> dict[str, tuple[TableColumn, ...]]:
     return {"shop.orders": definitions}
 
 
+MARIADB_SOURCE = replace(
+    source(
+        {"gtid_binlog_state": "0-1-9", "gtid_slave_pos": ""},
+        flavour=Flavour.MARIADB,
+        version=(11, 8, 1),
+    ),
+    purged=GtidSet.parse("0-1-2"),
+)
+MARIADB_TARGET = target(flavour=Flavour.MARIADB, version=(11, 8, 1))
+
 CASES = (
+    Case(Kind.CONNECTED, "MariaDB 11.8.1 at", source=MARIADB_SOURCE, target=MARIADB_TARGET),
+    Case(Kind.OTHER_FAMILY, "the source is MariaDB and the target is MySQL", source=MARIADB_SOURCE),
+    Case(
+        Kind.MARIADB_GTIDS, "read by file and position",
+        starting(FilePosition("binlog.000002", 700)), MARIADB_SOURCE, MARIADB_TARGET,
+    ),
+    Case(
+        Kind.MARIADB_GTIDS, "read by GTID", starting(GtidStart("0-1-5")), MARIADB_SOURCE,
+        MARIADB_TARGET,
+    ),
+    Case(Kind.START_PURGED, "0-1-2", source=MARIADB_SOURCE, target=MARIADB_TARGET),
+    Case(
+        Kind.TARGET_WITHOUT_EVIDENCE, "nothing shows", target_settings(binary_log=False),
+        MARIADB_SOURCE, MARIADB_TARGET,
+    ),
     Case(Kind.CONNECTED, "MySQL 9.7.0 at 127.0.0.1:3306 as repl"),
     Case(Kind.NOT_COMPARED, "", source=Kind.REFUSED.line(server="source", address="")),
     Case(
@@ -590,7 +615,7 @@ UNREACHABLE: tuple[tuple[Kind, str, object], ...] = (
         Kind.NOT_LOOKED_AT, "denied (1227)",
         interrupted("target", ServerError(1227, "42000", "denied")),
     ),
-    (Kind.MARIADB, "11.8.1-MariaDB", _unsupported("source", "11.8.1-MariaDB")),
+    (Kind.TOO_OLD, "MariaDB 10.5 or later", _unsupported("source", "5.5.5-10.4.1-MariaDB")),
     (Kind.TOO_OLD, "5.6 or later", _unsupported("source", "5.5.62")),
     (Kind.TOO_OLD, "MySQL 8.0 or later", _unsupported("target", "5.7.44-log")),
     (Kind.TOO_OLD, "who knows", _unsupported("target", "who knows")),

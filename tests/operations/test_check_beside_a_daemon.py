@@ -10,7 +10,7 @@ from mtsd.operations.check.facts import TargetFacts
 from mtsd.operations.check.reading import read_target
 from mtsd.target.position_tables import PositionTables
 from mtsd.wire.connection import Connection
-from mtsd.wire.traits import Version
+from mtsd.wire.traits import ServerVersion
 from tests.load.mixed import MixedLoad
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.servers
 
 
 async def read_target_late(
-    connection: Connection, version: Version, tables: PositionTables
+    connection: Connection, version: ServerVersion, tables: PositionTables
 ) -> TargetFacts:
     await asyncio.sleep(1.0)
     return await read_target(connection, version, tables)

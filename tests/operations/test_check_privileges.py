@@ -19,9 +19,16 @@ from mtsd.operations.check.privileges import (
     statements,
     target_needs,
 )
+from mtsd.wire.traits import Flavour, ServerVersion
 from tests.operations.good_facts import SETTINGS, target_settings
 
-NEWEST = (9, 7, 0)
+NEWEST = ServerVersion(Flavour.MYSQL, (9, 7, 0))
+MARIADB = ServerVersion(Flavour.MARIADB, (11, 8, 0))
+
+
+def mysql(*number: int) -> ServerVersion:
+    major, minor, patch = number
+    return ServerVersion(Flavour.MYSQL, (major, minor, patch))
 
 
 def test_privileges_are_held_where_the_grant_says() -> None:
@@ -49,7 +56,7 @@ def test_privileges_are_held_where_the_grant_says() -> None:
 
 def test_all_privileges_of_an_old_server_are_all() -> None:
     held = Held.of(["GRANT ALL PRIVILEGES ON *.* TO 'u'@'%' IDENTIFIED BY PASSWORD <secret>"])
-    assert missing(held, (*SOURCE, *DEFINITIONS), (5, 7, 0)) == []
+    assert missing(held, (*SOURCE, *DEFINITIONS), mysql(5, 7, 0)) == []
 
 
 def test_a_partial_revoke_counts_for_its_database() -> None:
@@ -61,10 +68,10 @@ def test_a_partial_revoke_counts_for_its_database() -> None:
 
 def test_an_older_server_is_asked_for_what_it_has() -> None:
     nothing = Held()
-    assert "SET_ANY_DEFINER" in missing(nothing, TARGET, (8, 4, 0))
-    assert "SET_USER_ID" in missing(nothing, TARGET, (8, 0, 30))
-    assert "BINLOG_ADMIN" in missing(nothing, TARGET, (8, 0, 11))
-    assert "REPLICATION_APPLIER" not in missing(nothing, TARGET, (8, 0, 11))
+    assert "SET_ANY_DEFINER" in missing(nothing, TARGET, mysql(8, 4, 0))
+    assert "SET_USER_ID" in missing(nothing, TARGET, mysql(8, 0, 30))
+    assert "BINLOG_ADMIN" in missing(nothing, TARGET, mysql(8, 0, 11))
+    assert "REPLICATION_APPLIER" not in missing(nothing, TARGET, mysql(8, 0, 11))
     assert missing(Held({"SUPER"}), TARGET[2:5], NEWEST) == []
 
 
@@ -92,6 +99,21 @@ def test_whoever_has_the_printed_grants_lacks_nothing() -> None:
     assert missing_on(of_target, POSITION, ["mtsd"]) == {}
     assert "CREATE USER" not in of_target.everywhere
     assert "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `mtsd`.* TO 'mtsd'@'%'" in target
+
+
+def test_a_mariadb_has_privileges_of_its_own() -> None:
+    everything = (*SOURCE, *TARGET, *DEFINITIONS)
+    lacking = missing(Held(), everything, MARIADB)
+    assert {"BINLOG MONITOR", "BINLOG REPLAY", "SET USER"} <= set(lacking)
+    assert not any("_" in name for name in lacking)
+    printed = [line for line in statements(SETTINGS) if "BINLOG MONITOR" in line]
+    assert ["REPLICATION SLAVE" in line for line in printed] == [True, True]
+    assert Held.of(line.removeprefix("-- ").rstrip(";") for line in printed).has(["SET USER"])
+    assert missing(Held.of(line[3:-1] for line in printed), everything, MARIADB) == []
+    held = Held.of([
+        "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO `u`@`%` IDENTIFIED BY PASSWORD '*7B'",
+    ])  # fmt: skip
+    assert missing(held, SOURCE, MARIADB) == []
 
 
 def test_mirroring_needs_more() -> None:

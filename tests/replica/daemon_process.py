@@ -124,8 +124,7 @@ class DaemonProcess:
 
         `timeout` is how long it may apply nothing: how much there is, is no matter.
         """
-        row = self.source.sql("SHOW BINARY LOG STATUS")[0]
-        file, offset, gtids = str(row[0]), int(str(row[1])), str(row[4] or "")
+        file, offset, gtids = self.source.binlog_end()
         place = None
         deadline = time.monotonic() + timeout
         while True:

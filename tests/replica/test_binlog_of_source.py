@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from mtsd.cli.main import main
+from tests.servers.mariadb import SUITES, provide_mariadb
 from tests.servers.mysqld import Server
+from tests.servers.provision import provide
 
 pytestmark = pytest.mark.servers
 
@@ -19,13 +21,17 @@ def listed(*arguments: str) -> str:
     return said.getvalue()
 
 
-def test_same_as_the_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("series", ["MySQL", *SUITES])
+def test_same_as_the_file(series: str, tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
-    with Server() as server:
+    installation = provide_mariadb(series) if series in SUITES else provide()
+    compression = "log_bin_compress" if series in SUITES else "binlog_transaction_compression"
+    scope = "GLOBAL" if series in SUITES else "SESSION"
+    with Server(installation=installation) as server:
         server.sql(
             "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY); INSERT INTO a.t VALUES (1);"
             "FLUSH BINARY LOGS; INSERT INTO a.t VALUES (2);"
-            "SET SESSION binlog_transaction_compression = ON; INSERT INTO a.t VALUES (3)"
+            f"SET {scope} {compression} = ON; INSERT INTO a.t VALUES (3)"
         )
         # The second file ends with the server's shutdown, without naming the next one.
         server.stop()

@@ -1,6 +1,6 @@
-"""Real MySQL servers for tests, the demo and the benchmarks, without Docker or root.
+"""Real servers for tests, the demo and the benchmarks, without Docker or root.
 
-`apt` unpacks Debian packages, `provision` finds or downloads a MySQL, `mysqld` runs one server,
-`pair` a source and a target. `apt`, `pip` and `provision` need the standard library only: they run
-before the project's environment exists.
+`apt` unpacks Debian packages, `provision` finds or downloads a MySQL, `mariadb` a MariaDB; `mysqld`
+runs one server, `pair` a source and a target. `apt`, `pip` and `provision` need the standard
+library only: they run before the project's environment exists.
 """

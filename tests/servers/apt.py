@@ -31,15 +31,16 @@ class AptError(RuntimeError):
 class PrivateApt:
     """A context manager: apt in folders of its own under `parent`, which go when it ends.
 
-    On Debian the packages are those of the suite `sid` (no other has MySQL), from the machine's
-    own mirror; on Ubuntu, which has no sid, and with `own_release`, those of the machine's own
+    On Debian the packages are those of `suite` (only sid has MySQL), from the machine's own
+    mirror; on Ubuntu, which has other suites, and with `own_release`, those of the machine's own
     sources. Index files are fetched on the first use.
     """
 
-    def __init__(self, parent: Path, *, own_release: bool = False) -> None:
+    def __init__(self, parent: Path, *, own_release: bool = False, suite: str = "sid") -> None:
         parent.mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix=".apt-", dir=parent))
         self._own_release = own_release
+        self._suite = suite
         self._options: list[str] = []
 
     def __enter__(self) -> Self:
@@ -92,7 +93,7 @@ class PrivateApt:
             "APT::Sandbox::User=",
             "Debug::NoLocking=1",
         ]
-        source = None if self._own_release else sid_source()
+        source = None if self._own_release else suite_source(self._suite)
         if source is not None:
             sources = self._folder / "sources.list"
             sources.write_text(source + "\n")
@@ -108,8 +109,8 @@ class PrivateApt:
             ) from None
 
 
-def sid_source() -> str | None:
-    """Return the `sources.list` line for sid on this machine's own mirror; None on Ubuntu.
+def suite_source(wanted_suite: str) -> str | None:
+    """Return the `sources.list` line for a suite on this machine's own mirror; None on Ubuntu.
 
     Raises AptError where the machine is a Debian whose sources name no Debian mirror.
     """
@@ -132,7 +133,7 @@ def sid_source() -> str | None:
             if (suite, component) == (wanted, "main"):
                 keyring = next((path for path in KEYRINGS if path.exists()), None)
                 signed = f"[signed-by={keyring}] " if keyring else ""
-                return f"deb {signed}{mirror} sid main"
+                return f"deb {signed}{mirror} {wanted_suite} main"
     raise AptError(f"this machine's apt sources name no Debian mirror (suite {codename}, main)")
 
 

@@ -1,4 +1,4 @@
-"""One MySQL server in a folder of its own: started, stopped, killed and asked, synchronously.
+"""One server in a folder of its own: started, stopped, killed and asked, synchronously.
 
 Its settings are for tests: small in memory, and not durable against the loss of power, but a
 killed mysqld loses nothing, because every commit is handed to the operating system.
@@ -13,7 +13,6 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -23,31 +22,13 @@ from typing import Any, Final, Self
 import pymysql
 from pymysql.constants import CLIENT
 
-from tests.servers.provision import Installation, provide
+from tests.servers.provision import Installation, Options, provide
 from tests.servers.reaper import register
 
-Options = Mapping[str, str | int | None]
-"""Options of mysqld by name, without dashes; None for one that takes no value (skip_log_bin)."""
+__all__ = ["GTIDS", "NO_GTIDS", "Options", "Server", "ServerError"]
 
 GTIDS: Final[Options] = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
 NO_GTIDS: Final[Options] = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}
-
-DEFAULTS: Final[Options] = {
-    "bind_address": "127.0.0.1",
-    "innodb_buffer_pool_dump_at_shutdown": "OFF",
-    "innodb_buffer_pool_load_at_startup": "OFF",
-    "innodb_buffer_pool_size": "96M",
-    "innodb_flush_log_at_trx_commit": 2,
-    # No fsync: that is half of what a start takes, and all of a wait for a busy disk.
-    "innodb_flush_method": "nosync",
-    "innodb_redo_log_capacity": "64M",
-    "log_bin": "binlog",
-    "log_error_verbosity": 2,
-    "mysqlx": "OFF",
-    "performance_schema": "OFF",
-    "secure_file_priv": "",
-    "sync_binlog": 0,
-}
 
 
 class ServerError(RuntimeError):
@@ -55,10 +36,11 @@ class ServerError(RuntimeError):
 
 
 class Server:
-    """A MySQL server with its own data directory, socket and port (on 127.0.0.1).
+    """A server with its own data directory, socket and port (on 127.0.0.1): MySQL, or another.
 
-    `options` come after DEFAULTS and win over them. The user is root, without a password, over
-    the socket and over TCP. As a context manager it starts, and at the end everything is gone.
+    `options` come after the installation's defaults and win over them. The user is root, without
+    a password, over the socket and over TCP. As a context manager it starts, and at the end
+    everything is gone.
     Should the process that started it die, the server is killed and its folder removed.
     """
 
@@ -66,7 +48,10 @@ class Server:
         self, options: Options | None = None, *, installation: Installation | None = None
     ) -> None:
         self.installation = installation or _provided()
-        self.options: dict[str, str | int | None] = {**DEFAULTS, **(options or {})}
+        self.options: dict[str, str | int | None] = {
+            **self.installation.defaults,
+            **(options or {}),
+        }
         self.folder = Path(tempfile.mkdtemp(prefix="mtsd-mysql-"))
         self.datadir = self.folder / "data"
         self.socket = self.folder / "mysqld.sock"
@@ -200,6 +185,11 @@ class Server:
             while cursor.nextset():
                 pass
             return list(cursor.fetchall())
+
+    def binlog_end(self) -> tuple[str, int, str]:
+        """Return where its binlog ends, file and offset, and MySQL's executed GTIDs."""
+        file, offset, _, _, *gtids = self.sql(self.installation.binlog_status)[0]
+        return str(file), int(offset), "".join(gtids)
 
     def tool(self, name: str, *args: str, stdin: bytes = b"") -> bytes:
         """Run a program of the same MySQL (mysqlbinlog, mysql, mysqldump) and return its output.

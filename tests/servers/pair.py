@@ -6,19 +6,26 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from tests.servers.mysqld import Options, Server
+from tests.servers.mysqld import Server
+from tests.servers.provision import Installation, Options
 
 
 class Pair:
     """Two servers; as a context manager both start at once, and both are gone at the end."""
 
     def __init__(
-        self, source_options: Options | None = None, target_options: Options | None = None
+        self,
+        source_options: Options | None = None,
+        target_options: Options | None = None,
+        *,
+        installation: Installation | None = None,
+        target_installation: Installation | None = None,
     ) -> None:
+        """`installation` is what both run, or the source if there is one for the target too."""
         with ExitStack() as undo:
-            self.source = Server(source_options)
+            self.source = Server(source_options, installation=installation)
             undo.callback(self.source.close)
-            self.target = Server(target_options)
+            self.target = Server(target_options, installation=target_installation or installation)
             undo.pop_all()
 
     def __enter__(self) -> Self:

@@ -15,11 +15,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from tests.servers.apt import AptError, PrivateApt
 
@@ -29,6 +29,10 @@ CACHE: Final = Path(__file__).resolve().parents[2] / ".cache"
 FIRST_STATEMENTS: Final = (
     "CREATE USER 'root'@'127.0.0.1';\nGRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n"
 )
+
+
+Options = Mapping[str, str | int | None]
+"""Options of mysqld by name, without dashes; None for one that takes no value (skip_log_bin)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,26 @@ class Installation:
     version: str
     root: Path | None
     template: Path
+
+    defaults: ClassVar[Options] = {
+        "bind_address": "127.0.0.1",
+        "innodb_buffer_pool_dump_at_shutdown": "OFF",
+        "innodb_buffer_pool_load_at_startup": "OFF",
+        "innodb_buffer_pool_size": "96M",
+        "innodb_flush_log_at_trx_commit": 2,
+        # No fsync: that is half of what a start takes, and all of a wait for a busy disk.
+        "innodb_flush_method": "nosync",
+        "innodb_redo_log_capacity": "64M",
+        "log_bin": "binlog",
+        "log_error_verbosity": 2,
+        "mysqlx": "OFF",
+        "performance_schema": "OFF",
+        "secure_file_priv": "",
+        "sync_binlog": 0,
+    }
+    """The options of a test's server, unless the test says otherwise."""
+    binlog_status: ClassVar[str] = "SHOW BINARY LOG STATUS"
+    """The statement whose row begins with the end of its binlog."""
 
     def program(self, name: str) -> list[str]:
         """Return the words that run a program of this MySQL: mysqld, mysql, mysqlbinlog, …."""
@@ -67,7 +91,7 @@ def program(root: Path | None, name: str) -> list[str]:
     """Return the words that run the program `name` of the MySQL in `root` (None: the PATH)."""
     if root is None:
         return [name]
-    folder = "sbin" if name == "mysqld" else "bin"
+    folder = "sbin" if name in {"mysqld", "mariadbd"} else "bin"
     loaders = [loader for place in _libraries(root) for loader in place.glob("ld-linux*.so.*")]
     path = ":".join(str(place) for place in _libraries(root))
     return [str(loaders[0]), "--library-path", path, str(root / "usr" / folder / name)]

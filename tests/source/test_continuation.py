@@ -1,8 +1,10 @@
 """How a channel goes on: what is decided loses nothing, doubles nothing, and refuses no more."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
+from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.model.reason import Refused
 from mtsd.source.continuation import (
@@ -22,6 +24,7 @@ from mtsd.source.continuation import (
     adoption,
     continuation,
 )
+from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from tests.source.small_world import A_FILE, TRANSACTIONS, U, World, gtids, place, worlds
 
 
@@ -133,3 +136,62 @@ def test_adoption_is_as_it_was_decided_before_the_run_ended() -> None:
         if isinstance(way, Adopt):
             assert adoption(channel, world.uuid) == way
     assert len(TRANSACTIONS) > A_FILE
+
+
+MARIADB = SourceState(
+    "server_id 1",
+    True,
+    GtidSet.parse("0-1-100,0-2-105,7-1-9"),
+    GtidSet.parse("0-1-50,7-1-3"),
+    (BinlogFile("binlog.000004", 900), BinlogFile("binlog.000005", 500)),
+    by_gtid=True,
+)
+
+
+def mariadb_channel(mark: str | None, past: str = "", uuid: str = "server_id 1") -> Channel:
+    gtids = None if mark is None else GtidSet.parse(mark)
+    executed = None if gtids is None else gtids.union(GtidSet.parse(past))
+    return Channel(Position("binlog.000004", 300), gtids, uuid, executed)
+
+
+def test_a_mariadb_is_read_by_gtid_as_soon_as_that_is_known() -> None:
+    assert continuation(mariadb_channel(None), MARIADB) == ByFile(Position("binlog.000004", 300))
+    known = mariadb_channel("0-1-80,7-1-5", "0-1:82")
+    assert continuation(known, MARIADB) == ByGtid(GtidSet.parse("0-1-80,7-1-5"))
+    without_file = replace(known, position=Position("", 0))
+    assert continuation(without_file, MARIADB) == continuation(known, MARIADB)
+    without_files = replace(MARIADB, files=None)
+    assert continuation(known, without_files) == continuation(known, MARIADB)
+
+
+def test_what_a_mariadb_has_lost_or_purged() -> None:
+    for mark, past, missing in (
+        ("0-1-101", "", "0-1-101"),
+        ("0-3-106,7-1-9", "", "0-3-106"),
+        ("0-1-100,7-1-9", "7-1:11", "7-1:11"),
+        ("0-1-100,8-1-1", "", "8-1-1"),
+    ):
+        way = continuation(mariadb_channel(mark, past), MARIADB)
+        assert isinstance(way, Refused)
+        assert way.reason is AHEAD
+        assert way.facts["missing"] == missing
+    for mark, missing in (("0-1-49,7-1-9", "0-1-50"), ("0-1-60", "7-1-3"), ("", "0-1-50,7-1-3")):
+        way = continuation(mariadb_channel(mark), MARIADB)
+        assert isinstance(way, Refused)
+        assert way.reason is PURGED
+        assert way.facts["missing"] == missing
+
+
+def test_another_mariadb_continues_where_the_former_one_was() -> None:
+    executed = "0-1-90,7-1-9"
+    way = continuation(mariadb_channel(executed, "0-1:92", "server_id 9"), MARIADB)
+    assert way == Adopt(GtidSet.parse(f"{executed},0-1:92"), "server_id 9")
+    unknown = continuation(mariadb_channel(None, uuid="server_id 9"), MARIADB)
+    assert isinstance(unknown, Refused)
+    assert unknown.reason is OTHER_SOURCE
+
+
+def test_a_mariadb_that_does_not_log_what_it_applies() -> None:
+    state = mariadb_state("0-1-100,0-2-103", "0-3-110,7-1-4")
+    assert str(state) == "0-1-100,0-2-103,0-3-110,7-1-4"
+    assert mariadb_state("0-1-100,0-2-103", "0-1-50") == GtidSet.parse("0-1-100,0-2-103")

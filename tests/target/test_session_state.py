@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
@@ -12,11 +12,14 @@ from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent, Statement, StatementKind
 from mtsd.target.session import TargetSession
 from mtsd.target.session_state import PINNED, changes, pinned, statement_state
+from mtsd.wire.traits import Flavour, ServerVersion
 from tests.binlog.building import query
 from tests.servers.mysqld import Options, Server
 from tests.target.sessions import open_session
 
-LATEST = (9, 7, 4)
+LATEST = ServerVersion(Flavour.MYSQL, (9, 7, 4))
+OLD = ServerVersion(Flavour.MYSQL, (5, 7, 44))
+MARIADB = ServerVersion(Flavour.MARIADB, (11, 8, 1))
 ALL_MODES = (1 << 33) - 1
 
 # They change by themselves, or tell of the statement before.
@@ -213,7 +216,7 @@ async def test_time(session: TargetSession) -> None:
 @pytest.mark.servers
 async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession) -> None:
     found = await variables(session)
-    names = {name.decode() for name in pinned(session.traits.version)} - RESTLESS
+    names = {name.decode() for name in pinned(session.traits.server)} - RESTLESS
     assert names <= found.keys()
     assert {name: found[name] for name in names - {"collation_server"}} == {
         "sql_mode": "",
@@ -249,7 +252,7 @@ async def test_every_sql_mode_that_a_source_may_log(session: TargetSession, bit:
 
 def test_sql_modes_that_are_gone_are_left_out() -> None:
     found = said(struct.pack("<BQ", 1, ALL_MODES), b"")
-    assert statement_state(found, (5, 7, 44))[b"sql_mode"] == b"%d" % ALL_MODES
+    assert statement_state(found, OLD)[b"sql_mode"] == b"%d" % ALL_MODES
     gone = ALL_MODES & ~int(statement_state(found, LATEST)[b"sql_mode"])
     assert gone == 0x1003FF00
 
@@ -258,7 +261,7 @@ def test_every_part_of_the_context_has_its_variable() -> None:
     """What a Query event says of its session is applied, or a person has decided otherwise."""
     names = {field.name for field in fields(SessionContext)}
     decided = {"collation_database"}
-    state = {name.decode() for name in pinned(LATEST)}
+    state = {name.decode() for name in {**pinned(LATEST), **pinned(MARIADB)}}
     assert {"sql_auto_is_null" if name == "auto_is_null" else name for name in names} - decided <= (
         state
     )
@@ -266,9 +269,24 @@ def test_every_part_of_the_context_has_its_variable() -> None:
 
 def test_an_old_server_is_not_asked_for_new_variables() -> None:
     found = said(b"".join(status for status, *_ in SEEN[-8:]), b"")
-    assert statement_state(found, (5, 7, 44)).keys() == PINNED.keys() == pinned((5, 7, 44)).keys()
-    assert b"enable_cascade_triggers" not in pinned((8, 4, 0))
-    assert b"sql_require_primary_key" in pinned((8, 4, 0))
+    assert statement_state(found, OLD).keys() == PINNED.keys() == pinned(OLD).keys()
+    newer = pinned(ServerVersion(Flavour.MYSQL, (8, 4, 0)))
+    assert b"enable_cascade_triggers" not in newer
+    assert b"sql_require_primary_key" in newer
+
+
+def test_a_mariadb_is_asked_for_its_own_variables() -> None:
+    found = said(b"".join(status for status, *_ in SEEN[-8:]), b"")
+    assert not statement_state(found, MARIADB).keys() & (pinned(LATEST).keys() - PINNED.keys())
+    collations = found.context.__class__(
+        character_set_client=2304, collation_connection=45, character_set_collations=((45, 2304),)
+    )
+    state = statement_state(replace(found, context=collations), MARIADB)
+    assert b"WHERE id IN (2304)" in state[b"character_set_client"]
+    assert state[b"collation_connection"] == b"45"
+    assert b"WHERE id IN (2304)" in state[b"character_set_collations"]
+    older = pinned(ServerVersion(Flavour.MARIADB, (10, 11, 1)))
+    assert b"character_set_collations" not in older
 
 
 def test_changes_names_what_differs_only() -> None:

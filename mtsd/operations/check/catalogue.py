@@ -16,7 +16,7 @@ class Kind(Enum):
     """The kinds of lines; the name in lower case with hyphens is a line's id."""
 
     # Reaching the servers.
-    CONNECTED = ok("{server} connection", "MySQL {version} at {address} as {user}")
+    CONNECTED = ok("{server} connection", "{family} {version} at {address} as {user}")
     REFUSED = error(
         "{server} connection",
         "nothing is listening on {address}",
@@ -70,8 +70,8 @@ class Kind(Enum):
         "the two servers were not compared",
         "correct the connection, and try again",
     )
-    MARIADB = refusal("{server} version", traits.MARIADB)
     TOO_OLD = refusal("{server} version", traits.TOO_OLD)
+    OTHER_FAMILY = refusal("both versions", traits.OTHER_FAMILY)
     OLDER_TARGET = warning(
         "both versions",
         "the source ({source}) is newer than the target ({target})",
@@ -304,6 +304,13 @@ class Kind(Enum):
 
     # GTIDs.
     GTIDS = ok("both gtid_modes", "source {source}, target {target}; {way}; {meaning}")
+    MARIADB_GTIDS = ok("both GTIDs", "MariaDB's; {way}; the target does not learn the source's")
+    TARGET_WITHOUT_EVIDENCE = warning(
+        "target log_bin",
+        "OFF, or [target] binary_log = false: if mtsd or the target is killed in the middle of DDL,"
+        " nothing shows whether it was applied, and the next start may ask a person",
+        "start the target with log_bin, and set [target] binary_log = true",
+    )
     SOURCE_GTIDS_PARTLY = warning(
         "source gtid_mode",
         "{value}: reading is by file and position, and cannot follow to another server",

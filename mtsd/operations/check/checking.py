@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 from mtsd.config import EndpointSettings, Settings
@@ -23,9 +24,10 @@ from mtsd.replica.endpoints import endpoint
 from mtsd.target.position_tables import PositionTables
 from mtsd.wire.connection import Connection
 from mtsd.wire.refusal import RefusedError
-from mtsd.wire.traits import Version, supported
+from mtsd.wire.traits import Flavour, ServerVersion, supported
 
 _LONGEST_LOOK_S = 60.0
+_IN_MARIADB = "in its option file, and with SET GLOBAL:"
 
 Facts = TypeVar("Facts", SourceFacts, TargetFacts)
 
@@ -61,6 +63,17 @@ def lines(
     settings: Settings, source: SourceFacts | Line, target: TargetFacts | Line
 ) -> Iterator[Line]:
     """Yield all lines for the facts; a Line stands for a server that could not be read."""
+    for line in _lines(settings, source, target):
+        facts = source if line.subject.startswith("source") else target
+        if not isinstance(facts, Line) and facts.server.flavour is Flavour.MARIADB:
+            yield replace(line, remedy=line.remedy.replace("SET PERSIST", _IN_MARIADB))
+        else:
+            yield line
+
+
+def _lines(
+    settings: Settings, source: SourceFacts | Line, target: TargetFacts | Line
+) -> Iterator[Line]:
     known_source = None if isinstance(source, Line) else source
     known_target = None if isinstance(target, Line) else target
     if isinstance(source, Line):
@@ -86,7 +99,7 @@ def lines(
 async def _look(
     server: str,
     settings: EndpointSettings,
-    read: Callable[[Connection, Version], Awaitable[Facts]],
+    read: Callable[[Connection, ServerVersion], Awaitable[Facts]],
     *,
     after: asyncio.Task[TargetFacts | Line] | None = None,
 ) -> Facts | Line:

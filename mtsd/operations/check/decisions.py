@@ -12,10 +12,11 @@ from mtsd.replica.recovery import gtids_beyond, unsettled
 from mtsd.replica.verdict import Verdict, judge
 from mtsd.schedule.executed_groups import recovered
 from mtsd.source.continuation import Channel, Way, continuation
-from mtsd.source.source_state import BinlogFile, SourceState
+from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.source.start import beginning
 from mtsd.target.position_schema import defect
 from mtsd.target.position_tables import SCHEMA_VERSION, InDoubt
+from mtsd.wire.traits import Flavour
 
 Decision = Way | LowWaterMark
 """How the channel continues, or the mark that it begins with."""
@@ -68,18 +69,25 @@ def verdicts(
 def state_of(source: SourceFacts) -> SourceState:
     """Return what decides whether the source can be read."""
     variables = source.server.variables
+    files = None
+    if not source.files_refused:
+        files = tuple(BinlogFile(name, size) for name, size in source.files)
+    uuid = source.server.identity
+    if source.server.flavour is Flavour.MARIADB:
+        logged, applied = variables["gtid_binlog_state"], variables["gtid_slave_pos"]
+        executed = mariadb_state(logged, applied)
+        return SourceState(uuid, True, executed, source.purged, files, source.end, by_gtid=True)
     gtid_mode = variables.get("gtid_mode") == "ON"
 
     def gtids(name: str) -> GtidSet:
         return GtidSet.parse(variables.get(name, "")) if gtid_mode else GtidSet()
 
-    files = tuple(BinlogFile(name, size) for name, size in source.files)
     return SourceState(
-        uuid=variables.get("server_uuid", "").lower(),
+        uuid=uuid,
         gtid_mode=gtid_mode,
         executed=gtids("gtid_executed"),
         purged=gtids("gtid_purged"),
-        files=None if source.files_refused else files,
+        files=files,
         end=source.end,
     )
 

@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.replica.one_channel import Channel
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.table_columns import TableColumn
+from mtsd.wire.traits import Flavour, ServerVersion, identity_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,17 @@ class ServerFacts:
     """server_uuids of the sources that the server's own replica applies from right now."""
     columns: Mapping[str, Sequence[TableColumn]] = field(default_factory=dict)
     """The columns of each of `tables`, by "schema.name"."""
+    flavour: Flavour = Flavour.MYSQL
+
+    @property
+    def server(self) -> ServerVersion:
+        """The family and the version."""
+        return ServerVersion(self.flavour, self.version)
+
+    @property
+    def identity(self) -> str:
+        """What tells it from other servers, as the position tables have it."""
+        return identity_of(self.flavour, self.variables)
 
     def on(self, variable: str) -> bool:
         """Return whether a variable exists and is ON."""
@@ -85,6 +98,8 @@ class SourceFacts:
     """binlog_do_db and binlog_ignore_db, if they are set."""
     replicas: tuple[tuple[int, str], ...]
     """server_id and UUID of each replica that reads from it, as far as the user may see them."""
+    purged: GtidSet = field(default_factory=GtidSet)
+    """MariaDB: what it has executed before its first binary log file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from mtsd.operations.check.target_lines import row_bytes
 from mtsd.replica.filters import rules_of
 from mtsd.replica.gtid_mode import Gtids
 from mtsd.source.continuation import ByFile
+from mtsd.wire.traits import Flavour, of_one_family
 
 _UTC = frozenset({"UTC", "GMT", "ETC/UTC", "ETC/GMT", "UCT", "ZULU"})
 
@@ -25,10 +26,14 @@ def pair_lines(
     rules = rules_of(settings.filter)
     if rules:
         yield Kind.FILTER.line(rules=rules)
-    uuid = target.server.variables.get("server_uuid", "").lower()
-    if uuid and uuid == source.server.variables.get("server_uuid", "").lower():
+    other = of_one_family(source.server.server, target.server.server)
+    if other is not None:
+        yield refused_line(other)
+        return
+    uuid = target.server.identity
+    if uuid and uuid == source.server.identity:
         yield Kind.SAME_SERVER.line(uuid=uuid)
-    elif source.server.variables.get("server_uuid", "").lower() in target.server.replicates_from:
+    elif source.server.identity in target.server.replicates_from:
         yield Kind.NATIVE_REPLICA.line()
     if target.server.number("server_id") == settings.source.server_id:
         yield Kind.SERVER_ID_OF_TARGET.line(value=settings.source.server_id)
@@ -46,6 +51,14 @@ def pair_lines(
 def _gtids(
     settings: Settings, source: SourceFacts, target: TargetFacts, way: Decision | None
 ) -> Iterator[Line]:
+    if target.server.flavour is Flavour.MARIADB:
+        refused = gtids_of(settings, target)
+        if isinstance(refused, Refused):
+            yield refused_line(refused)
+        yield Kind.MARIADB_GTIDS.line(way=_way(way, by_gtid=True))
+        if not (target.server.on("log_bin") and settings.target.binary_log):
+            yield Kind.TARGET_WITHOUT_EVIDENCE.line()
+        return
     modes = {
         "source": source.server.variables.get("gtid_mode", "OFF"),
         "target": target.server.variables.get("gtid_mode", "OFF"),
@@ -82,10 +95,12 @@ _MEANING = {
 }
 
 
-def _way(way: Decision | None) -> str:
+def _way(way: Decision | None, *, by_gtid: bool = False) -> str:
     if way is None or isinstance(way, Refused):
         return "not read"
-    by_file = isinstance(way, ByFile) or (isinstance(way, LowWaterMark) and bool(way.position.file))
+    by_file = isinstance(way, ByFile)
+    if isinstance(way, LowWaterMark):
+        by_file = bool(way.position.file) and not (by_gtid and way.gtids is not None)
     return "read by file and position" if by_file else "read by GTID"
 
 

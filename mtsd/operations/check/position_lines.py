@@ -62,7 +62,7 @@ def reach_lines(
         if channel is None:
             yield Kind.START.line(start=settings.source.start)
         if isinstance(way, Adopt):
-            uuid = source.server.variables.get("server_uuid", "").lower()
+            uuid = source.server.identity
             yield Kind.ANOTHER_SOURCE.line(former=way.former, uuid=uuid)
         if source.files:
             yield Kind.POSITION_AVAILABLE.line()
@@ -74,7 +74,7 @@ def reach_lines(
 def _rivals(settings: Settings, source: SourceFacts, target: TargetFacts) -> Iterator[Line]:
     channel = target.position.channel
     own = settings.replica.channel
-    uuid = source.server.variables.get("server_uuid", "").lower()
+    uuid = source.server.identity
     # A start claims the source of the position, and then the one that it continues with.
     for claimed in dict.fromkeys([channel.source_uuid if channel is not None else uuid, uuid]):
         refused = rival(

@@ -12,27 +12,43 @@ from dataclasses import dataclass, field
 from mtsd.config import Settings
 from mtsd.replica.gtid_mode import Gtids, decide_gtids
 from mtsd.target.literals import bare_name, shown_name, shown_text
-from mtsd.wire.traits import Version
+from mtsd.wire.traits import Flavour, ServerVersion, Version
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
     """A required privilege: one of `anyof`, the first being the one to grant.
 
-    `since` and `until`: the versions that have `anyof[0]`.
+    `since` and `until`: the versions that have `anyof[0]`. `flavour`: the family of servers that
+    has it; None if both have.
     """
 
     anyof: tuple[str, ...]
     since: Version = (0, 0, 0)
     until: Version = (999, 0, 0)
+    flavour: Flavour | None = None
+
+    def applies_to(self, server: ServerVersion) -> bool:
+        """Return whether a server has the privilege to grant."""
+        if self.flavour not in {None, server.flavour}:
+            return False
+        return self.since <= server.number < self.until
 
 
-def _needs(*names: str) -> tuple[Need, ...]:
-    return tuple(Need((name,)) for name in names)
+def _needs(*names: str, flavour: Flavour | None = None) -> tuple[Need, ...]:
+    return tuple(Need((name,), flavour=flavour) for name in names)
+
+
+_MYSQL = Flavour.MYSQL
+_MARIADB = Flavour.MARIADB
 
 
 _SET_ANY_DEFINER = (8, 2, 0)
-SOURCE = _needs("REPLICATION SLAVE", "REPLICATION CLIENT")
+SOURCE = (
+    *_needs("REPLICATION SLAVE"),
+    *_needs("REPLICATION CLIENT", flavour=_MYSQL),
+    Need(("BINLOG MONITOR", "SUPER"), flavour=_MARIADB),
+)
 SEE_TABLES = ("REFERENCES",)
 """One of these makes a table visible in information_schema, but none of its rows."""
 
@@ -46,23 +62,35 @@ POSITION = _needs("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE")
 TARGET = (
     # FLUSH TABLES is in the binary log.
     Need(("RELOAD", "FLUSH_TABLES")),
-    Need(("REPLICATION CLIENT", "SUPER")),
-    Need(("REPLICATION_APPLIER", "BINLOG_ADMIN", "SUPER"), since=(8, 0, 18)),
-    Need(("BINLOG_ADMIN", "SUPER"), until=(8, 0, 18)),
-    Need(("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"), since=(8, 0, 14)),
-    Need(("SYSTEM_VARIABLES_ADMIN", "SUPER"), until=(8, 0, 14)),
+    Need(("REPLICATION CLIENT", "SUPER"), flavour=_MYSQL),
+    Need(("REPLICATION_APPLIER", "BINLOG_ADMIN", "SUPER"), since=(8, 0, 18), flavour=_MYSQL),
+    Need(("BINLOG_ADMIN", "SUPER"), until=(8, 0, 18), flavour=_MYSQL),
+    Need(
+        ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
+        since=(8, 0, 14),
+        flavour=_MYSQL,
+    ),
+    Need(("SYSTEM_VARIABLES_ADMIN", "SUPER"), until=(8, 0, 14), flavour=_MYSQL),
     # Views, triggers, routines and events keep the definer that they have on the source.
-    Need(("SET_ANY_DEFINER",), since=_SET_ANY_DEFINER),
-    Need(("ALLOW_NONEXISTENT_DEFINER",), since=_SET_ANY_DEFINER),
-    Need(("SET_USER_ID",), until=_SET_ANY_DEFINER),
-    Need(("SYSTEM_USER",), since=(8, 0, 16)),
+    Need(("SET_ANY_DEFINER",), since=_SET_ANY_DEFINER, flavour=_MYSQL),
+    Need(("ALLOW_NONEXISTENT_DEFINER",), since=_SET_ANY_DEFINER, flavour=_MYSQL),
+    Need(("SET_USER_ID",), until=_SET_ANY_DEFINER, flavour=_MYSQL),
+    Need(("SYSTEM_USER",), since=(8, 0, 16), flavour=_MYSQL),
+    Need(("BINLOG MONITOR", "SUPER"), flavour=_MARIADB),
+    # For BINLOG, and for the session variables of statements.
+    Need(("BINLOG REPLAY", "SUPER"), flavour=_MARIADB),
+    Need(("SET USER", "SUPER"), flavour=_MARIADB),
 )
 """In addition to those, on the whole server."""
 MIRROR = (Need(("SYSTEM_VARIABLES_ADMIN", "SUPER")),)
 """For SET GLOBAL gtid_purged."""
 EVIDENCE = _needs("REPLICATION SLAVE")
 """To read the target's own binlog if the target has no GTIDs."""
-ACCOUNTS = (*_needs("CREATE USER"), Need(("ROLE_ADMIN",)), *_needs("GRANT OPTION"))
+ACCOUNTS = (
+    *_needs("CREATE USER"),
+    Need(("ROLE_ADMIN",), flavour=_MYSQL),
+    *_needs("GRANT OPTION"),
+)
 """For the source's CREATE USER, GRANT and similar statements."""
 
 _NAME = r"(?:\*|`(?:[^`]|``)*`)"
@@ -112,13 +140,9 @@ class Held:
         )
 
 
-def missing(held: Held, needs: Iterable[Need], version: Version) -> list[str]:
-    """Return what has to be granted on *.*, of what this version has."""
-    return [
-        need.anyof[0]
-        for need in needs
-        if need.since <= version < need.until and not held.has(need.anyof)
-    ]
+def missing(held: Held, needs: Iterable[Need], server: ServerVersion) -> list[str]:
+    """Return what has to be granted on *.*, of what this server has."""
+    return [need.anyof[0] for need in needs if need.applies_to(server) and not held.has(need.anyof)]
 
 
 def missing_on(held: Held, needs: Iterable[Need], databases: Iterable[str]) -> dict[str, list[str]]:
@@ -156,26 +180,32 @@ def statements(settings: Settings) -> Iterator[str]:
     """
     source = f"{shown_text(settings.source.user)}@'%'"
     target = f"{shown_text(settings.target.user)}@'%'"
-    newest = (900, 0, 0)
+    newest = ServerVersion(Flavour.MYSQL, (900, 0, 0))
+    mariadb = ServerVersion(Flavour.MARIADB, (900, 0, 0))
     yield f"-- On the source ({settings.source.address}):"
-    yield grant([need.anyof[0] for need in SOURCE], source) + ";"
+    yield grant(missing(Held(), SOURCE, newest), source) + ";"
+    yield "-- MariaDB instead:"
+    yield "-- " + grant(missing(Held(), SOURCE, mariadb), source) + ";"
     yield "-- Lets `mtsd check` see which tables exist, but none of their contents:"
     yield grant(SEE_TABLES, source) + ";"
     yield ""
     yield f"-- On the target ({settings.target.address}): statements of the source run again there."
     needs = target_needs(settings, logs=settings.target.binary_log)
-    names = [need.anyof[0] for need in (*DEFINITIONS, *needs) if need.since <= newest < need.until]
+    names = missing(Held(), (*DEFINITIONS, *needs), newest)
     static = [name for name in names if "_" not in name]
     yield grant(static, target) + ";"
     yield "-- MySQL 8.2 or later:"
     yield grant([name for name in names if "_" in name], target) + ";"
     yield "-- MySQL 8.0 and 8.1 instead (before 8.0.18 with BINLOG_ADMIN for REPLICATION_APPLIER):"
-    older = [
-        need.anyof[0]
-        for need in needs
-        if "_" in need.anyof[0] and need.since <= (8, 1, 0) < need.until
-    ]
-    yield "-- " + grant(older, target) + ";"
+    older = missing(Held(), needs, ServerVersion(Flavour.MYSQL, (8, 1, 0)))
+    yield "-- " + grant([name for name in older if "_" in name], target) + ";"
+    yield "-- MariaDB instead of all that:"
+    everything = (
+        *DEFINITIONS,
+        *target_needs(settings, logs=settings.target.binary_log, gtids=False),
+    )
+    more = [] if settings.target.binary_log else ["BINLOG ADMIN"]
+    yield "-- " + grant([*missing(Held(), everything, mariadb), *more], target) + ";"
     yield "-- The position tables:"
     yield grant([need.anyof[0] for need in POSITION], target, settings.target.schema) + ";"
     yield "-- Only if CREATE USER, GRANT and similar are to be replicated: they need every"

@@ -7,7 +7,7 @@ from typing import TypeVar
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.position import Position
+from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.operations.check.facts import (
     ChannelFacts,
     PositionFacts,
@@ -18,7 +18,7 @@ from mtsd.operations.check.facts import (
 )
 from mtsd.replica.one_channel import Channel, read_channels
 from mtsd.replica.recovery import FoundTables, read_tables, read_workers
-from mtsd.source.read_state import read_gtids
+from mtsd.source.read_state import gtids_at, read_gtids
 from mtsd.target import literals
 from mtsd.target.fencing import CHANNEL, lock_name
 from mtsd.target.position_schema import FIRST_TABLES, RULES_TABLE
@@ -28,7 +28,7 @@ from mtsd.target.worker_info import COLUMNS as WORKER_COLUMNS
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
 from mtsd.wire.replica_status import own_channels, registered_replicas
-from mtsd.wire.traits import Version
+from mtsd.wire.traits import Flavour, ServerVersion, Version
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ _NOWHERE = LowWaterMark(0, Position("", 0), None)
 
 
 async def read_source(
-    connection: Connection, version: Version, position_schema: str
+    connection: Connection, version: ServerVersion, position_schema: str
 ) -> SourceFacts:
     """Query the source. Raises ServerError, ConnectionLostError."""
     server = await _server(connection, version, position_schema)
@@ -50,7 +50,7 @@ async def read_source(
         files = tuple((str(row[0]), literals.number(row[1])) for row in rows)
     except ServerError as error:
         files_refused = error.text
-    status = await _allowed(connection.query(binlog_status(version)))
+    status = await _allowed(connection.query(binlog_status(version.mysql)))
     filters = tuple(
         f"{name} = {value!s}"
         for row in status
@@ -59,10 +59,16 @@ async def read_source(
     )
     end = None
     if status:
-        file, offset, *_, gtids = status[0]
-        known = GtidSet.parse(str(gtids)) if server.variables.get("gtid_mode") == "ON" else None
-        end = LowWaterMark(0, Position(str(file), literals.number(offset)), known)
-    replicas = await _allowed(registered_replicas(connection, version))
+        file, offset, _, _, *gtids = status[0]
+        position = Position(str(file), literals.number(offset))
+        known = GtidSet.parse(str(gtids[0])) if server.on("gtid_mode") else None
+        if version.flavour is Flavour.MARIADB:
+            known = await gtids_at(connection, position)
+        end = LowWaterMark(0, position, known)
+    purged = GtidSet()
+    if version.flavour is Flavour.MARIADB and files:
+        purged = await gtids_at(connection, Position(files[0][0], FIRST_EVENT)) or purged
+    replicas = await _allowed(registered_replicas(connection, version.mysql))
     return SourceFacts(
         server,
         files,
@@ -71,11 +77,12 @@ async def read_source(
         await _tables_in(connection, position_schema),
         filters,
         tuple((replica.server_id, replica.uuid) for replica in replicas),
+        purged,
     )
 
 
 async def read_target(
-    connection: Connection, version: Version, tables: PositionTables
+    connection: Connection, version: ServerVersion, tables: PositionTables
 ) -> TargetFacts:
     """Query the target. Raises ServerError, ConnectionLostError."""
     server = await _server(connection, version, tables.schema)
@@ -89,7 +96,9 @@ async def read_target(
     return TargetFacts(server, position, files)
 
 
-async def _server(connection: Connection, version: Version, position_schema: str) -> ServerFacts:
+async def _server(
+    connection: Connection, version: ServerVersion, position_schema: str
+) -> ServerFacts:
     # The answers must be complete even if a server's default would truncate them.
     await connection.query("SET @@session.sql_select_limit = 18446744073709551615")
     before = time()
@@ -113,13 +122,13 @@ async def _server(connection: Connection, version: Version, position_schema: str
     zones = "SELECT CONVERT_TZ('2020-06-01 00:00:00', 'Europe/Berlin', '+00:00') IS NOT NULL"
     return ServerFacts(
         version_text=connection.server_version,
-        version=version,
+        version=version.number,
         tls_version=status.get("ssl_version", ""),
         tls_cipher=status.get("ssl_cipher", ""),
         account=f"'{user}'@'{host}'",
         variables=variables,
         grants=tuple(str(row[0]) for row in await connection.query("SHOW GRANTS")),
-        roles=await _inactive_roles(connection, version),
+        roles=await _inactive_roles(connection, version.mysql),
         tables=await _tables(connection, position_schema),
         foreign_keys_across=await _foreign_keys_across(connection, position_schema),
         triggers=await _named(connection, "trigger", "triggers", position_schema),
@@ -127,8 +136,9 @@ async def _server(connection: Connection, version: Version, position_schema: str
         time_zones=(await connection.query(zones))[0][0] == 1,
         clock_offset=offset,
         threads_connected=int(status.get("threads_connected", 0)),
-        replicates_from=await _replicates_from(connection, version),
+        replicates_from=await _replicates_from(connection, version.mysql),
         columns=await _columns(connection, position_schema),
+        flavour=version.flavour,
     )
 
 

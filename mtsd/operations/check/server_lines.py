@@ -19,7 +19,11 @@ _SHOWS_TABLES = (
 def server_lines(server: str, settings: EndpointSettings, facts: ServerFacts) -> Iterator[Line]:
     """Yield the lines about a server ("source" or "target")."""
     yield Kind.CONNECTED.line(
-        server=server, version=facts.version_text, address=settings.address, user=settings.user
+        server=server,
+        family=facts.flavour.value,
+        version=".".join(map(str, facts.version)),
+        address=settings.address,
+        user=settings.user,
     )
     yield _tls(server, settings, facts)
     offset = facts.clock_offset

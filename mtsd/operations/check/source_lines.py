@@ -18,7 +18,7 @@ def source_lines(
 ) -> Iterator[Line]:
     """Yield the lines about the source; `target` is None if it could not be read."""
     server = facts.server
-    lacking = missing(Held.of(server.grants), SOURCE, server.version)
+    lacking = missing(Held.of(server.grants), SOURCE, server.server)
     if lacking:
         yield Kind.PRIVILEGES_MISSING.line(
             server="source",

@@ -50,10 +50,10 @@ def _privileges(
     held = Held.of(server.grants)
     logs = server.on("log_bin") and settings.target.binary_log
     gtids = server.variables.get("gtid_mode") == "ON"
-    lacking = missing(held, target_needs(settings, logs=logs, gtids=gtids), server.version)
+    lacking = missing(held, target_needs(settings, logs=logs, gtids=gtids), server.server)
     grants = [grant(lacking, server.account)] if lacking else []
     texts = list(lacking)
-    everywhere = missing(held, DEFINITIONS, server.version)
+    everywhere = missing(held, DEFINITIONS, server.server)
     databases = sorted({table.schema for table in source.server.tables}) if source else []
     revoked = [database for database in databases if held.revoked.get(database)]
     # If the source's databases are unknown, all of them may be meant.
@@ -81,7 +81,7 @@ def _privileges(
         )
     else:
         yield Kind.PRIVILEGES.line(server="target", user=server.account)
-    accounts = missing(held, ACCOUNTS, server.version)
+    accounts = missing(held, ACCOUNTS, server.server)
     if accounts:
         yield Kind.ACCOUNTS.line(
             user=server.account,

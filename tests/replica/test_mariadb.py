@@ -1,0 +1,351 @@
+"""From MariaDB to MariaDB: every way to begin, kills, another source, and what is refused."""
+
+import random
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from mtsd.cli.main import main
+from mtsd.model.fault_points import FaultPoint
+from tests.load.mariadb import DATABASES, MariadbLoad, unequal
+from tests.operations.checked import told
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.replica.test_kills import OFTEN, ON_ERROR, ON_STOP, SIGKILLED
+from tests.servers.mariadb import provide_mariadb
+from tests.servers.mysqld import Server
+from tests.servers.pair import Pair
+from tests.servers.provision import Options, provide
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
+LONG = pytest.mark.long
+NEEDS_PERSON = 3
+
+SMALL: dict[str, Value] = {
+    "replica.pending_jobs_size_max": 262_144,
+    "replica.batch_bytes": 65_536,
+    "replica.checkpoint_group": 256,
+    "replica.checkpoint_period": 0.1,
+}
+
+
+def mariadbs(
+    source: str = "10.11",
+    target: str = "",
+    *,
+    options: Options | None = None,
+    target_options: Options | None = None,
+) -> Pair:
+    """Return a source with server_id 1 and a target with server_id 2, of these series."""
+    return Pair(
+        {"server_id": 1, "binlog_format": "ROW", **(options or {})},
+        {"server_id": 2, **(target_options or {})},
+        installation=provide_mariadb(source),
+        target_installation=provide_mariadb(target or source),
+    )
+
+
+@contextmanager
+def small_pair(tmp_path: Path, **settings: Value) -> Iterator[tuple[Pair, DaemonProcess]]:
+    """Start two servers with a table on the source, and a daemon that has not been started."""
+    with mariadbs() as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")
+        yield pair, DaemonProcess(pair.source, pair.target, tmp_path, settings)
+
+
+def insert(server: Server, *numbers: int, domain: int = 0) -> None:
+    for number in numbers:
+        server.sql(f"SET gtid_domain_id = {domain}; INSERT INTO a.t VALUES ({number})")
+
+
+def stopped(daemon: DaemonProcess) -> str:
+    """Start a daemon that does not go on, and return why."""
+    daemon.start()
+    assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
+    return str(daemon.records()[-1]["error"])
+
+
+def caught_up(daemon: DaemonProcess) -> None:
+    daemon.start()
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+
+
+COMPRESSED: Options = {"log_bin_compress": "ON", "log_bin_compress_min_len": 10}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "options", "formats", "workers"),
+    [
+        ("10.11", "10.11", {}, ("ROW",), 4),
+        ("11.8", "11.8", COMPRESSED, ("ROW", "STATEMENT", "MIXED"), 4),
+        pytest.param("10.11", "11.8", {"binlog_checksum": "NONE"}, ("MIXED",), 0, marks=LONG),
+        pytest.param("10.11", "10.11", COMPRESSED, ("STATEMENT",), 4, marks=LONG),
+        pytest.param("11.8", "11.8", {}, ("ROW",), 0, marks=LONG),
+        pytest.param("11.8", "11.8", {"binlog_checksum": "NONE"}, ("ROW",), 4, marks=LONG),
+    ],
+)
+def test_a_backlog(
+    source: str,
+    target: str,
+    options: Options,
+    formats: tuple[str, ...],
+    workers: int,
+    tmp_path: Path,
+) -> None:
+    with mariadbs(source, target, options=options) as pair:
+        load = MariadbLoad(pair.source, 1, formats)
+        load.prepare()
+        for worker in range(len(DATABASES)):
+            load.write(worker, until=Event(), transactions=60)
+        settings: dict[str, Value] = {"replica.parallel_workers": workers}
+        caught_up(DaemonProcess(pair.source, pair.target, tmp_path, settings))
+        assert unequal(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize("series", ["10.11", pytest.param("11.8", marks=LONG)])
+def test_killed_at_every_fault_point(series: str, tmp_path: Path) -> None:
+    chance = random.Random(7)
+    points = [point for point in FaultPoint if point not in ON_ERROR | ON_STOP]
+    chance.shuffle(points)
+    with mariadbs(series) as pair:
+        load = MariadbLoad(pair.source, 2, ("ROW", "ROW", "ROW", "STATEMENT"))
+        load.prepare()
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, SMALL)
+        with load.running(pause=0.02):
+            for point in points:
+                passes = chance.randint(1, 20) if point in OFTEN else chance.randint(1, 3)
+                if point in ONCE:
+                    passes = 1
+                daemon.start(fault=f"{point}:{passes}")
+                assert daemon.wait() == SIGKILLED, (point, daemon.last_words())
+                if chance.random() < 0.2:
+                    pair.target.kill()
+                    pair.target.start()
+        caught_up(daemon)
+        assert unequal(pair.source, pair.target) == []
+
+
+ONCE = frozenset({
+    FaultPoint.BEFORE_CONNECT_TARGET, FaultPoint.BEFORE_FENCING, FaultPoint.AFTER_FENCING,
+    FaultPoint.BEFORE_RECOVERY_WRITE, FaultPoint.AFTER_RECOVERY_WRITE,
+    FaultPoint.BEFORE_CONNECT_SOURCE, FaultPoint.BEFORE_DUMP,
+})  # fmt: skip
+"""Points that each start passes once."""
+
+
+def test_it_goes_on_by_gtid_over_domains_and_files(tmp_path: Path) -> None:
+    with small_pair(tmp_path) as (pair, daemon):
+        insert(pair.source, 1)
+        caught_up(daemon)
+        insert(pair.source, 11, 12, domain=7)
+        pair.source.sql("FLUSH BINARY LOGS")
+        insert(pair.source, 2)
+        insert(pair.source, 13, domain=7)
+        caught_up(daemon)
+        ((known, uuid),) = pair.target.sql(
+            "SELECT Executed_gtid_set, Source_uuid FROM mtsd.slave_relay_log_info"
+        )
+        assert known == pair.source.sql("SELECT @@gtid_binlog_pos")[0][0] == "0-1-4,7-1-3"
+        assert uuid == "server_id 1"
+        said = [record for record in daemon.records() if record["event"].startswith("connected")]  # type: ignore[attr-defined] # a text
+        assert {record["by"] for record in said} == {"GTID set"}
+        assert unequal(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize("way", ["gtid", "file", "latest"])
+def test_where_it_begins(way: str, tmp_path: Path) -> None:
+    with small_pair(tmp_path) as (pair, daemon):
+        insert(pair.source, 1)
+        insert(pair.source, 11, domain=7)
+        gtids = pair.source.sql("SELECT @@gtid_binlog_pos")[0][0]
+        file, offset, _ = pair.source.binlog_end()
+        pair.target.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")
+        start = {"gtid": f"gtid:{gtids}", "file": f"{file}:{offset}", "latest": "latest"}[way]
+        daemon.settings["source.start"] = start
+        daemon.start()
+        daemon.wait_until_running()
+        insert(pair.source, 2)
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql("SELECT id FROM a.t") == [(2,)]
+        # By file, what was executed is not known before the next file begins.
+        insert(pair.source, 12, domain=7)
+        pair.source.sql("FLUSH BINARY LOGS")
+        insert(pair.source, 3)
+        caught_up(daemon)
+        known = pair.target.sql("SELECT Executed_gtid_set FROM mtsd.slave_relay_log_info")
+        assert known == pair.source.sql("SELECT @@gtid_binlog_pos")
+        assert pair.target.sql("SELECT id FROM a.t") == [(2,), (3,), (12,)]
+
+
+def test_what_the_source_has_purged(tmp_path: Path) -> None:
+    with small_pair(tmp_path) as (pair, daemon):
+        caught_up(daemon)
+        insert(pair.source, 1)
+        pair.source.sql("FLUSH BINARY LOGS")
+        insert(pair.source, 2)
+        last = pair.source.binlog_end()[0]
+        deadline = time.monotonic() + 60
+        # It keeps a file for a dump of which it does not know that it has ended.
+        while len(pair.source.sql("SHOW BINARY LOGS")) > 1:
+            assert time.monotonic() < deadline
+            pair.source.sql(f"INSERT INTO a.t VALUES ({random.randrange(1 << 30)})")
+            pair.source.sql(f"PURGE BINARY LOGS TO '{last}'")
+            time.sleep(0.2)
+        assert "the source has purged what is needed next: 0-1-3" in stopped(daemon)
+        daemon.settings["replica.channel"] = "other"
+        daemon.settings["source.server_id"] = 4202
+        pair.target.sql("DELETE FROM mtsd.slave_relay_log_info")
+        said = stopped(daemon)
+        assert "not in its binary log" in said
+        assert "0-1-3" in said
+
+
+def test_a_source_that_was_reset(tmp_path: Path) -> None:
+    with small_pair(tmp_path) as (pair, daemon):
+        insert(pair.source, 1, 2)
+        caught_up(daemon)
+        pair.source.sql("RESET MASTER")
+        insert(pair.source, 3)
+        assert "the target is ahead of its source, which lacks 0-1-4" in stopped(daemon)
+
+
+def test_another_source_continues_by_gtid(tmp_path: Path) -> None:
+    """A replica of the former source takes over, and goes on with the same domain."""
+    third = Server(
+        {"server_id": 3, "binlog_format": "ROW", "log_slave_updates": "ON"},
+        installation=provide_mariadb("10.11"),
+    )
+    with small_pair(tmp_path, **SMALL) as (pair, daemon), third:
+        insert(pair.source, *range(20))
+        insert(pair.source, *range(100, 110), domain=7)
+        third.sql(
+            f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={pair.source.port},"
+            " MASTER_USER='root', MASTER_USE_GTID=slave_pos; START SLAVE"
+        )
+        caught_up(daemon)
+        goal = pair.source.sql("SELECT @@gtid_binlog_pos")[0][0]
+        assert third.sql(f"SELECT MASTER_GTID_WAIT('{goal}', 60)") == [(0,)]
+        third.sql("STOP SLAVE; RESET SLAVE ALL")
+        pair.source.stop()
+        insert(third, *range(20, 40))
+        insert(third, *range(110, 120), domain=7)
+        moved = DaemonProcess(third, pair.target, tmp_path, daemon.settings)
+        moved.settings["source.port"] = third.port
+        caught_up(moved)
+        ((known, uuid),) = pair.target.sql(
+            "SELECT Executed_gtid_set, Source_uuid FROM mtsd.slave_relay_log_info"
+        )
+        assert (known, uuid) == ("0-3-42,7-3-20", "server_id 3")
+        assert unequal(third, pair.target) == []
+
+
+def test_numbers_that_do_not_grow(tmp_path: Path) -> None:
+    """Without the strict mode a domain's numbers may go back, and other servers may have them."""
+    with small_pair(tmp_path) as (pair, daemon):
+        caught_up(daemon)
+        source = pair.source
+        for number, assignments in enumerate(
+            (
+                "gtid_seq_no = 100",
+                "server_id = 9, gtid_seq_no = 50",
+                "server_id = 9",
+                "server_id = 8, gtid_seq_no = 60",
+                "gtid_seq_no = 200",
+            )
+        ):
+            source.sql(f"SET {assignments}; INSERT INTO a.t VALUES ({number})")
+            caught_up(daemon)
+        known = pair.target.sql("SELECT Executed_gtid_set FROM mtsd.slave_relay_log_info")
+        assert known == source.sql("SELECT @@gtid_binlog_pos")
+        assert unequal(source, pair.target) == []
+
+
+def test_the_check_finds_nothing_wrong(tmp_path: Path) -> None:
+    with small_pair(tmp_path) as (pair, daemon):
+        for server in (pair.source, pair.target):
+            server.sql("SET GLOBAL sync_binlog = 1; SET GLOBAL log_bin_trust_function_creators = 1")
+        caught_up(daemon)
+        found = told(tmp_path, daemon.settings)
+        # The source does not know yet that the dump has ended.
+        assert found.bad.keys() <= {"server-id-maybe-taken"}, found.bad
+        assert "read by GTID" in found.lines["mariadb-gtids"]
+
+
+def granted(daemon: DaemonProcess) -> list[str]:
+    """Return the statements of --grants that are for a MariaDB."""
+    daemon.configure()
+    with redirect_stdout(StringIO()) as printed:
+        assert main(["check", "--grants", "--config", str(daemon.config)]) == 0
+    return [
+        line.removeprefix("-- ")
+        for line in printed.getvalue().splitlines()
+        if "BINLOG MONITOR" in line or (line.startswith("GRANT") and "`mtsd`" in line)
+    ]
+
+
+DEFINITIONS = """
+CREATE DEFINER = nobody@nowhere TRIGGER a.g BEFORE INSERT ON a.t FOR EACH ROW SET @x = 1;
+CREATE DEFINER = nobody@nowhere VIEW a.v AS SELECT 1; CREATE SEQUENCE a.s;
+CREATE PROCEDURE a.p() SELECT 1; CREATE EVENT a.e ON SCHEDULE EVERY 1 DAY DO SET @x = 1;
+CREATE TABLE a.copy ENGINE = InnoDB SELECT 1 AS one; FLUSH TABLES;
+SET time_zone = '+03:00'; SET sql_mode = 'ANSI'; SET timestamp = 1700000000;
+SET SESSION binlog_format = STATEMENT; INSERT INTO a.copy VALUES (7)
+"""
+
+
+def test_the_grants_are_enough(tmp_path: Path) -> None:
+    with small_pair(tmp_path) as (pair, daemon):
+        daemon.settings |= {"source.user": "repl", "target.user": "mtsd"}
+        for server in (pair.source, pair.target):
+            server.sql("SET sql_log_bin = 0; CREATE USER repl@'%'; CREATE USER mtsd@'%'")
+            server.sql("SET GLOBAL log_bin_trust_function_creators = 1")
+            for grant in granted(daemon):
+                server.sql(f"SET sql_log_bin = 0; {grant}")
+        pair.source.sql(DEFINITIONS)
+        # The restart reads the target's binary log.
+        daemon.start(fault=f"{FaultPoint.AFTER_STATEMENT}:3")
+        assert daemon.wait() == SIGKILLED, daemon.last_words()
+        caught_up(daemon)
+        assert unequal(pair.source, pair.target) == []
+        assert pair.target.sql("SELECT status FROM information_schema.events") == [
+            ("SLAVESIDE_DISABLED",)
+        ]
+
+
+def test_a_definition_is_never_applied_twice(tmp_path: Path) -> None:
+    """Killed after the statement, before that is on record: the target's binlog shows it."""
+    with small_pair(tmp_path) as (pair, daemon):
+        caught_up(daemon)
+        for number, point in enumerate((FaultPoint.AFTER_STATEMENT, FaultPoint.STATEMENT_SENT)):
+            pair.source.sql(f"ALTER TABLE a.t ADD INDEX (id), COMMENT '{number}'")
+            daemon.start(fault=f"{point}:1")
+            assert daemon.wait() == SIGKILLED, daemon.last_words()
+        for point in (
+            FaultPoint.AFTER_STATEMENT,
+            FaultPoint.BEFORE_SETTLED,
+            FaultPoint.BEFORE_COMMIT,
+        ):
+            pair.source.sql(f"CREATE TABLE a.`{point}` ENGINE=InnoDB SELECT 1 AS one")
+            daemon.start(fault=f"{point}:1")
+            assert daemon.wait() == SIGKILLED, daemon.last_words()
+        caught_up(daemon)
+        assert unequal(pair.source, pair.target) == []
+        assert len(pair.target.sql("SHOW INDEX FROM a.t")) == 3
+
+
+def test_the_other_family_is_refused_on_either_side(tmp_path: Path) -> None:
+    with Pair(installation=provide_mariadb("10.11"), target_installation=provide()) as pair:
+        said = stopped(DaemonProcess(pair.source, pair.target, tmp_path))
+        assert "the source is MariaDB and the target is MySQL" in said
+        other = tmp_path / "other"
+        other.mkdir()
+        said = stopped(DaemonProcess(pair.target, pair.source, other))
+        assert "the source is MySQL and the target is MariaDB" in said
+    assert re.search("use servers of the same family", said, re.IGNORECASE)
