@@ -32,6 +32,7 @@ from mtsd.replica.target_waits import TargetWait, TargetWaits
 from mtsd.replica.worker import Worker, WorkerSettings
 from mtsd.schedule.alone import AloneRule
 from mtsd.schedule.policies import choose_policy
+from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_applier import BinlogApplier
@@ -337,13 +338,19 @@ def _limits(settings: Settings) -> Limits:
 def _scheduler(settings: Settings, recovered: Recovered) -> Scheduler:
     replica = settings.replica
     workers = max(replica.parallel_workers, 1)
+    policy = choose_policy(replica.parallel_type, replica.parallel_workers, replica.bind)
+    # The records tell nothing that other policies than by database need: then they run alone.
+    left = () if policy.needs else recovered.prepared
     return Scheduler(
-        choose_policy(replica.parallel_type, replica.parallel_workers, replica.bind),
+        policy,
         workers,
         _limits(settings),
         recovered.mark,
         recovered.executed,
         alone=AloneRule(ddl=replica.ddl == "alone", statements=replica.statements == "alone"),
+        prepared=PreparedTransactions(
+            (each.xid, Prepared(each.databases, each.alone)) for each in left
+        ),
     )
 
 

@@ -7,7 +7,12 @@ from mtsd.target.worker_info import COLUMNS
 
 FIRST_TABLES = ("slave_worker_info", "slave_relay_log_info", "slave_in_doubt")
 """If one of them is missing, there is no position."""
-TABLES = (*FIRST_TABLES, "slave_stopped_group", "slave_skipped_group")
+TABLES = (
+    *FIRST_TABLES,
+    "slave_stopped_group",
+    "slave_skipped_group",
+    "slave_prepared_transaction",
+)
 """All of them; a start adds those that an older mtsd has not created."""
 
 PARTIAL = Reason(
