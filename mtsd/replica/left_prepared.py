@@ -41,6 +41,11 @@ async def left_prepared(
     return list(known.values()), statements
 
 
+def is_of_xa(doubt: InDoubt) -> bool:
+    """Return whether an in-doubt group prepares or completes a transaction."""
+    return doubt.kind in {_PREPARE, _COMPLETE}
+
+
 def xid_in_doubt(doubt: InDoubt) -> XaXid:
     """Return the xid of an in-doubt group that prepares or completes a transaction."""
     return xid_of(doubt.statement, SessionContext())

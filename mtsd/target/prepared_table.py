@@ -54,9 +54,13 @@ class PreparedTable:
 
     def select(self) -> bytes:
         """Return the query for all rows of the channel, for `row`."""
+        return self.select_of_all() + self._of_channel + b" ORDER BY `Group_number`"
+
+    def select_of_all(self) -> bytes:
+        """Return the query for the rows of all channels, for `row`."""
         return (
             b"SELECT `Format_id`,HEX(`Gtrid`),HEX(`Bqual`),`Group_number`,`Databases`,`Runs_alone`,"
-            b"`Changes` FROM %b%b ORDER BY `Group_number`" % (self._name, self._of_channel)
+            b"`Changes` FROM " + self._name
         )
 
     def row(self, row: Row) -> PreparedRow:

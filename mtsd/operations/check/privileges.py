@@ -62,6 +62,8 @@ MIRROR = (Need(("SYSTEM_VARIABLES_ADMIN", "SUPER")),)
 """For SET GLOBAL gtid_purged."""
 EVIDENCE = _needs("REPLICATION SLAVE")
 """To read the target's own binlog if the target has no GTIDs."""
+XA = _needs("XA_RECOVER_ADMIN")
+"""To list what the target has prepared, which shows what became of an interrupted group."""
 ACCOUNTS = (*_needs("CREATE USER"), Need(("ROLE_ADMIN",)), *_needs("GRANT OPTION"))
 """For the source's CREATE USER, GRANT and similar statements."""
 
@@ -164,6 +166,7 @@ def statements(settings: Settings) -> Iterator[str]:
     yield ""
     yield f"-- On the target ({settings.target.address}): statements of the source run again there."
     needs = target_needs(settings, logs=settings.target.binary_log)
+    needs = (*needs, *XA)
     names = [need.anyof[0] for need in (*DEFINITIONS, *needs) if need.since <= newest < need.until]
     static = [name for name in names if "_" not in name]
     yield grant(static, target) + ";"

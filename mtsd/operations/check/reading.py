@@ -8,6 +8,7 @@ from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
+from mtsd.model.xa_xid import XaXid
 from mtsd.operations.check.facts import (
     ChannelFacts,
     PositionFacts,
@@ -20,10 +21,12 @@ from mtsd.replica.recovery import FoundTables, read_tables, read_workers
 from mtsd.source.read_state import read_gtids
 from mtsd.target import literals
 from mtsd.target.fencing import CHANNEL, lock_name
-from mtsd.target.position_schema import TABLES
+from mtsd.target.position_schema import FIRST_TABLES, TABLES
 from mtsd.target.position_tables import SCHEMA_VERSION, PositionTables
+from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
 from mtsd.target.worker_info import COLUMNS as WORKER_COLUMNS
+from mtsd.target.xa import NOT_ALLOWED, prepared_xids
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
 from mtsd.wire.replica_status import own_channels, registered_replicas
@@ -70,6 +73,7 @@ async def read_source(
         await _tables_in(connection, position_schema),
         filters,
         tuple((replica.server_id, replica.uuid) for replica in replicas),
+        await _prepared(connection),
     )
 
 
@@ -85,7 +89,16 @@ async def read_target(
     ):
         rows = await _allowed(connection.query("SHOW BINARY LOGS"))
         files = tuple(str(row[0]) for row in rows) or None
-    return TargetFacts(server, position, files)
+    return TargetFacts(server, position, files, await _prepared(connection))
+
+
+async def _prepared(connection: Connection) -> frozenset[XaXid] | None:
+    try:
+        return await prepared_xids(connection)
+    except ServerError as error:
+        if error.number != NOT_ALLOWED:
+            raise
+        return None
 
 
 async def _server(connection: Connection, version: Version, position_schema: str) -> ServerFacts:
@@ -246,12 +259,16 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
     channel: ChannelFacts | None = None
     sources: tuple[tuple[str, str], ...] = ()
     refused = ""
+    prepared: tuple[PreparedRow, ...] = ()
     try:
         found = await read_tables(connection, tables)
-        if len(found.engines) == len(TABLES):
+        if found.engines.keys() >= set(FIRST_TABLES):
             channel = await _channel(connection, tables, found)
             rows = await connection.query(tables.select_sources())
             sources = tuple((str(name), str(uuid)) for name, uuid in rows)
+        if len(found.engines) == len(TABLES):
+            rows = await connection.query(tables.prepared.select_of_all())
+            prepared = tuple(map(tables.prepared.row, rows))
     except ServerError as error:
         refused = error.text
     return PositionFacts(
@@ -262,6 +279,7 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
         channel,
         refused,
         None if daemon is None else literals.number(daemon),
+        prepared,
     )
 
 
