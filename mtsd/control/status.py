@@ -168,6 +168,9 @@ class Status:
     """What the daemon's process has used of processors, since it was started."""
     batch_groups: int = 0
     """The setting in force."""
+    prepared_transactions: int = 0
+    """XA transactions that are prepared, and that the source has neither committed nor rolled back
+    as far as it has been read."""
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Serialize it as a JSON object."""

@@ -87,6 +87,7 @@ def stated(
         run_seconds=round(statistics.run_seconds, 3),
         cpu_seconds=round(process_time(), 3),
         batch_groups=settings.replica.batch_groups,
+        prepared_transactions=statistics.prepared_transactions,
     )
 
 

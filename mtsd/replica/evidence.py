@@ -18,7 +18,7 @@ from mtsd.replica.verdict import Verdict, judge, without_evidence
 from mtsd.source.binlog_files import BinlogFileReader, list_files
 from mtsd.source.source_state import BinlogFile
 from mtsd.target.position_tables import InDoubt
-from mtsd.target.xa import NOT_ALLOWED, prepared_xids
+from mtsd.target.xa import NOT_ALLOWED, prepared_xids, statement
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
@@ -29,6 +29,8 @@ _REFUSED = frozenset({1044, 1045, 1142, 1227, 1290})
 
 async def verdict(connection: Connection, doubt: InDoubt) -> Verdict:
     """Determine what became of an in-doubt group, once nothing of the run that began it is left.
+
+    What a streamed one has prepared is rolled back, unless a GTID shows that it was applied.
 
     Only APPLIED, NOT_APPLIED or SHOWS_ITSELF. Raises NeedsPersonError if there is no evidence
     either way.
@@ -41,6 +43,10 @@ async def verdict(connection: Connection, doubt: InDoubt) -> Verdict:
         _told(without_evidence(doubt))
     if found in {Verdict.PREPARED, Verdict.COMPLETED}:
         prepared = await _is_prepared(connection, doubt)
+        if prepared and not doubt.end.file:
+            # Streamed: it may have been about to be committed, which is done from its beginning.
+            await connection.query(statement(b"ROLLBACK", xid_in_doubt(doubt)))
+            return Verdict.NOT_APPLIED
         applied = prepared is (found is Verdict.PREPARED)
         return Verdict.APPLIED if applied else Verdict.NOT_APPLIED
     if found is Verdict.LOGGED:

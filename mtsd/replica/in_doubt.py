@@ -214,6 +214,8 @@ async def gtid_for(applier: Applier, group: Group, worker: InDoubtWorker) -> str
 def _excerpt(group: Group) -> bytes:
     if group.xid is not None and group.kind is GroupKind.XA_PREPARE:
         return f"XA PREPARE {group.xid}".encode()
+    if group.xid is not None and not group.steps:
+        return f"XA COMMIT {group.xid}".encode()
     for step in group.steps:
         if isinstance(step, Statement):
             query = step.query

@@ -36,6 +36,9 @@ async def left_prepared(
         elif doubt.kind == _PREPARE:
             xid = xid_in_doubt(doubt)
             changes = await _may_have_changes(connection, xid)
+            if not (changes or doubt.end.file):
+                # A streamed one has changes: it was committed, in one phase.
+                continue
             known[xid] = PreparedRow(xid, doubt.number, doubt.group.databases, True, changes)
             statements.append(table.replace(known[xid]))
     return list(known.values()), statements

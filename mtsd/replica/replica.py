@@ -266,6 +266,7 @@ class Replica:
             clock_offset=self._stream.clock_offset,
             oldest_commit_time=scheduler.gaq.oldest_commit_time,
             pending_groups=scheduler.pending_groups,
+            prepared_transactions=scheduler.prepared_transactions,
             pending_bytes=scheduler.pending_bytes,
             skipped=scheduler.skipped,
             run_seconds=asyncio.get_running_loop().time() - self._began,

@@ -2,6 +2,10 @@
 
 Only the end tells which of the two, so in either case it is a branch, with a record that the group
 is in doubt. If the end does not come, the branch is rolled back, and leaves no trace.
+
+Where no GTID shows what became of the group, a branch of it that a restart finds prepared is rolled
+back, and the group read again (`mtsd.replica.evidence`). So that a commit in one phase can be told
+from that, the branch is prepared first, and committed under another record.
 """
 
 from mtsd.model.errors import ApplyError, ServerError
@@ -9,10 +13,11 @@ from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import Group, GroupKind, GroupOpened
 from mtsd.model.position import Position
 from mtsd.model.step import Rows, Step
+from mtsd.model.xa_xid import XaXid
 from mtsd.replica.in_doubt import InDoubtWorker, doubt_of, gtid_for
 from mtsd.replica.xa_groups import (
+    evidence_of_prepare,
     explained,
-    is_prepared,
     not_settled,
     required_xid,
     settle_prepared,
@@ -20,7 +25,6 @@ from mtsd.replica.xa_groups import (
 )
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
-from mtsd.target.xa import XID_EXISTS
 
 
 class StreamedBranch:
@@ -31,7 +35,9 @@ class StreamedBranch:
         self._worker = worker
         self._group = _known_of(opened)
         self._gtid = ""
+        self._evidence = ""
         self._begun = False
+        """Whether there is something to roll back."""
 
     async def check(self, steps: tuple[Step, ...]) -> None:
         """Get ready for the next steps; the branch begins with the first ones.
@@ -53,11 +59,19 @@ class StreamedBranch:
         if not self._begun:
             await self._begin(statements=False)
         xid = required_xid(self._applier, self._group)
-        prepares = group.kind is GroupKind.XA_PREPARE
-        await self._applier.branches.end(xid, self._gtid, one_phase=not prepares)
-        if prepares:
+        branches = self._applier.branches
+        if group.kind is GroupKind.XA_PREPARE:
+            await branches.end(xid, self._gtid)
+            self._begun = False
             await settle_prepared(self._applier, group, row, xid, rows=True)
             return
+        if self._evidence:
+            await branches.end(xid, self._gtid, one_phase=True)
+            self._begun = False
+        else:
+            await branches.end(xid, self._gtid)
+            self._begun = False
+            await self._commit(xid)
         try:
             await self._applier.settle(row, group.number)
         except ServerError as error:
@@ -79,13 +93,24 @@ class StreamedBranch:
         else:
             await self._applier.forget(self._group.number)
 
+    async def _commit(self, xid: XaXid) -> None:
+        """Commit the branch that is prepared, which does not end with the session any more."""
+        completes = self._group._replace(kind=GroupKind.XA_COMPLETE)
+        try:
+            await self._applier.note(doubt_of(completes, self._worker.id), anew=True)
+            await self._applier.branches.complete(xid, "", commits=True)
+        except ServerError as error:
+            raise ApplyError(
+                f"group {self._group.number}, which is streamed because of its size, is prepared,"
+                f" and cannot be committed: {error}. The next start reads it again"
+            ) from error
+
     async def _begin(self, *, statements: bool) -> None:
         applier, group = self._applier, self._group
         xid = required_xid(applier, group)
         self._gtid = await gtid_for(applier, group, self._worker)
-        if not self._gtid and await is_prepared(applier, xid):
-            raise explained(ServerError(XID_EXISTS, "XAE08", "XAER_DUPID"), xid)
-        await applier.note(doubt_of(group, self._worker.id, self._gtid))
+        self._evidence = await evidence_of_prepare(applier, xid, self._gtid)
+        await applier.note(doubt_of(group, self._worker.id, self._evidence))
         self._begun = True
         try:
             await applier.begin_branch(

@@ -3,7 +3,9 @@
 Neither commits together with its record, so each is in doubt (`mtsd.replica.in_doubt`). Inside a
 branch the worker's row would stay locked until the completion. What shows what became of a group:
 the GTID that it ran under; where there are none, what the target has prepared. That is looked at
-before the record is written, too: so afterwards it can only be the group that has changed it.
+before the record is written, too: so afterwards it can only be the group that has changed it. A
+target without a binary log may lose a GTID in a crash (MySQL 9.7: that of a completion without
+changes), so there, too, what is prepared counts.
 """
 
 import structlog
@@ -12,7 +14,7 @@ from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError, S
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
-from mtsd.model.step import Rows, Statement, Step, row_events
+from mtsd.model.step import Rows, Statement, StatementKind, Step, row_events
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.in_doubt import InDoubtWorker, doubt_of, gtid_for, keep_in_doubt
 from mtsd.schedule.worker_row import WorkerRow
@@ -20,7 +22,7 @@ from mtsd.target.applier import Applier
 from mtsd.target.bundle import table_maps
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.prepared_table import PreparedRow
-from mtsd.target.xa import NOT_ALLOWED, UNKNOWN_XID, XID_EXISTS
+from mtsd.target.xa import NOT_ALLOWED, RB_ROLLBACK, UNKNOWN_XID, XID_EXISTS
 
 log = structlog.get_logger(__name__)
 
@@ -43,10 +45,12 @@ async def apply_prepare(
             group=FailedGroup.of(group),
         )
     gtid = "" if unsafe else await gtid_for(applier, group, worker)
-    if not gtid and await is_prepared(applier, xid):
-        raise explained(ServerError(XID_EXISTS, "XAE08", "XAER_DUPID"), xid)
+    evidence = await evidence_of_prepare(applier, xid, gtid)
     doubt = doubt_of(
-        group, worker.id, gtid, kind=GroupKind.NON_TRANSACTIONAL if unsafe else GroupKind.XA_PREPARE
+        group,
+        worker.id,
+        evidence,
+        kind=GroupKind.NON_TRANSACTIONAL if unsafe else GroupKind.XA_PREPARE,
     )
     await reached(FaultPoint.BEFORE_IN_DOUBT)
     await applier.note(doubt)
@@ -75,12 +79,13 @@ async def apply_completion(
     """Commit or roll back what an earlier group has prepared, as `apply_prepare`."""
     xid = required_xid(applier, group)
     gtid = await gtid_for(applier, group, worker)
-    if gtid or await is_prepared(applier, xid):
+    evidence = _evidence(applier, gtid)
+    if evidence or await _is_prepared(applier, xid):
         await reached(FaultPoint.BEFORE_IN_DOUBT)
-        await applier.note(doubt_of(group, worker.id, gtid))
+        await applier.note(doubt_of(group, worker.id, evidence))
         await reached(FaultPoint.AFTER_IN_DOUBT)
         try:
-            await applier.branches.complete(_completion(group), xid, gtid)
+            await applier.branches.complete(xid, gtid, commits=_commits(group))
         except ServerError as error:
             if error.number != UNKNOWN_XID or not await _has_changed_nothing(applier, xid):
                 await applier.forget(group.number)
@@ -124,8 +129,24 @@ async def without_transactions(applier: Applier, steps: tuple[Step, ...]) -> str
     return ", ".join(await applier.without_transactions_in(databases)) if databases else ""
 
 
-async def is_prepared(applier: Applier, xid: XaXid) -> bool:
-    """Return whether the target has prepared a transaction. Raises ServerError, explained."""
+async def evidence_of_prepare(applier: Applier, xid: XaXid, gtid: str) -> str:
+    """Return the GTID that shows whether a group is prepared; "": what the target has prepared.
+
+    Raises ServerError, explained, if that already has the xid.
+    """
+    evidence = _evidence(applier, gtid)
+    if evidence:
+        return evidence
+    if await _is_prepared(applier, xid):
+        raise explained(ServerError(XID_EXISTS, "XAE08", "XAER_DUPID: The XID already exists"), xid)
+    return ""
+
+
+def _evidence(applier: Applier, gtid: str) -> str:
+    return gtid if applier.is_logged or applier.preserves else ""
+
+
+async def _is_prepared(applier: Applier, xid: XaXid) -> bool:
     try:
         return await applier.branches.is_prepared(xid)
     except ServerError as error:
@@ -183,6 +204,10 @@ _MEANINGS = {
         "the target has already prepared a transaction with the xid {xid}, which is not this"
         " channel's: commit or roll it back there (XA RECOVER CONVERT XID lists it)"
     ),
+    RB_ROLLBACK: (
+        "the target has rolled back the transaction {xid} by itself: make its changes there, then"
+        " skip this group"
+    ),
     NOT_ALLOWED: "mtsd may not list what the target has prepared: GRANT XA_RECOVER_ADMIN there",
 }
 
@@ -196,8 +221,8 @@ async def _has_changed_nothing(applier: Applier, xid: XaXid) -> bool:
     return True
 
 
-def _completion(group: Group) -> Statement:
+def _commits(group: Group) -> bool:
     (step,) = group.steps
     if not isinstance(step, Statement):
         raise TypeError(f"group {group.number} completes an XA transaction without a statement")
-    return step
+    return step.kind is StatementKind.XA_COMMIT

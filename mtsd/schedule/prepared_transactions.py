@@ -43,6 +43,10 @@ class PreparedTransactions:
         """The newest group of an xid."""
         self._forget_at = _FORGET_AT
 
+    def __len__(self) -> int:
+        """Return how many are prepared, as far as they are remembered."""
+        return len(self._prepared)
+
     def place(self, group: Group, mark: int) -> tuple[Group, int]:
         """Return the next group of an xid with its partitions, and the group that it waits for.
 
@@ -69,7 +73,9 @@ class PreparedTransactions:
                     keys=known.keys,
                 )
         if len(self._newest) >= self._forget_at:
-            self._newest = {xid: number for xid, number in self._newest.items() if number > mark}
+            self._newest = {
+                other: number for other, number in self._newest.items() if number > mark
+            }
             self._forget_at = max(_FORGET_AT, 2 * len(self._newest))
         self._newest[xid] = group.number
         return group, earlier if earlier > mark else 0

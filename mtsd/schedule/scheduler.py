@@ -286,6 +286,11 @@ class Scheduler:
         """The number of groups that were added and have not committed."""
         return sum(self._groups)
 
+    @property
+    def prepared_transactions(self) -> int:
+        """How many XA transactions are prepared, or about to be, and not completed."""
+        return len(self._prepared)
+
     def partitions(self) -> Sequence[PartitionStatistics]:
         """Return the policy's description of its partitions."""
         return self._policy.partitions(chain.from_iterable(q.pending() for q in self.workers))

@@ -14,13 +14,12 @@ from typing import Final
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.reason import Reason, Refused, refuse
-from mtsd.model.step import Statement, StatementKind
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.session import TargetSession, next_gtid
-from mtsd.target.xa import UNKNOWN_XID, prepared_xids, statement, unusable
+from mtsd.target.xa import ROLLED_BACK, UNKNOWN_XID, prepared_xids, statement, unusable
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.traits import ServerTraits
 
@@ -108,9 +107,9 @@ class Branches:
         self._session.branch = None
         await self._reached(FaultPoint.AFTER_STATEMENT)
 
-    async def complete(self, completion: Statement, xid: XaXid, gtid: str) -> None:
+    async def complete(self, xid: XaXid, gtid: str, *, commits: bool) -> None:
         """Commit or roll back what is prepared; after an error, nothing has changed."""
-        verb = b"COMMIT" if completion.kind is StatementKind.XA_COMMIT else b"ROLLBACK"
+        verb = b"COMMIT" if commits else b"ROLLBACK"
         parts = [*self._next_gtid(gtid), statement(verb, xid), *self._next_gtid("")]
         await self._reached(FaultPoint.BEFORE_STATEMENT)
         self._connection.send(b";".join(parts))
@@ -119,9 +118,7 @@ class Branches:
             await self._connection.receive(len(parts))
         except ServerError as error:
             await self._return_to_automatic()
-            if error.number == UNKNOWN_XID or not (
-                await self._has_happened(xid, gtid, completed=True)
-            ):
+            if not await self._is_completed(error, xid, gtid, commits=commits):
                 raise
         await self._reached(FaultPoint.AFTER_STATEMENT)
 
@@ -149,6 +146,15 @@ class Branches:
     def changed_rows(self) -> int:
         """How many rows the statements of the last branch have changed."""
         return self._session.changed_rows
+
+    async def _is_completed(
+        self, error: ServerError, xid: XaXid, gtid: str, *, commits: bool
+    ) -> bool:
+        if error.number == UNKNOWN_XID:
+            return False
+        if error.number in ROLLED_BACK:
+            return not commits and not await self.is_prepared(xid)
+        return await self._has_happened(xid, gtid, completed=True)
 
     async def _has_happened(self, xid: XaXid, gtid: str, *, completed: bool) -> bool:
         if gtid:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import structlog
 
 from mtsd.model.errors import ServerError
-from mtsd.target.xa import RB_DEADLOCK, RB_TIMEOUT
+from mtsd.target.xa import RB_DEADLOCK, RB_TIMEOUT, RETRY
 from mtsd.wire.connection import Connection
 
 log = structlog.get_logger(__name__)
@@ -21,7 +21,8 @@ UNKNOWN = 1105
 _FULL = frozenset({3, 28, 1021, 1026, 1114})
 """A disk of the target is full, in cases where the server does not itself wait for space."""
 _TRANSIENT = (
-    frozenset({LOCK_WAIT_TIMEOUT, 1213, RB_TIMEOUT, RB_DEADLOCK, INTERRUPTED, UNKNOWN}) | _FULL
+    frozenset({LOCK_WAIT_TIMEOUT, 1213, RB_TIMEOUT, RB_DEADLOCK, RETRY, INTERRUPTED, UNKNOWN})
+    | _FULL
 )
 """Lock wait timeout and deadlock, which the servers retry too, interruptions, and full disks."""
 _LONGEST_PAUSE = 5.0

@@ -13,12 +13,14 @@ UNKNOWN_XID: Final = ER.XAER_NOTA
 XID_EXISTS: Final = ER.XAER_DUPID
 NOT_ALLOWED: Final = ER.XAER_RMERR
 """What XA RECOVER answers to a user without the privilege."""
+RB_ROLLBACK: Final = 1402
 RB_TIMEOUT: Final = 1613
 RB_DEADLOCK: Final = 1614
-_RB_ROLLBACK: Final = 1402
-_ROLLED_BACK: Final = frozenset({_RB_ROLLBACK, RB_TIMEOUT, RB_DEADLOCK})
+ROLLED_BACK: Final = frozenset({RB_ROLLBACK, RB_TIMEOUT, RB_DEADLOCK})
 """The branch has been rolled back, and only has to be ended."""
-_HAS_ENDED: Final = _ROLLED_BACK | {ER.XAER_RMFAIL, UNKNOWN_XID}
+RETRY: Final = 3197
+"""An XA COMMIT that could not get a lock; what is prepared still is."""
+_HAS_ENDED: Final = ROLLED_BACK | {ER.XAER_RMFAIL, UNKNOWN_XID}
 
 
 def statement(verb: bytes, xid: XaXid) -> bytes:

@@ -29,16 +29,20 @@ class Branch:
 
 
 class Session:
-    """One session of the load, with xids and rows of its own; the xids are used again and again."""
+    """One session of the load, with xids and rows of its own; with `reuse`, few xids."""
 
-    def __init__(self, server: Server, databases: Sequence[str], seed: int, number: int) -> None:
+    def __init__(
+        self, server: Server, databases: Sequence[str], seed: int, number: int, *, reuse: bool
+    ) -> None:
         self._server = server
         self._databases = databases
         self._rng = Random(f"{seed} {number}")
         self._xids = (
-            f"'session {number}'", f"X'00{number:02x}','',4294967296", f"'','{number}',0",
-            f"0x{number:02x}FF,'b''\\\\q'",
+            f"'session {number}{{n}}'", f"X'00{number:02x}','{{n}}',2147483647",
+            f"'','{number}{{n}}',0", f"0x{number:02x}FF,'b''\\\\q{{n}}'",
         )  # fmt: skip
+        self._reuse = reuse
+        self._used = 0
         self._next_id = number * 1_000_000 + ROWS
         self.rows = {(name, number * 1_000_000 + i) for name in databases for i in range(ROWS)}
         self.prepared: dict[str, Branch] = {}
@@ -66,17 +70,22 @@ class Session:
         self, first: pymysql.connections.Connection, other: pymysql.connections.Connection
     ) -> None:
         chance = self._rng.random()
-        free = [xid for xid in self._xids if xid not in self.prepared]
         if chance < 0.35 and len(self.prepared) < MOST_PREPARED:
-            self._transact(first, self._rng.choice(free), "PREPARE")
+            self._transact(first, self._free_xid(), "PREPARE")
         elif chance < 0.65 and self.prepared:
             self._complete(other)
         elif chance < 0.75:
-            self._transact(first, self._rng.choice(free), "COMMIT ONE PHASE")
+            self._transact(first, self._free_xid(), "COMMIT ONE PHASE")
         elif chance < 0.8 and len(self.prepared) < MOST_PREPARED:
-            self._empty(first, self._rng.choice(free))
+            self._empty(first, self._free_xid())
         else:
             self._transact(first, "", "COMMIT")
+
+    def _free_xid(self) -> str:
+        self._used += 1
+        suffix = "" if self._reuse else f"/{self._used}"
+        xids = (xid.format(n=suffix) for xid in self._xids)
+        return self._rng.choice([xid for xid in xids if xid not in self.prepared])
 
     def _transact(self, client: pymysql.connections.Connection, xid: str, end: str) -> None:
         branch = Branch()
@@ -161,13 +170,25 @@ class Session:
 
 
 class XaLoad:
-    """Several sessions side by side, over databases that they share; the seed decides it all."""
+    """Several sessions side by side, over databases that they share.
 
-    def __init__(self, server: Server, *, seed: int, sessions: int = 4, databases: int = 3) -> None:
+    With `reuse` each of them has a few xids, which it uses again and again.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        *,
+        seed: int,
+        sessions: int = 4,
+        databases: int = 3,
+        reuse: bool = False,
+    ) -> None:
         self._server = server
         self._databases = [f"xa{number}" for number in range(databases)]
         self.sessions = [
-            Session(server, self._databases, seed, number) for number in range(1, sessions + 1)
+            Session(server, self._databases, seed, number, reuse=reuse)
+            for number in range(1, sessions + 1)
         ]
 
     def prepare(self) -> None:

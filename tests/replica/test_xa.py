@@ -198,16 +198,20 @@ def test_a_lock_is_waited_for(kind: str, tmp_path: Path) -> None:
             cursor.execute("BEGIN")
             cursor.execute("UPDATE a.t SET v = v WHERE id = 1")
             prepare(pair.source, "'x'", "UPDATE a.t SET v = 5 WHERE id = 1")
-            for _ in range(2):
+            for number in (1, 2):
                 cursor.execute(f"KILL QUERY {waiting(pair.target)}")
+                wait_for_retries(daemon, number)
             cursor.execute("ROLLBACK")
         assert_equal(pair, daemon)
-        status = daemon.status()
-        assert status is not None
-        assert sum(worker.retries for worker in status.workers) == 2
         pair.source.sql("XA ROLLBACK 'x'")
         assert_equal(pair, daemon)
         assert daemon.stop() == 0
+
+
+def wait_for_retries(daemon: DaemonProcess, number: int) -> None:
+    daemon.wait_for_status(
+        lambda now: sum(worker.retries for worker in now.workers) >= number, "it is not retried"
+    )
 
 
 def waiting(server: Server) -> int:
@@ -345,7 +349,6 @@ def test_a_table_without_transactions_in_a_branch(tmp_path: Path) -> None:
         assert_equal_prepared(pair, daemon)
         pair.source.sql("XA COMMIT 'x'")
         daemon.wait_until_caught_up()
-        assert differences(pair.source, pair.target) == []
         pair.target.sql("INSERT INTO a.t VALUES (50, 1)")
         prepare(pair.source, "'x'", "INSERT INTO a.m VALUES (2)", "INSERT INTO a.t VALUES (50, 1)")
         for _ in range(2):
@@ -360,8 +363,9 @@ def test_a_table_without_transactions_in_a_branch(tmp_path: Path) -> None:
         assert_equal_prepared(pair, daemon)
         pair.source.sql("XA COMMIT 'x'")
         daemon.wait_until_caught_up()
-        assert differences(pair.source, pair.target) == []
         assert daemon.stop() == 0
+        pair.target.sql("ALTER TABLE a.m ENGINE = InnoDB")
+        assert differences(pair.source, pair.target) == []
 
 
 def assert_equal_prepared(pair: Pair, daemon: DaemonProcess) -> None:

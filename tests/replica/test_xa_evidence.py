@@ -22,23 +22,25 @@ POINTS = (
     FaultPoint.BEFORE_STATEMENT, FaultPoint.STATEMENT_SENT, FaultPoint.AFTER_STATEMENT,
     FaultPoint.BEFORE_SETTLED, FaultPoint.AFTER_SETTLED,
 )  # fmt: skip
+# MySQL 9.7 loses what is prepared in a crash if its xid was completed earlier in the same binary
+# log and prepared before that log began, so no xid is used twice here.
 GROUPS = (
     (
-        "XA START 'x'; INSERT INTO a.t VALUES (1, 1); UPDATE a.t SET v = v + 1 WHERE id = 7;"
-        " XA END 'x'; XA PREPARE 'x'"
+        "XA START 'x{n}'; INSERT INTO a.t VALUES (1, 1);"
+        " UPDATE a.t SET v = v + 1 WHERE id = 7; XA END 'x{n}'; XA PREPARE 'x{n}'"
     ),
     (
-        "XA START X'00','y',9; UPDATE a.t SET v = v + 1 WHERE id = 8; XA END X'00','y',9;"
-        " XA PREPARE X'00','y',9"
+        "XA START X'00','y{n}',9; UPDATE a.t SET v = v + 1 WHERE id = 8;"
+        " XA END X'00','y{n}',9; XA PREPARE X'00','y{n}',9"
     ),
-    "XA COMMIT 'x'",
-    "XA ROLLBACK X'00','y',9",
+    "XA COMMIT 'x{n}'",
+    "XA ROLLBACK X'00','y{n}',9",
     # Nothing of it is left after a restart of its server.
     (
-        "SET binlog_format = STATEMENT; XA START 'x'; UPDATE a.t SET v = 1 WHERE id = 99;"
-        " XA END 'x'; XA PREPARE 'x'"
+        "SET binlog_format = STATEMENT; XA START 'z{n}'; UPDATE a.t SET v = 1 WHERE id = 99;"
+        " XA END 'z{n}'; XA PREPARE 'z{n}'"
     ),
-    "XA COMMIT 'x'",
+    "XA COMMIT 'z{n}'",
 )
 PREPARES = (0, 1, 4)
 CASES = [
@@ -87,10 +89,10 @@ def passes(point: FaultPoint, number: int) -> int:
 def test_each_happens_once(kind: str, cases: int, tmp_path: Path) -> None:
     chance = random.Random(f"{kind} {cases}")
     with begun(TARGETS[kind], tmp_path) as (pair, daemon):
-        for point, number in chance.sample(CASES, cases):
+        for again, (point, number) in enumerate(chance.sample(CASES, cases)):
             make_anew(pair, daemon)
             for group in GROUPS:
-                pair.source.sql(group)
+                pair.source.sql(group.format(n=again))
             daemon.start(fault=f"{point}:{passes(point, number)}")
             assert daemon.wait() == SIGKILLED, (point, number, daemon.last_words())
             if chance.random() < 0.5:
@@ -107,7 +109,7 @@ def test_what_is_prepared_survives_everything(kind: str, tmp_path: Path) -> None
     with begun(TARGETS[kind], tmp_path) as (pair, daemon):
         make_anew(pair, daemon)
         for group in GROUPS[:2]:
-            pair.source.sql(group)
+            pair.source.sql(group.format(n=0))
         daemon.start()
         assert_equal(pair, daemon)
         both = prepared(pair.target)
@@ -127,7 +129,7 @@ def test_what_is_prepared_survives_everything(kind: str, tmp_path: Path) -> None
         pair.target.kill()
         pair.target.start()
         for group in GROUPS[2:4]:
-            pair.source.sql(group)
+            pair.source.sql(group.format(n=0))
         assert_equal(pair, daemon)
         assert prepared(pair.target) == set()
         assert pair.target.sql("SELECT * FROM a.t") == [(1, 1), (7, 2), (8, 1)]

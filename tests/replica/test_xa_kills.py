@@ -24,7 +24,7 @@ SETTINGS: dict[str, Value] = {
 def test_undisturbed(workers: int, tmp_path: Path) -> None:
     settings: dict[str, Value] = {**SETTINGS, "replica.parallel_workers": workers}
     with Pair(GTIDS, GTIDS) as pair:
-        load = XaLoad(pair.source, seed=workers)
+        load = XaLoad(pair.source, seed=workers, reuse=True)
         load.prepare()
         with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
             with load.running(rate=40):
