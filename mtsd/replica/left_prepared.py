@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import structlog
+
 from mtsd.binlog.xa_statement import xid_of
 from mtsd.model.errors import ServerError
 from mtsd.model.group import GroupKind
@@ -11,6 +13,8 @@ from mtsd.target.position_tables import InDoubt, PositionTables
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.xa import NOT_ALLOWED, prepared_xids
 from mtsd.wire.connection import Connection
+
+log = structlog.get_logger(__name__)
 
 _PREPARE = GroupKind.XA_PREPARE.value
 _COMPLETE = GroupKind.XA_COMPLETE.value
@@ -28,6 +32,7 @@ async def left_prepared(
     rows = [table.row(row) for row in await connection.query(table.select())]
     known = {row.xid: row for row in rows}
     statements: list[bytes] = []
+    listed = await _listed(connection)
     for doubt in applied:
         if doubt.kind == _COMPLETE:
             xid = xid_in_doubt(doubt)
@@ -35,12 +40,24 @@ async def left_prepared(
             statements.append(table.delete(xid))
         elif doubt.kind == _PREPARE:
             xid = xid_in_doubt(doubt)
-            changes = await _may_have_changes(connection, xid)
+            # What has changed nothing, the server forgets when it restarts.
+            changes = listed is None or xid in listed
             if not (changes or doubt.end.file):
                 # A streamed one has changes: it was committed, in one phase.
                 continue
             known[xid] = PreparedRow(xid, doubt.number, doubt.group.databases, True, changes)
             statements.append(table.replace(known[xid]))
+    gone = [
+        row
+        for row in known.values()
+        if row.changes and row.xid not in (known if listed is None else listed)
+    ]
+    if gone:
+        log.warning(
+            "the target no longer has what was prepared: somebody has completed it, or the server"
+            " has rolled it back; the group that completes it will stop the replica",
+            xids=[str(row.xid) for row in gone], groups=[row.number for row in gone],
+        )  # fmt: skip
     return list(known.values()), statements
 
 
@@ -54,11 +71,11 @@ def xid_in_doubt(doubt: InDoubt) -> XaXid:
     return xid_of(doubt.statement, SessionContext())
 
 
-async def _may_have_changes(connection: Connection, xid: XaXid) -> bool:
-    """Return False for what the server has prepared and does not list: it had no changes."""
+async def _listed(connection: Connection) -> frozenset[XaXid] | None:
+    """Return what the target has prepared; None if the user may not list that."""
     try:
-        return xid in await prepared_xids(connection)
+        return await prepared_xids(connection)
     except ServerError as error:
         if error.number != NOT_ALLOWED:
             raise
-        return True
+        return None

@@ -57,8 +57,11 @@ class Session:
     def complete_all(self, *, but: int) -> None:
         """Complete what is prepared, except for so many."""
         with self._connected() as client:
+            # What has changed nothing is not in the binary log: only the source has it prepared.
+            for xid in [xid for xid, branch in self.prepared.items() if not branch.locked]:
+                self._complete(client, xid)
             while len(self.prepared) > but:
-                self._complete(client)
+                self._complete(client, next(iter(self.prepared)))
 
     @contextmanager
     def _connected(self) -> Iterator[pymysql.connections.Connection]:
@@ -73,7 +76,7 @@ class Session:
         if chance < 0.35 and len(self.prepared) < MOST_PREPARED:
             self._transact(first, self._free_xid(), "PREPARE")
         elif chance < 0.65 and self.prepared:
-            self._complete(other)
+            self._complete(other, self._rng.choice(sorted(self.prepared)))
         elif chance < 0.75:
             self._transact(first, self._free_xid(), "COMMIT ONE PHASE")
         elif chance < 0.8 and len(self.prepared) < MOST_PREPARED:
@@ -149,8 +152,7 @@ class Session:
         )
         self.prepared[xid] = Branch()
 
-    def _complete(self, client: pymysql.connections.Connection) -> None:
-        xid = self._rng.choice(sorted(self.prepared))
+    def _complete(self, client: pymysql.connections.Connection, xid: str) -> None:
         commits = self._rng.random() < 0.6
         self._run(client, f"XA {'COMMIT' if commits else 'ROLLBACK'} {xid}")
         branch = self.prepared.pop(xid)

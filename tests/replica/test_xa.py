@@ -67,6 +67,20 @@ def assert_equal(pair: Pair, daemon: DaemonProcess) -> None:
     assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
 
 
+def interrupt(target: Server, kind: str) -> None:
+    """Kill a target without a binary log, and restart any other in good order.
+
+    MySQL 9.7 with a binary log sometimes rolls back in crash recovery what is in that log as
+    prepared ("rolled back 1, prepared 5 XA transaction(s)" in its error log); then the completion
+    stops the replica.
+    """
+    if "skip_log_bin" in TARGETS[kind]:
+        target.kill()
+        target.start()
+    else:
+        target.restart()
+
+
 @pytest.mark.parametrize("kind", TARGETS)
 def test_prepared_and_completed(kind: str, tmp_path: Path) -> None:
     with running(tmp_path, target=TARGETS[kind]) as (pair, daemon):
@@ -308,7 +322,7 @@ def test_statements(tmp_path: Path) -> None:
             " XA PREPARE 'x'"
         )
         assert_equal(pair, daemon)
-        pair.source.sql("INSERT INTO b.t VALUES (51, 1); XA COMMIT 'x'")
+        pair.source.sql("UPDATE b.t SET v = 3 WHERE id = 1; XA COMMIT 'x'")
         pair.source.sql(
             "SET binlog_format = STATEMENT; XA START 'x'; UPDATE a.t SET v = 7; XA END 'x';"
             " XA COMMIT 'x' ONE PHASE; SET binlog_transaction_compression = ON;"

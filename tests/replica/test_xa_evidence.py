@@ -10,7 +10,7 @@ import pytest
 
 from mtsd.model.fault_points import FaultPoint
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.test_xa import TARGETS, assert_equal, prepared
+from tests.replica.test_xa import TARGETS, assert_equal, interrupt, prepared
 from tests.servers.mysqld import GTIDS, Options
 from tests.servers.pair import Pair
 
@@ -22,8 +22,6 @@ POINTS = (
     FaultPoint.BEFORE_STATEMENT, FaultPoint.STATEMENT_SENT, FaultPoint.AFTER_STATEMENT,
     FaultPoint.BEFORE_SETTLED, FaultPoint.AFTER_SETTLED,
 )  # fmt: skip
-# MySQL 9.7 loses what is prepared in a crash if its xid was completed earlier in the same binary
-# log and prepared before that log began, so no xid is used twice here.
 GROUPS = (
     (
         "XA START 'x{n}'; INSERT INTO a.t VALUES (1, 1);"
@@ -96,8 +94,7 @@ def test_each_happens_once(kind: str, cases: int, tmp_path: Path) -> None:
             daemon.start(fault=f"{point}:{passes(point, number)}")
             assert daemon.wait() == SIGKILLED, (point, number, daemon.last_words())
             if chance.random() < 0.5:
-                pair.target.kill()
-                pair.target.start()
+                interrupt(pair.target, kind)
             daemon.start()
             assert_equal(pair, daemon)
             assert prepared(pair.target) == set(), (point, number)
