@@ -12,14 +12,15 @@ from typing import Final
 from mtsd.binlog.dialect import MYSQL
 from mtsd.binlog.event_reader import EventReader
 from mtsd.binlog.event_type import IGNORABLE, EventType
-from mtsd.binlog.group_parts import SAVEPOINTS, XA_BY_ITSELF
+from mtsd.binlog.group_parts import SAVEPOINTS, XA_BY_ITSELF, XA_COMPLETIONS
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.open_group import OpenGroup
 from mtsd.binlog.plain_transactions import PlainTransactions
 from mtsd.binlog.rewrite import plain_format_description, with_database
 from mtsd.binlog.statement import classify
 from mtsd.binlog.table_map import TableMap, parse_table_map
-from mtsd.binlog.xa_prepare import parse_xa_prepare
+from mtsd.binlog.xa_prepare import is_of, parse_xa_prepare
+from mtsd.binlog.xa_statement import xid_of
 from mtsd.binlog.xid import parse_xid
 from mtsd.filter.filter import UNFILTERED, Filter
 from mtsd.model.errors import BinlogError
@@ -209,8 +210,11 @@ class Grouper:
         elif code == EventType.TRANSACTION_PAYLOAD_EVENT:
             yield from self._payload(event)
         elif code == EventType.XA_PREPARE_LOG_EVENT:
-            parse_xa_prepare(event)
-            yield from self._end(GroupKind.XA_PREPARE, event)
+            prepared = parse_xa_prepare(event)
+            if self._group is None or not is_of(prepared, self._group.xid):
+                raise BinlogError(f"XA PREPARE {prepared.xid} of another transaction, or of none")
+            kind = GroupKind.ROWS if prepared.one_phase else GroupKind.XA_PREPARE
+            yield from self._end(kind, event)
         elif code in dialect.passed_over:
             known = self._after_gap()
             if known is not None:
@@ -327,14 +331,17 @@ class Grouper:
             group.begun = True
             if kind is StatementKind.XA_START:
                 self._refuse_filtered_xa(group)
-                group.refuse("XA transactions")
+                group.xid = xid_of(query.statement, query.context)
         elif not group.begun:
-            group.statement(event, query, kind)
             if kind in XA_BY_ITSELF:
                 self._refuse_filtered_xa(group)
-                group.refuse("XA transactions")
+                xid = xid_of(query.statement, query.context)
+                group.completion(event, query, kind, xid)
+                if kind not in XA_COMPLETIONS:
+                    group.refuse("XA PREPARE, or XA COMMIT … ONE PHASE, as a statement")
                 yield from self._end(GroupKind.XA_COMPLETE, event)
             else:
+                group.statement(event, query, kind)
                 yield from self._end(GroupKind.DDL, event)
         elif kind in {StatementKind.COMMIT, StatementKind.ROLLBACK}:
             if kind is StatementKind.ROLLBACK and not group.holds_nothing:

@@ -35,10 +35,14 @@ from mtsd.model.step import (
     row_events,
 )
 from mtsd.model.temporary_tables import SourceThread, TemporaryTables
+from mtsd.model.xa_xid import XaXid
 
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _MOST_NAMED: Final = 1 << 16
 """Databases of a group: one with more runs alone, and the rest need not be known."""
+_OF_XIDS: Final = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
+_NEVER_EMPTY: Final = frozenset({GroupKind.INCIDENT, GroupKind.XA_PREPARE})
+"""What was prepared without changes is committed or rolled back later all the same."""
 
 
 class OpenGroup:
@@ -55,7 +59,7 @@ class OpenGroup:
         "_fold_case", "_head", "_hold_bytes", "_kind", "_left_out", "_limit", "_number", "_owners",
         "_replicated", "_row_flags", "_rows", "_satellites", "_savepoint_bytes", "_size",
         "_steps", "_temporary_before", "_timestamp", "_total", "_unsupported", "begun",
-        "streaming", "temporary",
+        "streaming", "temporary", "xid",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +77,8 @@ class OpenGroup:
         self.begun = False
         """Inside a transaction: BEGIN or XA START has been seen."""
         self.streaming = False
+        self.xid: XaXid | None = None
+        """Of the XA transaction that it is, or that it completes."""
         self._number = number
         self._hold_bytes = hold_bytes
         self._chunk_bytes = chunk_bytes
@@ -175,6 +181,14 @@ class OpenGroup:
         self._savepoint_bytes += len(event)
         if kind is StatementKind.ROLLBACK_TO and self._kind is None:
             self._kind = GroupKind.STATEMENTS
+        self._keep_statement(event, query, kind)
+
+    def completion(self, event: bytes, query: QueryEvent, kind: StatementKind, xid: XaXid) -> None:
+        """Add the statement that commits or rolls back a prepared transaction.
+
+        It names no database; its partitions are those of what was prepared.
+        """
+        self.xid = xid
         self._keep_statement(event, query, kind)
 
     def statement(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
@@ -294,6 +308,7 @@ class OpenGroup:
                 length=head.transaction_length if head else 0,
                 format_description=self._description,
                 unsupported=self._unsupported,
+                xid=self.xid,
             )
         if self._rows or self._steps:
             yield self._chunk()
@@ -318,7 +333,7 @@ class OpenGroup:
                 " would no longer be one transaction"
             )
         if not (self._rows or self._steps):
-            if not (self.streaming or self._unsupported or kind is GroupKind.INCIDENT):
+            if not (self.streaming or self._unsupported or kind in _NEVER_EMPTY):
                 kind = GroupKind.EMPTY
                 self._databases.clear()
         elif self.streaming:
@@ -340,6 +355,7 @@ class OpenGroup:
             commit_time=self._commit_time(),
             unsupported=self._unsupported,
             temporary=None if self.temporary is self._temporary_before else self.temporary,
+            xid=self.xid if kind in _OF_XIDS else None,
         )
         yield GroupClosed(group) if self.streaming else group
 

@@ -12,6 +12,7 @@ from functools import cache
 
 from mtsd.model.session import SessionContext
 
+SQL_MODE_ANSI_QUOTES = 0x4
 SQL_MODE_NO_BACKSLASH_ESCAPES = 0x100000
 ANY_CONTEXT = SessionContext()
 
@@ -105,6 +106,11 @@ def _end_of_all(pattern: re.Pattern[bytes], statement: bytes, at: int) -> int:
 _COMMENT_MARK = re.compile(rb"/\*|\*/")
 _OTHER_PRODUCT = 100000
 """Version comments from this number on are MariaDB's; MySQL treats them as comments."""
+
+
+def has_wide_characters(context: SessionContext) -> bool:
+    """Return whether a byte that looks like a quote or a backslash may be half a character."""
+    return (context.character_set_client or 0) in _WIDE
 
 
 def tokenize(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Iterator[Token]:

@@ -140,6 +140,8 @@ def _groups(files: Iterable[ListedFile]) -> Iterator[Group]:
 def _group_cells(group: Group) -> tuple[str, ...]:
     databases = ",".join(group.databases)
     remarks = ["alone"] if group.alone else []
+    if group.xid is not None:
+        remarks.append(f"xid {group.xid}")
     if group.unsupported:
         remarks.append(f"not applied: {group.unsupported}")
     return (
@@ -165,6 +167,7 @@ def _json_group(group: Group) -> str:
             "gtid": str(group.gtid) if group.gtid else None,
             "databases": group.databases,
             "alone": group.alone,
+            "xid": str(group.xid) if group.xid is not None else None,
             "size": group.size,
             "last_committed": group.last_committed,
             "sequence_number": group.sequence_number,

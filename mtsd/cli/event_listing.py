@@ -128,7 +128,7 @@ def _summary(event: Decoded) -> str:
             return str(event.number)
         case XaPrepare():
             how = "one phase" if event.one_phase else "prepared"
-            return f"X'{event.gtrid.hex()}',X'{event.bqual.hex()}',{event.format_id} {how}"
+            return f"{event.xid} {how}"
         case PayloadHeader():
             return f"{event.uncompressed_size} bytes uncompressed"
         case Incident():

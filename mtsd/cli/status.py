@@ -94,6 +94,8 @@ def lines(status: Status) -> Iterator[str]:
             ("lag", "unknown: not connected to the source" if lag is None else f"{lag:.3f} s"),
             ("pending", f"{status.pending_groups} groups, {_size(status.pending_bytes)}"),
         ]
+    if status.prepared_transactions:
+        facts.append(("prepared", f"{status.prepared_transactions} XA transactions"))
     if status.last_error:
         facts.append(("last error", status.last_error))
     width = max(len(name) for name, _ in facts)

@@ -170,6 +170,9 @@ class Status:
     """The setting in force."""
     filter: str = ""
     """The filter rules in force, in one line; "" if everything is replicated."""
+    prepared_transactions: int = 0
+    """XA transactions that are prepared, and that the source has neither committed nor rolled back
+    as far as it has been read."""
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Serialize it as a JSON object."""

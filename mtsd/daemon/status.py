@@ -90,6 +90,7 @@ def stated(
         cpu_seconds=round(process_time(), 3),
         batch_groups=settings.replica.batch_groups,
         filter=str(rules_of(settings.filter)),
+        prepared_transactions=statistics.prepared_transactions,
     )
 
 

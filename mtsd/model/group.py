@@ -8,6 +8,7 @@ from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 from mtsd.model.step import Step, row_events
 from mtsd.model.temporary_tables import TemporaryTables
+from mtsd.model.xa_xid import XaXid
 
 
 class GroupKind(enum.Enum):
@@ -26,7 +27,7 @@ class GroupKind(enum.Enum):
     NON_TRANSACTIONAL = "non_transactional"
     """Ends with the statement COMMIT or ROLLBACK: it changes a non-transactional table."""
     XA_PREPARE = "xa_prepare"
-    """XA START … XA END, XA_PREPARE event."""
+    """XA START … XA END, XA_PREPARE event; in one phase it is one of the kinds above instead."""
     XA_COMPLETE = "xa_complete"
     """XA COMMIT or XA ROLLBACK of a previously prepared transaction."""
     INCIDENT = "incident"
@@ -69,6 +70,8 @@ class Group(NamedTuple):
     """The keys of the rows that it changes; only if the policy needs them."""
     temporary: TemporaryTables | None = None
     """What is known about the source's temporary tables after it; None if it changes none."""
+    xid: XaXid | None = None
+    """The transaction that it prepares or completes, by its kind; None for all other kinds."""
 
     @property
     def rows(self) -> tuple[bytes, ...]:
@@ -87,6 +90,8 @@ class GroupOpened:
     """Bytes announced by the GTID event; 0 if unknown."""
     format_description: bytes
     unsupported: str = ""
+    xid: XaXid | None = None
+    """Of an XA transaction, which its end prepares or, in one phase, commits."""
 
 
 @dataclass(frozen=True, slots=True)

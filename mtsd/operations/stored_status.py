@@ -19,7 +19,7 @@ from mtsd.replica.filters import rules_of
 from mtsd.replica.recovery import read_failed
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
-from mtsd.target.position_schema import FIRST_TABLES, TABLES
+from mtsd.target.position_schema import FIRST_TABLES, OF_FAILED_GROUPS, PREPARED
 from mtsd.target.position_tables import InDoubt, PositionTables
 from mtsd.wire.connection import Connection
 
@@ -62,8 +62,9 @@ async def _read(connection: Connection, settings: Settings) -> Status:
     workers = await connection.query(tables.workers.select())
     in_doubt = await connection.query(tables.select_in_doubt())
     # An older mtsd has not created these tables.
-    complete = present.issuperset(TABLES)
+    complete = present.issuperset(OF_FAILED_GROUPS)
     stopped, skipped = await read_failed(connection, tables) if complete else (None, ())
+    prepared = await connection.query(tables.prepared.select()) if PREPARED in present else []
     if not channel:
         return nothing
     mark = tables.channel_row(channel[0]).mark
@@ -91,6 +92,7 @@ async def _read(connection: Connection, settings: Settings) -> Status:
         ),
         skipped=tuple(_skipped(each) for each in skipped),
         filter=nothing.filter,
+        prepared_transactions=len(prepared),
     )
 
 

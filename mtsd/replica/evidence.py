@@ -13,10 +13,12 @@ from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.reason import Refused
 from mtsd.model.step import StatementKind
+from mtsd.replica.left_prepared import xid_in_doubt
 from mtsd.replica.verdict import Verdict, judge, without_evidence
 from mtsd.source.binlog_files import BinlogFileReader, list_files
 from mtsd.source.source_state import BinlogFile
 from mtsd.target.position_tables import InDoubt
+from mtsd.target.xa import NOT_ALLOWED, prepared_xids, statement
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
@@ -28,7 +30,10 @@ _REFUSED = frozenset({1044, 1045, 1142, 1227, 1290})
 async def verdict(connection: Connection, doubt: InDoubt) -> Verdict:
     """Determine what became of an in-doubt group, once nothing of the run that began it is left.
 
-    Never LOGGED or NOT_BEGUN. Raises NeedsPersonError if there is no evidence either way.
+    What a streamed one has prepared is rolled back, unless a GTID shows that it was applied.
+
+    Only APPLIED, NOT_APPLIED or SHOWS_ITSELF. Raises NeedsPersonError if there is no evidence
+    either way.
     """
     executed = bool(doubt.evidence) and await has_executed(connection, doubt.evidence)
     found = _told(judge(doubt, executed=executed, logs=None))
@@ -36,6 +41,14 @@ async def verdict(connection: Connection, doubt: InDoubt) -> Verdict:
         if await _has_run_on(connection.endpoint, doubt):
             return Verdict.NOT_APPLIED
         _told(without_evidence(doubt))
+    if found in {Verdict.PREPARED, Verdict.COMPLETED}:
+        prepared = await _is_prepared(connection, doubt)
+        if prepared and not doubt.end.file:
+            # Streamed: it may have been about to be committed, which is done from its beginning.
+            await connection.query(statement(b"ROLLBACK", xid_in_doubt(doubt)))
+            return Verdict.NOT_APPLIED
+        applied = prepared is (found is Verdict.PREPARED)
+        return Verdict.APPLIED if applied else Verdict.NOT_APPLIED
     if found is Verdict.LOGGED:
         logged = await _is_logged(connection.endpoint, doubt)
         return Verdict.APPLIED if logged else Verdict.NOT_APPLIED
@@ -46,6 +59,19 @@ def _told(found: Verdict | Refused) -> Verdict:
     if isinstance(found, Refused):
         raise NeedsPersonError(str(found))
     return found
+
+
+async def _is_prepared(connection: Connection, doubt: InDoubt) -> bool:
+    try:
+        return xid_in_doubt(doubt) in await prepared_xids(connection)
+    except ServerError as error:
+        if error.number != NOT_ALLOWED:
+            raise
+        raise NeedsPersonError(
+            f"group {doubt.number}, ending at {doubt.end}: what the target has prepared shows"
+            f" whether it was applied, but {connection.endpoint.user!r} may not list that"
+            f" ({error}): GRANT XA_RECOVER_ADMIN on the target"
+        ) from error
 
 
 async def _has_run_on(endpoint: Endpoint, doubt: InDoubt) -> bool:

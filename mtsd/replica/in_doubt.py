@@ -72,7 +72,7 @@ async def apply_definition(
     # table shows whether it was created.
     apart = group.kind is GroupKind.CREATE_SELECT and not applier.creates_and_fills
     shows_itself = shows_itself or apart
-    gtid = "" if apart else await _gtid(applier, group, worker)
+    gtid = "" if apart else await gtid_for(applier, group, worker)
     file, offset = ("", 0) if gtid or apart else await applier.log_position()
     thread = 1 + secrets.randbelow(0xFFFF_FFFF) if file else 0
     doubt = doubt_of(group, worker.id, gtid, (file, offset), thread)
@@ -116,7 +116,7 @@ async def apply_unprotected(
     """
     gtid = ""
     if applier.statement_count(group) == 1:
-        gtid = await _gtid(applier, group, worker)
+        gtid = await gtid_for(applier, group, worker)
     elif applier.preserves:
         raise ApplyError(
             f"group {group.number}, ending at {group.end}, GTID {group.gtid}, changes"
@@ -189,7 +189,7 @@ def doubt_of(
     )
 
 
-async def _gtid(applier: Applier, group: Group, worker: InDoubtWorker) -> str:
+async def gtid_for(applier: Applier, group: Group, worker: InDoubtWorker) -> str:
     """Return the GTID that a group has to run under; "" if it cannot have one of its own.
 
     Under a GTID that is used up, the server silently skips the group.
@@ -212,6 +212,10 @@ async def _gtid(applier: Applier, group: Group, worker: InDoubtWorker) -> str:
 
 
 def _excerpt(group: Group) -> bytes:
+    if group.xid is not None and group.kind is GroupKind.XA_PREPARE:
+        return f"XA PREPARE {group.xid}".encode()
+    if group.xid is not None and not group.steps:
+        return f"XA COMMIT {group.xid}".encode()
     for step in group.steps:
         if isinstance(step, Statement):
             query = step.query

@@ -16,6 +16,7 @@ from mtsd.model.position import Position
 from mtsd.model.progress import Progress
 from mtsd.model.reason import Refused
 from mtsd.replica.evidence import verdict
+from mtsd.replica.left_prepared import left_prepared
 from mtsd.replica.one_channel import claim_source, release_source
 from mtsd.replica.verdict import Verdict
 from mtsd.schedule.executed_groups import ExecutedGroups, recovered
@@ -25,6 +26,7 @@ from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.fencing import fence, lock_name, release_lock
 from mtsd.target.position_schema import TABLES, defect
 from mtsd.target.position_tables import RECOVERY_ID, ChannelRow, InDoubt, PositionTables
+from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.retry import telling, write
 from mtsd.wire.connection import Connection
 from mtsd.wire.traits import flavour_of
@@ -57,6 +59,8 @@ class Recovered:
     """The number of the group that stopped a previous run and is still to be applied; 0: none."""
     skipped: tuple[FailedGroup, ...]
     """Those of `executed` that were not applied, because a person skipped them."""
+    prepared: tuple[PreparedRow, ...]
+    """The XA transactions that are prepared and not completed."""
 
 
 async def make_tables(connection: Connection, tables: PositionTables) -> None:
@@ -134,6 +138,7 @@ async def recover(
     doubts = [tables.in_doubt(row) for row in await connection.query(tables.select_in_doubt())]
     show_themselves: set[int] = set()
     settled: list[FailedGroup] = []
+    applied: list[InDoubt] = []
     for doubt in unsettled(doubts, mark, executed):
         try:
             found = await verdict(connection, doubt)
@@ -142,9 +147,11 @@ async def recover(
             raise
         log.info("settled", group=doubt.number, verdict=found.value, gtid=doubt.evidence)
         if found is Verdict.APPLIED:
+            applied.append(doubt)
             settled.append(doubt.group)
         elif found is Verdict.SHOWS_ITSELF:
             show_themselves.add(doubt.number)
+    prepared, of_prepared = await left_prepared(connection, tables, applied)
     union = row_of_recovery(mark, rows, settled)
     executed, gtids = union.executed, union.gtids
     passed = stopped is not None and (
@@ -163,6 +170,7 @@ async def recover(
             for doubt in doubts
             if doubt.number not in show_themselves
         ),
+        *of_prepared,
         tables.update_workers(workers),
         *([tables.failed.delete_stopped()] if passed else []),
     ]
@@ -188,6 +196,7 @@ async def recover(
         None if mark.gtids is None else mark.gtids.union(gtids),
         stopped.group.number if stopped is not None and not passed else 0,
         tuple(each.group for each in skipped if each.group.number in executed),
+        tuple(prepared),
     )
 
 

@@ -35,6 +35,7 @@ from mtsd.replica.target_waits import TargetWait, TargetWaits
 from mtsd.replica.worker import Worker, WorkerSettings
 from mtsd.schedule.alone import AloneRule
 from mtsd.schedule.policies import choose_policy
+from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.applier import Applier
@@ -277,6 +278,7 @@ class Replica:
             clock_offset=self._stream.clock_offset,
             oldest_commit_time=scheduler.gaq.oldest_commit_time,
             pending_groups=scheduler.pending_groups,
+            prepared_transactions=scheduler.prepared_transactions,
             pending_bytes=scheduler.pending_bytes,
             skipped=scheduler.skipped,
             run_seconds=asyncio.get_running_loop().time() - self._began,
@@ -349,13 +351,19 @@ def _limits(settings: Settings) -> Limits:
 def _scheduler(settings: Settings, recovered: Recovered) -> Scheduler:
     replica = settings.replica
     workers = max(replica.parallel_workers, 1)
+    policy = choose_policy(replica.parallel_type, replica.parallel_workers, replica.bind)
+    # The records tell nothing that other policies than by database need: then they run alone.
+    left = () if policy.needs else recovered.prepared
     return Scheduler(
-        choose_policy(replica.parallel_type, replica.parallel_workers, replica.bind),
+        policy,
         workers,
         _limits(settings),
         recovered.mark,
         recovered.executed,
         alone=AloneRule(ddl=replica.ddl == "alone", statements=replica.statements == "alone"),
+        prepared=PreparedTransactions(
+            (each.xid, Prepared(each.databases, each.alone)) for each in left
+        ),
     )
 
 

@@ -39,6 +39,8 @@ class ReplicaStatistics:
     clock_offset: float
     oldest_commit_time: int | None
     pending_groups: int
+    prepared_transactions: int
+    """XA transactions that have been read and whose completion has not."""
     pending_bytes: int
     skipped: int
     run_seconds: float

@@ -5,13 +5,14 @@ is applied by the first worker, chunk by chunk, in one transaction. Its size is 
 read; what it changes is known only as it arrives. If it changes a non-transactional table of the
 target, what is open is committed together with a record that the group is in doubt: from there on
 it is applied piece by piece, can no longer be undone, and is finished even if a stop is requested.
+XA transactions have a module of their own (`streamed_branch`).
 """
 
 from typing import NoReturn
 
 import structlog
 
-from mtsd.model.errors import ApplyError, MtsdError, ServerError
+from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import Group, GroupChunk, GroupKind, GroupOpened
 from mtsd.model.gtid import GtidSet
@@ -19,7 +20,9 @@ from mtsd.model.position import Position
 from mtsd.model.pulse import Wait
 from mtsd.model.step import Statement, StatementKind, Step, row_events
 from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.in_doubt import InDoubtWorker
 from mtsd.replica.report import half_applied, tables_of
+from mtsd.replica.streamed_branch import StreamedBranch
 from mtsd.replica.worker import Worker
 from mtsd.target.bundle import RowTooLargeError, table_maps
 from mtsd.target.position_tables import InDoubt
@@ -27,7 +30,9 @@ from mtsd.target.retry import worth_a_retry
 
 log = structlog.get_logger(__name__)
 
-_APPLIED = frozenset({GroupKind.ROWS, GroupKind.STATEMENTS, GroupKind.NON_TRANSACTIONAL})
+_APPLIED = frozenset({
+    GroupKind.ROWS, GroupKind.STATEMENTS, GroupKind.NON_TRANSACTIONAL, GroupKind.XA_PREPARE,
+})  # fmt: skip
 
 
 class StreamedGroupError(MtsdError):
@@ -58,6 +63,8 @@ class StreamedGroups:
         """The group was committed by a previous run: its chunks are skipped."""
         self._doubt: InDoubt | None = None
         """The record of the group, once it is applied piece by piece."""
+        self._branch: StreamedBranch | None = None
+        """The branch that an XA transaction is applied in."""
 
     def passes(self, opened: GroupOpened) -> bool:
         """Return whether a group is skipped: it has already been applied, or was skipped."""
@@ -75,6 +82,10 @@ class StreamedGroups:
         if self._passing or not self._coordinator.reads_on:
             return
         log.info("streaming a large group", group=opened.number, bytes=opened.length)
+        if opened.xid is not None:
+            worker = InDoubtWorker(self._worker.index + 1, self._worker.settings.daemon_uuid)
+            self._branch = StreamedBranch(self._applier, opened, worker)
+            return
         with self._coordinator.pulse.waiting(Wait.TARGET):
             await self._applier.begin(opened.format_description, opened.gtid)
 
@@ -88,7 +99,9 @@ class StreamedGroups:
             return
         try:
             with self._coordinator.pulse.waiting(Wait.TARGET):
-                if self._doubt is None:
+                if self._branch is not None:
+                    await self._branch.check(chunk.steps)
+                elif self._doubt is None:
                     await self._look_at(opened, chunk.steps)
                 await self._applier.apply_steps(chunk.steps)
         except ServerError as error:
@@ -96,6 +109,8 @@ class StreamedGroups:
         except RowTooLargeError as error:
             named = ", ".join(tables_of(row_events(chunk.steps))) or "not known"
             await self._fail(opened, f"{error}. Tables of the part that contains it: {named}")
+        except NeedsPersonError as error:
+            await self._fail(opened, str(error))
 
     async def close(self, group: Group) -> None:
         """Commit the group with its record. Raises as `chunk` does."""
@@ -111,13 +126,15 @@ class StreamedGroups:
         row = self._worker.row_after(group)
         try:
             with self._coordinator.pulse.waiting(Wait.TARGET):
-                if self._doubt is None:
+                if self._branch is not None:
+                    await self._branch.end(group, row)
+                elif self._doubt is None:
                     await self._applier.commit(row)
                 else:
                     await self._applier.settle(row, group.number)
         except ServerError as error:
             await self._failed(opened, error)
-        self._opened = self._doubt = None
+        self._opened = self._doubt = self._branch = None
         self._worker.applied(group, row)
 
     async def drop(self) -> None:
@@ -127,8 +144,12 @@ class StreamedGroups:
             return
         if self._doubt is not None:
             raise _stopped_half(opened, "its end has not arrived")
+        branch, self._branch = self._branch, None
         with self._coordinator.pulse.waiting(Wait.TARGET):
-            await self._applier.rollback()
+            if branch is not None:
+                await branch.drop()
+            else:
+                await self._applier.rollback()
 
     def can_apply(self, group: Group) -> bool:
         """Return whether a group of that kind can be streamed, now that its end has arrived."""
@@ -166,9 +187,13 @@ class StreamedGroups:
             await self._applier.undo(error, 0)
             explained = await self._applier.explain(error, rows)
         self._opened = None
+        branch, self._branch = self._branch, None
+        if branch is not None:
+            await branch.failed(error)
         if self._doubt is None and error.leaves_changes:
             self._doubt = _doubt(opened, self._worker.index + 1, ())
-            await self._applier.note(self._doubt)
+            if branch is None:
+                await self._applier.note(self._doubt)
         if self._doubt is not None:
             raise _stopped_half(opened, str(explained), error.number) from error
         group = failed_stream(opened, explained.number)

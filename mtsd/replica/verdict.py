@@ -1,8 +1,9 @@
 """What shows whether an in-doubt group was applied: decided without any query.
 
-In this order: what a person has said (`mtsd resolve`); the GTID that it ran under; the target's
-own binlog, starting where it was before; and if there is neither, the error by which a definition
-shows that it has run before. `mtsd.replica.evidence` gathers evidence, `mtsd check` predicts.
+In this order: what a person has said (`mtsd resolve`); the GTID that it ran under; of an XA
+transaction, whether the target has prepared it; the target's own binlog, starting where it was
+before; and if there is neither, the error by which a definition shows that it has run before.
+`mtsd.replica.evidence` gathers evidence, `mtsd check` predicts.
 
 A group on non-transactional tables is settled by the packet that applies it, so one that is in
 doubt has failed, was interrupted, or never began. Only that last case can be recognized: if its
@@ -12,6 +13,7 @@ logged it.
 
 import enum
 from collections.abc import Collection
+from typing import Final
 
 from mtsd.binlog.repeatable import errors_of_a_second_time
 from mtsd.model.group import GroupKind
@@ -51,10 +53,20 @@ class Verdict(enum.Enum):
     NOT_APPLIED = "not applied"
     LOGGED = "logged"
     """Applied if a statement of its thread is in the target's own binlog, else not."""
+    PREPARED = "prepared"
+    """An XA prepare: applied if the target has prepared its transaction, else not."""
+    COMPLETED = "completed"
+    """The completion of one: applied if the target does not have it prepared, else not."""
     SHOWS_ITSELF = "shows itself"
     """To be run: if it has run before, it fails with an error that says so."""
     NOT_BEGUN = "not begun"
     """Not applied, as long as the target has been running since the record was written."""
+
+
+_OF_XA: Final = {
+    GroupKind.XA_PREPARE.value: Verdict.PREPARED,
+    GroupKind.XA_COMPLETE.value: Verdict.COMPLETED,
+}
 
 
 def judge(doubt: InDoubt, *, executed: bool, logs: Collection[str] | None) -> Verdict | Refused:
@@ -70,6 +82,8 @@ def judge(doubt: InDoubt, *, executed: bool, logs: Collection[str] | None) -> Ve
         return Verdict.NOT_BEGUN if untouched else without_evidence(doubt)
     if doubt.evidence:
         return Verdict.APPLIED if executed else Verdict.NOT_APPLIED
+    if doubt.kind in _OF_XA:
+        return _OF_XA[doubt.kind]
     if doubt.target_file:
         if logs is not None and doubt.target_file not in logs:
             return _refused(LOG_PURGED, doubt)

@@ -28,6 +28,7 @@ from mtsd.replica.in_doubt import (
 )
 from mtsd.replica.report import failed, half_applied
 from mtsd.replica.target_waits import TargetWait, kind_in_words
+from mtsd.replica.xa_groups import apply_completion, apply_prepare
 from mtsd.schedule.in_flight import Batch, InFlight, Packet
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
@@ -286,6 +287,9 @@ class Worker:
                 if error.leaves_changes:
                     await self._half_applied((group,), error)
                 raise
+        elif kind in _XA:
+            apply = apply_prepare if kind is GroupKind.XA_PREPARE else apply_completion
+            await apply(self.applier, group, row, self._doubts, reached=self._reached)
         elif kind in _IN_ROWS:
             await apply_unprotected(self.applier, group, row, self._doubts, reached=self._reached)
         else:
@@ -356,4 +360,5 @@ class Worker:
 
 
 _DEFINITIONS = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
+_XA = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
 _IN_ROWS = frozenset({GroupKind.ROWS, GroupKind.NON_TRANSACTIONAL})

@@ -23,6 +23,7 @@ from mtsd.schedule.assignment import Need, Policy
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
 from mtsd.schedule.partition_statistics import PartitionStatistics
+from mtsd.schedule.prepared_transactions import PreparedTransactions
 from mtsd.schedule.schedule_view import ScheduleView
 from mtsd.schedule.wait_cause import WaitCause
 from mtsd.schedule.worker_queue import WorkerQueue
@@ -53,8 +54,9 @@ class Scheduler:
 
     `executed` are the groups past `mark` that a previous run has committed: they are skipped.
     `alone` says which groups run alone, under every policy. `fillers` fill in the fields of a group
-    that the policy needs; a policy that needs none costs nothing. Raises ValueError if it
-    needs a field that none of them fills in.
+    that the policy needs; a policy that needs none costs nothing. `prepared` are the XA
+    transactions that a previous run has left prepared. Raises ValueError if the policy needs a
+    field that none of the fillers fills in.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Scheduler:
         *,
         alone: AloneRule = BY_THEMSELVES,
         fillers: Mapping[Need, Filler] = NO_FILLERS,
+        prepared: PreparedTransactions | None = None,
     ) -> None:
         self._policy = policy
         self.limits = limits
@@ -78,6 +81,7 @@ class Scheduler:
             names = ", ".join(sorted(need.value for need in unfilled))
             raise ValueError(f"the policy needs fields that nothing fills in: {names}")
         self._fillers = [fill for need, fill in fillers.items() if need in policy.needs]
+        self._prepared = prepared or PreparedTransactions()
         self.gaq = GroupAssignedQueue(mark)
         self.workers = [WorkerQueue() for _ in range(workers)]
         self.stored = mark
@@ -142,6 +146,8 @@ class Scheduler:
         number = group.number
         if number <= self._executed_up_to and number in self._executed:
             self.skipped += 1
+            if group.xid is not None:
+                self._prepared.place(group, self.gaq.number)
             self.gaq.enter(group, done=True)
             return None
         if group.kind is _EMPTY:
@@ -149,8 +155,13 @@ class Scheduler:
             return None
         for fill in self._fillers:
             group = fill(group)
+        earlier = 0
+        if group.xid is not None:
+            group, earlier = self._prepared.place(group, self.gaq.number)
         self.gaq.enter(group)
         worker, after, mark = self._policy.assign(group, self.view)
+        if earlier:
+            after |= {earlier}
         if group.alone or (group.kind is not _ROWS and self._alone.applies_to(group)):
             mark = number - 1
             self._newest_alone = number
@@ -201,6 +212,8 @@ class Scheduler:
         It has run alone: with nothing unfinished before it.
         """
         self._highest_begun = group.number
+        if group.xid is not None:
+            self._prepared.place(group, self.gaq.number)
         self.gaq.enter(group, done=True)
 
     def reach(
@@ -272,6 +285,11 @@ class Scheduler:
     def pending_groups(self) -> int:
         """The number of groups that were added and have not committed."""
         return sum(self._groups)
+
+    @property
+    def prepared_transactions(self) -> int:
+        """How many XA transactions are prepared, or about to be, and not completed."""
+        return len(self._prepared)
 
     def partitions(self) -> Sequence[PartitionStatistics]:
         """Return the policy's description of its partitions."""

@@ -11,8 +11,10 @@ from mtsd.model.errors import MtsdError, ServerError
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
 from mtsd.model.step import Step
+from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.in_flight import Due, Packet
 from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.branches import Branches
 from mtsd.target.bundle import Bundle
 from mtsd.target.position_tables import InDoubt
 from mtsd.wire.connection import Awaited
@@ -135,7 +137,20 @@ class Applier(Protocol):
         ...
 
     async def rollback(self) -> None:
-        """Roll back the open transaction."""
+        """Roll back the open transaction, or the open branch."""
+        ...
+
+    # XA transactions
+
+    @property
+    def branches(self) -> Branches:
+        """Prepares and completes XA transactions on the session."""
+        ...
+
+    async def begin_branch(
+        self, format_description: bytes, xid: XaXid, gtid: str, *, statements: bool
+    ) -> None:
+        """Begin the branch of an XA transaction, for `apply_steps`; see `Branches.begin`."""
         ...
 
     # What cannot commit together with its record

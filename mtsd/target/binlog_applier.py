@@ -12,8 +12,10 @@ from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
 from mtsd.model.step import Rows, Statement, StatementKind, Step
+from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.in_flight import Due, Packet, Transaction
 from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.branches import Branches
 from mtsd.target.bundle import (
     BASE64_SHARE,
     ENOUGH,
@@ -69,6 +71,7 @@ class BinlogApplier:
         self._format = b""
         self._stream = RowStream(self._chunk_bytes)
         self._engines = TableEngines(session.connection)
+        self._branches = Branches(session, tables, reached)
         self._pace = Pace()
         self._began = 0.0
         """When the server can have begun the packet that is due, on the loop's clock."""
@@ -234,6 +237,19 @@ class BinlogApplier:
         self._stream = RowStream(self._chunk_bytes)
         await self._connection.run(b"BEGIN", 1)
 
+    @property
+    def branches(self) -> Branches:
+        """See `Applier`."""
+        return self._branches
+
+    async def begin_branch(
+        self, format_description: bytes, xid: XaXid, gtid: str, *, statements: bool
+    ) -> None:
+        """See `Applier`."""
+        await self.describe_format(format_description)
+        self._stream = RowStream(self._chunk_bytes)
+        await self._branches.begin(xid, gtid, statements=statements)
+
     async def commit(self, row: WorkerRow) -> None:
         """See `Applier`."""
         await self._session.commit([self._tables.workers.update(row)])
@@ -246,7 +262,7 @@ class BinlogApplier:
     async def rollback(self) -> None:
         """See `Applier`."""
         await self._session.rollback()
-        await self._set_gtid("")
+        await self._session.set_gtid("")
 
     async def apply_steps(self, steps: Sequence[Step]) -> None:
         """See `Applier`.
@@ -282,10 +298,7 @@ class BinlogApplier:
 
     async def settle(self, row: WorkerRow, number: int) -> None:
         """See `Applier`."""
-        await self._session.record(self._settled(row, number))
-
-    def _settled(self, row: WorkerRow, number: int) -> list[bytes]:
-        return [self._tables.workers.update(row), self._tables.delete_in_doubt(number)]
+        await self._session.record(self._tables.settled(row, number))
 
     async def run_definition(self, group: Group, gtid: str, thread: int) -> None:
         """See `Applier`.
@@ -338,7 +351,7 @@ class BinlogApplier:
             await self.describe_format(group.format_description)
             await self._connection.run(b"BEGIN", 1)
             await self.apply_steps(group.steps[1:])
-            await self._session.commit(self._settled(row, group.number))
+            await self._session.commit(self._tables.settled(row, group.number))
         except MtsdError as error:
             await self._undo(error)
             raise
@@ -354,7 +367,7 @@ class BinlogApplier:
             self._session,
             group,
             gtid,
-            self._settled(row, group.number),
+            self._tables.settled(row, group.number),
             self.apply_steps,
             statement_bytes=self._largest_statement,
             command_bytes=self._command_limit,
@@ -397,7 +410,8 @@ class BinlogApplier:
             await self._session.undo(error)
         else:
             await self._session.rollback()
-        await self._set_gtid("")
+        # Also of a group that has one of mtsd's own.
+        await self._session.set_gtid("")
 
 
 def _statement(step: Step) -> Statement:

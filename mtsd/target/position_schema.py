@@ -8,7 +8,9 @@ from mtsd.target.worker_info import COLUMNS
 FIRST_TABLES = ("slave_worker_info", "slave_relay_log_info", "slave_in_doubt")
 """If one of them is missing, there is no position."""
 RULES_TABLE = "slave_channel_filter"
-TABLES = (*FIRST_TABLES, "slave_stopped_group", "slave_skipped_group", RULES_TABLE)
+OF_FAILED_GROUPS = ("slave_stopped_group", "slave_skipped_group")
+PREPARED = "slave_prepared_transaction"
+TABLES = (*FIRST_TABLES, *OF_FAILED_GROUPS, RULES_TABLE, PREPARED)
 """All of them; a start adds those that an older mtsd has not created."""
 
 PARTIAL = Reason(

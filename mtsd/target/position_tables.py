@@ -13,9 +13,11 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.model.reason import refuse
 from mtsd.model.temporary_tables import TemporaryTables
+from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target import literals
 from mtsd.target.failed_groups import FailedGroups
 from mtsd.target.position_schema import RULES_TABLE, TABLES, VERSION
+from mtsd.target.prepared_table import PreparedTable
 from mtsd.target.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo
 from mtsd.wire.connection import Row
 from mtsd.wire.traits import Flavour
@@ -76,6 +78,7 @@ class PositionTables:
         quoted = literals.name(schema)
         self.workers = WorkerInfo(schema, channel)
         self.failed = FailedGroups(schema, channel)
+        self.prepared = PreparedTable(schema, channel)
         self._relay_log_info = quoted + b".`slave_relay_log_info`"
         self._in_doubt = quoted + b".`slave_in_doubt`"
         self._rules = quoted + b"." + literals.name(RULES_TABLE)
@@ -130,6 +133,7 @@ class PositionTables:
             in_doubt.encode(),
             *self.failed.definitions(),
             rules.encode(),
+            self.prepared.definition(),
         ]
 
     def select_tables(self) -> bytes:
@@ -298,12 +302,14 @@ class PositionTables:
             *self._forget_position(),
             self.failed.delete_skipped(),
             b"DELETE FROM " + self._rules + self._of_channel,
+            self.prepared.delete_all(),
         ]
 
     def begin_anew(self, row: ChannelRow) -> list[bytes]:
         """Return the statements after which `row` is all that is known of the channel's position.
 
         The record of skipped groups stays: numbering continues, so no number means another group.
+        So does that of prepared transactions: another place, or another source, has the same xids.
         """
         return [*self._forget_position(), self.insert_channel(row)]
 
@@ -313,6 +319,10 @@ class PositionTables:
             *(b"DELETE FROM " + table + self._of_channel for table in tables),
             self.failed.delete_stopped(),
         ]
+
+    def settled(self, row: WorkerRow, number: int) -> list[bytes]:
+        """Return the statements that record an in-doubt group as applied."""
+        return [self.workers.update(row), self.delete_in_doubt(number)]
 
     def delete_in_doubt(self, number: int) -> bytes:
         """Return the statement that removes a settled group's record."""

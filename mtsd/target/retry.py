@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import structlog
 
 from mtsd.model.errors import ServerError
+from mtsd.target.xa import RB_DEADLOCK, RB_TIMEOUT, RETRY
 from mtsd.wire.connection import Connection
 
 log = structlog.get_logger(__name__)
@@ -19,7 +20,10 @@ UNKNOWN = 1105
 `table_columns`)."""
 _FULL = frozenset({3, 28, 1021, 1026, 1114})
 """A disk of the target is full, in cases where the server does not itself wait for space."""
-_TRANSIENT = frozenset({LOCK_WAIT_TIMEOUT, 1213, INTERRUPTED, UNKNOWN}) | _FULL
+_TRANSIENT = (
+    frozenset({LOCK_WAIT_TIMEOUT, 1213, RB_TIMEOUT, RB_DEADLOCK, RETRY, INTERRUPTED, UNKNOWN})
+    | _FULL
+)
 """Lock wait timeout and deadlock, which the servers retry too, interruptions, and full disks."""
 _LONGEST_PAUSE = 5.0
 _ATTEMPTS = 10

@@ -10,9 +10,11 @@ from mtsd.binlog.qualifiers import names
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.step import Statement
+from mtsd.model.xa_xid import XaXid
 from mtsd.target import literals
 from mtsd.target.retry import patiently
 from mtsd.target.session_state import changes, pinned, statement_state
+from mtsd.target.xa import roll_back
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
@@ -64,6 +66,10 @@ class TargetSession:
         self._settings = settings
         self._reached = reached
         self._state = pinned(traits.server) | {b"sql_mode": settings.sql_mode}
+        self.branch: XaXid | None = None
+        """The branch of an XA transaction that is open."""
+        self.changed_rows = 0
+        """How many rows the statements have changed since somebody set it to 0."""
 
     @property
     def is_logged(self) -> bool:
@@ -130,8 +136,12 @@ class TargetSession:
         error.warnings = error.warnings or "; ".join(text for _, text in found)
 
     async def rollback(self) -> None:
-        """Roll back the open transaction; the session's lock and state remain."""
-        await self.connection.run(b"ROLLBACK", 1)
+        """Roll back the open transaction or branch; the session's lock and state remain."""
+        if self.branch is None:
+            await self.connection.run(b"ROLLBACK", 1)
+            return
+        branch, self.branch = self.branch, None
+        await roll_back(self.connection, branch)
 
     async def run_statement(
         self,
@@ -158,6 +168,7 @@ class TargetSession:
             self.connection.ask(text)
             await self._reached(FaultPoint.STATEMENT_SENT)
             await self.connection.results()
+            self.changed_rows += self.connection.affected_rows
             if then is not None:
                 await then()
         except ServerError as error:

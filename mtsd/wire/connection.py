@@ -208,6 +208,12 @@ class Connection:
         """
         return await self._guarded(self._results())
 
+    @property
+    def affected_rows(self) -> int:
+        """How many rows the statement of the last `results` has changed; 0 if it returns rows."""
+        result = self._raw._result  # noqa: SLF001
+        return 0 if result is None or result.description else int(result.affected_rows or 0)
+
     async def command(self, code: int, payload: bytes, *, answer: bool) -> None:
         """Send a protocol command; await its OK if it has an `answer`, else `read` what follows."""
         await self._guarded(self._command(code, payload, answer=answer))

@@ -8,7 +8,6 @@ THREAD_SPECIFIC = (
     "a statement that may use a temporary table of its session on the source (flag THREAD_SPECIFIC;"
     " it has d1.passing)"
 )
-XA = "XA transactions"
 MANY = tuple(f"m{number:02}" for number in range(17))
 FOREIGN = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
 
@@ -263,11 +262,11 @@ CASES = [
             "XA COMMIT 'z' ONE PHASE",
         ),
         (
-            Wanted("xa_prepare", ("d1",), (19, 30), unsupported=XA),
-            Wanted("xa_complete", ("d1",), (2,), alone=True, unsupported=XA),
-            Wanted("xa_prepare", ("d1",), (19, 30), unsupported=XA),
-            Wanted("xa_complete", ("d1",), (2,), alone=True, unsupported=XA),
-            Wanted("xa_prepare", ("d1",), (19, 30), unsupported=XA),
+            Wanted("xa_prepare", ("d1",), (19, 30)),
+            Wanted("xa_complete", (), (2,)),
+            Wanted("xa_prepare", ("d1",), (19, 30)),
+            Wanted("xa_complete", (), (2,)),
+            _rows("d1"),
         ),
     ),
     Case(

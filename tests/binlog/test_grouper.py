@@ -35,6 +35,7 @@ from mtsd.model.step import (
     UserVarType,
 )
 from mtsd.model.temporary_tables import NONE_OPEN, NOT_KNOWN, TemporaryTables
+from mtsd.model.xa_xid import XaXid
 from tests.binlog.building import event, query
 from tests.binlog.recording import Recording
 from tests.binlog.transactions import (
@@ -321,12 +322,84 @@ def test_databases_of_a_statement(status: bytes, databases: tuple[str, ...], alo
         assert (group.databases, group.alone) == (databases, alone)
 
 
+XID = XaXid(7, b"a", b"")
+XA_START, XA_END = query(b"XA START X'61',X'',7"), query(b"XA END X'61',X'',7")
+
+
+def xa_prepare(xid: XaXid = XID, *, one_phase: bool = False) -> bytes:
+    format_id = (xid.format_id & 0xFFFFFFFF).to_bytes(4, "little")
+    sizes = len(xid.gtrid).to_bytes(4, "little") + len(xid.bqual).to_bytes(4, "little")
+    body = bytes((one_phase,)) + format_id + sizes + xid.gtrid + xid.bqual
+    return event(EventType.XA_PREPARE_LOG_EVENT, body)
+
+
+def test_a_prepared_transaction() -> None:
+    group = single(gtid(), XA_START, *INSERT, XA_END, xa_prepare())
+    assert (group.kind, group.xid, group.alone) == (GroupKind.XA_PREPARE, XID, False)
+    assert (group.databases, types_of(group.steps)) == (("d",), [19, 30])
+    inside = single(gtid(), compressed(XA_START, *INSERT, XA_END, xa_prepare()))
+    assert (inside.kind, inside.xid, inside.databases) == (group.kind, XID, ("d",))
+
+
+def test_a_prepared_transaction_without_changes_is_completed_later_too() -> None:
+    group = single(gtid(), XA_START, XA_END, xa_prepare())
+    assert (group.kind, group.xid, group.steps) == (GroupKind.XA_PREPARE, XID, ())
+
+
 @pytest.mark.parametrize(
-    "statement", [b"XA COMMIT X'31'", b"XA ROLLBACK X'31'", b"XA COMMIT X'31' ONE PHASE"]
+    ("changes", "kind"),
+    [(INSERT, GroupKind.ROWS), ((query(b"DELETE FROM t"),), GroupKind.STATEMENTS), ((), None)],
 )
-def test_xa_by_itself(statement: bytes) -> None:
+def test_a_transaction_in_one_phase_is_an_ordinary_one(
+    changes: tuple[bytes, ...], kind: GroupKind | None
+) -> None:
+    group = single(gtid(), XA_START, *changes, XA_END, xa_prepare(one_phase=True))
+    assert (group.kind, group.xid) == (kind or GroupKind.EMPTY, None)
+    assert len(group.steps) == (1 if changes else 0)
+
+
+@pytest.mark.parametrize("statement", [b"XA COMMIT X'61',X'',7", b"XA ROLLBACK 'a','',7"])
+@pytest.mark.parametrize("database", [b"", b"d", b"mtsd"])
+def test_what_completes_a_prepared_transaction(statement: bytes, database: bytes) -> None:
+    group = single(gtid(), query(statement, database=database))
+    assert (group.kind, group.xid, group.unsupported) == (GroupKind.XA_COMPLETE, XID, "")
+    assert (group.databases, group.alone, len(group.steps)) == ((), False, 1)
+
+
+@pytest.mark.parametrize("statement", [b"XA PREPARE X'31'", b"XA COMMIT X'31' ONE PHASE"])
+def test_xa_statements_that_no_server_logs(statement: bytes) -> None:
     group = single(gtid(), query(statement))
-    assert (group.kind, group.unsupported) == (GroupKind.XA_COMPLETE, "XA transactions")
+    assert group.kind is GroupKind.XA_COMPLETE
+    assert group.unsupported == "XA PREPARE, or XA COMMIT … ONE PHASE, as a statement"
+
+
+def test_the_format_id_is_that_of_the_statement() -> None:
+    """The event has 32 bits of it, and servers accept 64."""
+    start, end = query(b"XA START X'61',X'',4294967296"), query(b"XA END X'61',X'',4294967296")
+    group = single(gtid(), start, *INSERT, end, xa_prepare(XID._replace(format_id=0)))
+    assert group.xid == XID._replace(format_id=1 << 32)
+    start = query(b"XA START X'61',X'',4294967295")
+    group = single(gtid(), start, *INSERT, XA_END, xa_prepare(XID._replace(format_id=-1)))
+    assert group.xid == XID._replace(format_id=(1 << 32) - 1)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [XID._replace(format_id=8), XID._replace(gtrid=b"b"), XID._replace(bqual=b"a"), None],
+)
+def test_a_prepare_of_another_transaction(other: XaXid | None) -> None:
+    start = query(f"XA START {other}".encode()) if other is not None else begin()
+    with pytest.raises(BinlogError, match=r"XA PREPARE X'61',X'',7 of another transaction"):
+        grouped(gtid(), start, *INSERT, xa_prepare())
+
+
+def test_a_streamed_one_has_its_xid_from_the_beginning() -> None:
+    reader = grouper(hold_bytes=10)
+    items = grouped(gtid(), XA_START, *INSERT, XA_END, xa_prepare(), reader=reader)
+    assert isinstance(items[0], GroupOpened)
+    assert isinstance(items[-1], GroupClosed)
+    assert (items[0].xid, items[-1].group.xid) == (XID, XID)
+    assert items[-1].group.kind is GroupKind.XA_PREPARE
 
 
 def test_savepoints_count_only_where_the_transaction_goes_back() -> None:

@@ -93,6 +93,7 @@ STATUS = Status(
     partitions=(PartitionStatus("blog", None), PartitionStatus("shop", 1, 2, 0.25, 7)),
     waits={"dependency": 0.5, "capacity": 12.25},
     in_doubt=(InDoubtStatus(8, 1, "ddl", Place("binlog.000002", 800, f"{UUID}:8"), "shop"),),
+    prepared_transactions=2,
 )
 
 
@@ -128,6 +129,7 @@ executed        binlog.000002:700
 executed GTIDs  {UUID}:1-7
 lag             0.250 s
 pending         2 groups, 5.0 MiB
+prepared        2 XA transactions
 last error      connection to the target lost: it is closed
 
 in doubt: group  kind  databases  end                gtid

@@ -11,6 +11,7 @@ from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.model.reason import Refused
+from mtsd.model.xa_xid import XaXid
 from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.facts import SourceFacts, TableFacts, TargetFacts
 from mtsd.operations.check.line import Line
@@ -19,6 +20,7 @@ from mtsd.replica.one_channel import Channel
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import InDoubt
+from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.table_columns import TableColumn, table_column
 from mtsd.wire.refusal import NoTlsError, RefusedError
 from mtsd.wire.traits import Flavour, supported
@@ -46,6 +48,7 @@ MYISAM = TableFacts("shop", "log", transactional=False, keyed=True)
 KEYLESS = TableFacts("shop", "visits", transactional=True, keyed=False)
 DOUBT = InDoubt(8, 1, Position("binlog.000002", 800), "ddl", "", "", "shop", b"ALTER TABLE t")
 EVIDENCE = f"{DAEMON_UUID}:8"
+XID = XaXid(1, b"a", b"")
 PAST = WorkerRow(
     1,
     None,
@@ -349,6 +352,32 @@ CASES = (
     Case(
         Kind.IN_DOUBT_NON_TRANSACTIONAL, "part of it may have been applied",
         target=at(in_doubt=(replace(DOUBT, kind="non_transactional", evidence=EVIDENCE),)),
+    ),
+    Case(
+        Kind.XA_UNLOGGED, "set [target] binary_log = true", target_settings(binary_log=False)
+    ),
+    Case(
+        Kind.XA_ATTACHED, "version 8.0.28",
+        target=target(version=(8, 0, 28), version_text="8.0.28"),
+    ),
+    Case(
+        Kind.XA_UNLISTED, "GRANT XA_RECOVER_ADMIN ON *.* TO 'mtsd'@'%'",
+        target=target(grants=(EVERYTHING[0], EVERYTHING[1].replace(",XA_RECOVER_ADMIN", ""))),
+    ),
+    Case(
+        Kind.PREPARED_BEFORE, "1 transaction already prepared: X'61',X'',1; ",
+        starting(Latest()), source=replace(SOURCE, prepared=frozenset({XID})),
+    ),
+    Case(
+        Kind.XIDS_TAKEN, "2 transactions prepared there, but not by mtsd: X'61',X'',1, X'62'",
+        target=replace(TARGET, prepared=frozenset({XID, XID._replace(gtrid=b"b")})),
+    ),
+    Case(
+        Kind.XIDS_GONE, "1 transaction that mtsd has prepared there no longer prepared: X'61'",
+        target=replace(
+            tables(prepared=(PreparedRow(XID, 3, ("shop",), alone=False, changes=True),)),
+            prepared=frozenset(),
+        ),
     ),
     Case(Kind.GTIDS, "source ON, target ON; read by file and position; the target does not learn"),
     Case(Kind.GTIDS, "read by GTID", target=at(position=Position("", 0))),

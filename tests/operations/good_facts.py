@@ -38,7 +38,7 @@ EVERYTHING = (
     ),
     (
         "GRANT ALLOW_NONEXISTENT_DEFINER,REPLICATION_APPLIER,ROLE_ADMIN,SESSION_VARIABLES_ADMIN,"
-        "SET_ANY_DEFINER,SYSTEM_USER ON *.* TO `u`@`%`"
+        "SET_ANY_DEFINER,SYSTEM_USER,XA_RECOVER_ADMIN ON *.* TO `u`@`%`"
     ),
 )
 TABLE = TableFacts("shop", "orders", transactional=True, keyed=True)

@@ -39,6 +39,10 @@ def test_every_record_is_judged() -> None:
             assert found is Verdict.APPLIED
         elif evidence:
             assert found is Verdict.NOT_APPLIED
+        elif kind is GroupKind.XA_PREPARE:
+            assert found is Verdict.PREPARED
+        elif kind is GroupKind.XA_COMPLETE:
+            assert found is Verdict.COMPLETED
         elif file and (logs is None or file in logs):
             assert found is Verdict.LOGGED
         elif file:

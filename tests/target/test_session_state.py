@@ -169,6 +169,7 @@ async def test_a_servers_defaults_do_not_reach_a_session(server: Server) -> None
         "sql_safe_updates": "ON",
         "sql_select_limit": "1",
         "transaction_read_only": "ON",
+        "xa_detach_on_prepare": "OFF",
     }
     for name, value in hostile.items():
         server.sql(f"SET GLOBAL {name} = {value}")
@@ -188,6 +189,7 @@ async def test_a_servers_defaults_do_not_reach_a_session(server: Server) -> None
         "sql_safe_updates": "OFF",
         "sql_select_limit": "18446744073709551615",
         "transaction_read_only": "OFF",
+        "xa_detach_on_prepare": "ON",
     }
 
 
@@ -237,6 +239,7 @@ async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession)
         "enable_cascade_triggers": "OFF",
         "restrict_fk_on_non_standard_key": "OFF",
         "sql_big_selects": "ON",
+        "xa_detach_on_prepare": "ON",
     }
     ((own,),) = await session.connection.query("SELECT @@pseudo_thread_id = CONNECTION_ID()")
     assert own == 1

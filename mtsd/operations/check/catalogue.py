@@ -8,6 +8,7 @@ from mtsd.replica import gtid_mode, verdict
 from mtsd.replica.one_channel import MEETING, ON_ANOTHER_CHANNEL
 from mtsd.source import continuation, handshake, start
 from mtsd.target import position_schema
+from mtsd.target.branches import ATTACHED, UNLOGGED
 from mtsd.wire import traits
 
 
@@ -301,6 +302,34 @@ class Kind(Enum):
     IN_DOUBT_WITHOUT_EVIDENCE = refusal("target groups in doubt", verdict.NO_EVIDENCE)
     IN_DOUBT_LOG_PURGED = refusal("target groups in doubt", verdict.LOG_PURGED)
     IN_DOUBT_NON_TRANSACTIONAL = refusal("target groups in doubt", verdict.NON_TRANSACTIONAL)
+
+    # XA transactions.
+    XA_UNLOGGED = warning("target XA transactions", UNLOGGED.found, UNLOGGED.remedy)
+    XA_ATTACHED = warning("target XA transactions", ATTACHED.found, ATTACHED.remedy)
+    XA_UNLISTED = warning(
+        "target XA transactions",
+        "{user} lacks {missing}: an XA transaction of the source that is interrupted, or fails, may"
+        " stop the replica",
+        "{grants}",
+    )
+    PREPARED_BEFORE = warning(
+        "source XA transactions",
+        "{count} already prepared: {xids}; the target lacks what replication begins after, so that"
+        " their commit would stop the replica",
+        "commit them or roll them back on the source before its data is copied",
+    )
+    XIDS_TAKEN = warning(
+        "target XA transactions",
+        "{count} prepared there, but not by mtsd: {xids}; their locks remain, and a transaction of"
+        " the source with one of these xids would stop the replica",
+        "commit them or roll them back (XA RECOVER CONVERT XID lists them)",
+    )
+    XIDS_GONE = warning(
+        "target XA transactions",
+        "{count} that mtsd has prepared there no longer prepared: {xids}; somebody has committed"
+        " them or rolled them back, and what the source does with them will stop the replica",
+        "compare the rows that they change on both servers",
+    )
 
     # GTIDs.
     GTIDS = ok("both gtid_modes", "source {source}, target {target}; {way}; {meaning}")

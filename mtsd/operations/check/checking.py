@@ -20,6 +20,7 @@ from mtsd.operations.check.server_lines import server_lines
 from mtsd.operations.check.source_lines import source_lines
 from mtsd.operations.check.target_lines import target_lines
 from mtsd.operations.check.unreachable import interrupted, unreachable
+from mtsd.operations.check.xa_lines import xa_lines
 from mtsd.replica.endpoints import endpoint
 from mtsd.target.position_tables import PositionTables
 from mtsd.wire.connection import Connection
@@ -87,6 +88,7 @@ def _lines(
         yield from server_lines("target", settings.target, target.server)
         yield from target_lines(settings, target, known_source)
         yield from position_lines(settings, target)
+        yield from xa_lines(settings, target, known_source)
     if known_source is None or known_target is None:
         yield Kind.NOT_COMPARED.line()
         return

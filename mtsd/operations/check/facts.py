@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.replica.one_channel import Channel
+from mtsd.model.xa_xid import XaXid
+from mtsd.replica.left_prepared import is_of_xa, xid_in_doubt
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import InDoubt
+from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.table_columns import TableColumn
 from mtsd.wire.traits import Flavour, ServerVersion, identity_of
 
@@ -100,6 +103,8 @@ class SourceFacts:
     """server_id and UUID of each replica that reads from it, as far as the user may see them."""
     purged: GtidSet = field(default_factory=GtidSet)
     """MariaDB: what it has executed before its first binary log file."""
+    prepared: frozenset[XaXid] | None = None
+    """The XA transactions that it has prepared; None if the user may not list them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +138,14 @@ class PositionFacts:
     """Why they could not be read; "" if they could."""
     daemon: int | None
     """The connection of the daemon that is running on the channel."""
+    prepared: tuple[PreparedRow, ...] = ()
+    """What any channel has prepared."""
+
+    @property
+    def xids_in_doubt(self) -> frozenset[XaXid]:
+        """The xids of the channel's in-doubt groups."""
+        doubts = self.channel.in_doubt if self.channel is not None else ()
+        return frozenset(xid_in_doubt(doubt) for doubt in doubts if is_of_xa(doubt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +156,5 @@ class TargetFacts:
     position: PositionFacts
     files: tuple[str, ...] | None
     """Its own binary log files, if they are evidence for an in-doubt group; None: not listed."""
+    prepared: frozenset[XaXid] | None = None
+    """The XA transactions that it has prepared; None if the user may not list them."""

@@ -86,6 +86,8 @@ MIRROR = (Need(("SYSTEM_VARIABLES_ADMIN", "SUPER")),)
 """For SET GLOBAL gtid_purged."""
 EVIDENCE = _needs("REPLICATION SLAVE")
 """To read the target's own binlog if the target has no GTIDs."""
+XA = (Need(("XA_RECOVER_ADMIN",), flavour=_MYSQL),)
+"""To list what the target has prepared, which shows what became of an interrupted group."""
 ACCOUNTS = (
     *_needs("CREATE USER"),
     Need(("ROLE_ADMIN",), flavour=_MYSQL),
@@ -191,7 +193,7 @@ def statements(settings: Settings) -> Iterator[str]:
     yield ""
     yield f"-- On the target ({settings.target.address}): statements of the source run again there."
     needs = target_needs(settings, logs=settings.target.binary_log)
-    names = missing(Held(), (*DEFINITIONS, *needs), newest)
+    names = missing(Held(), (*DEFINITIONS, *needs, *XA), newest)
     static = [name for name in names if "_" not in name]
     yield grant(static, target) + ";"
     yield "-- MySQL 8.2 or later:"

@@ -8,6 +8,7 @@ from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.model.xa_xid import XaXid
 from mtsd.operations.check.facts import (
     ChannelFacts,
     PositionFacts,
@@ -21,10 +22,12 @@ from mtsd.replica.recovery import FoundTables, read_tables, read_workers
 from mtsd.source.read_state import gtids_at, read_gtids
 from mtsd.target import literals
 from mtsd.target.fencing import CHANNEL, lock_name
-from mtsd.target.position_schema import FIRST_TABLES, RULES_TABLE
+from mtsd.target.position_schema import FIRST_TABLES, RULES_TABLE, TABLES
 from mtsd.target.position_tables import SCHEMA_VERSION, PositionTables
+from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
 from mtsd.target.worker_info import COLUMNS as WORKER_COLUMNS
+from mtsd.target.xa import NOT_ALLOWED, prepared_xids
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
 from mtsd.wire.replica_status import own_channels, registered_replicas
@@ -78,6 +81,7 @@ async def read_source(
         filters,
         tuple((replica.server_id, replica.uuid) for replica in replicas),
         purged,
+        await _prepared(connection),
     )
 
 
@@ -93,7 +97,16 @@ async def read_target(
     ):
         rows = await _allowed(connection.query("SHOW BINARY LOGS"))
         files = tuple(str(row[0]) for row in rows) or None
-    return TargetFacts(server, position, files)
+    return TargetFacts(server, position, files, await _prepared(connection))
+
+
+async def _prepared(connection: Connection) -> frozenset[XaXid] | None:
+    try:
+        return await prepared_xids(connection)
+    except ServerError as error:
+        if error.number != NOT_ALLOWED:
+            raise
+        return None
 
 
 async def _server(
@@ -257,11 +270,15 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
     channel: ChannelFacts | None = None
     channels: list[Channel] = []
     refused = ""
+    prepared: tuple[PreparedRow, ...] = ()
     try:
         found = await read_tables(connection, tables)
         if found.engines.keys() >= set(FIRST_TABLES):
             channel = await _channel(connection, tables, found)
             channels = await read_channels(connection, tables, rules=RULES_TABLE in found.engines)
+        if len(found.engines) == len(TABLES):
+            rows = await connection.query(tables.prepared.select_of_all())
+            prepared = tuple(map(tables.prepared.row, rows))
     except ServerError as error:
         refused = error.text
     return PositionFacts(
@@ -272,6 +289,7 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
         channel,
         refused,
         None if daemon is None else literals.number(daemon),
+        prepared,
     )
 
 

@@ -1,0 +1,46 @@
+"""Lines about XA transactions: whether the target can hold them, and what is already prepared."""
+
+from collections.abc import Iterable, Iterator
+
+from mtsd.config import Earliest, Settings
+from mtsd.model.xa_xid import XaXid
+from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.facts import SourceFacts, TargetFacts
+from mtsd.operations.check.line import Line, listed
+from mtsd.operations.check.privileges import XA, Held, grant, missing
+from mtsd.operations.check.server_lines import counted
+from mtsd.target.branches import DETACHES_SINCE
+
+
+def xa_lines(settings: Settings, target: TargetFacts, source: SourceFacts | None) -> Iterator[Line]:
+    """Yield the lines; `source` is None if it could not be read."""
+    server = target.server
+    if server.on("log_bin") and not settings.target.binary_log:
+        yield Kind.XA_UNLOGGED.line()
+    if server.version < DETACHES_SINCE:
+        yield Kind.XA_ATTACHED.line(version=server.version_text)
+    lacking = missing(Held.of(server.grants), XA, server.version)
+    if lacking:
+        grants = grant(lacking, server.account)
+        yield Kind.XA_UNLISTED.line(user=server.account, missing=lacking[0], grants=grants)
+    begins_later = target.position.channel is None and not (
+        isinstance(settings.source.start, Earliest)
+    )
+    if source is not None and source.prepared and begins_later:
+        yield Kind.PREPARED_BEFORE.line(**_named(source.prepared))
+    if target.prepared is None or target.position.daemon is not None:
+        # A running daemon moves on: what it prepares may not be recorded yet.
+        return
+    ours = {row.xid: row for row in target.position.prepared}
+    taken = target.prepared - ours.keys() - target.position.xids_in_doubt
+    if taken:
+        yield Kind.XIDS_TAKEN.line(**_named(taken))
+    gone = {xid for xid, row in ours.items() if row.changes} - target.prepared
+    gone -= target.position.xids_in_doubt
+    if gone:
+        yield Kind.XIDS_GONE.line(**_named(gone))
+
+
+def _named(xids: Iterable[XaXid]) -> dict[str, str]:
+    names = sorted(map(str, xids))
+    return {"count": counted(len(names), "transaction"), "xids": listed(names)}

@@ -1,0 +1,228 @@
+"""Groups of XA transactions: prepared on a worker's session, completed by a later group on any.
+
+Neither commits together with its record, so each is in doubt (`mtsd.replica.in_doubt`). Inside a
+branch the worker's row would stay locked until the completion. What shows what became of a group:
+the GTID that it ran under; where there are none, what the target has prepared. That is looked at
+before the record is written, too: so afterwards it can only be the group that has changed it. A
+target without a binary log may lose a GTID in a crash (MySQL 9.7: that of a completion without
+changes), so there, too, what is prepared counts.
+"""
+
+import structlog
+
+from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError, ServerError
+from mtsd.model.failed_group import FailedGroup
+from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.group import Group, GroupKind
+from mtsd.model.step import Rows, Statement, StatementKind, Step, row_events
+from mtsd.model.xa_xid import XaXid
+from mtsd.replica.in_doubt import InDoubtWorker, doubt_of, gtid_for, keep_in_doubt
+from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.applier import Applier
+from mtsd.target.bundle import table_maps
+from mtsd.target.position_tables import InDoubt
+from mtsd.target.prepared_table import PreparedRow
+from mtsd.target.xa import NOT_ALLOWED, RB_ROLLBACK, UNKNOWN_XID, XID_EXISTS
+
+log = structlog.get_logger(__name__)
+
+
+async def apply_prepare(
+    applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: Reached
+) -> None:
+    """Prepare a group's transaction; `row` is what its worker's row becomes.
+
+    Raises ServerError with nothing left behind, HalfAppliedError and ConnectionLostError with the
+    record left, NeedsPersonError if it cannot be applied at all.
+    """
+    xid = required_xid(applier, group)
+    unsafe = await without_transactions(applier, group.steps)
+    if unsafe and applier.preserves:
+        raise ApplyError(
+            f"{FailedGroup.of(group)}, prepares an XA transaction that changes {unsafe}, which is"
+            " not transactional on the target: its GTID cannot hold both. Set [target] gtid to a"
+            ' value other than "preserve", then start again',
+            group=FailedGroup.of(group),
+        )
+    gtid = "" if unsafe else await gtid_for(applier, group, worker)
+    evidence = await evidence_of_prepare(applier, xid, gtid)
+    doubt = doubt_of(
+        group,
+        worker.id,
+        evidence,
+        kind=GroupKind.NON_TRANSACTIONAL if unsafe else GroupKind.XA_PREPARE,
+    )
+    await reached(FaultPoint.BEFORE_IN_DOUBT)
+    await applier.note(doubt)
+    await reached(FaultPoint.AFTER_IN_DOUBT)
+    statements = any(not isinstance(step, Rows) for step in group.steps)
+    try:
+        await applier.begin_branch(group.format_description, xid, gtid, statements=statements)
+        await applier.apply_steps(group.steps)
+        await applier.branches.end(xid, gtid)
+    except ServerError as error:
+        await applier.undo(error, 0)
+        await undone(applier, doubt, error)
+        raise explained(error, xid) from error
+    except NeedsPersonError:
+        await applier.rollback()
+        await applier.forget(group.number)
+        raise
+    await reached(FaultPoint.BEFORE_SETTLED)
+    await settle_prepared(applier, group, row, xid, rows=bool(group.rows))
+    await reached(FaultPoint.AFTER_SETTLED)
+
+
+async def apply_completion(
+    applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: Reached
+) -> None:
+    """Commit or roll back what an earlier group has prepared, as `apply_prepare`."""
+    xid = required_xid(applier, group)
+    gtid = await gtid_for(applier, group, worker)
+    evidence = _evidence(applier, gtid)
+    if evidence or await _is_prepared(applier, xid):
+        await reached(FaultPoint.BEFORE_IN_DOUBT)
+        await applier.note(doubt_of(group, worker.id, evidence))
+        await reached(FaultPoint.AFTER_IN_DOUBT)
+        try:
+            await applier.branches.complete(xid, gtid, commits=_commits(group))
+        except ServerError as error:
+            if error.number != UNKNOWN_XID or not await _has_changed_nothing(applier, xid):
+                await applier.forget(group.number)
+                raise explained(error, xid) from error
+    elif not await _has_changed_nothing(applier, xid):
+        raise explained(ServerError(UNKNOWN_XID, "XAE04", "XAER_NOTA: Unknown XID"), xid)
+    await reached(FaultPoint.BEFORE_SETTLED)
+    try:
+        await applier.branches.settle_completed(row, group.number, xid)
+    except ServerError as error:
+        raise not_settled(FailedGroup.of(group), error) from error
+    await reached(FaultPoint.AFTER_SETTLED)
+
+
+def required_xid(applier: Applier, group: Group) -> XaXid:
+    """Return a group's xid. Raises NeedsPersonError if the target cannot prepare transactions."""
+    refused = applier.branches.why_not
+    if refused is not None:
+        failed = FailedGroup.of(group)
+        raise NotSupportedError(f"{failed}: {refused}. {failed.way_past}", group=failed)
+    if group.xid is None:
+        raise TypeError(f"group {group.number} of kind {group.kind.value} without an xid")
+    return group.xid
+
+
+async def without_transactions(applier: Applier, steps: tuple[Step, ...]) -> str:
+    """Return what steps may change that is not transactional on the target; "" if nothing."""
+    maps = frozenset(table_maps(row_events(steps)))
+    if maps and not applier.are_safe(maps):
+        named = await applier.without_transactions(maps)
+        if named:
+            return ", ".join(named)
+    databases: dict[str, None] = {}
+    for step in steps:
+        if isinstance(step, Rows):
+            continue
+        names = step.query.updated_databases if isinstance(step, Statement) else None
+        if not names:
+            return "tables that it does not name"
+        databases |= dict.fromkeys(names)
+    return ", ".join(await applier.without_transactions_in(databases)) if databases else ""
+
+
+async def evidence_of_prepare(applier: Applier, xid: XaXid, gtid: str) -> str:
+    """Return the GTID that shows whether a group is prepared; "": what the target has prepared.
+
+    Raises ServerError, explained, if that already has the xid.
+    """
+    evidence = _evidence(applier, gtid)
+    if evidence:
+        return evidence
+    if await _is_prepared(applier, xid):
+        raise explained(ServerError(XID_EXISTS, "XAE08", "XAER_DUPID: The XID already exists"), xid)
+    return ""
+
+
+def _evidence(applier: Applier, gtid: str) -> str:
+    return gtid if applier.is_logged or applier.preserves else ""
+
+
+async def _is_prepared(applier: Applier, xid: XaXid) -> bool:
+    try:
+        return await applier.branches.is_prepared(xid)
+    except ServerError as error:
+        raise explained(error, xid) from error
+
+
+async def undone(applier: Applier, doubt: InDoubt, error: ServerError) -> None:
+    """Remove the record of a group whose branch was rolled back.
+
+    Raises HalfAppliedError, with the record kept, if the branch has left changes.
+    """
+    if error.leaves_changes:
+        await keep_in_doubt(applier, doubt, error)
+    await applier.forget(doubt.number)
+
+
+async def settle_prepared(
+    applier: Applier, group: Group, row: WorkerRow, xid: XaXid, *, rows: bool
+) -> None:
+    """Record that a group is prepared; `rows`: it contains row events."""
+    changes = rows or applier.branches.changed_rows > 0
+    prepared = PreparedRow(xid, group.number, group.databases, group.alone, changes)
+    try:
+        await applier.branches.settle_prepared(row, prepared)
+    except ServerError as error:
+        raise not_settled(FailedGroup.of(group), error) from error
+
+
+def not_settled(group: FailedGroup, error: ServerError) -> ApplyError:
+    """Return the error for a group that is applied, and whose record cannot be written."""
+    return ApplyError(
+        f"{group}, is applied, but its record cannot be written: {error}. The next start settles it"
+    )
+
+
+def explained(error: ServerError, xid: XaXid) -> ServerError:
+    """Return an error of an XA statement with what it means here."""
+    meaning = _MEANINGS.get(error.number)
+    if meaning is None or meaning in error.text:
+        return error
+    said = ServerError(error.number, error.sqlstate, f"{error.text}: {meaning.format(xid=xid)}")
+    said.server, said.warnings, said.leaves_changes = (
+        error.server, error.warnings, error.leaves_changes
+    )  # fmt: skip
+    return said
+
+
+_MEANINGS = {
+    UNKNOWN_XID: (
+        "the target has not prepared the transaction {xid}. Either it was prepared before"
+        " replication began, or its group was skipped, or somebody has committed or rolled it back"
+        " there: compare its changes on both servers; when they are equal, skip this group"
+    ),
+    XID_EXISTS: (
+        "the target has already prepared a transaction with the xid {xid}, which is not this"
+        " channel's: commit or roll it back there (XA RECOVER CONVERT XID lists it)"
+    ),
+    RB_ROLLBACK: (
+        "the target has rolled back the transaction {xid} by itself: make its changes there, then"
+        " skip this group"
+    ),
+    NOT_ALLOWED: "mtsd may not list what the target has prepared: GRANT XA_RECOVER_ADMIN there",
+}
+
+
+async def _has_changed_nothing(applier: Applier, xid: XaXid) -> bool:
+    """Return whether a transaction had nothing to commit, so that its server could forget it."""
+    record = await applier.branches.record_of(xid)
+    if record is None or record.changes:
+        return False
+    log.info("an XA transaction without changes is no longer prepared", xid=str(xid))
+    return True
+
+
+def _commits(group: Group) -> bool:
+    (step,) = group.steps
+    if not isinstance(step, Statement):
+        raise TypeError(f"group {group.number} completes an XA transaction without a statement")
+    return step.kind is StatementKind.XA_COMMIT

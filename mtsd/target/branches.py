@@ -1,0 +1,171 @@
+"""Branches of XA transactions on a session of the target: begun, prepared, completed, recorded.
+
+Measured on MySQL 9.7 with gtid_next set: XA PREPARE and XA COMMIT use their GTID up; a branch that
+is rolled back before XA PREPARE, and an XA COMMIT of an unknown xid, do not. An XA PREPARE that
+fails has rolled its branch back. A change to a non-transactional table uses up the GTID at once,
+and then the session can neither continue nor end the branch: it has to be closed.
+
+With sql_log_bin = 0, a server that writes a binary log rolls back what is prepared when it
+recovers from a crash, because its log does not have it.
+"""
+
+from typing import Final
+
+from mtsd.model.errors import ServerError
+from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.model.xa_xid import XaXid
+from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.position_tables import PositionTables
+from mtsd.target.prepared_table import PreparedRow
+from mtsd.target.session import TargetSession, next_gtid
+from mtsd.target.xa import ROLLED_BACK, UNKNOWN_XID, prepared_xids, statement, unusable
+from mtsd.wire.binlog_status import has_executed
+from mtsd.wire.traits import ServerTraits
+
+DETACHES_SINCE: Final = (8, 0, 29)
+
+UNLOGGED = Reason(
+    "XA transactions cannot be applied: the target writes a binary log, and [target] binary_log ="
+    " false keeps what mtsd applies out of it: in a crash, the target would roll back what is"
+    " prepared",
+    "set [target] binary_log = true, or start the target with skip_log_bin",
+)
+ATTACHED = Reason(
+    "XA transactions cannot be applied: the target is version {version}, where a prepared"
+    " transaction keeps its session",
+    "upgrade it: MySQL 8.0.29 or later is needed for XA transactions",
+)
+
+
+def why_not(traits: ServerTraits, *, logged: bool) -> Refused | None:
+    """Return why XA transactions cannot be applied to a target; None if they can.
+
+    `logged` is whether the sessions' changes are written to its binary log.
+    """
+    if traits.log_bin and not logged:
+        return refuse(UNLOGGED)
+    if traits.version < DETACHES_SINCE:
+        return refuse(ATTACHED, version=".".join(map(str, traits.version)))
+    return None
+
+
+class Branches:
+    """Begins, prepares and completes XA transactions on one session.
+
+    A branch that was begun is open until `end` returns, or until the session rolls back. Unless
+    stated otherwise, methods raise ServerError, and ConnectionLostError if it is unknown what has
+    become of the transaction.
+    """
+
+    def __init__(self, session: TargetSession, tables: PositionTables, reached: Reached) -> None:
+        self._session = session
+        self._connection = session.connection
+        self._tables = tables
+        self._reached = reached
+
+    @property
+    def why_not(self) -> Refused | None:
+        """Why XA transactions cannot be applied here; None if they can."""
+        return why_not(self._session.traits, logged=self._session.is_logged)
+
+    async def begin(self, xid: XaXid, gtid: str, *, statements: bool) -> None:
+        """Begin a branch, under a GTID or automatic ones (""); after an error, none is open.
+
+        With `statements`, under REPEATABLE READ, as all statements of the source; a source that
+        logs them locks no less. Rows need no locks of gaps, which would stay until the completion.
+        """
+        parts = [b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"] if statements else []
+        parts += [*self._next_gtid(gtid), statement(b"START", xid)]
+        self._session.changed_rows = 0
+        try:
+            await self._connection.run(b";".join(parts), len(parts))
+        except ServerError:
+            await self._session.set_gtid("")
+            raise
+        self._session.branch = xid
+
+    async def end(self, xid: XaXid, gtid: str, *, one_phase: bool = False) -> None:
+        """Prepare the open branch, or commit it in one phase; after an error, undo is required."""
+        last = (
+            statement(b"COMMIT", xid) + b" ONE PHASE" if one_phase else statement(b"PREPARE", xid)
+        )
+        parts = [statement(b"END", xid), last, *self._next_gtid("")]
+        await self._reached(FaultPoint.BEFORE_STATEMENT)
+        self._connection.send(b";".join(parts))
+        await self._reached(FaultPoint.STATEMENT_SENT)
+        await self._connection.receive(1, more=True)
+        try:
+            await self._connection.receive(len(parts) - 1)
+        except ServerError:
+            # Whether the branch is still there, the server does not say.
+            self._session.branch = None
+            await self._return_to_automatic()
+            if not await self._has_happened(xid, gtid, completed=one_phase):
+                self._session.branch = xid
+                raise
+        self._session.branch = None
+        await self._reached(FaultPoint.AFTER_STATEMENT)
+
+    async def complete(self, xid: XaXid, gtid: str, *, commits: bool) -> None:
+        """Commit or roll back what is prepared; after an error, nothing has changed."""
+        verb = b"COMMIT" if commits else b"ROLLBACK"
+        parts = [*self._next_gtid(gtid), statement(verb, xid), *self._next_gtid("")]
+        await self._reached(FaultPoint.BEFORE_STATEMENT)
+        self._connection.send(b";".join(parts))
+        await self._reached(FaultPoint.STATEMENT_SENT)
+        try:
+            await self._connection.receive(len(parts))
+        except ServerError as error:
+            await self._return_to_automatic()
+            if not await self._is_completed(error, xid, gtid, commits=commits):
+                raise
+        await self._reached(FaultPoint.AFTER_STATEMENT)
+
+    async def is_prepared(self, xid: XaXid) -> bool:
+        """Return whether the target has prepared a transaction."""
+        return xid in await prepared_xids(self._connection)
+
+    async def record_of(self, xid: XaXid) -> PreparedRow | None:
+        """Return the record of a transaction that this channel has prepared; None without one."""
+        rows = await self._connection.query(self._tables.prepared.select())
+        found = (self._tables.prepared.row(row) for row in rows)
+        return next((row for row in found if row.xid == xid), None)
+
+    async def settle_prepared(self, row: WorkerRow, prepared: PreparedRow) -> None:
+        """Record that a transaction is prepared, with its group."""
+        settled = self._tables.settled(row, prepared.number)
+        await self._session.record([*settled, self._tables.prepared.replace(prepared)])
+
+    async def settle_completed(self, row: WorkerRow, number: int, xid: XaXid) -> None:
+        """Record that a transaction is completed, by the group of that number."""
+        settled = self._tables.settled(row, number)
+        await self._session.record([*settled, self._tables.prepared.delete(xid)])
+
+    @property
+    def changed_rows(self) -> int:
+        """How many rows the statements of the last branch have changed."""
+        return self._session.changed_rows
+
+    async def _is_completed(
+        self, error: ServerError, xid: XaXid, gtid: str, *, commits: bool
+    ) -> bool:
+        if error.number == UNKNOWN_XID:
+            return False
+        if error.number in ROLLED_BACK:
+            return not commits and not await self.is_prepared(xid)
+        return await self._has_happened(xid, gtid, completed=True)
+
+    async def _has_happened(self, xid: XaXid, gtid: str, *, completed: bool) -> bool:
+        if gtid:
+            return await has_executed(self._connection, gtid)
+        return completed is not await self.is_prepared(xid)
+
+    def _next_gtid(self, gtid: str) -> list[bytes]:
+        return [next_gtid(gtid)] if self._session.traits.gtid_mode else []
+
+    async def _return_to_automatic(self) -> None:
+        try:
+            await self._session.set_gtid("")
+        except ServerError as error:
+            raise unusable(self._connection, error) from error

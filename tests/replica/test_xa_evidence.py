@@ -1,0 +1,133 @@
+"""Killed around the prepare or the completion of an XA transaction, each happens exactly once."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from mtsd.model.fault_points import FaultPoint
+from tests.replica.daemon_process import DaemonProcess
+from tests.replica.test_xa import TARGETS, assert_equal, interrupt, prepared
+from tests.servers.mysqld import GTIDS, Options
+from tests.servers.pair import Pair
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
+
+SIGKILLED = -9
+POINTS = (
+    FaultPoint.BEFORE_IN_DOUBT, FaultPoint.AFTER_IN_DOUBT, FaultPoint.BEFORE_CHUNK,
+    FaultPoint.BEFORE_STATEMENT, FaultPoint.STATEMENT_SENT, FaultPoint.AFTER_STATEMENT,
+    FaultPoint.BEFORE_SETTLED, FaultPoint.AFTER_SETTLED,
+)  # fmt: skip
+GROUPS = (
+    (
+        "XA START 'x{n}'; INSERT INTO a.t VALUES (1, 1);"
+        " UPDATE a.t SET v = v + 1 WHERE id = 7; XA END 'x{n}'; XA PREPARE 'x{n}'"
+    ),
+    (
+        "XA START X'00','y{n}',9; UPDATE a.t SET v = v + 1 WHERE id = 8;"
+        " XA END X'00','y{n}',9; XA PREPARE X'00','y{n}',9"
+    ),
+    "XA COMMIT 'x{n}'",
+    "XA ROLLBACK X'00','y{n}',9",
+    # Nothing of it is left after a restart of its server.
+    (
+        "SET binlog_format = STATEMENT; XA START 'z{n}'; UPDATE a.t SET v = 1 WHERE id = 99;"
+        " XA END 'z{n}'; XA PREPARE 'z{n}'"
+    ),
+    "XA COMMIT 'z{n}'",
+)
+PREPARES = (0, 1, 4)
+CASES = [
+    (point, number)
+    for point, number in product(POINTS, range(len(GROUPS)))
+    if point is not FaultPoint.BEFORE_CHUNK or number in PREPARES[:2]
+]
+"""Only rows come in chunks."""
+
+
+@contextmanager
+def begun(options: Options, folder: Path) -> Iterator[tuple[Pair, DaemonProcess]]:
+    with Pair(GTIDS, options) as pair:
+        daemon = DaemonProcess(pair.source, pair.target, folder)
+        try:
+            yield pair, daemon
+        finally:
+            daemon.close()
+
+
+def make_anew(pair: Pair, daemon: DaemonProcess) -> None:
+    pair.source.sql(
+        "DROP DATABASE IF EXISTS a; CREATE DATABASE a;"
+        "CREATE TABLE a.t (id INT PRIMARY KEY, v INT);"
+        "INSERT INTO a.t VALUES (7, 1), (8, 1)"
+    )
+    daemon.start()
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0, daemon.last_words()
+
+
+def passes(point: FaultPoint, number: int) -> int:
+    """Return at which pass of a point a group is there."""
+    if point is FaultPoint.BEFORE_CHUNK:
+        return PREPARES.index(number) + 1
+    if point is FaultPoint.BEFORE_STATEMENT:
+        # A statement inside a branch passes it too.
+        return number + 1 + (number > PREPARES[2])
+    if point is FaultPoint.STATEMENT_SENT:
+        return number + 1 + (number >= PREPARES[2])
+    return number + 1
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("cases", [5, pytest.param(len(CASES), marks=pytest.mark.long)])
+def test_each_happens_once(kind: str, cases: int, tmp_path: Path) -> None:
+    chance = random.Random(f"{kind} {cases}")
+    with begun(TARGETS[kind], tmp_path) as (pair, daemon):
+        for again, (point, number) in enumerate(chance.sample(CASES, cases)):
+            make_anew(pair, daemon)
+            for group in GROUPS:
+                pair.source.sql(group.format(n=again))
+            daemon.start(fault=f"{point}:{passes(point, number)}")
+            assert daemon.wait() == SIGKILLED, (point, number, daemon.last_words())
+            if chance.random() < 0.5:
+                interrupt(pair.target, kind)
+            daemon.start()
+            assert_equal(pair, daemon)
+            assert prepared(pair.target) == set(), (point, number)
+            assert daemon.stop() == 0, (point, number)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_what_is_prepared_survives_everything(kind: str, tmp_path: Path) -> None:
+    with begun(TARGETS[kind], tmp_path) as (pair, daemon):
+        make_anew(pair, daemon)
+        for group in GROUPS[:2]:
+            pair.source.sql(group.format(n=0))
+        daemon.start()
+        assert_equal(pair, daemon)
+        both = prepared(pair.target)
+        assert len(both) == 2
+        daemon.kill()
+        pair.target.kill()
+        pair.source.kill()
+        pair.source.start()
+        pair.target.start()
+        assert prepared(pair.target) == both
+        daemon.start()
+        assert_equal(pair, daemon)
+        assert daemon.stop() == 0
+        pair.target.restart()
+        daemon.start()
+        assert_equal(pair, daemon)
+        pair.target.kill()
+        pair.target.start()
+        for group in GROUPS[2:4]:
+            pair.source.sql(group.format(n=0))
+        assert_equal(pair, daemon)
+        assert prepared(pair.target) == set()
+        assert pair.target.sql("SELECT * FROM a.t") == [(1, 1), (7, 2), (8, 1)]
+        assert daemon.stop() == 0
