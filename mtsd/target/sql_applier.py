@@ -156,7 +156,7 @@ class SqlApplier(BinlogApplier):
             self._session,
             group,
             gtid,
-            self._settled(row, group.number),
+            self._tables.settled(row, group.number),
             self.apply_steps,
             statement_bytes=self._largest_statement,
             command_bytes=self._command_limit,

@@ -17,7 +17,7 @@ from mtsd.target.position_tables import PositionTables
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.session import TargetSession
 from mtsd.target.xa import UNKNOWN_XID, XID_EXISTS, prepared_xids
-from mtsd.wire.traits import ServerTraits
+from mtsd.wire.traits import Flavour, ServerTraits, ServerVersion
 from tests.servers.mysqld import GTIDS, Server
 from tests.target.sessions import open_session
 
@@ -214,7 +214,7 @@ async def test_the_record(server: Server, branches: Branches) -> None:
 
 def test_where_xa_transactions_cannot_be_applied() -> None:
     traits = ServerTraits(
-        version=(9, 7, 0), server_id=1, uuid="", gtid_mode=True, log_bin=True,
+        server=ServerVersion(Flavour.MYSQL, (9, 7, 0)), server_id=1, uuid="", gtid_mode=True, log_bin=True,
         binlog_checksum=True, max_allowed_packet=1 << 20, read_only=False, super_read_only=False,
         lower_case_table_names=False,
     )  # fmt: skip
@@ -223,7 +223,7 @@ def test_where_xa_transactions_cannot_be_applied() -> None:
     assert refused is not None
     assert refused.reason is UNLOGGED
     assert why_not(replace(traits, log_bin=False), logged=False) is None
-    refused = why_not(replace(traits, version=(8, 0, 28)), logged=True)
+    refused = why_not(replace(traits, server=ServerVersion(Flavour.MYSQL, (8, 0, 28))), logged=True)
     assert refused is not None
     assert refused.reason is ATTACHED
     assert "version 8.0.28" in str(refused)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.replica.one_channel import Channel
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.left_prepared import is_of_xa, xid_in_doubt
+from mtsd.replica.one_channel import Channel
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.prepared_table import PreparedRow

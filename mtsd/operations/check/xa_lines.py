@@ -19,7 +19,7 @@ def xa_lines(settings: Settings, target: TargetFacts, source: SourceFacts | None
         yield Kind.XA_UNLOGGED.line()
     if server.version < DETACHES_SINCE:
         yield Kind.XA_ATTACHED.line(version=server.version_text)
-    lacking = missing(Held.of(server.grants), XA, server.version)
+    lacking = missing(Held.of(server.grants), XA, server.server)
     if lacking:
         grants = grant(lacking, server.account)
         yield Kind.XA_UNLISTED.line(user=server.account, missing=lacking[0], grants=grants)
