@@ -215,8 +215,8 @@ async def test_the_record(server: Server, branches: Branches) -> None:
 def test_where_xa_transactions_cannot_be_applied() -> None:
     traits = ServerTraits(
         server=ServerVersion(Flavour.MYSQL, (9, 7, 0)), server_id=1, uuid="", gtid_mode=True,
-        log_bin=True, binlog_checksum=True, max_allowed_packet=1 << 20, read_only=False, super_read_only=False,
-        lower_case_table_names=False,
+        log_bin=True, binlog_checksum=True, max_allowed_packet=1 << 20, read_only=False,
+        super_read_only=False, lower_case_table_names=False,
     )  # fmt: skip
     assert why_not(traits, logged=True) is None
     refused = why_not(traits, logged=False)
