@@ -44,7 +44,11 @@ WRONG_VALUES: dict[str, tuple[str, ...]] = {
     "filter.wild_do_table": ('["t%"]', '["db."]', '[".t"]'),
     "filter.wild_ignore_table": ('["t%"]', '["db."]', '[".t"]'),
     "filter.rewrite_db": (
-        '[["a", "b"], ["a", "c"]]', '[["a"]]', '[["a", "b", "c"]]', '[["a", ""]]', '["ab"]',
+        '[["a", "b"], ["a", "c"]]',
+        '[["a"]]',
+        '[["a", "b", "c"]]',
+        '[["a", ""]]',
+        '["ab"]',
     ),
     "status.socket": (f'"/{LONG}"',),
     "status.listen": ('"localhost"', '"9104"', '"a:b"', '"a b:1"'),
