@@ -40,7 +40,7 @@ def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
         yield Conflict(
             ("replica.exec_mode", "target.apply_mode"),
             'found "idempotent" together with target.apply_mode = "binlog"',
-            'allowed only with target.apply_mode = "sql", or "auto", which then means that',
+            'allowed is target.apply_mode = "sql", or "auto", which then means the same',
         )
     for name, target in settings.filter.rewrite_db:
         if target == settings.target.schema:

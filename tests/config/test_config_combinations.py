@@ -38,6 +38,14 @@ REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
         "[replica]\npending_jobs_size_max = 1024\n",
         ("replica.pending_jobs_size_max", "found 1024", "replica.batch_bytes = 4194304"),
     ),
+    "idempotent rows by BINLOG": (
+        '[replica]\nexec_mode = "idempotent"\n[target]\napply_mode = "binlog"\n',
+        ("replica.exec_mode", "idempotent", 'target.apply_mode = "binlog"', '"sql"'),
+    ),
+    "a database renamed to the position schema": (
+        '[filter]\nrewrite_db = [["a", "mtsd"]]\n',
+        ("filter.rewrite_db", '["a", "mtsd"]', "target.schema"),
+    ),
 }
 
 WARNED: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -69,6 +77,18 @@ WARNED: dict[str, tuple[str, tuple[str, ...]]] = {
         '[source]\nallow_partial_history = true\nstart = "latest"\n',
         ("source.allow_partial_history", "source.start", '"latest"'),
     ),
+    "databases to leave out among the only ones": (
+        '[filter]\ndo_db = ["a"]\nignore_db = ["b"]\n',
+        ("filter.ignore_db has no effect", "filter.do_db"),
+    ),
+    "a database by its name on the source": (
+        '[filter]\ndo_db = ["a"]\nrewrite_db = [["a", "b"]]\n',
+        ("filter.do_db has no effect", '"a"', "filter.rewrite_db"),
+    ),
+    "the position schema among what is replicated": (
+        '[filter]\ndo_db = ["mtsd", "a"]\n',
+        ("no effect", '"mtsd"', "target.schema"),
+    ),
 }
 
 FINE = [
@@ -83,6 +103,9 @@ FINE = [
     "[source]\nallow_partial_history = true\n",
     '[source]\ntls_cert = "/c"\ntls_key = "/k"\n',
     '[replica]\nbind = [["a"]]\nparallel_workers = 1\n',
+    '[replica]\nexec_mode = "idempotent"\n',
+    '[replica]\nexec_mode = "idempotent"\n[target]\napply_mode = "sql"\n',
+    '[filter]\ndo_db = ["b"]\nrewrite_db = [["a", "b"]]\n',
 ]
 
 

@@ -43,7 +43,13 @@ WRONG_VALUES: dict[str, tuple[str, ...]] = {
     "filter.ignore_table": ('["t"]', '["db."]', '[".t"]'),
     "filter.wild_do_table": ('["t%"]', '["db."]', '[".t"]'),
     "filter.wild_ignore_table": ('["t%"]', '["db."]', '[".t"]'),
-    "filter.rewrite_db": ('[["a"]]', '[["a", "b", "c"]]', '[["a", ""]]', '["ab"]'),
+    "filter.rewrite_db": (
+        '[["a", "b"], ["a", "c"]]',
+        '[["a"]]',
+        '[["a", "b", "c"]]',
+        '[["a", ""]]',
+        '["ab"]',
+    ),
     "status.socket": (f'"/{LONG}"',),
     "status.listen": ('"localhost"', '"9104"', '"a:b"', '"a b:1"'),
 }

@@ -187,13 +187,6 @@ def test_what_else_is_wrong_is_said_beside_an_unreadable_file(tmp_path: Path) ->
 # A value outside the supported ones, for keys without a list of words.
 NOT_SUPPORTED = {
     "replica.delay": "60",
-    "filter.do_db": '["a"]',
-    "filter.ignore_db": '["a"]',
-    "filter.do_table": '["a.b"]',
-    "filter.ignore_table": '["a.b"]',
-    "filter.wild_do_table": '["a.b"]',
-    "filter.wild_ignore_table": '["a.b"]',
-    "filter.rewrite_db": '[["a", "b"]]',
     "status.listen": "127.0.0.1:9104",
 }
 

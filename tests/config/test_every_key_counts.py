@@ -19,11 +19,6 @@ OF_THE_DAEMON = [
 ]
 """Not `operations`: to warn of a key is not to do what it says."""
 
-ALL_THE_SAME = {
-    "target.apply_mode": "both values that are taken mean binlog, until there is another applier",
-}
-"""Keys of which two values may be given although nothing reads them, and why."""
-
 
 def refuses_all_but_one(key: str) -> bool:
     return len(SUPPORTED.get(key, ())) == 1
@@ -32,7 +27,7 @@ def refuses_all_but_one(key: str) -> bool:
 def test_every_key_is_read_or_refused() -> None:
     read = keys_read(OF_THE_DAEMON)
     unread = {key for key in FIELDS if key not in read and not refuses_all_but_one(key)}
-    assert unread == set(ALL_THE_SAME)
+    assert unread == set()
 
 
 def test_the_scan_sees_what_is_there_and_nothing_else(tmp_path: Path) -> None:
@@ -59,9 +54,6 @@ def test_the_scan_sees_what_is_there_and_nothing_else(tmp_path: Path) -> None:
 OTHER_VALUES = {
     "replica.delay": ["1"],
     "status.listen": ['"127.0.0.1:9104"'],
-    "filter.rewrite_db": ['[["a", "b"]]'],
-    **{f"filter.{name}_db": ['["a"]'] for name in ("do", "ignore")},
-    **{f"filter.{name}_table": ['["a.t"]'] for name in ("do", "ignore", "wild_do", "wild_ignore")},
 }
 
 
