@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 
@@ -95,9 +95,11 @@ def _listening(path: Path, answer: bytes) -> Iterator[None]:
 
         def serve() -> None:
             client, _ = listener.accept()
-            with client:
-                client.recv(65536)
+            with client, suppress(ConnectionError):
                 client.sendall(answer)
+                # Closed before everything has been received, it would be reset.
+                while client.recv(65536):
+                    pass
 
         serving = threading.Thread(target=serve)
         serving.start()
