@@ -24,8 +24,8 @@ class Dialect:
     """What a group begins with: its GTID, or an event saying that it has none."""
     parse_head: Callable[[bytes], GtidEvent]
     rows: frozenset[int]
-    satellites: Mapping[int, tuple[str, Callable[[bytes], Satellite]]]
-    """They set up the statement that follows: the name and the decoder of each."""
+    satellites: Mapping[int, Callable[[bytes], Satellite]]
+    """They set up the statement that follows: the decoder of each."""
     load_data: Mapping[int, str]
     """LOAD DATA in statement format and its files: the name of each."""
     passed_over: frozenset[int]
@@ -49,9 +49,9 @@ MYSQL = Dialect(
     # Plain ints: they are looked up for every event.
     rows=frozenset(kind.value for kind in ROW_EVENTS),
     satellites={
-        EventType.INTVAR_EVENT.value: ("Intvar", parse_intvar),
-        EventType.RAND_EVENT.value: ("Rand", parse_rand),
-        EventType.USER_VAR_EVENT.value: ("User_var", parse_user_var),
+        EventType.INTVAR_EVENT.value: parse_intvar,
+        EventType.RAND_EVENT.value: parse_rand,
+        EventType.USER_VAR_EVENT.value: parse_user_var,
     },
     load_data={kind.value: name for kind, name in LOAD_DATA.items()},
     passed_over=frozenset({

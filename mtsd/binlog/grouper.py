@@ -232,10 +232,8 @@ class Grouper:
             self._opened(event)
             yield from self._end(GroupKind.INCIDENT, event)
         elif code in dialect.satellites:
-            name, parse = dialect.satellites[code]
-            group = self._opened(event)
-            group.refuse(f"{name} events")
-            group.satellite(parse(event), event)
+            parse = dialect.satellites[code]
+            self._opened(event).satellite(parse(event), event)
         elif code in dialect.load_data:
             group = self._opened(event)
             group.refuse(f"{dialect.load_data[code]} events (LOAD DATA)")

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
 
+from mtsd.binlog.invoker import with_invoker
 from mtsd.binlog.statement import disable_on_replica, without_start_transaction
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
@@ -28,7 +29,7 @@ from mtsd.target.bundle import (
 )
 from mtsd.target.pace import Pace
 from mtsd.target.position_tables import InDoubt, PositionTables
-from mtsd.target.session import TargetSession, next_gtid
+from mtsd.target.session import STATEMENTS_READ, TargetSession, next_gtid
 from mtsd.target.streaming import RowStream
 from mtsd.target.table_columns import explain_row_failure
 from mtsd.target.table_engines import TableEngines
@@ -38,6 +39,9 @@ from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.connection import Awaited
 
 _LARGEST_COMMAND_SHARE = 0.96
+_KNOWS_REPLICAS = (8, 2, 0)
+"""Before that, the clause of an event is DISABLE ON SLAVE."""
+_DEFINITIONS = frozenset({StatementKind.DDL, StatementKind.EVENT_DDL})
 
 
 class BinlogApplier:
@@ -68,6 +72,8 @@ class BinlogApplier:
         self._format = b""
         self._stream = RowStream(self._chunk_bytes)
         self._engines = TableEngines(session.connection)
+        newest = session.traits.version >= _KNOWS_REPLICAS
+        self._disabled = b"DISABLE ON REPLICA" if newest else b"DISABLE ON SLAVE"
         self._pace = Pace()
         self._began = 0.0
         """When the server can have begun the packet that is due, on the loop's clock."""
@@ -203,15 +209,11 @@ class BinlogApplier:
             return error
 
     async def apply_in_order(self, group: Group, row: WorkerRow) -> None:
-        """See `Applier`.
-
-        Under REPEATABLE READ: under READ COMMITTED a statement could read different rows than it
-        did on the source.
-        """
+        """See `Applier`."""
         try:
             await self.describe_format(group.format_description)
             await self._set_gtid(str(group.gtid))
-            await self._connection.run(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;BEGIN", 2)
+            await self._connection.run(STATEMENTS_READ + b";BEGIN", 2)
             await self.apply_steps(group.steps)
             await self.commit(row)
         except MtsdError as error:
@@ -219,11 +221,14 @@ class BinlogApplier:
             raise
 
     async def begin(self, format_description: bytes, gtid: Gtid | None) -> None:
-        """See `Applier`."""
+        """See `Applier`.
+
+        Whether it contains statements is not known yet.
+        """
         await self.describe_format(format_description)
         await self._set_gtid(str(gtid))
         self._stream = RowStream(self._chunk_bytes)
-        await self._connection.run(b"BEGIN", 1)
+        await self._connection.run(STATEMENTS_READ + b";BEGIN", 2)
 
     async def commit(self, row: WorkerRow) -> None:
         """See `Applier`."""
@@ -368,8 +373,10 @@ class BinlogApplier:
         """
         query = statement.query
         text = query.statement
+        if statement.kind in _DEFINITIONS:
+            text = with_invoker(text, query.invoker, query.context)
         if statement.kind is StatementKind.EVENT_DDL:
-            text = disable_on_replica(text, context=query.context)
+            text = disable_on_replica(text, query.context, self._disabled)
         await self._session.run_statement(statement, text)
 
     async def _set_gtid(self, gtid: str) -> None:

@@ -9,29 +9,39 @@ from mtsd.binlog.event_type import SUPPRESS_USE
 from mtsd.binlog.qualifiers import names
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
-from mtsd.model.step import Statement
+from mtsd.model.step import Satellite, Statement
 from mtsd.target import literals
 from mtsd.target.retry import patiently
-from mtsd.target.session_state import changes, pinned, statement_state
+from mtsd.target.satellites import (
+    Collation,
+    after_statement,
+    before_statement,
+    needs_collations,
+)
+from mtsd.target.session_state import (
+    changes,
+    only_settled,
+    pinned,
+    statement_state,
+    without_settled,
+)
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.traits import ServerTraits, read_traits
 
 _INIT_DB = 0x02
+_COLLATIONS = b"SELECT ID,COLLATION_NAME,CHARACTER_SET_NAME FROM information_schema.COLLATIONS"
 _NOT_ALLOWED = 1227
 _NOT_ROLLED_BACK = 1196
 _NEUTRAL = b"information_schema"
 _NEUTRAL_NAMES = (
     b"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='information_schema'"
 )
-_PINNED_FOR_LIFE = (
-    b"SET @@session.wait_timeout=31536000, @@session.net_write_timeout=3600,"
-    b" @@session.net_read_timeout=3600, @@session.innodb_lock_wait_timeout=50,"
-    b" @@session.lock_wait_timeout=3600, @@session.autocommit=1, @@session.completion_type=0,"
-    b" @@session.transaction_read_only=0, @@session.sql_safe_updates=0"
-)
-_READ_COMMITTED = b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+STATEMENTS_READ = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+"""Before a transaction with statements: under READ COMMITTED they could read different rows than
+on the source."""
+_AUTOCOMMIT = b"SET @@session.autocommit=1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +70,9 @@ class TargetSession:
         self.traits = traits
         self._settings = settings
         self._reached = reached
-        self._state = pinned(traits.version)
+        self._state = pinned(traits.version, connection.thread_id)
+        self._reset = changes({}, without_settled(self._state))
+        self._collations: dict[int, Collation] = {}
 
     @property
     def is_logged(self) -> bool:
@@ -85,7 +97,7 @@ class TargetSession:
         return session
 
     async def _pin(self) -> None:
-        sets = [changes({}, self._state), _PINNED_FOR_LIFE, _READ_COMMITTED]
+        sets = [changes({}, self._state), _AUTOCOMMIT]
         if not self._settings.binary_log:
             sets.append(b"SET @@session.sql_log_bin=0")
         await self.connection.run(b";".join(sets), len(sets))
@@ -144,12 +156,12 @@ class TargetSession:
         errors are raised.
         """
         query = statement.query
+        if len(text) >= self.traits.max_allowed_packet:
+            raise _too_large(len(text), self.traits.max_allowed_packet)
         lacking = await self._use(statement)
-        wanted = statement_state(query, self.traits.version)
-        setting = changes(self._state, wanted)
-        back = changes(wanted, self._state)
-        if setting:
-            await self.connection.run(setting, 1)
+        await self._prepare(statement.satellites)
+        wanted = statement_state(query, self.traits.version, self._state)
+        await self.connection.run(changes(self._state, wanted), 1)
         try:
             await self._reached(FaultPoint.BEFORE_STATEMENT)
             self.connection.ask(text)
@@ -172,8 +184,33 @@ class TargetSession:
                     f" {query.statement[:200]!r}",
                 )
         finally:
-            if back and not self.connection.closed:
-                await self.connection.run(back, 1)
+            if not self.connection.closed:
+                await self._clean(wanted, statement.satellites)
+
+    async def _prepare(self, satellites: Sequence[Satellite]) -> None:
+        """Set what the next statement needs besides its session state."""
+        if not self._collations and needs_collations(satellites):
+            rows = await self.connection.query(_COLLATIONS)
+            self._collations = {
+                literals.number(id_): Collation(str(name).encode(), str(character_set).encode())
+                for id_, name, character_set in rows
+            }
+        sql = before_statement(satellites, self._collations)
+        if len(sql) >= self.traits.max_allowed_packet:
+            raise _too_large(len(sql), self.traits.max_allowed_packet)
+        await self.connection.run(sql, 1)
+
+    async def _clean(self, state: dict[bytes, bytes], satellites: Sequence[Satellite]) -> None:
+        """Return from a statement's state to the pinned one.
+
+        Everything is set: a function or trigger may have changed any of the variables.
+        """
+        sets = [self._reset]
+        if back := changes(only_settled(state), only_settled(self._state)):
+            sets.append(back)
+        if forgotten := after_statement(satellites):
+            sets.append(forgotten)
+        await self.connection.run(b";".join(sets), len(sets))
 
     async def set_gtid(self, gtid: str) -> None:
         """Set the GTID of the next transaction; "" returns to automatic ones."""
@@ -236,6 +273,16 @@ class TargetSession:
                     raise _unknown_database(query.database)
         await self.connection.command(_INIT_DB, _NEUTRAL, answer=True)
         return bool(query.database)
+
+
+def _too_large(length: int, limit: int) -> ServerError:
+    # The server would close the connection, which looks like a lost one.
+    return ServerError(
+        ER.NET_PACKET_TOO_LARGE,
+        "08S01",
+        f"a statement of {length} bytes, its user variables included, is more than the target"
+        f" accepts ({limit}): raise max_allowed_packet on the target",
+    )
 
 
 def _unknown_database(database: str) -> ServerError:

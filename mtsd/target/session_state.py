@@ -24,7 +24,16 @@ PINNED: dict[bytes, bytes] = {
     b"explicit_defaults_for_timestamp": b"1",
     b"sql_big_selects": b"1",
     b"timestamp": b"DEFAULT",
-    b"pseudo_thread_id": b"CONNECTION_ID()",
+    b"wait_timeout": b"31536000",
+    b"net_write_timeout": b"3600",
+    b"net_read_timeout": b"3600",
+    b"innodb_lock_wait_timeout": b"50",
+    b"lock_wait_timeout": b"3600",
+    b"completion_type": b"0",
+    b"transaction_read_only": b"0",
+    b"transaction_isolation": b"'READ-COMMITTED'",
+    b"sql_safe_updates": b"0",
+    b"sql_select_limit": b"18446744073709551615",
 }
 """Variables of a session between statements; those of `_NEWER` if the server has them."""
 
@@ -41,15 +50,25 @@ restrict_fk_on_non_standard_key, enable_cascade_triggers, sql_generate_invisible
 of `PINNED` sql_big_selects (performance_schema.variables_by_thread shows them)."""
 
 
-def pinned(version: tuple[int, int, int]) -> dict[bytes, bytes]:
-    """Return the pinned state for a server of this version."""
-    return PINNED | {name: value for name, (since, value) in _NEWER.items() if version >= since}
+def pinned(version: tuple[int, int, int], thread_id: int) -> dict[bytes, bytes]:
+    """Return the pinned state for a server of this version; `thread_id` is the session's.
+
+    CONNECTION_ID() would not do for it: it returns the pseudo_thread_id.
+    """
+    newer = {name: value for name, (since, value) in _NEWER.items() if version >= since}
+    return PINNED | newer | {b"pseudo_thread_id": b"%d" % thread_id}
 
 
-def statement_state(query: QueryEvent, version: tuple[int, int, int]) -> dict[bytes, bytes]:
-    """Return the pinned state, overridden by everything that the event says."""
+def statement_state(
+    query: QueryEvent, version: tuple[int, int, int], pinned_state: dict[bytes, bytes]
+) -> dict[bytes, bytes]:
+    """Return the pinned state, overridden by everything that the event says.
+
+    Outside of a transaction a statement reads under REPEATABLE READ: otherwise it could read
+    different rows than it did on the source.
+    """
     context = query.context
-    state = pinned(version)
+    state = {**pinned_state, b"transaction_isolation": b"'REPEATABLE-READ'"}
     said: list[tuple[bytes, int | bool | None]] = [
         (b"sql_mode", context.sql_mode),
         (b"foreign_key_checks", context.foreign_key_checks),
@@ -77,6 +96,19 @@ def statement_state(query: QueryEvent, version: tuple[int, int, int]) -> dict[by
         state[b"time_zone"] = blob(context.time_zone)
     state[b"timestamp"] = b"%d.%06d" % (query.timestamp, query.microseconds or 0)
     return state
+
+
+def without_settled(state: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return what can be set at any time, and by the functions that a statement calls."""
+    return {name: value for name, value in state.items() if name not in _SETTLED}
+
+
+def only_settled(state: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return what cannot be set inside a transaction (error 1766); only definitions need it."""
+    return {name: state[name] for name in _SETTLED if name in state}
+
+
+_SETTLED = frozenset({b"explicit_defaults_for_timestamp"})
 
 
 def changes(now: dict[bytes, bytes], wanted: dict[bytes, bytes]) -> bytes:

@@ -19,7 +19,7 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
 from mtsd.model.step import Rows, Step
 from mtsd.target.bundle import Command, RowTooLargeError, commands, encoded_length
-from mtsd.target.session import TargetSession, next_gtid
+from mtsd.target.session import STATEMENTS_READ, TargetSession, next_gtid
 
 
 class NotSettledError(NeedsPersonError):
@@ -71,7 +71,8 @@ async def apply_unprotected(
     ConnectionLostError.
     """
     connection = session.connection
-    opening = [*_gtid(session, gtid), b"BEGIN"]
+    isolation = [] if _is_rows(group) else [STATEMENTS_READ]
+    opening = [*_gtid(session, gtid), *isolation, b"BEGIN"]
     # A COMMIT also releases the GTID of a statement that has changed nothing.
     closing = [b"COMMIT", *_gtid(session, "")]
     settlement = [b"BEGIN", *settled, b"COMMIT"]

@@ -299,7 +299,7 @@ def test_steps_hold_statements_with_their_satellites_in_order() -> None:
     assert (loaded.event[HEADER_SIZE:], loaded.satellites) == (load[HEADER_SIZE:], ())
     assert (changed, again) == (Rows(group.rows[:2]), Rows(group.rows[2:]))
     assert group.size == sum(map(len, (intvar, rand, user, insert, plain, load, *INSERT, *INSERT)))
-    assert group.unsupported == "Intvar events"
+    assert "Begin_load_query" in group.unsupported
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tests.servers.mysqld import Options, Server
 from tests.target.sessions import open_session
 
 LATEST = (9, 7, 4)
+OLD = (5, 7, 44)
 ALL_MODES = (1 << 33) - 1
 
 # They change by themselves, or tell of the statement before.
@@ -213,7 +214,7 @@ async def test_time(session: TargetSession) -> None:
 @pytest.mark.servers
 async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession) -> None:
     found = await variables(session)
-    names = {name.decode() for name in pinned(session.traits.version)} - RESTLESS
+    names = {name.decode() for name in pinned(session.traits.version, 1)} - RESTLESS
     assert names <= found.keys()
     assert {name: found[name] for name in names - {"collation_server"}} == {
         "sql_mode": "",
@@ -234,9 +235,20 @@ async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession)
         "enable_cascade_triggers": "OFF",
         "restrict_fk_on_non_standard_key": "OFF",
         "sql_big_selects": "ON",
+        "wait_timeout": "31536000",
+        "net_write_timeout": "3600",
+        "net_read_timeout": "3600",
+        "innodb_lock_wait_timeout": "50",
+        "lock_wait_timeout": "3600",
+        "completion_type": "NO_CHAIN",
+        "transaction_read_only": "OFF",
+        "transaction_isolation": "READ-COMMITTED",
+        "sql_safe_updates": "OFF",
+        "sql_select_limit": "18446744073709551615",
     }
-    ((own,),) = await session.connection.query("SELECT @@pseudo_thread_id = CONNECTION_ID()")
-    assert own == 1
+    await run(session, b"", b"DO 0")
+    ((own,),) = await session.connection.query("SELECT @@pseudo_thread_id")
+    assert own == session.connection.thread_id
 
 
 @pytest.mark.servers
@@ -249,8 +261,8 @@ async def test_every_sql_mode_that_a_source_may_log(session: TargetSession, bit:
 
 def test_sql_modes_that_are_gone_are_left_out() -> None:
     found = said(struct.pack("<BQ", 1, ALL_MODES), b"")
-    assert statement_state(found, (5, 7, 44))[b"sql_mode"] == b"%d" % ALL_MODES
-    gone = ALL_MODES & ~int(statement_state(found, LATEST)[b"sql_mode"])
+    assert statement_state(found, OLD, pinned(OLD, 1))[b"sql_mode"] == b"%d" % ALL_MODES
+    gone = ALL_MODES & ~int(statement_state(found, LATEST, pinned(LATEST, 1))[b"sql_mode"])
     assert gone == 0x1003FF00
 
 
@@ -258,7 +270,7 @@ def test_every_part_of_the_context_has_its_variable() -> None:
     """What a Query event says of its session is applied, or a person has decided otherwise."""
     names = {field.name for field in fields(SessionContext)}
     decided = {"collation_database"}
-    state = {name.decode() for name in pinned(LATEST)}
+    state = {name.decode() for name in pinned(LATEST, 1)}
     assert {"sql_auto_is_null" if name == "auto_is_null" else name for name in names} - decided <= (
         state
     )
@@ -266,9 +278,10 @@ def test_every_part_of_the_context_has_its_variable() -> None:
 
 def test_an_old_server_is_not_asked_for_new_variables() -> None:
     found = said(b"".join(status for status, *_ in SEEN[-8:]), b"")
-    assert statement_state(found, (5, 7, 44)).keys() == PINNED.keys() == pinned((5, 7, 44)).keys()
-    assert b"enable_cascade_triggers" not in pinned((8, 4, 0))
-    assert b"sql_require_primary_key" in pinned((8, 4, 0))
+    assert statement_state(found, OLD, pinned(OLD, 1)).keys() == pinned(OLD, 1).keys()
+    assert pinned(OLD, 1).keys() == PINNED.keys() | {b"pseudo_thread_id"}
+    assert b"enable_cascade_triggers" not in pinned((8, 4, 0), 1)
+    assert b"sql_require_primary_key" in pinned((8, 4, 0), 1)
 
 
 def test_changes_names_what_differs_only() -> None:
