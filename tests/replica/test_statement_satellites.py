@@ -139,13 +139,17 @@ def test_before_definitions_and_calls(pair: Pair, tmp_path: Path) -> None:
     with closing(pair.source.client("d")) as client, client.cursor() as cursor:
         for statement in (
             "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(40))",
-            "CREATE FUNCTION f(a INT) RETURNS INT BEGIN"
-            " INSERT INTO t VALUES (a, @said); SET @left = a; RETURN a; END",
+            (
+                "CREATE FUNCTION f(a INT) RETURNS INT BEGIN"
+                " INSERT INTO t VALUES (a, @said); SET @left = a; RETURN a; END"
+            ),
             # What a function changes of its session stays, at the source too.
-            "CREATE FUNCTION g(a INT) RETURNS INT BEGIN SET SESSION sql_mode = 'ANSI_QUOTES',"
-            " SESSION time_zone = '-07:00', SESSION auto_increment_increment = 7,"
-            " SESSION sql_select_limit = 1, SESSION innodb_lock_wait_timeout = 1;"
-            " INSERT INTO t VALUES (a, @@sql_mode); RETURN a; END",
+            (
+                "CREATE FUNCTION g(a INT) RETURNS INT BEGIN SET SESSION sql_mode = 'ANSI_QUOTES',"
+                " SESSION time_zone = '-07:00', SESSION auto_increment_increment = 7,"
+                " SESSION sql_select_limit = 1, SESSION innodb_lock_wait_timeout = 1;"
+                " INSERT INTO t VALUES (a, @@sql_mode); RETURN a; END"
+            ),
             "CREATE TABLE counted (id INT AUTO_INCREMENT PRIMARY KEY, at TIMESTAMP(6))",
             "SET @said = 'said', @s = 7200, @n = 3",
             "SELECT f(1)",
@@ -154,8 +158,10 @@ def test_before_definitions_and_calls(pair: Pair, tmp_path: Path) -> None:
             "SELECT f(3) FROM DUAL",
             "COMMIT",
             "CREATE TABLE u SELECT @n n, @s s",
-            "CREATE EVENT e ON SCHEDULE EVERY @s SECOND STARTS NOW() + INTERVAL @n DAY"
-            " COMMENT 'x' DO DELETE FROM t",
+            (
+                "CREATE EVENT e ON SCHEDULE EVERY @s SECOND STARTS NOW() + INTERVAL @n DAY"
+                " COMMENT 'x' DO DELETE FROM t"
+            ),
             "ALTER EVENT e ON SCHEDULE EVERY @n HOUR",
             "SET binlog_format = ROW",
             "CREATE EVENT r ON SCHEDULE EVERY @n MINUTE DO DELETE FROM t",
