@@ -22,6 +22,7 @@ from mtsd.model.group import (
 )
 from mtsd.model.position import Position
 from mtsd.model.step import (
+    FromFile,
     LoadFile,
     QueryEvent,
     Rows,
@@ -143,9 +144,9 @@ class OpenGroup:
         self._size += len(event)
 
     def load_file(self, event: bytes) -> None:
-        """Add an event of LOAD DATA."""
+        """Add a block of the file of a LOAD DATA, or its removal."""
         self._kind = self._kind or GroupKind.STATEMENTS
-        self._keep(LoadFile(event, self._taken_satellites()), event)
+        self._keep(LoadFile(event), event)
 
     def savepoint(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
         """Add a statement that names no database and has no effect unless there is a rollback."""
@@ -154,8 +155,10 @@ class OpenGroup:
             self._kind = GroupKind.STATEMENTS
         self._keep_statement(event, query, kind)
 
-    def statement(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
-        """Add a statement that changes something."""
+    def statement(
+        self, event: bytes, query: QueryEvent, kind: StatementKind, file: FromFile | None = None
+    ) -> None:
+        """Add a statement that changes something; `file` is that of a LOAD DATA."""
         thread = int.from_bytes(event[5:9], "little"), query.thread_id
         if event[17] & THREAD_SPECIFIC or kind is StatementKind.TEMPORARY:
             self._thread_specific(thread, query, kind)
@@ -181,6 +184,9 @@ class OpenGroup:
             self._alone = True
             names = (query.database,) if query.database else ()
         used = dict.fromkeys(names)
+        if file is not None and query.database:
+            # Its character set is that of the file.
+            used[query.database] = None
         if not self.begun:
             used |= dict.fromkeys(qualifiers(query.statement, query.context))
             if query.database:
@@ -192,7 +198,7 @@ class OpenGroup:
                 self._alone = True
             elif name != self._position_schema:
                 self._databases[name] = None
-        self._keep_statement(event, query, kind)
+        self._keep_statement(event, query, kind, file)
 
     def _thread_specific(
         self, thread: SourceThread, query: QueryEvent, kind: StatementKind
@@ -276,9 +282,11 @@ class OpenGroup:
         self._rows.append(event)
         self._size += len(event)
 
-    def _keep_statement(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
+    def _keep_statement(
+        self, event: bytes, query: QueryEvent, kind: StatementKind, file: FromFile | None = None
+    ) -> None:
         flags = event[17] | event[18] << 8
-        self._keep(Statement(query, kind, flags, self._taken_satellites()), event)
+        self._keep(Statement(query, kind, flags, self._taken_satellites(), file), event)
 
     def _keep(self, step: Step, event: bytes) -> None:
         self._end_rows()

@@ -74,8 +74,8 @@ def _assignment(satellite: Satellite, collations: Mapping[int, Collation]) -> by
                 satellite.seed1,
                 satellite.seed2,
             )
-        case UserVar(raw=None):
-            return _null(satellite.name)
+    if satellite.raw is None:
+        return _null(satellite.name)
     return b"%b=%b" % (_quoted(satellite.name), _value(satellite, satellite.raw, collations))
 
 

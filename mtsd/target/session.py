@@ -1,6 +1,6 @@
 """A session on the target: its pinned state, its transactions, and the source's statements."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from pymysql.constants import ER
@@ -9,7 +9,7 @@ from mtsd.binlog.event_type import SUPPRESS_USE
 from mtsd.binlog.qualifiers import names
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
-from mtsd.model.step import Satellite, Statement
+from mtsd.model.step import Duplicates, Satellite, Statement
 from mtsd.target import literals
 from mtsd.target.retry import patiently
 from mtsd.target.satellites import (
@@ -26,7 +26,7 @@ from mtsd.target.session_state import (
     without_settled,
 )
 from mtsd.wire.binlog_status import binlog_status
-from mtsd.wire.connection import Connection
+from mtsd.wire.connection import Connection, Loaded
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.traits import ServerTraits, read_traits
 
@@ -35,6 +35,8 @@ _COLLATIONS = b"SELECT ID,COLLATION_NAME,CHARACTER_SET_NAME FROM information_sch
 _NOT_ALLOWED = 1227
 _NOT_ROLLED_BACK = 1196
 _NEUTRAL = b"information_schema"
+_ITS_NAME = frozenset({"DATABASE", "SCHEMA"})
+"""The functions that return the default database."""
 _NEUTRAL_NAMES = (
     b"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='information_schema'"
 )
@@ -148,25 +150,35 @@ class TargetSession:
         text: bytes,
         *,
         then: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
+        file: AsyncIterator[bytes] | None = None,
+    ) -> Loaded | None:
         """Run `text`, which replaces a statement's own text, in its session state and database.
 
         The state is reset afterwards, even after an error; before that, `then` is awaited. A
         statement that failed on the source has to fail with the same error number here; other
-        errors are raised.
+        errors are raised. `file` is that of a LOAD DATA, whose counts are returned.
         """
+        loaded = None
         query = statement.query
         if len(text) >= self.traits.max_allowed_packet:
             raise _too_large(len(text), self.traits.max_allowed_packet)
         lacking = await self._use(statement)
         await self._prepare(statement.satellites)
         wanted = statement_state(query, self.traits.version, self._state)
+        if file is not None and query.context.collation_database is not None:
+            # Until the next statement's default database sets it.
+            wanted[b"collation_database"] = b"%d" % query.context.collation_database
         await self.connection.run(changes(self._state, wanted), 1)
         try:
             await self._reached(FaultPoint.BEFORE_STATEMENT)
-            self.connection.ask(text)
-            await self._reached(FaultPoint.STATEMENT_SENT)
-            await self.connection.results()
+            if file is not None:
+                loaded = await self.connection.load(text, file)
+                if loaded.skipped or loaded.deleted:
+                    await self._check_loaded(statement, loaded)
+            else:
+                self.connection.ask(text)
+                await self._reached(FaultPoint.STATEMENT_SENT)
+                await self.connection.results()
             if then is not None:
                 await then()
         except ServerError as error:
@@ -186,6 +198,26 @@ class TargetSession:
         finally:
             if not self.connection.closed:
                 await self._clean(wanted, statement.satellites)
+        return loaded
+
+    async def _check_loaded(self, statement: Statement, loaded: Loaded) -> None:
+        """Raise ServerError if a LOAD DATA has left out or replaced rows, unlike on the source."""
+        if statement.file is None or statement.file.duplicates is not Duplicates.ERROR:
+            return
+        for level, number, text in await self.connection.query(b"SHOW WARNINGS"):
+            if level != "Note" and loaded.skipped:
+                raise ServerError(
+                    literals.number(number),
+                    "",
+                    f"{text!s}: {loaded.skipped} of {loaded.records} rows of a LOAD DATA that"
+                    " succeeded on the source would be left out",
+                )
+        raise ServerError(
+            ER.DUP_ENTRY,
+            "23000",
+            f"{loaded.deleted + loaded.skipped} of {loaded.records} rows of a LOAD DATA that"
+            " succeeded on the source have keys that exist on the target",
+        )
 
     async def _prepare(self, satellites: Sequence[Satellite]) -> None:
         """Set what the next statement needs besides its session state."""
@@ -268,7 +300,7 @@ class TargetSession:
             # names are qualified.
             if not statement.flags & SUPPRESS_USE:
                 rows = await self.connection.query(_NEUTRAL_NAMES)
-                neutral = {str(name).upper() for (name,) in rows}
+                neutral = {str(name).upper() for (name,) in rows} | _ITS_NAME
                 if not neutral.isdisjoint(names(query.statement, query.context)):
                     raise _unknown_database(query.database)
         await self.connection.command(_INIT_DB, _NEUTRAL, answer=True)

@@ -17,7 +17,7 @@ from mtsd.binlog.rewrite import statements_of
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
-from mtsd.model.step import Rows, Step
+from mtsd.model.step import LoadFile, Rows, Step
 from mtsd.target.bundle import Command, RowTooLargeError, commands, encoded_length
 from mtsd.target.session import STATEMENTS_READ, TargetSession, next_gtid
 
@@ -35,7 +35,7 @@ def statement_count(group: Group, statement_bytes: int, command_bytes: int) -> i
     Raises RowTooLargeError if one of them is larger than a command may be.
     """
     if not _is_rows(group):
-        return len(group.steps)
+        return sum(not isinstance(step, LoadFile) for step in group.steps)
     count = 0
     for part in _row_statements(group, statement_bytes):
         length = encoded_length(len(part))

@@ -35,6 +35,10 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
             program_name=program_name,
         )
         self._endpoint = endpoint
+        if endpoint.role == "target":
+            # For `Connection.load`. aiomysql's own answer would be any file that the server names,
+            # so to aiomysql it remains off.
+            self.client_flag |= CLIENT.LOCAL_FILES
 
     async def _request_authentication(self) -> None:
         endpoint = self._endpoint

@@ -375,9 +375,8 @@ CASES = [
         (
             Wanted(
                 "statements",
-                (),
+                ("d2", "d1"),
                 (17, 18),
-                unsupported="Begin_load_query events (LOAD DATA)",
             ),
         ),
     ),
