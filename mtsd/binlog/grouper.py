@@ -302,8 +302,7 @@ class Grouper:
             else:
                 yield from self._end(GroupKind.DDL, event)
         elif kind in {StatementKind.COMMIT, StatementKind.ROLLBACK}:
-            if kind is StatementKind.ROLLBACK and not group.holds_nothing:
-                group.refuse("a transaction that was rolled back")
+            group.rolled_back = kind is StatementKind.ROLLBACK
             yield from self._end(GroupKind.NON_TRANSACTIONAL, event)
         elif kind in SAVEPOINTS:
             group.savepoint(event, query, kind)

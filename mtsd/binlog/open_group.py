@@ -7,10 +7,16 @@ from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC
 from mtsd.binlog.gtid_event import GtidEvent
 from mtsd.binlog.position_schema import Treatment, treatment
 from mtsd.binlog.qualifiers import qualifiers
-from mtsd.binlog.query import MAX_DBS_IN_EVENT_MTS
+from mtsd.binlog.query import INTERRUPTIONS, MAX_DBS_IN_EVENT_MTS
 from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.table_map import TableMap
-from mtsd.binlog.temporary_tables import after, may_use_temporary_tables, what_may_use
+from mtsd.binlog.temporary_tables import (
+    after,
+    changes_only_temporary_tables,
+    may_use_temporary_tables,
+    names_one,
+    what_may_use,
+)
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import (
     Group,
@@ -32,8 +38,14 @@ from mtsd.model.step import (
     Step,
     row_events,
 )
-from mtsd.model.temporary_tables import SourceThread, TemporaryTables
+from mtsd.model.temporary_tables import (
+    SourceThread,
+    TableName,
+    TemporaryTables,
+    TemporaryUse,
+)
 
+_NONE: Final[frozenset[TableName]] = frozenset()
 _MOST_NAMED: Final = 1 << 16
 """Databases of a group: one with more runs alone, and the rest need not be known."""
 
@@ -48,11 +60,11 @@ class OpenGroup:
     """
 
     __slots__ = (
-        "_alone", "_chunk_bytes", "_databases", "_description", "_flags_differ",
+        "_alone", "_chunk_bytes", "_created", "_databases", "_description", "_flags_differ",
         "_fold_case", "_head", "_hold_bytes", "_kind", "_left_out", "_limit", "_number",
         "_position_schema", "_row_flags", "_rows", "_satellites", "_savepoint_bytes", "_size",
-        "_steps", "_temporary_before", "_timestamp", "_total", "_unsupported", "begun",
-        "streaming", "temporary",
+        "_steps", "_temporary_before", "_thread", "_timestamp", "_total", "_unsupported",
+        "_uses_only", "_uses_temporary", "begun", "rolled_back", "streaming", "temporary",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +81,8 @@ class OpenGroup:
     ) -> None:
         self.begun = False
         """Inside a transaction: BEGIN or XA START has been seen."""
+        self.rolled_back = False
+        """It ends with ROLLBACK."""
         self.streaming = False
         self._number = number
         self._hold_bytes = hold_bytes
@@ -78,6 +92,12 @@ class OpenGroup:
         self.temporary = temporary
         """What is known about temporary tables after the last statement."""
         self._temporary_before = temporary
+        self._thread: SourceThread | None = None
+        """That whose temporary tables it has to do with."""
+        self._uses_temporary = False
+        self._created: frozenset[TableName] = frozenset()
+        self._uses_only = True
+        """It changes nothing but temporary tables."""
         self._fold_case = fold_case
         self._head: GtidEvent | None = None
         self._kind: GroupKind | None = None
@@ -125,6 +145,7 @@ class OpenGroup:
             self._left_out.add(table_id)
             return False
         self._left_out.discard(table_id)
+        self._uses_only = False
         if len(self._databases) < _MOST_NAMED:
             self._databases[table.database] = None
         else:
@@ -145,6 +166,7 @@ class OpenGroup:
 
     def load_file(self, event: bytes) -> None:
         """Add a block of the file of a LOAD DATA, or its removal."""
+        self._uses_only = False
         self._kind = self._kind or GroupKind.STATEMENTS
         self._keep(LoadFile(event), event)
 
@@ -161,11 +183,16 @@ class OpenGroup:
         """Add a statement that changes something; `file` is that of a LOAD DATA."""
         thread = int.from_bytes(event[5:9], "little"), query.thread_id
         if event[17] & THREAD_SPECIFIC or kind is StatementKind.TEMPORARY:
-            self._thread_specific(thread, query, kind)
-        if kind is StatementKind.DROP_TEMPORARY:
-            # None is ever created on the target.
-            self._satellites = []
-            return
+            if not self._thread_specific(thread, query, kind):
+                self._satellites = []
+                return
+        else:
+            self._uses_only = False
+        if query.error_code in INTERRUPTIONS:
+            self.refuse(
+                f"a statement that was interrupted on the source (error {query.error_code}),"
+                " perhaps after a part of its changes"
+            )
         if kind is StatementKind.CREATE_SELECT:
             self._kind = GroupKind.CREATE_SELECT
         elif self.begun and self._kind is None:
@@ -202,18 +229,47 @@ class OpenGroup:
 
     def _thread_specific(
         self, thread: SourceThread, query: QueryEvent, kind: StatementKind
-    ) -> None:
-        """Note what a statement does to the temporary tables of its session, and uses of them."""
+    ) -> bool:
+        """Note what a statement does to the temporary tables of its session, and uses of them.
+
+        Return whether it has to be applied: dropping a table that was never created has not.
+        """
         before = self.temporary
-        if kind is StatementKind.TEMPORARY:
-            self.refuse("temporary tables")
-        elif (
-            kind is not StatementKind.DROP_TEMPORARY
-            and before.may_have(thread)
-            and may_use_temporary_tables(query, kind)
-        ):
-            self.refuse(what_may_use(before, thread))
+        known = thread in before.by_thread
         self.temporary = after(before, thread, query, kind, fold_case=self._fold_case)
+        has = self.temporary.by_thread.get(thread, _NONE)
+        self._created |= has - before.by_thread.get(thread, _NONE)
+        if kind is StatementKind.DROP_TEMPORARY:
+            if self.temporary is before:
+                return False
+        elif kind is not StatementKind.TEMPORARY:
+            if not (before.may_have(thread) and may_use_temporary_tables(query, kind)):
+                self._uses_only = False
+                return True
+            if not known or not (before.knows(thread) or names_one(before, thread, query)):
+                self.refuse(what_may_use(before, thread))
+                return True
+            self._uses_temporary = True
+        self._uses_only = self._uses_only and changes_only_temporary_tables(
+            before, thread, query, kind, fold_case=self._fold_case
+        )
+        if self._thread is not None and self._thread != thread:
+            self.refuse("temporary tables of several sessions in one transaction")
+        self._thread = thread
+        return True
+
+    def _temporary_use(self) -> TemporaryUse | None:
+        thread = self._thread
+        if thread is None:
+            return None
+        return TemporaryUse(
+            thread,
+            self._temporary_before.by_thread.get(thread, frozenset()),
+            self.temporary.by_thread.get(thread, frozenset()),
+            self._uses_temporary,
+            self._uses_only and not self.streaming,
+            self._created,
+        )
 
     @property
     def holds_nothing(self) -> bool:
@@ -275,6 +331,8 @@ class OpenGroup:
             commit_time=self._commit_time(),
             unsupported=self._unsupported,
             temporary=None if self.temporary is self._temporary_before else self.temporary,
+            uses_temporary=self._temporary_use(),
+            rolled_back=self.rolled_back,
         )
         yield GroupClosed(group) if self.streaming else group
 

@@ -12,6 +12,7 @@ from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.gtid import GtidSet
 from mtsd.model.progress import Progress
 from mtsd.model.pulse import Pulse
+from mtsd.model.temporary_tables import described
 from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.dispatch import Dispatcher
@@ -153,7 +154,13 @@ class Replica:
             raise
         streamed = StreamedGroups(coordinator, workers[0], preserved)
         groups = AsSkipped(stream, recovered.skipped)
-        dispatcher = Dispatcher(groups, coordinator, streamed, preserved)
+        dispatcher = Dispatcher(groups, coordinator, streamed, preserved, recovered.mark.temporary)
+        if lost := recovered.mark.temporary.tables:
+            log.warning(
+                "the source has temporary tables that the target has lost: a statement that uses"
+                " them stops the replica",
+                tables=described(lost),
+            )
         return cls(
             settings, session, coordinator, workers, stream, dispatcher, checkpointer, reached
         )
@@ -203,6 +210,12 @@ class Replica:
             raise coordinator.failure
 
     async def _store_at_the_end(self) -> None:
+        if lost := self._coordinator.scheduler.gaq.mark().temporary.tables:
+            log.warning(
+                "stopped while the source has temporary tables: they end with the session that"
+                " holds them on the target, and a statement that uses them later stops the replica",
+                tables=described(lost),
+            )
         # The workers' rows prove what it would say.
         try:
             async with asyncio.timeout(max(self._settings.replica.stop_timeout, _LAST_CHANCE_S)):
@@ -368,6 +381,7 @@ async def _worker(
         raise NeedsPersonError(
             f"the lock of worker {worker_id} is held by a session that mtsd did not open"
         )
+    session.keep_lock(lock_name(tables.channel, worker_id))
     return Worker(
         index,
         BinlogApplier(

@@ -24,6 +24,7 @@ from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
+from mtsd.schedule.temporary_sessions import TemporarySessions
 from mtsd.schedule.wait_cause import WaitCause
 from mtsd.schedule.worker_queue import WorkerQueue
 
@@ -86,6 +87,8 @@ class Scheduler:
         self._groups = [0] * workers
         self._sizes = [0] * workers
         self.view = ScheduleView(self._groups, self._sizes, self.gaq)
+        self.sessions = TemporarySessions(workers)
+        """Which of them hold temporary tables of the source."""
         self.skipped = 0
         """Groups skipped because a previous run had committed them."""
         self._waiting: dict[int, list[tuple[int, int]]] = {}
@@ -150,7 +153,13 @@ class Scheduler:
         for fill in self._fillers:
             group = fill(group)
         self.gaq.enter(group)
-        worker, after, mark = self._policy.assign(group, self.view)
+        use = group.uses_temporary
+        if use is None:
+            worker, after, mark = self._policy.assign(group, self.view)
+        else:
+            forced = self.sessions.forced(use.thread, self._groups)
+            worker, after, mark = self._policy.assign(group, self.view, forced)
+            self.sessions.assigned(use, worker)
         if group.alone or (group.kind is not _ROWS and self._alone.applies_to(group)):
             mark = number - 1
             self._newest_alone = number
@@ -208,6 +217,8 @@ class Scheduler:
     ) -> None:
         """Note that the stream has passed a place between groups."""
         self.gaq.reach(position, gtids, temporary)
+        if temporary is not None:
+            self.sessions.only(temporary.by_thread)
 
     def take(self, worker: int, *, ahead: bool = False) -> tuple[Group, ...]:
         """Begin the next batch of a worker; empty if it has nothing that can begin.

@@ -9,6 +9,7 @@ from itertools import chain, islice
 from mtsd.binlog.invoker import with_invoker
 from mtsd.binlog.load_data import sent_by_client
 from mtsd.binlog.statement import disable_on_replica, without_start_transaction
+from mtsd.binlog.temporary_tables import drop_if_there
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
@@ -22,6 +23,7 @@ from mtsd.model.step import (
     StatementKind,
     Step,
 )
+from mtsd.model.temporary_tables import TableName, TemporaryUse
 from mtsd.schedule.in_flight import Due, Packet, Transaction
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.bundle import (
@@ -88,6 +90,8 @@ class BinlogApplier:
         newest = session.traits.version >= _KNOWS_REPLICAS
         self._disabled = b"DISABLE ON REPLICA" if newest else b"DISABLE ON SLAVE"
         self._files = LoadFiles()
+        self._temporary: dict[int, frozenset[TableName]] = {}
+        """What the session has of source threads, by the thread's id."""
         self._unprotected = False
         """Whether what is being applied cannot be rolled back."""
         self._pace = Pace()
@@ -174,6 +178,13 @@ class BinlogApplier:
         """See `Applier`."""
         return await self._engines.without_transactions_in(databases)
 
+    async def may_change_without_transactions(
+        self, steps: Sequence[Step], definitions: int
+    ) -> bool:
+        """See `Applier`."""
+        statements = [step.query for step in steps if isinstance(step, Statement)]
+        return await self._engines.may_change(statements, definitions)
+
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `Applier`."""
         if not follows:
@@ -233,6 +244,40 @@ class BinlogApplier:
             await self._set_gtid(str(group.gtid))
             await self._connection.run(STATEMENTS_READ + b";BEGIN", 2)
             await self.apply_steps(group.steps)
+            if group.rolled_back:
+                await self._session.rollback()
+                await self._set_gtid(str(group.gtid))
+                await self._connection.run(b"BEGIN", 1)
+            await self.commit(row)
+        except MtsdError as error:
+            await self._undo(error)
+            raise
+
+    async def use_temporary(self, use: TemporaryUse) -> None:
+        """See `Applier`.
+
+        The session may still have tables that its source thread does not: of a thread with the same
+        id before the source's restart, or of a failed attempt.
+        """
+        thread_id = use.thread[1]
+        has = self._temporary.get(thread_id, frozenset())
+        self._temporary[thread_id] = (has & use.before) | use.created
+        if stale := has - use.before:
+            await self._session.drop_temporary(thread_id, stale)
+
+    def used_temporary(self, use: TemporaryUse) -> None:
+        """See `Applier`."""
+        left = self._temporary.pop(use.thread[1], frozenset()) & use.left
+        if left:
+            self._temporary[use.thread[1]] = left
+
+    async def apply_temporary(self, group: Group, row: WorkerRow) -> None:
+        """See `Applier`."""
+        try:
+            await self.describe_format(group.format_description)
+            await self.apply_steps(group.steps)
+            await self._set_gtid(str(group.gtid))
+            await self._connection.run(b"BEGIN", 1)
             await self.commit(row)
         except MtsdError as error:
             await self._undo(error)
@@ -401,6 +446,8 @@ class BinlogApplier:
         text = query.statement
         if statement.kind in _DEFINITIONS:
             text = with_invoker(text, query.invoker, query.context)
+        if statement.kind is StatementKind.DROP_TEMPORARY:
+            text = drop_if_there(text, query.context)
         if statement.kind is StatementKind.EVENT_DDL:
             text = disable_on_replica(text, query.context, self._disabled)
         await self._session.run_statement(statement, text)

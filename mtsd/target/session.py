@@ -1,6 +1,6 @@
 """A session on the target: its pinned state, its transactions, and the source's statements."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from pymysql.constants import ER
@@ -10,6 +10,7 @@ from mtsd.binlog.qualifiers import names
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.step import Duplicates, Satellite, Statement
+from mtsd.model.temporary_tables import TableName
 from mtsd.target import literals
 from mtsd.target.retry import patiently
 from mtsd.target.satellites import (
@@ -74,6 +75,7 @@ class TargetSession:
         self._reached = reached
         self._state = pinned(traits.version, connection.thread_id)
         self._reset = changes({}, without_settled(self._state))
+        self._lock = b""
         self._collations: dict[int, Collation] = {}
 
     @property
@@ -103,6 +105,17 @@ class TargetSession:
         if not self._settings.binary_log:
             sets.append(b"SET @@session.sql_log_bin=0")
         await self.connection.run(b";".join(sets), len(sets))
+
+    def keep_lock(self, lock: str) -> None:
+        """Take that lock of the session again if a statement of the source has released it.
+
+        RELEASE_ALL_LOCKS() may be in a function that a statement calls.
+        """
+        self._lock = b"DO IF(IS_USED_LOCK('%b')<=>%d,0,GET_LOCK('%b',0))" % (
+            lock.encode(),
+            self.connection.thread_id,
+            lock.encode(),
+        )
 
     async def commit(self, record: Sequence[bytes]) -> None:
         """Run the statements of `record` and commit, in one packet."""
@@ -158,7 +171,6 @@ class TargetSession:
         statement that failed on the source has to fail with the same error number here; other
         errors are raised. `file` is that of a LOAD DATA, whose counts are returned.
         """
-        loaded = None
         query = statement.query
         if len(text) >= self.traits.max_allowed_packet:
             raise _too_large(len(text), self.traits.max_allowed_packet)
@@ -169,6 +181,7 @@ class TargetSession:
             # Until the next statement's default database sets it.
             wanted[b"collation_database"] = b"%d" % query.context.collation_database
         await self.connection.run(changes(self._state, wanted), 1)
+        loaded = None
         try:
             await self._reached(FaultPoint.BEFORE_STATEMENT)
             if file is not None:
@@ -182,22 +195,23 @@ class TargetSession:
             if then is not None:
                 await then()
         except ServerError as error:
-            if not query.error_code or error.number != query.error_code:
+            expected = error.number == query.error_code
+            if not expected:
                 await self.undo(error)
-                if lacking and _NEUTRAL.decode() in error.text:
-                    raise _unknown_database(query.database) from error
-                raise
-        else:
-            if query.error_code and query.error_code not in _INTERRUPTED:
-                raise ServerError(
-                    query.error_code,
-                    "",
-                    f"the statement failed with this error on the source but succeeded here:"
-                    f" {query.statement[:200]!r}",
-                )
-        finally:
-            if not self.connection.closed:
-                await self._clean(wanted, statement.satellites)
+            await self._clean(wanted, statement.satellites)
+            if expected:
+                return loaded
+            if lacking and _NEUTRAL.decode() in error.text:
+                raise _unknown_database(query.database) from error
+            raise
+        await self._clean(wanted, statement.satellites)
+        if query.error_code:
+            raise ServerError(
+                query.error_code,
+                "",
+                f"the statement failed with this error on the source but succeeded here:"
+                f" {query.statement[:200]!r}",
+            )
         return loaded
 
     async def _check_loaded(self, statement: Statement, loaded: Loaded) -> None:
@@ -240,9 +254,22 @@ class TargetSession:
         sets = [self._reset]
         if back := changes(only_settled(state), only_settled(self._state)):
             sets.append(back)
+        if self._lock:
+            sets.append(self._lock)
         if forgotten := after_statement(satellites):
             sets.append(forgotten)
         await self.connection.run(b";".join(sets), len(sets))
+
+    async def drop_temporary(self, thread_id: int, tables: Collection[TableName]) -> None:
+        """Drop temporary tables that statements of this thread of the source have created."""
+        names = (literals.shown_name(a) + "." + literals.shown_name(b) for a, b in sorted(tables))
+        dropped = ",".join(names).encode("utf-8", "surrogateescape")
+        own = self._state[b"pseudo_thread_id"]
+        await self.connection.run(
+            b"SET @@session.pseudo_thread_id=%d;DROP TEMPORARY TABLE IF EXISTS %b;"
+            b"SET @@session.pseudo_thread_id=%b" % (thread_id, dropped, own),
+            3,
+        )
 
     async def set_gtid(self, gtid: str) -> None:
         """Set the GTID of the next transaction; "" returns to automatic ones."""
@@ -324,7 +351,3 @@ def _unknown_database(database: str) -> ServerError:
 def next_gtid(gtid: str) -> bytes:
     """Return the statement that sets the next transaction's GTID; "": an automatic one."""
     return b"SET @@session.gtid_next='%b'" % (gtid or "AUTOMATIC").encode("ascii")
-
-
-_INTERRUPTED = frozenset({ER.SERVER_SHUTDOWN, ER.QUERY_INTERRUPTED, 1927})
-"""Killed or shut down on the source part-way: the binlog has what it left as if complete."""

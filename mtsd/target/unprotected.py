@@ -7,8 +7,10 @@ dies in the meantime, and never reaches it if anything in the group has failed.
 
 The rows are inside BEGIN … COMMIT, although that undoes nothing for these tables: the ROLLBACK
 after an error then shows by a warning whether something remained (1196; outside of a transaction, a
-session that is not logged does not warn). One GTID serves only one statement, because the server
-uses it up with the first change, so a group of several statements runs under automatic ones.
+session that is not logged does not warn). A group that the source has rolled back ends with
+ROLLBACK here too: what is transactional in it is undone, the rest remains. One GTID serves only one
+statement, because the server uses it up with the first change, so a group of several statements
+runs under automatic ones.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -74,7 +76,7 @@ async def apply_unprotected(
     isolation = [] if _is_rows(group) else [STATEMENTS_READ]
     opening = [*_gtid(session, gtid), *isolation, b"BEGIN"]
     # A COMMIT also releases the GTID of a statement that has changed nothing.
-    closing = [b"COMMIT", *_gtid(session, "")]
+    closing = [b"ROLLBACK" if group.rolled_back else b"COMMIT", *_gtid(session, "")]
     settlement = [b"BEGIN", *settled, b"COMMIT"]
     try:
         if _is_rows(group):

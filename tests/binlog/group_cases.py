@@ -2,11 +2,6 @@
 
 from dataclasses import dataclass, field
 
-TEMPORARY = "temporary tables"
-THREAD_SPECIFIC = (
-    "a statement that may use a temporary table of its session on the source (flag THREAD_SPECIFIC;"
-    " it has d1.passing)"
-)
 XA = "XA transactions"
 MANY = tuple(f"m{number:02}" for number in range(17))
 FOREIGN = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
@@ -331,14 +326,14 @@ CASES = [
             "DROP TABLE passing",
         ),
         (
-            _ddl("d1", unsupported=TEMPORARY),
-            Wanted("non_transactional", ("d1",), (2,), unsupported=THREAD_SPECIFIC),
-            Wanted("non_transactional", ("d1",), (2,), unsupported=THREAD_SPECIFIC),
-            _ddl("d1", unsupported=THREAD_SPECIFIC),
-            _ddl("d1", unsupported=THREAD_SPECIFIC),
-            _ddl("d1", alone=True, unsupported=THREAD_SPECIFIC),
             _ddl("d1"),
-            Wanted("empty"),
+            Wanted("non_transactional", ("d1",), (2,)),
+            Wanted("non_transactional", ("d1",), (2,)),
+            _ddl("d1"),
+            _ddl("d1"),
+            _ddl("d1", alone=True),
+            _ddl("d1"),
+            _ddl("d1"),
         ),
     ),
     Case(
@@ -398,14 +393,7 @@ ANONYMOUS = [
             "INSERT INTO m VALUES (4)",
             "ROLLBACK",
         ),
-        (
-            Wanted(
-                "non_transactional",
-                ("d1",),
-                (2, 2),
-                unsupported="a transaction that was rolled back",
-            ),
-        ),
+        (Wanted("non_transactional", ("d1",), (2, 2)),),
     ),
     Case(
         "back to a savepoint with a table without transactions",
