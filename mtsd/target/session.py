@@ -177,9 +177,11 @@ class TargetSession:
         lacking = await self._use(statement)
         await self._prepare(statement.satellites)
         wanted = statement_state(query, self.traits.version, self._state)
-        if file is not None and query.context.collation_database is not None:
-            # Until the next statement's default database sets it.
+        # Each default database sets it; without one it is the server's.
+        if query.context.collation_database is not None:
             wanted[b"collation_database"] = b"%d" % query.context.collation_database
+        elif lacking or not query.database:
+            wanted[b"collation_database"] = wanted[b"collation_server"]
         await self.connection.run(changes(self._state, wanted), 1)
         loaded = None
         try:
