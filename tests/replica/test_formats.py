@@ -35,8 +35,10 @@ DEFINITIONS = (
         " INSERT INTO b.log VALUES (NEW.id, NEW.v, NOW(6))"
     ),
     f"CREATE PROCEDURE a.p(x VARCHAR(9)) {BODY}",
-    ("CREATE FUNCTION b.f(x INT) RETURNS INT BEGIN INSERT INTO b.log VALUES (x, '', NULL);"
-    " RETURN x; END"),
+    (
+        "CREATE FUNCTION b.f(x INT) RETURNS INT BEGIN INSERT INTO b.log VALUES (x, '', NULL);"
+        " RETURN x; END"
+    ),
     "CREATE VIEW a.w AS SELECT t.id, t.v, b.t.r FROM a.t JOIN b.t USING (id)",
 )
 IN_EACH_FORMAT = (
@@ -54,10 +56,14 @@ IN_EACH_FORMAT = (
     "INSERT IGNORE INTO b.t (id, v) VALUES (1, 'ignored'), (NULL, 'new')",
     "REPLACE INTO b.t (id, v) VALUES (1, 'replaced')",
     "INSERT INTO b.t (id) VALUES (2) ON DUPLICATE KEY UPDATE v = CONCAT(v, VALUES(id))",
-    (f"UPDATE {', '.join(f'{name}.t AS {name}' for name in MANY)}"
-    f" SET {', '.join(f'{name}.v = {name}.v + 1' for name in MANY)}"),
-    (f"UPDATE {', '.join(f'{name}.t AS {name}' for name in MANY[:16])}"
-    f" SET {', '.join(f'{name}.v = {name}.v + 1' for name in MANY[:16])}"),
+    (
+        f"UPDATE {', '.join(f'{name}.t AS {name}' for name in MANY)}"
+        f" SET {', '.join(f'{name}.v = {name}.v + 1' for name in MANY)}"
+    ),
+    (
+        f"UPDATE {', '.join(f'{name}.t AS {name}' for name in MANY[:16])}"
+        f" SET {', '.join(f'{name}.v = {name}.v + 1' for name in MANY[:16])}"
+    ),
 )
 ONCE = (
     "CREATE TABLE a.copied SELECT id, v, RAND() > 2 never, @v said FROM a.t ORDER BY id",

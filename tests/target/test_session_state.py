@@ -199,6 +199,37 @@ async def test_what_the_server_does_not_know_changes_nothing(session: TargetSess
 
 
 @pytest.mark.servers
+async def test_collations_that_the_server_does_not_know(session: TargetSession) -> None:
+    await run(session, b"", b"DO 0")
+    before = await variables(session)
+    for unknown in (charsets(999, 8, 8), charsets(8, 999, 8), charsets(8, 8, 999)):
+        with pytest.raises(ServerError, match=r"Unknown (character set|collation).*999"):
+            await run(session, unknown, b"DO 0")
+        assert await variables(session) == before
+
+
+@pytest.mark.servers
+async def test_what_a_function_changes_of_its_session_does_not_stay(
+    session: TargetSession,
+) -> None:
+    await run(session, b"", b"DO 0")
+    before = await variables(session)
+    for name in PINNED:
+        if name != b"explicit_defaults_for_timestamp":
+            await run(session, b"", b"SET @@session.%b = @@session.%b" % (name, name))
+    await run(session, b"", b"SET time_zone = '-01:00', sql_select_limit = 1, completion_type = 2")
+    assert await variables(session) == before
+
+
+@pytest.mark.servers
+async def test_the_sessions_lock_stays(session: TargetSession) -> None:
+    session.keep_lock("mtsd:test")
+    await run(session, b"", b"DO RELEASE_ALL_LOCKS()")
+    ((holder,),) = await session.connection.query("SELECT IS_USED_LOCK('mtsd:test')")
+    assert holder == session.connection.thread_id
+
+
+@pytest.mark.servers
 async def test_time(session: TargetSession) -> None:
     fraction = b"\x0d" + (125_000).to_bytes(3, "little")
     assert float(str(await shown(session, fraction, "timestamp", timestamp=1000))) == 1000.125
