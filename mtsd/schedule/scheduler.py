@@ -317,11 +317,16 @@ class Scheduler:
         self._halted = True
 
     def checkpoint(self) -> LowWaterMark | None:
-        """Return the low-water mark if it is beyond the one that is stored."""
+        """Return the low-water mark if it is beyond the one that is stored, or says more."""
         stored = self.stored
-        if self.gaq.number == stored.number and self.gaq.position == stored.position:
+        gaq = self.gaq
+        if (
+            gaq.number == stored.number
+            and gaq.position == stored.position
+            and gaq.temporary is stored.temporary
+        ):
             return None
-        return self.gaq.mark()
+        return gaq.mark()
 
     def checkpoint_is_urgent(self) -> bool:
         """Return whether to store the low-water mark before its period has passed.

@@ -319,6 +319,33 @@ def test_at_a_position_set_by_hand_nothing_is_known(pair: Pair, tmp_path: Path, 
     assert differences(pair.source, pair.target) == []
 
 
+def test_sessions_that_begin_after_reading_are_known(pair: Pair, tmp_path: Path) -> None:
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+    catch_up(daemon)
+    pair.source.sql("FLUSH BINARY LOGS")
+    file, offset, *_ = pair.source.sql("SHOW BINARY LOG STATUS")[0]
+    command(daemon, "position", "set", f"{file}:{offset}")
+    daemon.start()
+    daemon.wait_until_running()
+    assert daemon.stop() == 0
+    with session(pair.source) as client:
+        client.run(*LOOK_ALIKES)
+        catch_up(daemon)
+        daemon.start()
+        client.run(
+            "CREATE TEMPORARY TABLE t (a INT, b INT)",
+            "INSERT INTO t VALUES (50, 1)",
+            "INSERT INTO u SELECT a FROM t",
+            "TRUNCATE t",
+        )
+        daemon.wait_until_caught_up()
+    pair.source.sql("INSERT INTO d.u VALUES (60)")
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+    assert known(pair.target)["complete"] is False
+    assert differences(pair.source, pair.target) == []
+
+
 @pytest.mark.parametrize(
     "point",
     [
