@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import chain, islice
 
 from mtsd.binlog.invoker import with_invoker
-from mtsd.binlog.load_data import sent_by_client
 from mtsd.binlog.statement import disable_on_replica, without_start_transaction
 from mtsd.binlog.temporary_tables import drop_if_there
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
@@ -15,15 +14,13 @@ from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
 from mtsd.model.step import (
-    Duplicates,
-    FromFile,
     LoadFile,
     Rows,
     Statement,
     StatementKind,
     Step,
 )
-from mtsd.model.temporary_tables import TableName, TemporaryUse
+from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.schedule.in_flight import Due, Packet, Transaction
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.bundle import (
@@ -38,22 +35,20 @@ from mtsd.target.bundle import (
     table_maps,
     together,
 )
-from mtsd.target.load_files import LoadFiles
+from mtsd.target.file_loads import FileLoads
 from mtsd.target.pace import Pace
 from mtsd.target.position_tables import InDoubt, PositionTables
 from mtsd.target.session import STATEMENTS_READ, TargetSession, next_gtid
+from mtsd.target.session_tables import SessionTables
 from mtsd.target.streaming import RowStream
 from mtsd.target.table_columns import explain_row_failure
 from mtsd.target.table_engines import TableEngines
 from mtsd.target.unprotected import apply_unprotected, statement_count
 from mtsd.target.worker_info import TABLE_ID, RowChange
 from mtsd.wire.binlog_status import has_executed
-from mtsd.wire.connection import Awaited, Loaded
+from mtsd.wire.connection import Awaited
 
 _LARGEST_COMMAND_SHARE = 0.96
-_SAVEPOINT = b"SAVEPOINT `mtsd load data`"
-_STRICT = 0x200000 | 0x400000
-"""STRICT_TRANS_TABLES and STRICT_ALL_TABLES."""
 _KNOWS_REPLICAS = (8, 2, 0)
 """Before that, the clause of an event is DISABLE ON SLAVE."""
 _DEFINITIONS = frozenset({StatementKind.DDL, StatementKind.EVENT_DDL})
@@ -89,11 +84,8 @@ class BinlogApplier:
         self._engines = TableEngines(session.connection)
         newest = session.traits.version >= _KNOWS_REPLICAS
         self._disabled = b"DISABLE ON REPLICA" if newest else b"DISABLE ON SLAVE"
-        self._files = LoadFiles()
-        self._temporary: dict[int, frozenset[TableName]] = {}
-        """What the session has of source threads, by the thread's id."""
-        self._unprotected = False
-        """Whether what is being applied cannot be rolled back."""
+        self._loads = FileLoads(session)
+        self._temporary = SessionTables(session)
         self._pace = Pace()
         self._began = 0.0
         """When the server can have begun the packet that is due, on the loop's clock."""
@@ -131,7 +123,7 @@ class BinlogApplier:
     def close(self) -> None:
         """See `Applier`."""
         self._connection.close()
-        self._files.clear()
+        self._loads.start_over()
 
     def bundle(self, packet: Packet) -> Bundle | None:
         """See `Applier`.
@@ -238,7 +230,7 @@ class BinlogApplier:
 
     async def apply_in_order(self, group: Group, row: WorkerRow) -> None:
         """See `Applier`."""
-        self._start_over()
+        self._loads.start_over()
         try:
             await self.describe_format(group.format_description)
             await self._set_gtid(str(group.gtid))
@@ -254,22 +246,12 @@ class BinlogApplier:
             raise
 
     async def use_temporary(self, use: TemporaryUse) -> None:
-        """See `Applier`.
-
-        The session may still have tables that its source thread does not: of a thread with the same
-        id before the source's restart, or of a failed attempt.
-        """
-        thread_id = use.thread[1]
-        has = self._temporary.get(thread_id, frozenset())
-        self._temporary[thread_id] = (has & use.before) | use.created
-        if stale := has - use.before:
-            await self._session.drop_temporary(thread_id, stale)
+        """See `Applier`."""
+        await self._temporary.use(use)
 
     def used_temporary(self, use: TemporaryUse) -> None:
         """See `Applier`."""
-        left = self._temporary.pop(use.thread[1], frozenset()) & use.left
-        if left:
-            self._temporary[use.thread[1]] = left
+        self._temporary.used(use)
 
     async def apply_temporary(self, group: Group, row: WorkerRow) -> None:
         """See `Applier`."""
@@ -288,7 +270,7 @@ class BinlogApplier:
 
         Whether it contains statements is not known yet.
         """
-        self._start_over()
+        self._loads.start_over()
         await self.describe_format(format_description)
         await self._set_gtid(str(gtid))
         self._stream = RowStream(self._chunk_bytes)
@@ -302,7 +284,7 @@ class BinlogApplier:
     async def commit_in_doubt(self, doubt: InDoubt) -> None:
         """See `Applier`."""
         await self._session.commit([self._tables.insert_in_doubt(doubt)])
-        self._unprotected = True
+        self._loads.unprotected = True
 
     async def rollback(self) -> None:
         """See `Applier`."""
@@ -322,9 +304,9 @@ class BinlogApplier:
                 for command in commands([], rows, [], self._command_limit):
                     await self._connection.run(command.sql, command.statements)
             elif isinstance(step, LoadFile):
-                await self._files.take(step.event)
+                await self._loads.take(step.event)
             elif step.file is not None:
-                await self._load(step, step.file)
+                await self._loads.run(step, step.file)
             else:
                 await self._run(step)
 
@@ -411,8 +393,7 @@ class BinlogApplier:
 
     async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
         """See `Applier`."""
-        self._start_over()
-        self._unprotected = True
+        self._loads.start_over(unprotected=True)
         await self.describe_format(group.format_description)
         await apply_unprotected(
             self._session,
@@ -451,45 +432,6 @@ class BinlogApplier:
         if statement.kind is StatementKind.EVENT_DDL:
             text = disable_on_replica(text, query.context, self._disabled)
         await self._session.run_statement(statement, text)
-
-    async def _load(self, statement: Statement, file: FromFile) -> None:
-        """Run a LOAD DATA with the file that came before it.
-
-        A server ignores errors in rows that a client sends, unless they replace others. So rows
-        that must not be left out or altered are sent to be ignored, which tells of every duplicate;
-        and if there are warnings, which in a strict mode may be errors, all over to replace, which
-        then has nothing to replace. What cannot be rolled back is sent only to replace.
-        """
-        if statement.query.error_code:
-            raise NotSupportedError(
-                "a LOAD DATA that failed on the source with error"
-                f" {statement.query.error_code} after a part of its rows"
-            )
-        duplicates = file.duplicates
-        strict = duplicates is Duplicates.ERROR
-        if strict and self._unprotected:
-            duplicates = Duplicates.REPLACE
-        elif strict:
-            await self._connection.run(_SAVEPOINT, 1)
-        loaded = await self._load_once(statement, file, duplicates)
-        mode = statement.query.context.sql_mode or 0
-        if strict and loaded.warnings and mode & _STRICT and duplicates is Duplicates.ERROR:
-            await self._connection.run(b"ROLLBACK TO " + _SAVEPOINT, 1)
-            await self._load_once(statement, file, Duplicates.REPLACE)
-
-    async def _load_once(
-        self, statement: Statement, file: FromFile, duplicates: Duplicates
-    ) -> Loaded:
-        text = sent_by_client(statement.query.statement, file, duplicates)
-        pieces = self._files.pieces(file.file_id)
-        loaded = await self._session.run_statement(statement, text, file=pieces)
-        if loaded is None:
-            raise TypeError("LOAD DATA without counts")
-        return loaded
-
-    def _start_over(self) -> None:
-        self._files.clear()
-        self._unprotected = False
 
     async def _set_gtid(self, gtid: str) -> None:
         if self._preserves:
