@@ -1,7 +1,10 @@
 """Takes groups from the source and passes them to the scheduler, one after another."""
 
 import asyncio
+from collections.abc import Collection
 from typing import NoReturn
+
+import structlog
 
 from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError
 from mtsd.model.failed_group import FailedGroup
@@ -16,13 +19,21 @@ from mtsd.model.group import (
 )
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.pulse import Wait
-from mtsd.model.temporary_tables import NOT_KNOWN, TemporaryTables, TemporaryUse, described
+from mtsd.model.temporary_tables import (
+    NOT_KNOWN,
+    TableName,
+    TemporaryTables,
+    TemporaryUse,
+    described,
+)
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.report import contents
 from mtsd.replica.skipped_groups import GroupStream
 from mtsd.replica.streamed_groups import StreamedGroups, failed_stream
 from mtsd.schedule.temporary_sessions import LostTables
 from mtsd.source.stream import StreamClosedError
+
+log = structlog.get_logger(__name__)
 
 
 class Dispatcher:
@@ -42,6 +53,7 @@ class Dispatcher:
         tables that the source has where reading begins: the target has none of them.
         """
         self._lost = LostTables(temporary.by_thread)
+        report_lost(temporary.tables)
         self._preserved = preserved
         self._stream = stream
         self._coordinator = coordinator
@@ -113,6 +125,8 @@ class Dispatcher:
         if what:
             await self._refuse(FailedGroup.of(group), what, contents(group))
         self._lost.passed(use, applied=applied)
+        if more := self._lost.of(use.thread) - lost:
+            report_lost(more)
 
     async def _other(self, item: StreamItem) -> None:
         if isinstance(item, GroupOpened):
@@ -161,6 +175,16 @@ class Dispatcher:
 
     def _stopped(self) -> bool:
         return not self._coordinator.reads_on
+
+
+def report_lost(tables: Collection[TableName]) -> None:
+    """Log which temporary tables of the source the target does not have any more."""
+    if tables:
+        log.warning(
+            "the source has temporary tables that the target has lost: a statement that uses them"
+            " stops the replica",
+            tables=described(tables),
+        )
 
 
 def _require_gtid(gtid: Gtid | None, group: str) -> Gtid:

@@ -155,12 +155,6 @@ class Replica:
         streamed = StreamedGroups(coordinator, workers[0], preserved)
         groups = AsSkipped(stream, recovered.skipped)
         dispatcher = Dispatcher(groups, coordinator, streamed, preserved, recovered.mark.temporary)
-        if lost := recovered.mark.temporary.tables:
-            log.warning(
-                "the source has temporary tables that the target has lost: a statement that uses"
-                " them stops the replica",
-                tables=described(lost),
-            )
         return cls(
             settings, session, coordinator, workers, stream, dispatcher, checkpointer, reached
         )
