@@ -30,8 +30,8 @@ class Dialect:
     parse_head: Callable[[bytes], GtidEvent]
     parse_query: Callable[[bytes], QueryEvent]
     rows: frozenset[int]
-    satellites: Mapping[int, tuple[str, Callable[[bytes], Satellite]]]
-    """They set up the statement that follows: the name and the decoder of each."""
+    satellites: Mapping[int, Callable[[bytes], Satellite]]
+    """They set up the statement that follows: the decoder of each."""
     load_data: Mapping[int, str]
     """LOAD DATA in statement format and its files: the name of each."""
     passed_over: frozenset[int]
@@ -56,10 +56,10 @@ _HEADS = frozenset({
     EventType.GTID_TAGGED_LOG_EVENT.value,
 })  # fmt: skip
 
-_SATELLITES: Mapping[int, tuple[str, Callable[[bytes], Satellite]]] = {
-    EventType.INTVAR_EVENT.value: ("Intvar", parse_intvar),
-    EventType.RAND_EVENT.value: ("Rand", parse_rand),
-    EventType.USER_VAR_EVENT.value: ("User_var", parse_user_var),
+_SATELLITES: Mapping[int, Callable[[bytes], Satellite]] = {
+    EventType.INTVAR_EVENT.value: parse_intvar,
+    EventType.RAND_EVENT.value: parse_rand,
+    EventType.USER_VAR_EVENT.value: parse_user_var,
 }
 
 MYSQL = Dialect(

@@ -14,6 +14,7 @@ from mtsd.binlog.event_reader import EventReader
 from mtsd.binlog.event_type import IGNORABLE, EventType
 from mtsd.binlog.group_parts import SAVEPOINTS, XA_BY_ITSELF, XA_COMPLETIONS
 from mtsd.binlog.header import HEADER_SIZE
+from mtsd.binlog.load_data import BEFORE_5_0, parse_execute_load_query
 from mtsd.binlog.open_group import OpenGroup
 from mtsd.binlog.plain_transactions import PlainTransactions
 from mtsd.binlog.rewrite import plain_format_description, with_database
@@ -247,14 +248,10 @@ class Grouper:
             self._opened(event)
             yield from self._end(GroupKind.INCIDENT, event)
         elif code in dialect.satellites:
-            name, parse = dialect.satellites[code]
-            group = self._opened(event)
-            group.refuse(f"{name} events")
-            group.satellite(parse(event), event)
+            parse = dialect.satellites[code]
+            self._opened(event).satellite(parse(event), event)
         elif code in dialect.load_data:
-            group = self._opened(event)
-            group.refuse(f"{dialect.load_data[code]} events (LOAD DATA)")
-            group.load_file(event)
+            yield from self._load_data(code, event)
         elif not int.from_bytes(event[17:19], "little") & IGNORABLE:
             raise BinlogError(f"an event of unknown type {code}")
         if self._group is not None and self._group.is_full:
@@ -344,8 +341,7 @@ class Grouper:
                 group.statement(event, query, kind)
                 yield from self._end(GroupKind.DDL, event)
         elif kind in {StatementKind.COMMIT, StatementKind.ROLLBACK}:
-            if kind is StatementKind.ROLLBACK and not group.holds_nothing:
-                group.refuse("a transaction that was rolled back")
+            group.rolled_back = kind is StatementKind.ROLLBACK
             yield from self._end(GroupKind.NON_TRANSACTIONAL, event)
         elif kind in SAVEPOINTS:
             group.savepoint(event, query, kind)
@@ -359,6 +355,27 @@ class Grouper:
                 "an XA transaction, which together with replication filters can leave the replica"
                 " in an undefined state (a server's own replica reports error 3232)"
             )
+
+    def _load_data(self, code: int, event: bytes) -> Iterator[StreamItem]:
+        if code in BEFORE_5_0:
+            raise BinlogError(
+                f"a {self._dialect.load_data[code]} event: LOAD DATA of a MySQL 4.0 or 4.1 source"
+                " cannot be applied; upgrade that source, or load the file on the target by hand"
+                " and continue after it with mtsd position set"
+            )
+        group = self._opened(event)
+        if code != EventType.EXECUTE_LOAD_QUERY_EVENT:
+            group.load_file(event)
+            return
+        query, file = parse_execute_load_query(event)
+        if query.error_code:
+            group.refuse(
+                f"a LOAD DATA that failed on the source with error {query.error_code} after a part"
+                " of its rows"
+            )
+        group.statement(event, query, StatementKind.DML, file)
+        if not group.begun:
+            yield from self._end(GroupKind.NON_TRANSACTIONAL, event)
 
     def _end(self, kind: GroupKind, event: bytes) -> Iterator[StreamItem]:
         group, self._group = self._group, None

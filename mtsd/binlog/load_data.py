@@ -1,14 +1,20 @@
-"""The events of LOAD DATA in statement format, by name: their contents are not read.
+"""The events of LOAD DATA in statement format.
 
-Servers since 5.0.3 write Begin_load_query and Append_block, which hold the file, and then
-Execute_load_query; the other types are older.
+Servers since 5.0.3 write the file as Begin_load_query and Append_block events (file id u32, then a
+block), and then Execute_load_query, or Delete_file (file id u32) if the statement failed.
+Execute_load_query is a Query event with, after its fixed part: file id u32, where in the statement
+the name of the file begins and ends u32 each, what to do with duplicates u8 (MySQL documentation,
+`mysql::binlog::event::Execute_load_query_event`). The other types are older.
 """
 
+import struct
 from dataclasses import dataclass
 
 from mtsd.binlog.event_type import EventType, type_name
-from mtsd.binlog.header import parse_header
+from mtsd.binlog.header import HEADER_SIZE, parse_header
+from mtsd.binlog.query import parse_query
 from mtsd.model.errors import BinlogError
+from mtsd.model.step import Duplicates, FromFile, QueryEvent
 
 LOAD_DATA: dict[EventType, str] = {
     EventType.LOAD_EVENT: "Load",
@@ -21,6 +27,17 @@ LOAD_DATA: dict[EventType, str] = {
     EventType.EXECUTE_LOAD_QUERY_EVENT: "Execute_load_query",
 }
 """The types, with their names in MySQL's documentation."""
+
+BEFORE_5_0 = frozenset({
+    EventType.LOAD_EVENT.value, EventType.CREATE_FILE_EVENT.value,
+    EventType.EXEC_LOAD_EVENT.value, EventType.NEW_LOAD_EVENT.value,
+})  # fmt: skip
+"""Only servers of versions 4.0 and 4.1 wrote them."""
+
+_QUERY_END = HEADER_SIZE + 13
+_ADDED = struct.Struct("<IIIB")
+_ADDED_END = _QUERY_END + _ADDED.size
+_BLOCK = HEADER_SIZE + 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +53,38 @@ def parse_load_data(event: bytes) -> LoadData:
     if kind not in LOAD_DATA:
         raise BinlogError(f"{type_name(kind)} is not an event of LOAD DATA")
     return LoadData(EventType(kind))
+
+
+def parse_execute_load_query(event: bytes) -> tuple[QueryEvent, FromFile]:
+    """Decode an Execute_load_query event. Raises BinlogError as `parse_query` does."""
+    what = LOAD_DATA[EventType.EXECUTE_LOAD_QUERY_EVENT]
+    if len(event) < _ADDED_END:
+        raise BinlogError(f"{what} event: {len(event)} bytes, fewer than its fixed part")
+    file_id, start, end, duplicates = _ADDED.unpack_from(event, _QUERY_END)
+    query = parse_query(event[:_QUERY_END] + event[_ADDED_END:])
+    if not start <= end <= len(query.statement):
+        raise BinlogError(f"{what} event: the file's name is at {start} to {end} of its statement")
+    try:
+        return query, FromFile(file_id, start, end, Duplicates(duplicates))
+    except ValueError:
+        raise BinlogError(f"{what} event: unknown handling of duplicates {duplicates}") from None
+
+
+def parse_block(event: bytes) -> tuple[int, bytes]:
+    """Return file id and contents of a Begin_load_query or Append_block event, or Delete_file.
+
+    Raises BinlogError if it is truncated.
+    """
+    if len(event) < _BLOCK:
+        raise BinlogError(f"{type_name(event[4])}: {len(event)} bytes, fewer than its fixed part")
+    return int.from_bytes(event[HEADER_SIZE:_BLOCK], "little"), event[_BLOCK:]
+
+
+def sent_by_client(statement: bytes, file: FromFile, duplicates: Duplicates) -> bytes:
+    """Return a LOAD DATA statement whose file comes from the client, for any SQL mode."""
+    handling = {Duplicates.IGNORE: b" IGNORE", Duplicates.REPLACE: b" REPLACE"}
+    return b"%b LOCAL INFILE 'mtsd'%b INTO%b" % (
+        statement[: file.name_start],
+        handling.get(duplicates, b""),
+        statement[file.name_end :],
+    )

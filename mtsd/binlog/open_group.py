@@ -1,17 +1,19 @@
 """A group while it is being read: what the events so far amount to."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC, EventType
+from mtsd.binlog.group_temporary_tables import GroupTemporaryTables
 from mtsd.binlog.gtid_event import GtidEvent, Opens
+from mtsd.binlog.load_data import parse_block
 from mtsd.binlog.position_schema import Treatment, treatment
 from mtsd.binlog.qualifiers import qualifiers
-from mtsd.binlog.query import MAX_DBS_IN_EVENT_MTS
+from mtsd.binlog.query import INTERRUPTIONS, MAX_DBS_IN_EVENT_MTS
 from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.statement_filter import filtered
 from mtsd.binlog.table_map import TableMap
-from mtsd.binlog.temporary_tables import after, may_use_temporary_tables, what_may_use
 from mtsd.filter.filter import Filter
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.group import (
@@ -25,6 +27,7 @@ from mtsd.model.group import (
 from mtsd.model.position import Position
 from mtsd.model.step import (
     AlterPhase,
+    FromFile,
     LoadFile,
     QueryEvent,
     Rows,
@@ -55,11 +58,11 @@ class OpenGroup:
     """
 
     __slots__ = (
-        "_alone", "_chunk_bytes", "_databases", "_description", "_flags_differ",
-        "_fold_case", "_head", "_hold_bytes", "_kind", "_left_out", "_limit", "_number", "_owners",
-        "_replicated", "_row_flags", "_rows", "_satellites", "_savepoint_bytes", "_size",
-        "_steps", "_temporary_before", "_timestamp", "_total", "_unsupported", "begun",
-        "streaming", "temporary", "xid",
+        "_alone", "_chunk_bytes", "_databases", "_description", "_flags_differ", "_head",
+        "_hold_bytes", "_kind", "_left_out", "_limit", "_number", "_owners", "_replicated",
+        "_row_flags", "_rows", "_satellites", "_savepoint_bytes", "_size", "_steps",
+        "_temporary", "_timestamp", "_total", "_unsupported", "begun", "rolled_back",
+        "streaming", "xid",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +79,8 @@ class OpenGroup:
     ) -> None:
         self.begun = False
         """Inside a transaction: BEGIN or XA START has been seen."""
+        self.rolled_back = False
+        """It ends with ROLLBACK."""
         self.streaming = False
         self.xid: XaXid | None = None
         """Of the XA transaction that it is, or that it completes."""
@@ -84,10 +89,7 @@ class OpenGroup:
         self._chunk_bytes = chunk_bytes
         self._replicated = replicated
         self._description = description
-        self.temporary = temporary
-        """What is known about temporary tables after the last statement."""
-        self._temporary_before = temporary
-        self._fold_case = fold_case
+        self._temporary = GroupTemporaryTables(temporary, fold_case=fold_case)
         self._head: GtidEvent | None = None
         self._kind: GroupKind | None = None
         self._size = 0
@@ -110,6 +112,11 @@ class OpenGroup:
         self._savepoint_bytes = 0
         """Of those held."""
         self._timestamp = int.from_bytes(first[:4], "little")
+
+    @property
+    def temporary(self) -> TemporaryTables:
+        """What is known about the source's temporary tables after the last statement."""
+        return self._temporary.known
 
     def head(self, head: GtidEvent) -> None:
         """Process the GTID event."""
@@ -154,6 +161,7 @@ class OpenGroup:
         """Add a Table_map event, as it is on the target."""
         if self._left_out:
             self._left_out.discard(event[19:25])
+        self._temporary.only = False
         if len(self._databases) < _MOST_NAMED:
             self._databases[table.database] = None
         else:
@@ -172,9 +180,10 @@ class OpenGroup:
         self._size += len(event)
 
     def load_file(self, event: bytes) -> None:
-        """Add an event of LOAD DATA."""
+        """Add a block of the file of a LOAD DATA, or its removal."""
+        self._temporary.only = False
         self._kind = self._kind or GroupKind.STATEMENTS
-        self._keep(LoadFile(event, self._taken_satellites()), event)
+        self._keep(LoadFile(event), event)
 
     def savepoint(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
         """Add a statement that names no database and has no effect unless there is a rollback."""
@@ -191,32 +200,31 @@ class OpenGroup:
         self.xid = xid
         self._keep_statement(event, query, kind)
 
-    def statement(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
-        """Add a statement that changes something."""
-        thread = int.from_bytes(event[5:9], "little"), query.thread_id
+    def statement(
+        self, event: bytes, query: QueryEvent, kind: StatementKind, file: FromFile | None = None
+    ) -> None:
+        """Add a statement that changes something; `file` is that of a LOAD DATA."""
+        thread = None
         if event[17] & THREAD_SPECIFIC or kind is StatementKind.TEMPORARY:
-            self._thread_specific(thread, query, kind)
-        if kind is StatementKind.DROP_TEMPORARY:
-            # None is ever created on the target.
+            thread = int.from_bytes(event[5:9], "little"), query.thread_id
+        applied = self._replicated_part(query, kind)
+        if applied is None:
+            if thread is not None:
+                self._temporary.left_out(thread, query, kind)
+            self._leave_out_statement(file)
+            return
+        if thread is None:
+            self._temporary.only = False
+        elif not self._has_to_be_applied(thread, query, kind):
             self._satellites = []
             return
-        if query.alter_phase in {AlterPhase.START, AlterPhase.ROLLBACK}:
-            # Only the group that commits an ALTER TABLE has an effect.
-            self._satellites = []
-            return
-        names = query.updated_databases
-        position_schema = self._replicated.position_schema
-        treated = treatment(query, position_schema)
-        if treated is Treatment.REFUSED:
+        if query.error_code in INTERRUPTIONS:
             self.refuse(
-                f"a statement on a database with the position schema's name,"
-                f" {position_schema!r}, and on others"
+                f"a statement that was interrupted on the source (error {query.error_code}),"
+                " perhaps after a part of its changes"
             )
-        renamed = self._on_target(query) if self._replicated.rules else query
-        if treated is Treatment.LEFT_OUT or renamed is None:
-            self._satellites = []
-            return
-        query = renamed
+        names = query.updated_databases
+        query = applied
         if kind is StatementKind.CREATE_SELECT:
             self._kind = GroupKind.CREATE_SELECT
         elif self.begun and self._kind is None:
@@ -228,6 +236,9 @@ class OpenGroup:
         if self._replicated.rules.rewrite_db:
             # Only the default database is renamed, and which of the names stand for it is unknown.
             used |= dict.fromkeys(map(self._replicated.target_name, names))
+        if file is not None and query.database:
+            # Its character set is that of the file.
+            used[query.database] = None
         if not self.begun or self.creates_and_fills:
             used |= dict.fromkeys(qualifiers(query.statement, query.context))
             if query.database:
@@ -237,9 +248,30 @@ class OpenGroup:
         for name in used:
             if len(self._databases) >= _MOST_NAMED:
                 self._alone = True
-            elif name != position_schema:
+            elif name != self._replicated.position_schema:
                 self._databases[name] = None
-        self._keep_statement(event, query, kind)
+        self._keep_statement(event, query, kind, file)
+
+    def _replicated_part(self, query: QueryEvent, kind: StatementKind) -> QueryEvent | None:
+        """Return a statement as it runs on the target; None if nothing of it is applied."""
+        if query.alter_phase in {AlterPhase.START, AlterPhase.ROLLBACK}:
+            # Only the group that commits an ALTER TABLE has an effect.
+            return None
+        position_schema = self._replicated.position_schema
+        treated = treatment(query, position_schema)
+        if treated is Treatment.LEFT_OUT:
+            return None
+        if treated is Treatment.REFUSED:
+            self.refuse(
+                f"a statement on a database with the position schema's name,"
+                f" {position_schema!r}, and on others"
+            )
+        if not self._replicated.rules:
+            return query
+        if kind is StatementKind.DROP_TEMPORARY:
+            # It concerns only a session's own tables. That were created is known.
+            return replace(query, database=self._replicated.target_name(query.database))
+        return self._on_target(query)
 
     def _on_target(self, query: QueryEvent) -> QueryEvent | None:
         """Return a statement as it runs on the target; None if it is not replicated."""
@@ -267,20 +299,26 @@ class OpenGroup:
             last = self._rows[-1]
             self._rows[-1] = last[:25] + bytes((last[25] | STMT_END,)) + last[26:]
 
-    def _thread_specific(
+    def _has_to_be_applied(
         self, thread: SourceThread, query: QueryEvent, kind: StatementKind
-    ) -> None:
-        """Note what a statement does to the temporary tables of its session, and uses of them."""
-        before = self.temporary
-        if kind is StatementKind.TEMPORARY:
-            self.refuse("temporary tables")
-        elif (
-            kind is not StatementKind.DROP_TEMPORARY
-            and before.may_have(thread)
-            and may_use_temporary_tables(query, kind)
-        ):
-            self.refuse(what_may_use(before, thread))
-        self.temporary = after(before, thread, query, kind, fold_case=self._fold_case)
+    ) -> bool:
+        """Note what a statement has to do with its session's temporary tables."""
+        applied = self._temporary.statement(thread, query, kind)
+        if self._temporary.unsupported:
+            self.refuse(self._temporary.unsupported)
+        return applied
+
+    def _leave_out_statement(self, file: FromFile | None) -> None:
+        """Leave out what came before a statement that is not applied."""
+        self._satellites = []
+        if file is None:
+            return
+        kept = [
+            step
+            for step in self._steps
+            if not (isinstance(step, LoadFile) and parse_block(step.event)[0] == file.file_id)
+        ]
+        self._steps = kept
 
     @property
     def holds_nothing(self) -> bool:
@@ -354,7 +392,9 @@ class OpenGroup:
             sequence_number=head.sequence_number if head else 0,
             commit_time=self._commit_time(),
             unsupported=self._unsupported,
-            temporary=None if self.temporary is self._temporary_before else self.temporary,
+            temporary=self._temporary.news,
+            uses_temporary=self._temporary.use(streaming=self.streaming),
+            rolled_back=self.rolled_back,
             xid=self.xid if kind in _OF_XIDS else None,
         )
         yield GroupClosed(group) if self.streaming else group
@@ -363,9 +403,11 @@ class OpenGroup:
         self._rows.append(event)
         self._size += len(event)
 
-    def _keep_statement(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
+    def _keep_statement(
+        self, event: bytes, query: QueryEvent, kind: StatementKind, file: FromFile | None = None
+    ) -> None:
         flags = event[17] | event[18] << 8
-        self._keep(Statement(query, kind, flags, self._taken_satellites()), event)
+        self._keep(Statement(query, kind, flags, self._taken_satellites(), file), event)
 
     def _keep(self, step: Step, event: bytes) -> None:
         self._end_rows()

@@ -27,6 +27,11 @@ MAX_DBS_IN_EVENT_MTS = 16
 OVER_MAX_DBS_IN_EVENT_MTS = 254
 """What the servers then write instead of their number."""
 
+INTERRUPTIONS = frozenset({1053, 1158, 1160, 1184, 1317, 1927})
+"""Errors of a statement that was killed or lost its connection: what it has left is not known.
+
+Shutdown, network read and write errors, aborted connection, KILL QUERY, and MariaDB's KILL.
+"""
 _FIXED = Struct("<IBIIIHIIBHH")
 _FIXED_SIZE = _FIXED.size
 _WHAT = "Query event"

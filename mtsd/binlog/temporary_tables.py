@@ -7,10 +7,12 @@ that use one, and it logs the CREATE TEMPORARY TABLE before that; a session's en
 DROP TEMPORARY TABLE, and a server's start leaves none.
 """
 
+from mtsd.binlog.qualifiers import names
 from mtsd.binlog.tokenizer import TokenKind
 from mtsd.binlog.words import Words
+from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent, StatementKind
-from mtsd.model.temporary_tables import SourceThread, TableName, TemporaryTables
+from mtsd.model.temporary_tables import SourceThread, TableName, TemporaryTables, described
 
 _READS = frozenset({b"SELECT", b"TABLE"})
 """In a CREATE TABLE, another table's name comes after these."""
@@ -106,22 +108,60 @@ def may_use_temporary_tables(query: QueryEvent, kind: StatementKind) -> bool:
     return (first == b"ALTER" or by_index) and query.ddl_xid is None
 
 
+def changes_only_temporary_tables(
+    temporary: TemporaryTables,
+    thread: SourceThread,
+    query: QueryEvent,
+    kind: StatementKind,
+    *,
+    fold_case: bool,
+) -> bool:
+    """Return whether a statement that may use temporary tables changes nothing else for sure.
+
+    Of statements that change rows, this cannot be told by their text.
+    """
+    if kind in {StatementKind.TEMPORARY, StatementKind.DROP_TEMPORARY}:
+        return True
+    if kind is not StatementKind.DDL:
+        return False
+    words = Words(query.statement, query.context)
+    first = words.word()
+    if first in {b"TRUNCATE", b"ALTER"}:
+        words.take_words(b"TABLE")
+    elif not (
+        first in {b"CREATE", b"DROP"}
+        and words.passes(frozenset({b"INDEX"}), within=2)
+        and words.passes(frozenset({b"ON"}))
+    ):
+        return False
+    return _name(words, query, fold_case=fold_case) in temporary.by_thread.get(thread, ())
+
+
+def names_one(temporary: TemporaryTables, thread: SourceThread, query: QueryEvent) -> bool:
+    """Return whether a statement contains the name of a temporary table of its thread."""
+    known = {table.upper() for _, table in temporary.by_thread.get(thread, ())}
+    return bool(known) and not known.isdisjoint(names(query.statement, query.context))
+
+
+def drop_if_there(statement: bytes, context: SessionContext) -> bytes:
+    """Return a DROP TEMPORARY TABLE with IF EXISTS: some may have been lost with their session."""
+    words = Words(statement, context)
+    words.take_words(b"DROP", b"TEMPORARY")
+    words.take_words(b"TABLE", b"TABLES")
+    if words.at_word(b"IF") or words.last is None:
+        return statement
+    at = words.last.end
+    return statement[:at] + b" IF EXISTS" + statement[at:]
+
+
 def what_may_use(temporary: TemporaryTables, thread: SourceThread) -> str:
     """Describe a statement of `may_use_temporary_tables`, by what is known about its thread."""
-    tables = [_printable(table) for table in sorted(temporary.by_thread.get(thread, ()))]
+    tables = temporary.by_thread.get(thread, ())
     if tables:
-        more = f" and {len(tables) - _SHOWN} more" if len(tables) > _SHOWN else ""
-        has = f"it has {', '.join(tables[:_SHOWN])}{more}"
+        has = f"it has {described(tables)}"
     else:
         has = "which ones it has is known only if mtsd has read everything since the source's start"
     return (
         "a statement that may use a temporary table of its session on the source (flag"
         f" THREAD_SPECIFIC; {has})"
     )
-
-
-_SHOWN = 5
-
-
-def _printable(table: TableName) -> str:
-    return "".join(each if each.isprintable() else "?" for each in ".".join(table))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 from mtsd.model.step import Step, row_events
-from mtsd.model.temporary_tables import TemporaryTables
+from mtsd.model.temporary_tables import TemporaryTables, TemporaryUse
 from mtsd.model.xa_xid import XaXid
 
 
@@ -70,6 +70,10 @@ class Group(NamedTuple):
     """The keys of the rows that it changes; only if the policy needs them."""
     temporary: TemporaryTables | None = None
     """What is known about the source's temporary tables after it; None if it changes none."""
+    uses_temporary: TemporaryUse | None = None
+    """What it has to do with temporary tables; None if nothing."""
+    rolled_back: bool = False
+    """It ends with ROLLBACK: of its changes only those remain that cannot be rolled back."""
     xid: XaXid | None = None
     """The transaction that it prepares or completes, by its kind; None for all other kinds."""
 

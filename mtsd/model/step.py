@@ -154,29 +154,49 @@ class Rows(NamedTuple):
     events: tuple[bytes, ...]
 
 
+class Duplicates(enum.IntEnum):
+    """What LOAD DATA does with a row whose key exists."""
+
+    ERROR = 0
+    IGNORE = 1
+    REPLACE = 2
+
+
+class FromFile(NamedTuple):
+    """The file that a LOAD DATA statement reads, see `LoadFile`.
+
+    In the statement, everything from its word INFILE to INTO is at `name_start` to `name_end`.
+    """
+
+    file_id: int
+    name_start: int
+    name_end: int
+    duplicates: Duplicates
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A statement, and everything that it needs from the session it ran in.
 
     `flags` are those of its event's common header (`mtsd.binlog.event_type`). `satellites` are in
-    the order in which the source wrote them.
+    the order in which the source wrote them. `file` is that of a LOAD DATA.
     """
 
     query: QueryEvent
     kind: StatementKind
     flags: int
     satellites: tuple[Satellite, ...] = ()
+    file: FromFile | None = None
 
 
 class LoadFile(NamedTuple):
-    """One event of a LOAD DATA in statement format, raw, without its checksum.
+    """A block of the file of a LOAD DATA, or its removal: an event, raw, without its checksum.
 
-    Either a piece of the file, or the statement after its last piece, to which `satellites` belong.
-    A file arrives in as many steps as the source wrote events, so that a large one can be streamed.
+    A file arrives in as many steps as the source wrote events, so that a large one can be streamed;
+    the statement comes after it.
     """
 
     event: bytes
-    satellites: tuple[Satellite, ...] = ()
 
 
 Step = Rows | Statement | LoadFile

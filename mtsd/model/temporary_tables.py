@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 SourceThread = tuple[int, int]
 """A server id, and the id of a thread (a session) of that server.
@@ -23,19 +24,40 @@ class TemporaryTables:
     """What is known about them. Immutable: each change returns a new value.
 
     `complete`: the binary log has been read without a gap since the server's start, when none
-    are open, so a thread that is not in `by_thread` has none. Otherwise it may have some.
+    are open, so a thread that is not in `by_thread` has none. Otherwise it may have some, unless it
+    began after reading: then it is of the same server as `newest`, with a higher id.
     """
 
     complete: bool = False
     by_thread: Mapping[SourceThread, frozenset[TableName]] = field(default_factory=dict)
+    newest: SourceThread | None = None
+
+    @property
+    def tables(self) -> frozenset[TableName]:
+        """The tables of all threads."""
+        return frozenset().union(*self.by_thread.values())
 
     def may_have(self, thread: SourceThread) -> bool:
         """Return whether a thread may have temporary tables."""
-        return not self.complete or thread in self.by_thread
+        return thread in self.by_thread or not self.knows(thread)
+
+    def knows(self, thread: SourceThread) -> bool:
+        """Return whether a thread has no other temporary tables than those in `by_thread`."""
+        newest = self.newest
+        return self.complete or (
+            newest is not None and thread[0] == newest[0] and thread[1] > newest[1]
+        )
+
+    def read_since(self, newest: SourceThread) -> "TemporaryTables":
+        """Return what is known if everything will be read that later threads than this write."""
+        if self.complete or self.newest is not None:
+            return self
+        return TemporaryTables(False, self.by_thread, newest)
 
     def with_gap(self) -> "TemporaryTables":
         """Return what is known after a part of the binary log was left out."""
-        return TemporaryTables(False, self.by_thread) if self.complete else self
+        known = self.complete or self.newest is not None
+        return TemporaryTables(False, self.by_thread) if known else self
 
     def opened(self, thread: SourceThread, table: TableName) -> "TemporaryTables":
         """Return what is known after CREATE TEMPORARY TABLE."""
@@ -65,7 +87,7 @@ class TemporaryTables:
         changed = {**self.by_thread, thread: tables}
         if not tables:
             del changed[thread]
-        return TemporaryTables(self.complete, changed)
+        return TemporaryTables(self.complete, changed, self.newest)
 
     def text(self) -> str:
         """Return it as JSON, or "" if nothing is known."""
@@ -75,7 +97,11 @@ class TemporaryTables:
             {"server_id": server, "thread_id": thread, "tables": sorted(map(list, tables))}
             for (server, thread), tables in sorted(self.by_thread.items())
         ]
-        return json.dumps({"complete": self.complete, "threads": threads})
+        about: dict[str, object] = {"complete": self.complete, "threads": threads}
+        if self.newest is not None:
+            server, thread = self.newest
+            about["newest"] = {"server_id": server, "thread_id": thread}
+        return json.dumps(about)
 
     @classmethod
     def parse(cls, text: str) -> "TemporaryTables":
@@ -84,6 +110,7 @@ class TemporaryTables:
             return NOT_KNOWN
         try:
             read = json.loads(text)
+            newest = read.get("newest")
             return cls(
                 read["complete"] is True,
                 {
@@ -92,11 +119,37 @@ class TemporaryTables:
                     )
                     for thread in read["threads"]
                 },
+                newest and (int(newest["server_id"]), int(newest["thread_id"])),
             )
-        except (ValueError, TypeError, KeyError):
+        except (AttributeError, ValueError, TypeError, KeyError):
             return NOT_KNOWN
 
 
+class TemporaryUse(NamedTuple):
+    """What a group has to do with the temporary tables of its source thread."""
+
+    thread: SourceThread
+    before: frozenset[TableName]
+    """Those that the thread has before the group, as far as known."""
+    left: frozenset[TableName]
+    """Those that it has afterwards."""
+    uses: bool
+    """It may read or change one, not only create and drop them."""
+    only: bool
+    """It changes nothing else."""
+    created: frozenset[TableName] = frozenset()
+    """All that it creates, whether it drops them again or not."""
+
+
+def described(tables: Iterable[TableName]) -> str:
+    """Return the names of tables for a message."""
+    names = sorted(".".join(table) for table in tables)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    shown = ", ".join(names[:_SHOWN])
+    return "".join(each if each.isprintable() else "?" for each in shown) + more
+
+
+_SHOWN = 5
 NOT_KNOWN = TemporaryTables()
 """Nothing: reading begins anywhere but at a server's start."""
 NONE_OPEN = TemporaryTables(complete=True)

@@ -26,6 +26,8 @@ class Coordinator:
         """Set when nothing more will begin: after a failure, or when a stop is complete."""
         self.failure: BaseException | None = None
         self.stopping = False
+        self.definitions = 0
+        """How many definitions have been applied: what is known about tables may have changed."""
         self.waits: dict[str, float] = {}
         """Seconds that the dispatcher has waited, by cause."""
         self.pulse = Pulse()

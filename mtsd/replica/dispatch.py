@@ -1,7 +1,10 @@
 """Takes groups from the source and passes them to the scheduler, one after another."""
 
 import asyncio
+from collections.abc import Collection
 from typing import NoReturn
+
+import structlog
 
 from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError
 from mtsd.model.failed_group import FailedGroup
@@ -16,11 +19,21 @@ from mtsd.model.group import (
 )
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.pulse import Wait
+from mtsd.model.temporary_tables import (
+    NOT_KNOWN,
+    TableName,
+    TemporaryTables,
+    TemporaryUse,
+    described,
+)
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.report import contents
 from mtsd.replica.skipped_groups import GroupStream
 from mtsd.replica.streamed_groups import StreamedGroups, failed_stream
+from mtsd.schedule.temporary_sessions import LostTables
 from mtsd.source.stream import StreamClosedError
+
+log = structlog.get_logger(__name__)
 
 
 class Dispatcher:
@@ -32,11 +45,15 @@ class Dispatcher:
         coordinator: Coordinator,
         streamed: StreamedGroups,
         preserved: GtidSet | None = None,
+        temporary: TemporaryTables = NOT_KNOWN,
     ) -> None:
         """`preserved`: if each group keeps its GTID, those that the target has executed.
 
-        A server skips whatever is sent to it again under one of them.
+        A server skips whatever is sent to it again under one of them. `temporary` are the temporary
+        tables that the source has where reading begins: the target has none of them.
         """
+        self._lost = LostTables(temporary.by_thread)
+        report_lost(temporary.tables)
         self._preserved = preserved
         self._stream = stream
         self._coordinator = coordinator
@@ -84,7 +101,32 @@ class Dispatcher:
         cannot = group.kind is GroupKind.INCIDENT or group.unsupported
         if cannot and not self._coordinator.scheduler.executed_before(group.number):
             await self._refuse(FailedGroup.of(group), group.unsupported, contents(group))
+        if group.uses_temporary is not None:
+            await self._look_at(group, group.uses_temporary)
         await self._coordinator.add(group)
+
+    async def _look_at(self, group: Group, use: TemporaryUse) -> None:
+        """Refuse a group if the target lacks the temporary tables of its session."""
+        scheduler = self._coordinator.scheduler
+        applied = group.kind is not GroupKind.EMPTY and not scheduler.executed_before(group.number)
+        lost = self._lost.of(use.thread)
+        what = ""
+        if applied and use.uses and lost:
+            what = (
+                "a statement that may use a temporary table of its session on the source, of which"
+                f" the target has lost {described(lost)}: they were in a session of mtsd that has"
+                " ended, or their creation was skipped"
+            )
+        elif applied and not scheduler.sessions.can_hold(use.thread):
+            what = (
+                "temporary tables of a session with the same id as another server's, which needs"
+                " another worker (raise [replica] parallel_workers)"
+            )
+        if what:
+            await self._refuse(FailedGroup.of(group), what, contents(group))
+        self._lost.passed(use, applied=applied)
+        if more := self._lost.of(use.thread) - lost:
+            report_lost(more)
 
     async def _other(self, item: StreamItem) -> None:
         if isinstance(item, GroupOpened):
@@ -98,10 +140,15 @@ class Dispatcher:
         elif isinstance(item, GroupDropped):
             await self._streamed.drop()
         elif not isinstance(item, Group):
+            if item.temporary is not None:
+                self._lost.only(item.temporary.by_thread)
             self._coordinator.reach(item)
 
     async def _close(self, group: Group) -> None:
         if self._streamed.can_apply(group):
+            if group.uses_temporary is not None:
+                applied = not self._coordinator.scheduler.executed_before(group.number)
+                self._lost.passed(group.uses_temporary, applied=applied)
             await self._streamed.close(group)
             return
         await self._streamed.drop()
@@ -128,6 +175,16 @@ class Dispatcher:
 
     def _stopped(self) -> bool:
         return not self._coordinator.reads_on
+
+
+def report_lost(tables: Collection[TableName]) -> None:
+    """Log which temporary tables of the source the target does not have any more."""
+    if tables:
+        log.warning(
+            "the source has temporary tables that the target has lost: a statement that uses them"
+            " stops the replica",
+            tables=described(tables),
+        )
 
 
 def _require_gtid(gtid: Gtid | None, group: str) -> Gtid:

@@ -13,6 +13,7 @@ from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.gtid import GtidSet
 from mtsd.model.progress import Progress
 from mtsd.model.pulse import Pulse
+from mtsd.model.temporary_tables import described
 from mtsd.replica.apply_mode import applies_sql
 from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
@@ -166,7 +167,7 @@ class Replica:
             raise
         streamed = StreamedGroups(coordinator, workers[0], preserved)
         groups = AsSkipped(stream, recovered.skipped)
-        dispatcher = Dispatcher(groups, coordinator, streamed, preserved)
+        dispatcher = Dispatcher(groups, coordinator, streamed, preserved, recovered.mark.temporary)
         return cls(
             settings, session, coordinator, workers, stream, dispatcher, checkpointer, reached
         )
@@ -216,6 +217,12 @@ class Replica:
             raise coordinator.failure
 
     async def _store_at_the_end(self) -> None:
+        if lost := self._coordinator.scheduler.gaq.mark().temporary.tables:
+            log.warning(
+                "stopped while the source has temporary tables: they end with the session that"
+                " holds them on the target, and a statement that uses them later stops the replica",
+                tables=described(lost),
+            )
         # The workers' rows prove what it would say.
         try:
             async with asyncio.timeout(max(self._settings.replica.stop_timeout, _LAST_CHANCE_S)):
@@ -389,6 +396,7 @@ async def _worker(
         raise NeedsPersonError(
             f"the lock of worker {worker_id} is held by a session that mtsd did not open"
         )
+    session.keep_lock(lock_name(tables.channel, worker_id))
     applier: Applier
     if as_sql:
         applier = SqlApplier(

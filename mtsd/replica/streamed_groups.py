@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import structlog
 
+from mtsd.binlog.event_type import THREAD_SPECIFIC
 from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import Group, GroupChunk, GroupKind, GroupOpened
@@ -103,6 +104,13 @@ class StreamedGroups:
                     await self._branch.check(chunk.steps)
                 elif self._doubt is None:
                     await self._look_at(opened, chunk.steps)
+                if self._uses_other_session(chunk.steps):
+                    await self._fail(
+                        opened,
+                        "it uses temporary tables that are in the session of another worker. Raise"
+                        " replica.pending_jobs_size_max above its size, or set"
+                        " replica.parallel_workers = 0",
+                    )
                 await self._applier.apply_steps(chunk.steps)
         except ServerError as error:
             await self._failed(opened, error, row_events(chunk.steps))
@@ -124,8 +132,13 @@ class StreamedGroups:
         if not self._coordinator.reads_on:
             return
         row = self._worker.row_after(group)
+        if group.rolled_back and self._doubt is not None:
+            raise _stopped_half(opened, "it was rolled back on the source, which its end says")
         try:
             with self._coordinator.pulse.waiting(Wait.TARGET):
+                if group.rolled_back:
+                    await self._applier.rollback()
+                    await self._applier.begin(group.format_description, group.gtid)
                 if self._branch is not None:
                     await self._branch.end(group, row)
                 elif self._doubt is None:
@@ -135,6 +148,8 @@ class StreamedGroups:
         except ServerError as error:
             await self._failed(opened, error)
         self._opened = self._doubt = self._branch = None
+        if group.uses_temporary is not None:
+            self._coordinator.scheduler.sessions.assigned(group.uses_temporary, self._worker.index)
         self._worker.applied(group, row)
 
     async def drop(self) -> None:
@@ -154,6 +169,15 @@ class StreamedGroups:
     def can_apply(self, group: Group) -> bool:
         """Return whether a group of that kind can be streamed, now that its end has arrived."""
         return self._passing or (not group.unsupported and group.kind in _APPLIED)
+
+    def _uses_other_session(self, steps: tuple[Step, ...]) -> bool:
+        sessions = self._coordinator.scheduler.sessions
+        return any(
+            isinstance(step, Statement)
+            and bool(step.flags & THREAD_SPECIFIC)
+            and sessions.elsewhere(step.query.thread_id, self._worker.index)
+            for step in steps
+        )
 
     async def _look_at(self, opened: GroupOpened, steps: tuple[Step, ...]) -> None:
         """Continue piece by piece if the steps change non-transactional tables of the target."""

@@ -267,11 +267,18 @@ class Worker:
         Raises ServerError with nothing left behind, HalfAppliedError.
         """
         kind = group.kind
-        if kind in _IN_ROWS and await self._can_be_rolled_back(group):
+        if kind in _IN_ROWS and not group.rolled_back and await self._can_be_rolled_back(group):
             await self._apply_bundle(group)
             return
         row = self.row_after(group)
-        if kind in _DEFINITIONS:
+        if group.uses_temporary is not None:
+            await self.applier.use_temporary(group.uses_temporary)
+        if kind in _XA:
+            apply = apply_prepare if kind is GroupKind.XA_PREPARE else apply_completion
+            await apply(self.applier, group, row, self._doubts, reached=self._reached)
+        elif group.uses_temporary is not None and group.uses_temporary.only:
+            await self.applier.apply_temporary(group, row)
+        elif kind in _DEFINITIONS:
             await apply_definition(
                 self.applier,
                 group,
@@ -280,23 +287,41 @@ class Worker:
                 shows_itself=group.number in self.settings.show_themselves,
                 reached=self._reached,
             )
-        elif kind is GroupKind.STATEMENTS:
+            self._coordinator.definitions += 1
+        elif await self._is_protected(group):
             try:
                 await self.applier.apply_in_order(group, row)
             except ServerError as error:
                 if error.leaves_changes:
                     await self._half_applied((group,), error)
                 raise
-        elif kind in _XA:
-            apply = apply_prepare if kind is GroupKind.XA_PREPARE else apply_completion
-            await apply(self.applier, group, row, self._doubts, reached=self._reached)
-        elif kind in _IN_ROWS:
+        elif kind in _IN_ROWS or kind is GroupKind.STATEMENTS:
             await apply_unprotected(self.applier, group, row, self._doubts, reached=self._reached)
         else:
             raise NotSupportedError(
                 f"a group of kind {kind.value} cannot be applied", group=FailedGroup.of(group)
             )
         self._flight.applied(row)
+        if group.uses_temporary is not None:
+            self.applier.used_temporary(group.uses_temporary)
+
+    async def _is_protected(self, group: Group) -> bool:
+        """Return whether a transaction of statements can be rolled back on the target.
+
+        If the source says that it changed a non-transactional table, that is trusted; a temporary
+        one of its session may be meant. If the source says nothing, it may still have changed one
+        among others.
+        """
+        if all(isinstance(step, Rows) for step in group.steps):
+            # It was rolled back, and so it is here.
+            return group.rolled_back and await self._can_be_rolled_back(group)
+        if group.kind is not GroupKind.STATEMENTS and group.uses_temporary is None:
+            return False
+        if self.applier.preserves and group.kind is GroupKind.STATEMENTS:
+            # Under one GTID no server mixes them.
+            return True
+        definitions = self._coordinator.definitions
+        return not await self.applier.may_change_without_transactions(group.steps, definitions)
 
     async def _can_be_rolled_back(self, group: Group) -> bool:
         """Return whether everything that a group changes can be rolled back on the target.

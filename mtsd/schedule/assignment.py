@@ -47,8 +47,12 @@ class Policy(Protocol):
         """The fields of a group that it uses, other than the databases; they never change."""
         ...
 
-    def assign(self, group: Group, view: ScheduleView) -> Assignment:
-        """Assign the next group of the stream; its number is higher than any before."""
+    def assign(self, group: Group, view: ScheduleView, forced: int = -1) -> Assignment:
+        """Assign the next group of the stream; its number is higher than any before.
+
+        If `forced` is not -1 it is the worker, whatever the policy would choose: only its session
+        has the temporary tables that the group uses. The dependencies remain the policy's.
+        """
         ...
 
     def finished(self, groups: Sequence[Group]) -> None:

@@ -39,11 +39,11 @@ class DatabasePolicy:
         self.aph = AssignedPartitionHash(workers)
         self._unconditional = [Assignment(worker) for worker in range(workers)]
 
-    def assign(self, group: Group, view: ScheduleView) -> Assignment:
+    def assign(self, group: Group, view: ScheduleView, forced: int = -1) -> Assignment:
         """Decide by the owners of the group's partitions; see `Policy`."""
         cgap = self._cgap(group)
         aph = self.aph
-        if len(cgap) == 1:
+        if len(cgap) == 1 and forced < 0:
             entry = aph.owner(cgap[0])
             if entry is not None and aph.excess(entry.worker) < _CROWDED:
                 # After the last group on its only partition, in the same queue.
@@ -59,7 +59,9 @@ class DatabasePolicy:
                 if entry.last > newest:
                     newest = entry.last
                     worker = entry.worker
-        if worker < 0 or (len(cgap) == 1 and aph.excess(worker) >= _CROWDED):
+        if forced >= 0:
+            worker = forced
+        elif worker < 0 or (len(cgap) == 1 and aph.excess(worker) >= _CROWDED):
             worker = self._least_occupied(view)
         after = [entry.last for entry in in_use if entry.worker != worker]
         aph.assign(cgap, worker, group.number)

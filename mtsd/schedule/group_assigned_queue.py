@@ -50,6 +50,11 @@ class GroupAssignedQueue:
         return self._position
 
     @property
+    def temporary(self) -> TemporaryTables:
+        """What is known about the source's temporary tables at the low-water mark."""
+        return self._temporary
+
+    @property
     def oldest_commit_time(self) -> int | None:
         """When the oldest unfinished group committed on the source, in µs; None if none is."""
         return self._entries[0][2] if self._entries else None

@@ -25,6 +25,7 @@ from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.prepared_transactions import PreparedTransactions
 from mtsd.schedule.schedule_view import ScheduleView
+from mtsd.schedule.temporary_sessions import TemporarySessions
 from mtsd.schedule.wait_cause import WaitCause
 from mtsd.schedule.worker_queue import WorkerQueue
 
@@ -90,6 +91,8 @@ class Scheduler:
         self._groups = [0] * workers
         self._sizes = [0] * workers
         self.view = ScheduleView(self._groups, self._sizes, self.gaq)
+        self.sessions = TemporarySessions(workers)
+        """Which of them hold temporary tables of the source."""
         self.skipped = 0
         """Groups skipped because a previous run had committed them."""
         self._waiting: dict[int, list[tuple[int, int]]] = {}
@@ -159,7 +162,13 @@ class Scheduler:
         if group.xid is not None:
             group, earlier = self._prepared.place(group, self.gaq.number)
         self.gaq.enter(group)
-        worker, after, mark = self._policy.assign(group, self.view)
+        use = group.uses_temporary
+        if use is None:
+            worker, after, mark = self._policy.assign(group, self.view)
+        else:
+            forced = self.sessions.forced(use.thread, self._groups)
+            worker, after, mark = self._policy.assign(group, self.view, forced)
+            self.sessions.assigned(use, worker)
         if earlier:
             after |= {earlier}
         if group.alone or (group.kind is not _ROWS and self._alone.applies_to(group)):
@@ -221,6 +230,8 @@ class Scheduler:
     ) -> None:
         """Note that the stream has passed a place between groups."""
         self.gaq.reach(position, gtids, temporary)
+        if temporary is not None:
+            self.sessions.only(temporary.by_thread)
 
     def take(self, worker: int, *, ahead: bool = False) -> tuple[Group, ...]:
         """Begin the next batch of a worker; empty if it has nothing that can begin.
@@ -324,11 +335,16 @@ class Scheduler:
         self._halted = True
 
     def checkpoint(self) -> LowWaterMark | None:
-        """Return the low-water mark if it is beyond the one that is stored."""
+        """Return the low-water mark if it is beyond the one that is stored, or says more."""
         stored = self.stored
-        if self.gaq.number == stored.number and self.gaq.position == stored.position:
+        gaq = self.gaq
+        if (
+            gaq.number == stored.number
+            and gaq.position == stored.position
+            and gaq.temporary is stored.temporary
+        ):
             return None
-        return self.gaq.mark()
+        return gaq.mark()
 
     def checkpoint_is_urgent(self) -> bool:
         """Return whether to store the low-water mark before its period has passed.

@@ -18,7 +18,12 @@ class SequentialPolicy:
         self.needs = NO_NEEDS
         self._aph = AssignedPartitionHash(1)
 
-    def assign(self, group: Group, view: ScheduleView) -> Assignment:  # noqa: ARG002 - see `Policy`
+    def assign(
+        self,
+        group: Group,
+        view: ScheduleView,  # noqa: ARG002 - see `Policy`
+        forced: int = -1,  # noqa: ARG002
+    ) -> Assignment:
         """Return the only worker."""
         self._aph.assign(group.databases, 0, group.number)
         return _FIRST

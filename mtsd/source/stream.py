@@ -11,7 +11,7 @@ from mtsd.binlog.grouper import Grouper
 from mtsd.filter.filter import UNFILTERED, Filter
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
-from mtsd.model.group import StreamItem
+from mtsd.model.group import PositionReached, StreamItem
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.pulse import Pulse, Wait
@@ -110,6 +110,8 @@ class SourceStream:
         self._session: SourceSession | None = None
         self._grouper: Grouper | None = None
         self._temporary = mark.temporary
+        self._news = False
+        """Whether what is known about temporary tables has changed without an event."""
         self._framer: PacketFramer | None = None
         self._backoff = Backoff()
         self._met: list[float] = []
@@ -129,6 +131,10 @@ class SourceStream:
                 if self._grouper is None or self._session is None or self._framer is None:
                     with self._pulse.waiting(Wait.SOURCE):
                         await self._connect()
+                    if self._news:
+                        self._news = False
+                        place = self.received.position
+                        return iter([PositionReached(place, temporary=self._temporary)])
                     continue
                 deadline = _SILENT_PERIODS * self._identity.heartbeat_period
                 with self._pulse.waiting(Wait.SOURCE):
@@ -187,6 +193,10 @@ class SourceStream:
             raise
         self._session = session
         self.clock_offset = session.clock_offset
+        known = self._temporary if isinstance(way, ByFile) else NOT_KNOWN
+        # Sessions that begin after this one write nothing that is not read.
+        self._temporary = known.read_since((session.traits.server_id, session.connection.thread_id))
+        self._news = self._temporary is not known
         self._framer = PacketFramer(session.connection.next_sequence, event_of)
         self._grouper = Grouper(
             start=self.received.position,
@@ -195,7 +205,7 @@ class SourceStream:
             hold_bytes=self.settings.hold_bytes,
             chunk_bytes=self.settings.chunk_bytes,
             replicated=self.settings.replicated,
-            temporary=self._temporary if isinstance(way, ByFile) or source.by_gtid else NOT_KNOWN,
+            temporary=self._temporary,
             fold_case=session.traits.lower_case_table_names,
         )
         self.received.connected()

@@ -11,6 +11,7 @@ from mtsd.model.errors import MtsdError, ServerError
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
 from mtsd.model.step import Step
+from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.in_flight import Due, Packet
 from mtsd.schedule.worker_row import WorkerRow
@@ -91,6 +92,16 @@ class Applier(Protocol):
         """Return some non-transactional tables of databases on the target; empty if it has none."""
         ...
 
+    async def may_change_without_transactions(
+        self, steps: Sequence[Step], definitions: int
+    ) -> bool:
+        """Return whether statements may change a non-transactional table of the target.
+
+        `definitions` is another number once a definition has been applied. Nothing may be in
+        flight.
+        """
+        ...
+
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """Send a bundle; `follows`: after one that is in flight.
 
@@ -117,7 +128,7 @@ class Applier(Protocol):
     # Transactions of statements, and streamed ones
 
     async def apply_in_order(self, group: Group, row: WorkerRow) -> None:
-        """Apply a transaction's steps in their order, and commit it."""
+        """Apply a transaction's steps in their order, and commit it, or roll it back like it."""
         ...
 
     async def begin(self, format_description: bytes, gtid: Gtid | None) -> None:
@@ -151,6 +162,23 @@ class Applier(Protocol):
         self, format_description: bytes, xid: XaXid, gtid: str, *, statements: bool
     ) -> None:
         """Begin the branch of an XA transaction, for `apply_steps`; see `Branches.begin`."""
+        ...
+
+    # Temporary tables of the source's sessions
+
+    async def use_temporary(self, use: TemporaryUse) -> None:
+        """Get ready for a group that uses temporary tables, perhaps again after an error."""
+        ...
+
+    def used_temporary(self, use: TemporaryUse) -> None:
+        """Note that the group has been applied."""
+        ...
+
+    async def apply_temporary(self, group: Group, row: WorkerRow) -> None:
+        """Apply a group that changes nothing but temporary tables, and record it.
+
+        If the session ends in between, the tables are gone, and the group can be applied again.
+        """
         ...
 
     # What cannot commit together with its record

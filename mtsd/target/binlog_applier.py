@@ -6,12 +6,21 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
 
+from mtsd.binlog.invoker import with_invoker
 from mtsd.binlog.statement import classify, disable_on_replica, without_start_transaction
+from mtsd.binlog.temporary_tables import drop_if_there
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
-from mtsd.model.step import Rows, Statement, StatementKind, Step
+from mtsd.model.step import (
+    LoadFile,
+    Rows,
+    Statement,
+    StatementKind,
+    Step,
+)
+from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.in_flight import Due, Packet, Transaction
 from mtsd.schedule.worker_row import WorkerRow
@@ -28,9 +37,11 @@ from mtsd.target.bundle import (
     table_maps,
     together,
 )
+from mtsd.target.file_loads import FileLoads
 from mtsd.target.pace import Pace
 from mtsd.target.position_tables import InDoubt, PositionTables
-from mtsd.target.session import TargetSession, next_gtid
+from mtsd.target.session import STATEMENTS_READ, TargetSession, next_gtid
+from mtsd.target.session_tables import SessionTables
 from mtsd.target.streaming import RowStream
 from mtsd.target.table_columns import explain_row_failure
 from mtsd.target.table_engines import TableEngines
@@ -38,9 +49,12 @@ from mtsd.target.unprotected import apply_unprotected, statement_count
 from mtsd.target.worker_info import TABLE_ID, RowChange
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.connection import Awaited
-from mtsd.wire.traits import Flavour
+from mtsd.wire.traits import Flavour, ServerVersion
 
 _LARGEST_COMMAND_SHARE = 0.96
+_KNOWS_REPLICAS = (8, 2, 0)
+"""Versions of MySQL from here on; before that, and in MariaDB, they know slaves."""
+_DEFINITIONS = frozenset({StatementKind.DDL, StatementKind.EVENT_DDL})
 
 
 class BinlogApplier:
@@ -72,6 +86,9 @@ class BinlogApplier:
         self._stream = RowStream(self._chunk_bytes)
         self._engines = TableEngines(session.connection)
         self._branches = Branches(session, tables, reached)
+        self._disabled = _disabled(session.traits.server)
+        self._loads = FileLoads(session)
+        self._temporary = SessionTables(session)
         self._pace = Pace()
         self._began = 0.0
         """When the server can have begun the packet that is due, on the loop's clock."""
@@ -117,6 +134,7 @@ class BinlogApplier:
     def close(self) -> None:
         """See `Applier`."""
         self._connection.close()
+        self._loads.start_over()
 
     def bundle(self, packet: Packet) -> Bundle | None:
         """See `Applier`.
@@ -162,6 +180,13 @@ class BinlogApplier:
     async def without_transactions_in(self, databases: Collection[str]) -> tuple[str, ...]:
         """See `Applier`."""
         return await self._engines.without_transactions_in(databases)
+
+    async def may_change_without_transactions(
+        self, steps: Sequence[Step], definitions: int
+    ) -> bool:
+        """See `Applier`."""
+        statements = [step.query for step in steps if isinstance(step, Statement)]
+        return await self._engines.may_change(statements, definitions)
 
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `Applier`."""
@@ -215,27 +240,52 @@ class BinlogApplier:
             return error
 
     async def apply_in_order(self, group: Group, row: WorkerRow) -> None:
-        """See `Applier`.
-
-        Under REPEATABLE READ: under READ COMMITTED a statement could read different rows than it
-        did on the source.
-        """
+        """See `Applier`."""
+        self._loads.start_over()
         try:
             await self.describe_format(group.format_description)
             await self._set_gtid(str(group.gtid))
-            await self._connection.run(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;BEGIN", 2)
+            await self._connection.run(STATEMENTS_READ + b";BEGIN", 2)
             await self.apply_steps(group.steps)
+            if group.rolled_back:
+                await self._session.rollback()
+                await self._set_gtid(str(group.gtid))
+                await self._connection.run(b"BEGIN", 1)
+            await self.commit(row)
+        except MtsdError as error:
+            await self._undo(error)
+            raise
+
+    async def use_temporary(self, use: TemporaryUse) -> None:
+        """See `Applier`."""
+        await self._temporary.use(use)
+
+    def used_temporary(self, use: TemporaryUse) -> None:
+        """See `Applier`."""
+        self._temporary.used(use)
+
+    async def apply_temporary(self, group: Group, row: WorkerRow) -> None:
+        """See `Applier`."""
+        try:
+            await self.describe_format(group.format_description)
+            await self.apply_steps(group.steps)
+            await self._set_gtid(str(group.gtid))
+            await self._connection.run(b"BEGIN", 1)
             await self.commit(row)
         except MtsdError as error:
             await self._undo(error)
             raise
 
     async def begin(self, format_description: bytes, gtid: Gtid | None) -> None:
-        """See `Applier`."""
+        """See `Applier`.
+
+        Whether it contains statements is not known yet.
+        """
+        self._loads.start_over()
         await self.describe_format(format_description)
         await self._set_gtid(str(gtid))
         self._stream = RowStream(self._chunk_bytes)
-        await self._connection.run(b"BEGIN", 1)
+        await self._connection.run(STATEMENTS_READ + b";BEGIN", 2)
 
     @property
     def branches(self) -> Branches:
@@ -246,6 +296,7 @@ class BinlogApplier:
         self, format_description: bytes, xid: XaXid, gtid: str, *, statements: bool
     ) -> None:
         """See `Applier`."""
+        self._loads.start_over()
         await self.describe_format(format_description)
         self._stream = RowStream(self._chunk_bytes)
         await self._branches.begin(xid, gtid, statements=statements)
@@ -258,6 +309,7 @@ class BinlogApplier:
     async def commit_in_doubt(self, doubt: InDoubt) -> None:
         """See `Applier`."""
         await self._session.commit([self._tables.insert_in_doubt(doubt)])
+        self._loads.unprotected = True
 
     async def rollback(self) -> None:
         """See `Applier`."""
@@ -276,8 +328,12 @@ class BinlogApplier:
                 rows = self._stream.statements(step.events)
                 for command in commands([], rows, [], self._command_limit):
                     await self._connection.run(command.sql, command.statements)
+            elif isinstance(step, LoadFile):
+                await self._loads.take(step.event)
+            elif step.file is not None:
+                await self._loads.run(step, step.file)
             else:
-                await self._run(_statement(step))
+                await self._run(step)
 
     async def has_executed(self, gtid: str) -> bool:
         """See `Applier`."""
@@ -362,6 +418,7 @@ class BinlogApplier:
 
     async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
         """See `Applier`."""
+        self._loads.start_over(unprotected=True)
         await self.describe_format(group.format_description)
         await apply_unprotected(
             self._session,
@@ -395,8 +452,12 @@ class BinlogApplier:
         """
         query = statement.query
         text = query.statement
+        if statement.kind in _DEFINITIONS:
+            text = with_invoker(text, query.invoker, query.context)
+        if statement.kind is StatementKind.DROP_TEMPORARY:
+            text = drop_if_there(text, query.context)
         if statement.kind is StatementKind.EVENT_DDL:
-            text = disable_on_replica(text, context=query.context)
+            text = disable_on_replica(text, query.context, self._disabled)
         await self._session.run_statement(statement, text)
 
     async def _set_gtid(self, gtid: str) -> None:
@@ -418,6 +479,13 @@ def _statement(step: Step) -> Statement:
     if not isinstance(step, Statement):
         raise NotSupportedError(f"a step of kind {type(step).__name__} instead of a statement")
     return step
+
+
+def _disabled(server: ServerVersion) -> bytes:
+    """Return the clause of an event that is disabled because it runs on the source."""
+    if server.flavour is Flavour.MYSQL and server.number >= _KNOWS_REPLICAS:
+        return b"DISABLE ON REPLICA"
+    return b"DISABLE ON SLAVE"
 
 
 def _of_thread(statement: Statement, thread: int) -> Statement:

@@ -1,6 +1,6 @@
 """A session on the target: its pinned state, its transactions, and the source's statements."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from pymysql.constants import ER
@@ -9,32 +9,48 @@ from mtsd.binlog.event_type import SUPPRESS_USE
 from mtsd.binlog.qualifiers import names
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
-from mtsd.model.step import Statement
+from mtsd.model.step import Duplicates, Satellite, Statement
+from mtsd.model.temporary_tables import TableName
 from mtsd.model.xa_xid import XaXid
 from mtsd.target import literals
 from mtsd.target.retry import patiently
-from mtsd.target.session_state import changes, pinned, statement_state
+from mtsd.target.satellites import (
+    Collation,
+    after_statement,
+    before_statement,
+    needs_collations,
+)
+from mtsd.target.session_state import (
+    changes,
+    only_settled,
+    pinned,
+    statement_state,
+    without_settled,
+)
 from mtsd.target.xa import roll_back
 from mtsd.wire.binlog_status import binlog_status
-from mtsd.wire.connection import Connection
+from mtsd.wire.connection import Connection, Loaded
 from mtsd.wire.endpoint import Endpoint
-from mtsd.wire.traits import ServerTraits, read_traits
+from mtsd.wire.traits import Flavour, ServerTraits, read_traits
 
 _INIT_DB = 0x02
+_COLLATIONS = b"SELECT ID,COLLATION_NAME,CHARACTER_SET_NAME FROM information_schema.COLLATIONS"
+_MARIADB_COLLATIONS = (
+    b"SELECT ID,FULL_COLLATION_NAME,CHARACTER_SET_NAME"
+    b" FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+)
 _NOT_ALLOWED = 1227
 _NOT_ROLLED_BACK = 1196
 _NEUTRAL = b"information_schema"
+_ITS_NAME = frozenset({"DATABASE", "SCHEMA"})
+"""The functions that return the default database."""
 _NEUTRAL_NAMES = (
     b"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='information_schema'"
 )
-_PINNED_FOR_LIFE = (
-    b"SET @@session.wait_timeout=31536000, @@session.net_write_timeout=3600,"
-    b" @@session.net_read_timeout=3600, @@session.innodb_lock_wait_timeout=50,"
-    b" @@session.lock_wait_timeout=3600, @@session.autocommit=1, @@session.completion_type=0,"
-    b" @@session.sql_safe_updates=0"
-)
-_READ_WRITE = b"SET SESSION TRANSACTION READ WRITE"
-_READ_COMMITTED = b"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+STATEMENTS_READ = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+"""Before a transaction with statements: under READ COMMITTED they could read different rows than
+on the source."""
+_AUTOCOMMIT = b"SET @@session.autocommit=1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +81,11 @@ class TargetSession:
         self.traits = traits
         self._settings = settings
         self._reached = reached
-        self._state = pinned(traits.server) | {b"sql_mode": settings.sql_mode}
+        self._state = pinned(traits.server, connection.thread_id)
+        self._state[b"sql_mode"] = settings.sql_mode
+        self._reset = changes({}, without_settled(self._state))
+        self._lock = b""
+        self._collations: dict[int, Collation] = {}
         self.branch: XaXid | None = None
         """The branch of an XA transaction that is open."""
         self.changed_rows = 0
@@ -94,10 +114,21 @@ class TargetSession:
         return session
 
     async def _pin(self) -> None:
-        sets = [changes({}, self._state), _PINNED_FOR_LIFE, _READ_WRITE, _READ_COMMITTED]
+        sets = [changes({}, self._state), _AUTOCOMMIT]
         if not self._settings.binary_log:
             sets.append(b"SET @@session.sql_log_bin=0")
         await self.connection.run(b";".join(sets), len(sets))
+
+    def keep_lock(self, lock: str) -> None:
+        """Take that lock of the session again if a statement of the source has released it.
+
+        RELEASE_ALL_LOCKS() may be in a function that a statement calls.
+        """
+        self._lock = b"DO IF(IS_USED_LOCK('%b')<=>%d,0,GET_LOCK('%b',0))" % (
+            lock.encode(),
+            self.connection.thread_id,
+            lock.encode(),
+        )
 
     async def commit(self, record: Sequence[bytes]) -> None:
         """Run the statements of `record` and commit, in one packet."""
@@ -149,45 +180,118 @@ class TargetSession:
         text: bytes,
         *,
         then: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
+        file: AsyncIterator[bytes] | None = None,
+    ) -> Loaded | None:
         """Run `text`, which replaces a statement's own text, in its session state and database.
 
         The state is reset afterwards, even after an error; before that, `then` is awaited. A
         statement that failed on the source has to fail with the same error number here; other
-        errors are raised.
+        errors are raised. `file` is that of a LOAD DATA, whose counts are returned.
         """
         query = statement.query
+        if len(text) >= self.traits.max_allowed_packet:
+            raise _too_large(len(text), self.traits.max_allowed_packet)
         lacking = await self._use(statement)
-        wanted = statement_state(query, self.traits.server)
-        setting = changes(self._state, wanted)
-        back = changes(wanted, self._state)
-        if setting:
-            await self.connection.run(setting, 1)
+        await self._prepare(statement.satellites)
+        wanted = statement_state(query, self.traits.server, self._state)
+        # Each default database sets it; without one it is the server's.
+        if query.context.collation_database is not None:
+            wanted[b"collation_database"] = b"%d" % query.context.collation_database
+        elif lacking or not query.database:
+            wanted[b"collation_database"] = wanted[b"collation_server"]
+        await self.connection.run(changes(self._state, wanted), 1)
+        loaded = None
         try:
             await self._reached(FaultPoint.BEFORE_STATEMENT)
-            self.connection.ask(text)
-            await self._reached(FaultPoint.STATEMENT_SENT)
-            await self.connection.results()
-            self.changed_rows += self.connection.affected_rows
+            if file is not None:
+                loaded = await self.connection.load(text, file)
+                self.changed_rows += loaded.records
+                if loaded.skipped or loaded.deleted:
+                    await self._check_loaded(statement, loaded)
+            else:
+                self.connection.ask(text)
+                await self._reached(FaultPoint.STATEMENT_SENT)
+                await self.connection.results()
+                self.changed_rows += self.connection.affected_rows
             if then is not None:
                 await then()
         except ServerError as error:
-            if not query.error_code or error.number != query.error_code:
+            expected = error.number == query.error_code
+            if not expected:
                 await self.undo(error)
-                if lacking and _NEUTRAL.decode() in error.text:
-                    raise _unknown_database(query.database) from error
-                raise
-        else:
-            if query.error_code and query.error_code not in _INTERRUPTED:
+            await self._clean(wanted, statement.satellites)
+            if expected:
+                return loaded
+            if lacking and _NEUTRAL.decode() in error.text:
+                raise _unknown_database(query.database) from error
+            raise
+        await self._clean(wanted, statement.satellites)
+        if query.error_code:
+            raise ServerError(
+                query.error_code,
+                "",
+                f"the statement failed with this error on the source but succeeded here:"
+                f" {query.statement[:200]!r}",
+            )
+        return loaded
+
+    async def _check_loaded(self, statement: Statement, loaded: Loaded) -> None:
+        """Raise ServerError if a LOAD DATA has left out or replaced rows, unlike on the source."""
+        if statement.file is None or statement.file.duplicates is not Duplicates.ERROR:
+            return
+        for level, number, text in await self.connection.query(b"SHOW WARNINGS"):
+            if level != "Note" and loaded.skipped:
                 raise ServerError(
-                    query.error_code,
+                    literals.number(number),
                     "",
-                    f"the statement failed with this error on the source but succeeded here:"
-                    f" {query.statement[:200]!r}",
+                    f"{text!s}: {loaded.skipped} of {loaded.records} rows of a LOAD DATA that"
+                    " succeeded on the source would be left out",
                 )
-        finally:
-            if back and not self.connection.closed:
-                await self.connection.run(back, 1)
+        raise ServerError(
+            ER.DUP_ENTRY,
+            "23000",
+            f"{loaded.deleted + loaded.skipped} of {loaded.records} rows of a LOAD DATA that"
+            " succeeded on the source have keys that exist on the target",
+        )
+
+    async def _prepare(self, satellites: Sequence[Satellite]) -> None:
+        """Set what the next statement needs besides its session state."""
+        if not self._collations and needs_collations(satellites):
+            mariadb = self.traits.server.flavour is Flavour.MARIADB
+            rows = await self.connection.query(_MARIADB_COLLATIONS if mariadb else _COLLATIONS)
+            self._collations = {
+                literals.number(id_): Collation(str(name).encode(), str(character_set).encode())
+                for id_, name, character_set in rows
+            }
+        sql = before_statement(satellites, self._collations)
+        if len(sql) >= self.traits.max_allowed_packet:
+            raise _too_large(len(sql), self.traits.max_allowed_packet)
+        await self.connection.run(sql, 1)
+
+    async def _clean(self, state: dict[bytes, bytes], satellites: Sequence[Satellite]) -> None:
+        """Return from a statement's state to the pinned one.
+
+        Everything is set: a function or trigger may have changed any of the variables.
+        """
+        sets = [self._reset]
+        if back := changes(only_settled(state), only_settled(self._state)):
+            sets.append(back)
+        if self._lock:
+            sets.append(self._lock)
+        if forgotten := after_statement(satellites):
+            sets.append(forgotten)
+        await self.connection.run(b";".join(sets), len(sets))
+
+    async def drop_temporary(self, thread_id: int, tables: Collection[TableName]) -> None:
+        """Drop temporary tables that statements of this thread of the source have created."""
+        names = (literals.shown_name(a) + "." + literals.shown_name(b) for a, b in sorted(tables))
+        dropped = ",".join(names).encode("utf-8", "surrogateescape")
+        own = self._state[b"pseudo_thread_id"]
+        await self.connection.run(
+            b"SET @@session.pseudo_thread_id=%d;DROP TEMPORARY TABLE IF EXISTS %b;"
+            b"SET @@session.pseudo_thread_id=%b" % (thread_id, dropped, own),
+            3,
+        )
 
     async def set_gtid(self, gtid: str) -> None:
         """Set the GTID of the next transaction; "" returns to automatic ones."""
@@ -245,11 +349,21 @@ class TargetSession:
             # names are qualified.
             if not statement.flags & SUPPRESS_USE:
                 rows = await self.connection.query(_NEUTRAL_NAMES)
-                neutral = {str(name).upper() for (name,) in rows}
+                neutral = {str(name).upper() for (name,) in rows} | _ITS_NAME
                 if not neutral.isdisjoint(names(query.statement, query.context)):
                     raise _unknown_database(query.database)
         await self.connection.command(_INIT_DB, _NEUTRAL, answer=True)
         return bool(query.database)
+
+
+def _too_large(length: int, limit: int) -> ServerError:
+    # The server would close the connection, which looks like a lost one.
+    return ServerError(
+        ER.NET_PACKET_TOO_LARGE,
+        "08S01",
+        f"a statement of {length} bytes, its user variables included, is more than the target"
+        f" accepts ({limit}): raise max_allowed_packet on the target",
+    )
 
 
 def _unknown_database(database: str) -> ServerError:
@@ -259,7 +373,3 @@ def _unknown_database(database: str) -> ServerError:
 def next_gtid(gtid: str) -> bytes:
     """Return the statement that sets the next transaction's GTID; "": an automatic one."""
     return b"SET @@session.gtid_next='%b'" % (gtid or "AUTOMATIC").encode("ascii")
-
-
-_INTERRUPTED = frozenset({ER.SERVER_SHUTDOWN, ER.QUERY_INTERRUPTED, 1927})
-"""Killed or shut down on the source part-way: the binlog has what it left as if complete."""

@@ -25,11 +25,20 @@ PINNED: dict[bytes, bytes] = {
     b"explicit_defaults_for_timestamp": b"1",
     b"sql_big_selects": b"1",
     b"timestamp": b"DEFAULT",
-    b"pseudo_thread_id": b"CONNECTION_ID()",
+    b"wait_timeout": b"31536000",
+    b"net_write_timeout": b"3600",
+    b"net_read_timeout": b"3600",
+    b"innodb_lock_wait_timeout": b"50",
+    b"lock_wait_timeout": b"3600",
+    b"completion_type": b"0",
+    b"sql_safe_updates": b"0",
+    b"sql_select_limit": b"18446744073709551615",
 }
 """Variables of a session between statements; those of `_NEWER` if the server has them."""
 
 _NEWER: dict[bytes, tuple[tuple[int, int, int], bytes]] = {
+    b"transaction_isolation": ((5, 7, 20), b"'READ-COMMITTED'"),
+    b"transaction_read_only": ((5, 7, 20), b"0"),
     b"default_collation_for_utf8mb4": ((8, 0, 11), b"DEFAULT"),
     b"sql_require_primary_key": ((8, 0, 13), b"0"),
     b"default_table_encryption": ((8, 0, 16), b"DEFAULT"),
@@ -47,6 +56,8 @@ _MARIADB: dict[bytes, tuple[Version, bytes]] = {
     # utf8mb4_general_ci: it has no utf8mb4_0900_ai_ci, at least not in every version.
     b"character_set_client": ((0, 0, 0), b"45"),
     b"collation_connection": ((0, 0, 0), b"45"),
+    b"tx_isolation": ((0, 0, 0), b"'READ-COMMITTED'"),
+    b"tx_read_only": ((0, 0, 0), b"0"),
     b"check_constraint_checks": ((0, 0, 0), b"1"),
     b"sql_if_exists": ((0, 0, 0), b"0"),
     # Limits for clients: they would end a large transaction.
@@ -68,20 +79,35 @@ _BY_COLLATION = {
 """Variables that the event gives by a collation's number, and what to set them to by name."""
 _ONLY_BY_NAME = 2048
 """Numbers of MariaDB's collations from here on (since 10.10) are not accepted by SET."""
+_ISOLATION = (b"transaction_isolation", b"tx_isolation")
+"""Its names in MySQL and MariaDB."""
 
 
-def pinned(server: ServerVersion) -> dict[bytes, bytes]:
-    """Return the pinned state for a server of this version."""
+def pinned(server: ServerVersion, thread_id: int) -> dict[bytes, bytes]:
+    """Return the pinned state for a server of this version; `thread_id` is the session's.
+
+    CONNECTION_ID() would not do for it: it returns the pseudo_thread_id.
+    """
     more, version = _NEWER, server.number
     if server.flavour is Flavour.MARIADB:
         more = _MARIADB
-    return PINNED | {name: value for name, (since, value) in more.items() if version >= since}
+    added = {name: value for name, (since, value) in more.items() if version >= since}
+    return PINNED | added | {b"pseudo_thread_id": b"%d" % thread_id}
 
 
-def statement_state(query: QueryEvent, server: ServerVersion) -> dict[bytes, bytes]:
-    """Return the pinned state, overridden by everything that the event says."""
+def statement_state(
+    query: QueryEvent, server: ServerVersion, pinned_state: dict[bytes, bytes]
+) -> dict[bytes, bytes]:
+    """Return the pinned state, overridden by everything that the event says.
+
+    Outside of a transaction a statement reads under REPEATABLE READ: otherwise it could read
+    different rows than it did on the source.
+    """
     context = query.context
-    state = pinned(server)
+    state = dict(pinned_state)
+    for name in _ISOLATION:
+        if name in state:
+            state[name] = b"'REPEATABLE-READ'"
     said: list[tuple[bytes, int | bool | None]] = [
         (b"sql_mode", context.sql_mode),
         (b"foreign_key_checks", context.foreign_key_checks),
@@ -114,6 +140,19 @@ def statement_state(query: QueryEvent, server: ServerVersion) -> dict[bytes, byt
         state[b"time_zone"] = blob(context.time_zone)
     state[b"timestamp"] = b"%d.%06d" % (query.timestamp, query.microseconds or 0)
     return state
+
+
+def without_settled(state: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return what can be set at any time, and by the functions that a statement calls."""
+    return {name: value for name, value in state.items() if name not in _SETTLED}
+
+
+def only_settled(state: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return what cannot be set inside a transaction (error 1766); only definitions need it."""
+    return {name: state[name] for name in _SETTLED if name in state}
+
+
+_SETTLED = frozenset({b"explicit_defaults_for_timestamp", b"xa_detach_on_prepare"})
 
 
 def changes(now: dict[bytes, bytes], wanted: dict[bytes, bytes]) -> bytes:

@@ -152,6 +152,7 @@ class SqlApplier(BinlogApplier):
 
     async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
         """See `Applier`."""
+        self._loads.start_over(unprotected=True)
         await apply_unprotected(
             self._session,
             group,

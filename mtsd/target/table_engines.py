@@ -4,9 +4,11 @@ The end of a group tells whether it changed a non-transactional table of the sou
 may be half applied depends on the target's engines, which may differ.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
+from mtsd.binlog.qualifiers import names, qualifiers
 from mtsd.binlog.table_map import parse_table_map
+from mtsd.model.step import QueryEvent
 from mtsd.target import literals
 from mtsd.wire.connection import Connection
 
@@ -21,13 +23,15 @@ class TableEngines:
     a table altered by replicated DDL appears with another id.
     """
 
-    __slots__ = ("_connection", "_engines", "_safe", "_without")
+    __slots__ = ("_connection", "_definitions", "_engines", "_safe", "_suspects", "_without")
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._safe: set[bytes] = set()
         self._without: dict[bytes, str] = {}
         self._engines: frozenset[str] | None = None
+        self._suspects: dict[str, frozenset[str]] = {}
+        self._definitions = 0
 
     def are_safe(self, table_maps: Collection[bytes]) -> bool:
         """Return whether all these tables are known to be transactional."""
@@ -61,6 +65,51 @@ class TableEngines:
             )
         )
         return tuple(f"{schema!s}.{name!s}" for schema, name in rows)
+
+    async def may_change(self, statements: Sequence[QueryEvent], definitions: int) -> bool:
+        """Return whether statements may change a table that cannot roll back.
+
+        Judged by their words: a statement that has none of the names of such tables in the
+        databases that it updates, nor that of a view, of a table with triggers or of a function,
+        cannot. What is known is kept as long as `definitions` is the same. Raises ServerError,
+        ConnectionLostError.
+        """
+        if definitions != self._definitions:
+            self._suspects.clear()
+            self._definitions = definitions
+        for query in statements:
+            databases = set(query.updated_databases or ()) | {query.database}
+            if query.over_max or query.updated_databases is None:
+                databases |= qualifiers(query.statement, query.context)
+            databases.discard("")
+            suspects: set[str] = set()
+            for database in databases:
+                if database not in self._suspects:
+                    self._suspects[database] = await self._suspects_of(database)
+                suspects |= self._suspects[database]
+            if suspects and not suspects.isdisjoint(names(query.statement, query.context)):
+                return True
+        return False
+
+    async def _suspects_of(self, database: str) -> frozenset[str]:
+        """Return the names, in upper case, by which a statement may change such a table."""
+        name = _utf8(database)
+        without = await self._connection.query(
+            b"SELECT table_name FROM information_schema.tables WHERE table_schema=%b"
+            b" AND engine IS NOT NULL AND LOWER(engine) NOT IN (%b)"
+            % (name, b",".join(_utf8(engine) for engine in await self._transactional()))
+        )
+        if not without:
+            return frozenset()
+        ways = await self._connection.query(
+            b"SELECT table_name FROM information_schema.views WHERE table_schema=%b"
+            b" UNION SELECT event_object_table FROM information_schema.triggers"
+            b" WHERE event_object_schema=%b"
+            b" UNION SELECT routine_name FROM information_schema.routines"
+            b" WHERE routine_type=%b AND routine_schema NOT IN (%b,%b)"
+            % (name, name, _utf8("FUNCTION"), _utf8("sys"), _utf8("mysql"))
+        )
+        return frozenset(str(found).upper() for (found,) in (*without, *ways))
 
     async def _learn(self, table_maps: Collection[bytes]) -> None:
         if len(self._safe) + len(self._without) > _MANY:

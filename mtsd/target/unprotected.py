@@ -7,8 +7,10 @@ dies in the meantime, and never reaches it if anything in the group has failed.
 
 The rows are inside BEGIN … COMMIT, although that undoes nothing for these tables: the ROLLBACK
 after an error then shows by a warning whether something remained (1196; outside of a transaction, a
-session that is not logged does not warn). One GTID serves only one statement, because the server
-uses it up with the first change, so a group of several statements runs under automatic ones.
+session that is not logged does not warn). A group that the source has rolled back ends with
+ROLLBACK here too: what is transactional in it is undone, the rest remains. One GTID serves only one
+statement, because the server uses it up with the first change, so a group of several statements
+runs under automatic ones.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -17,9 +19,9 @@ from mtsd.binlog.rewrite import statements_of
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
-from mtsd.model.step import Rows, Step
+from mtsd.model.step import LoadFile, Rows, Step
 from mtsd.target.bundle import Command, RowTooLargeError, commands, encoded_length
-from mtsd.target.session import TargetSession, next_gtid
+from mtsd.target.session import STATEMENTS_READ, TargetSession, next_gtid
 
 
 class NotSettledError(NeedsPersonError):
@@ -35,7 +37,7 @@ def statement_count(group: Group, statement_bytes: int, command_bytes: int) -> i
     Raises RowTooLargeError if one of them is larger than a command may be.
     """
     if not _is_rows(group):
-        return len(group.steps)
+        return sum(not isinstance(step, LoadFile) for step in group.steps)
     count = 0
     for part in _row_statements(group, statement_bytes):
         length = encoded_length(len(part))
@@ -73,9 +75,10 @@ async def apply_unprotected(
     ConnectionLostError.
     """
     connection = session.connection
-    opening = [*_gtid(session, gtid), b"BEGIN"]
+    isolation = [] if _is_rows(group) else [STATEMENTS_READ]
+    opening = [*_gtid(session, gtid), *isolation, b"BEGIN"]
     # A COMMIT also releases the GTID of a statement that has changed nothing.
-    closing = [b"COMMIT", *_gtid(session, "")]
+    closing = [b"ROLLBACK" if group.rolled_back else b"COMMIT", *_gtid(session, "")]
     settlement = [b"BEGIN", *settled, b"COMMIT"]
     try:
         if _is_rows(group) and not step_by_step:

@@ -7,6 +7,7 @@ minor version.
 
 import asyncio
 import contextlib
+import re
 import socket
 import ssl
 import struct
@@ -15,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable
 from typing import NamedTuple, TypeVar
 
 from pymysql.err import InternalError, MySQLError, raise_mysql_exception
+from pymysql.protocol import OKPacketWrapper
 
 from mtsd.model.errors import ConnectionLostError, MtsdError, ServerError
 from mtsd.wire.endpoint import Endpoint
@@ -40,6 +42,8 @@ Value = str | bytes | int | float | None
 Row = tuple[Value, ...]
 T = TypeVar("T")
 
+_NUMBERS = re.compile(rb"\d+")
+"""In the text of an answer, whose language may be any."""
 _SHOWN = 64
 """Bytes of a statement that are kept: its kind is to be told, and it may hold secrets."""
 
@@ -52,6 +56,15 @@ class Awaited(NamedTuple):
 
     statement: bytes
     since: float
+
+
+class Loaded(NamedTuple):
+    """What LOAD DATA has done, in rows; `warnings` is their number."""
+
+    records: int
+    deleted: int
+    skipped: int
+    warnings: int
 
 
 class Connection:
@@ -214,6 +227,14 @@ class Connection:
         result = self._raw._result  # noqa: SLF001
         return 0 if result is None or result.description else int(result.affected_rows or 0)
 
+    async def load(self, statement: bytes, pieces: AsyncIterator[bytes]) -> Loaded:
+        """Run a LOAD DATA LOCAL statement with `pieces` as its file, and return the counts.
+
+        Raises ServerError, ConnectionLostError, and what `pieces` raises, after closing.
+        """
+        self.ask(statement)
+        return await self._guarded(self._load(pieces))
+
     async def command(self, code: int, payload: bytes, *, answer: bool) -> None:
         """Send a protocol command; await its OK if it has an `answer`, else `read` what follows."""
         await self._guarded(self._command(code, payload, answer=answer))
@@ -292,6 +313,40 @@ class Connection:
                     return rows
         finally:
             self._asked_at = None
+
+    async def _load(self, pieces: AsyncIterator[bytes]) -> Loaded:
+        raw = self._raw
+        raw._next_seq_id = self._answers.popleft()  # noqa: SLF001
+        self._asked_at = asyncio.get_running_loop().time()
+        try:
+            await raw._writer.drain()  # noqa: SLF001
+            asked = await raw._read_packet()  # noqa: SLF001
+            if not asked.is_load_local_packet():
+                raise AnswerError("it has not asked for the file of LOAD DATA LOCAL")
+            await self._send_file(pieces)
+            answer = await raw._read_packet()  # noqa: SLF001
+            # After the text's length, which may look like a digit.
+            text = OKPacketWrapper(answer).message[1:]
+            numbers = [int(found) for found in _NUMBERS.findall(text)]
+        finally:
+            self._asked_at = None
+        if len(numbers) != len(Loaded._fields):
+            raise AnswerError("it has not said how many rows it has loaded")
+        return Loaded(*numbers)
+
+    async def _send_file(self, pieces: AsyncIterator[bytes]) -> None:
+        """Send a file and its end. The server reads all of it, whatever fails meanwhile."""
+        raw = self._raw
+        try:
+            async for piece in pieces:
+                raw.write_packet(piece)
+                await raw._writer.drain()  # noqa: SLF001
+        except BaseException:
+            # Its end would make the rest of it a whole file.
+            self.close()
+            raise
+        raw.write_packet(b"")
+        await raw._writer.drain()  # noqa: SLF001
 
     async def _receive(self, count: int, *, more: bool) -> None:
         sequence = self._answers.popleft()

@@ -36,6 +36,10 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
             client_flag=CLIENT.FOUND_ROWS if endpoint.found_rows else 0,
         )
         self._endpoint = endpoint
+        if endpoint.role == "target":
+            # For `Connection.load`. aiomysql's own answer would be any file that the server names,
+            # so to aiomysql it remains off.
+            self.client_flag |= CLIENT.LOCAL_FILES
 
     async def _request_authentication(self) -> None:
         endpoint = self._endpoint

@@ -195,5 +195,6 @@ _LATER = {
     ),
     1820: _LOG_IN[1820],
     1836: "Set read_only and super_read_only OFF on the {role}",
+    3948: "Set local_infile = ON on the {role}: the files of LOAD DATA need it",
 }
 """What to do about an error of a statement."""

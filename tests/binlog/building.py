@@ -11,7 +11,14 @@ def event(kind: int, body: bytes, *, flags: int = 0, timestamp: int = 0, log_pos
     return struct.pack("<IBIIIH", timestamp, kind, 1, size, log_pos, flags) + body
 
 
-def query(statement: bytes, *, status: bytes = b"", database: bytes = b"", **header: int) -> bytes:
+def query(
+    statement: bytes,
+    *,
+    status: bytes = b"",
+    database: bytes = b"",
+    error_code: int = 0,
+    **header: int,
+) -> bytes:
     """Return a Query event."""
-    fixed = struct.pack("<IIBHH", 7, 0, len(database), 0, len(status))
+    fixed = struct.pack("<IIBHH", 7, 0, len(database), error_code, len(status))
     return event(EventType.QUERY_EVENT, fixed + status + database + b"\0" + statement, **header)

@@ -2,12 +2,6 @@
 
 from dataclasses import dataclass, field
 
-SATELLITES = ("Intvar events", "Rand events", "User_var events")
-TEMPORARY = "temporary tables"
-THREAD_SPECIFIC = (
-    "a statement that may use a temporary table of its session on the source (flag THREAD_SPECIFIC;"
-    " it has d1.passing)"
-)
 MANY = tuple(f"m{number:02}" for number in range(17))
 FOREIGN = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
 
@@ -312,9 +306,9 @@ CASES = [
             "UPDATE t SET b = @who",
         ),
         (
-            Wanted("statements", ("d1",), (5, 2), unsupported="Intvar events"),
-            Wanted("statements", ("d1",), (13, 2), unsupported="Rand events"),
-            Wanted("statements", ("d1",), (14, 2), unsupported="User_var events"),
+            Wanted("statements", ("d1",), (5, 2)),
+            Wanted("statements", ("d1",), (13, 2)),
+            Wanted("statements", ("d1",), (14, 2)),
         ),
     ),
     Case(
@@ -331,14 +325,14 @@ CASES = [
             "DROP TABLE passing",
         ),
         (
-            _ddl("d1", unsupported=TEMPORARY),
-            Wanted("non_transactional", ("d1",), (2,), unsupported=THREAD_SPECIFIC),
-            Wanted("non_transactional", ("d1",), (2,), unsupported=THREAD_SPECIFIC),
-            _ddl("d1", unsupported=THREAD_SPECIFIC),
-            _ddl("d1", unsupported=THREAD_SPECIFIC),
-            _ddl("d1", alone=True, unsupported=THREAD_SPECIFIC),
             _ddl("d1"),
-            Wanted("empty"),
+            Wanted("non_transactional", ("d1",), (2,)),
+            Wanted("non_transactional", ("d1",), (2,)),
+            _ddl("d1"),
+            _ddl("d1"),
+            _ddl("d1", alone=True),
+            _ddl("d1"),
+            _ddl("d1"),
         ),
     ),
     Case(
@@ -375,9 +369,8 @@ CASES = [
         (
             Wanted(
                 "statements",
-                (),
+                ("d2", "d1"),
                 (17, 18),
-                unsupported="Begin_load_query events (LOAD DATA)",
             ),
         ),
     ),
@@ -399,14 +392,7 @@ ANONYMOUS = [
             "INSERT INTO m VALUES (4)",
             "ROLLBACK",
         ),
-        (
-            Wanted(
-                "non_transactional",
-                ("d1",),
-                (2, 2),
-                unsupported="a transaction that was rolled back",
-            ),
-        ),
+        (Wanted("non_transactional", ("d1",), (2, 2)),),
     ),
     Case(
         "back to a savepoint with a table without transactions",

@@ -1,10 +1,23 @@
+import struct
+
 import pytest
 
 from mtsd.binlog.event_type import EventType
-from mtsd.binlog.load_data import LoadData, parse_load_data
+from mtsd.binlog.load_data import (
+    BEFORE_5_0,
+    LoadData,
+    parse_block,
+    parse_execute_load_query,
+    parse_load_data,
+    sent_by_client,
+)
 from mtsd.model.errors import BinlogError
+from mtsd.model.group import GroupKind
+from mtsd.model.step import Duplicates, FromFile, LoadFile, Statement
 from tests.binlog.building import event
 from tests.binlog.recording import Recording
+from tests.binlog.test_grouper import single
+from tests.binlog.transactions import begin, grouped, xid
 
 
 def test_real_ones(recording: Recording) -> None:
@@ -17,3 +30,58 @@ def test_real_ones(recording: Recording) -> None:
 def test_another_event() -> None:
     with pytest.raises(BinlogError, match="QUERY_EVENT is not an event of LOAD DATA"):
         parse_load_data(event(EventType.QUERY_EVENT, b""))
+
+
+def execute(start: int, end: int, duplicates: int) -> bytes:
+    """Return an Execute_load_query event in database d."""
+    statement = b"LOAD DATA 'x' INTO t"
+    fixed = struct.pack("<IIBHH", 7, 0, 1, 0, 0) + struct.pack("<IIIB", 3, start, end, duplicates)
+    return event(EventType.EXECUTE_LOAD_QUERY_EVENT, fixed + b"d\0" + statement)
+
+
+def test_the_statement_and_where_its_file_is() -> None:
+    query, file = parse_execute_load_query(execute(9, 18, 2))
+    assert (query.thread_id, query.database) == (7, "d")
+    assert file == FromFile(3, 9, 18, Duplicates.REPLACE)
+    for duplicates, handling in zip(Duplicates, (b"", b" IGNORE", b" REPLACE"), strict=True):
+        assert sent_by_client(query.statement, file, duplicates) == (
+            b"LOAD DATA LOCAL INFILE 'mtsd'%b INTO t" % handling
+        )
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "duplicates", "error"),
+    [
+        (9, 8, 0, "the file's name is at 9 to 8"),
+        (9, 99, 0, "the file's name is at 9 to 99"),
+        (9, 18, 3, "unknown handling of duplicates 3"),
+    ],
+)
+def test_impossible_ones(start: int, end: int, duplicates: int, error: str) -> None:
+    with pytest.raises(BinlogError, match=error):
+        parse_execute_load_query(execute(start, end, duplicates))
+    with pytest.raises(BinlogError, match="fewer than its fixed part"):
+        parse_execute_load_query(execute(9, 18, 0)[:40])
+    with pytest.raises(BinlogError, match="fewer than its fixed part"):
+        parse_block(event(EventType.APPEND_BLOCK_EVENT, b"\1\0\0"))
+
+
+@pytest.mark.parametrize("code", sorted(BEFORE_5_0))
+def test_those_of_4_0_and_4_1_stop_the_replica(code: int) -> None:
+    """WL#5569, U.D; no server writes them any more."""
+    with pytest.raises(BinlogError, match=r"LOAD DATA of a MySQL 4\.0 or 4\.1 source"):
+        grouped(event(EventType(code), bytes(40)))
+
+
+def test_a_group_with_a_file() -> None:
+    begins = event(EventType.BEGIN_LOAD_QUERY_EVENT, b"\3\0\0\0one,")
+    block = event(EventType.APPEND_BLOCK_EVENT, b"\3\0\0\0two")
+    group = single(begin(), begins, block, execute(9, 18, 0), xid())
+    assert group.kind is GroupKind.STATEMENTS
+    assert group.databases == ("d",)
+    first, second, loaded = group.steps
+    assert isinstance(first, LoadFile)
+    assert isinstance(second, LoadFile)
+    assert (parse_block(first.event), parse_block(second.event)) == ((3, b"one,"), (3, b"two"))
+    assert isinstance(loaded, Statement)
+    assert loaded.file is not None

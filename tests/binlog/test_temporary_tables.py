@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from mtsd.binlog.query import parse_query
 from mtsd.binlog.statement import classify
-from mtsd.binlog.temporary_tables import after, what_may_use
+from mtsd.binlog.temporary_tables import (
+    after,
+    changes_only_temporary_tables,
+    drop_if_there,
+    names_one,
+    what_may_use,
+)
+from mtsd.model.session import SessionContext
 from mtsd.model.temporary_tables import NONE_OPEN, NOT_KNOWN, TableName, TemporaryTables
 from tests.binlog.building import query
 
@@ -94,3 +101,61 @@ def test_the_error_names_some_of_them() -> None:
     temporary = NONE_OPEN.opened(THREAD, ("d", "a\n\udce9b"))
     assert "it has d.a??b)" in what_may_use(temporary, THREAD)
     assert "since the source's start)" in what_may_use(NOT_KNOWN, THREAD)
+
+
+def test_sessions_that_begin_after_reading_are_known() -> None:
+    since = NOT_KNOWN.read_since((1, 7))
+    assert since.read_since((1, 99)) is since
+    assert NONE_OPEN.read_since((1, 7)) is NONE_OPEN
+    assert [since.may_have(each) for each in ((1, 7), (1, 8), (2, 8))] == [True, False, True]
+    opened = since.opened((1, 8), ("d", "t"))
+    assert opened.may_have((1, 8))
+    assert opened.knows((1, 8))
+    assert not opened.knows((1, 6))
+    for known in (since, opened, opened.dropped((1, 8), [("d", "t")])):
+        assert TemporaryTables.parse(known.text()) == known
+    assert since.with_gap().may_have((1, 8))
+
+
+@pytest.mark.parametrize(
+    ("statement", "only"),
+    [
+        ("CREATE TEMPORARY TABLE c (a INT)", True),
+        ("DROP TEMPORARY TABLE a", True),
+        ("TRUNCATE a", True),
+        ("TRUNCATE TABLE `e`.a", True),
+        ("ALTER TABLE B ADD c INT", True),
+        ("CREATE UNIQUE INDEX i ON a (x)", True),
+        ("CREATE INDEX i USING BTREE ON a (x)", True),
+        ("DROP INDEX i ON a", True),
+        ("TRUNCATE base", False),
+        ("ALTER TABLE e.base ADD c INT", False),
+        ("CREATE INDEX i ON base (x)", False),
+        ("CREATE TABLE base LIKE a", False),
+        ("CREATE TABLE base SELECT * FROM a", False),
+        ("INSERT INTO a VALUES (1)", False),
+    ],
+)
+def test_what_changes_nothing_else(statement: str, only: bool) -> None:
+    read = parse_query(query(statement.encode(), database=b"d"))
+    kind = classify(read.statement, read.context)
+    assert changes_only_temporary_tables(OPEN, THREAD, read, kind, fold_case=False) == only
+
+
+def test_the_names_of_its_own_tables() -> None:
+    for statement, named in (("DELETE FROM A", True), ("DELETE FROM `b`", True), ("DO 1", False)):
+        read = parse_query(query(statement.encode(), database=b"d"))
+        assert names_one(OPEN, THREAD, read) == named
+        assert not names_one(OPEN, (1, 8), read)
+
+
+@pytest.mark.parametrize(
+    ("statement", "safe"),
+    [
+        ("DROP TEMPORARY TABLE a, b", "DROP TEMPORARY TABLE IF EXISTS a, b"),
+        ("DROP TEMPORARY TABLES a", "DROP TEMPORARY TABLES IF EXISTS a"),
+        ("drop temporary table if exists a", "drop temporary table if exists a"),
+    ],
+)
+def test_a_table_that_may_be_lost_is_dropped_if_it_is_there(statement: str, safe: str) -> None:
+    assert drop_if_there(statement.encode(), SessionContext()) == safe.encode()

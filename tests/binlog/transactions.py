@@ -114,8 +114,12 @@ def types_of(steps: Iterable[Step]) -> list[int]:
         if isinstance(step, Rows):
             types += (event[4] for event in step.events)
             continue
+        if isinstance(step, LoadFile):
+            types.append(step.event[4])
+            continue
         types += (SATELLITE_TYPES[type(found)].value for found in step.satellites)
-        types.append(step.event[4] if isinstance(step, LoadFile) else EventType.QUERY_EVENT.value)
+        kind = EventType.EXECUTE_LOAD_QUERY_EVENT if step.file else EventType.QUERY_EVENT
+        types.append(kind.value)
     return types
 
 

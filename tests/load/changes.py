@@ -315,6 +315,28 @@ class Changes:
         )
         return rng.sample(choices, rng.randint(1, 3))
 
+    def generated(self, database: str) -> list[str]:
+        """Return changes for statement format that need more than their text to run again."""
+        rng, id_ = self._rng, self._id(database, "accounts")
+        name = text(rng.choice(NAMES))
+        choices = (
+            f"INSERT INTO {database}.accounts (name, balance) VALUES (@name, FLOOR(RAND() * 99))",
+            f"INSERT INTO {database}.nokey (a, c, e) VALUES (LAST_INSERT_ID() % 99, @real, @bytes)",
+            f"UPDATE {database}.accounts SET note = CONCAT(@name, @decimal) WHERE id = {id_}",
+            (
+                f"UPDATE {database}.accounts SET balance = FLOOR(RAND() * 50)"
+                f" WHERE id BETWEEN {id_} AND {id_ + 3} ORDER BY id"
+            ),
+        )
+        made = rng.sample(choices, rng.randint(1, 4))
+        self._rows(database, "accounts", 1)
+        bytes_ = rng.randbytes(rng.randrange(9)).hex()
+        return [
+            f"SET @name = {name}, @bytes = X'{bytes_}'",
+            f"SET @real = {rng.random()!r}e0, @decimal = {rng.randrange(999)}.50",
+            *made,
+        ]
+
     def _value(self, column: Column) -> str:
         return "NULL" if self._rng.random() < 0.1 else column.literal(self._rng)
 

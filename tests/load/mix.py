@@ -23,6 +23,11 @@ DEFAULTS: Final = {"gtid_next": "'AUTOMATIC'"}
 """What a session variable is set to after a transaction, where that is not DEFAULT."""
 
 
+AS_STATEMENTS: Final = {
+    "binlog_format": "'STATEMENT'", "transaction_isolation": "'REPEATABLE-READ'",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Mix:
     """What a load is mixed of, besides transactions on one and on several databases.
@@ -33,8 +38,9 @@ class Mix:
     compression, row images, partial JSON, unchecked keys, Rows_query events. `gtids`: tagged ones
     and empty groups (only where the source has gtid_mode=ON). `events`, `users`: their DDL.
     `create_select`: CREATE TABLE … SELECT. `statement_format`: sessions with binlog_format
-    STATEMENT and MIXED. `non_transactional`: MyISAM tables. `temporary`: temporary tables (row
-    format logs nothing of them).
+    STATEMENT and MIXED. `satellites`: many statements that need user variables, RAND() and the
+    like, and temporary tables that are logged. `non_transactional`: MyISAM tables. `temporary`:
+    temporary tables (row format logs nothing of them).
     """
 
     ddl: bool = True
@@ -49,6 +55,7 @@ class Mix:
     users: bool = False
     create_select: bool = False
     statement_format: bool = False
+    satellites: bool = False
     non_transactional: bool = False
     temporary: bool = False
 
@@ -100,7 +107,8 @@ class Transactions:
             (mix.over_max, 0.3, self._over_max),
             (mix.abroad and len(databases) > 1, 0.5, self._abroad),
             (mix.statement_format, 6, self._statements),
-            (mix.temporary, 1, self._temporary),
+            (mix.satellites, 40, self._generated),
+            (mix.temporary, 8 if mix.satellites else 1, self._temporary),
         )
         self._makers = [maker for wanted, _, maker in makers if wanted]
         self._weights = [weight for wanted, weight, _ in makers if wanted]
@@ -206,6 +214,10 @@ class Transactions:
             settings["sql_mode"] = "'NO_BACKSLASH_ESCAPES,ANSI'"
         return Transaction([database], self._changes.statements(database), settings)
 
+    def _generated(self) -> Transaction:
+        database = self._one()
+        return Transaction([database], self._changes.generated(database), AS_STATEMENTS)
+
     def _temporary(self) -> Transaction:
         database = self._one()
         statements = [
@@ -214,7 +226,8 @@ class Transactions:
             f"INSERT INTO {database}.nokey (a) SELECT a FROM {database}.passing",
             f"DROP TEMPORARY TABLE {database}.passing",
         ]
-        return Transaction([database], statements)
+        settings = AS_STATEMENTS if self._mix.satellites else {}
+        return Transaction([database], statements, settings)
 
     def _one(self) -> str:
         return self._rng.choice(self._databases)

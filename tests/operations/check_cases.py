@@ -443,6 +443,10 @@ CASES = (
         Kind.TARGET_STATEMENT_FORMAT, "1665", target=target({"binlog_format": "STATEMENT"})
     ),
     Case(
+        Kind.NO_LOCAL_FILES, "3948", source=source({"binlog_format": "STATEMENT"}),
+        target=target({"local_infile": "OFF"}),
+    ),
+    Case(
         Kind.VARIABLE_DIFFERS, "InnoDB on the source, MyISAM on the target",
         target=target({"default_storage_engine": "MyISAM"}),
     ),

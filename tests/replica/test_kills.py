@@ -14,7 +14,7 @@ from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.servers.mysqld import GTIDS
+from tests.servers.mysqld import GTIDS, NO_GTIDS
 from tests.servers.pair import Pair
 
 # They go on for as long as a busy machine needs.
@@ -29,6 +29,10 @@ SETTINGS: dict[str, Value] = {
 }
 SIGKILLED = -9
 CAUGHT_UP_S = 120.0
+MIX = Mix(statement_format=True, create_select=True)
+STATEMENTS = Mix(
+    statement_format=True, satellites=True, temporary=True, gtids=False, create_select=True
+)
 
 OFTEN = frozenset({
     FaultPoint.AFTER_READ, FaultPoint.BEFORE_BUNDLE, FaultPoint.BUNDLE_SENT,
@@ -114,20 +118,34 @@ def test_killed_in_a_replay(tmp_path: Path) -> None:
     [pytest.param(12), pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
 )
 def test_killed_at_random(kills: int, tmp_path: Path) -> None:
-    chance = random.Random(kills)
     with Pair(GTIDS, GTIDS) as pair:
-        daemon = DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS)
-        with live_load(pair, seed=kills, rate=120) as load:
-            for _ in range(kills):
-                if not daemon.running:
-                    daemon.start()
-                time.sleep(chance.choice((0.3, 0.8, 1.5, 2.5)) * chance.random() + 0.4)
-                victim = chance.random()
-                if victim < 0.75:
-                    daemon.kill()
-                if victim > 0.6:
-                    pair.target.kill()
-                    pair.target.start()
-                assert daemon.running or victim < 0.75, daemon.last_words()
-            daemon.close()
-        assert_each_once(pair, daemon, load)
+        kill_at_random(pair, tmp_path, kills, MIX)
+
+
+@pytest.mark.parametrize(
+    "kills",
+    [pytest.param(6), pytest.param(100, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
+)
+def test_killed_under_statements(kills: int, tmp_path: Path) -> None:
+    """Without GTIDs on the source, for only then are temporary tables part of transactions."""
+    with Pair(NO_GTIDS, GTIDS) as pair:
+        kill_at_random(pair, tmp_path, kills, STATEMENTS)
+
+
+def kill_at_random(pair: Pair, folder: Path, kills: int, mix: Mix) -> None:
+    chance = random.Random(kills)
+    daemon = DaemonProcess(pair.source, pair.target, folder, SETTINGS)
+    with live_load(pair, seed=kills, rate=120, mix=mix) as load:
+        for _ in range(kills):
+            if not daemon.running:
+                daemon.start()
+            time.sleep(chance.choice((0.3, 0.8, 1.5, 2.5)) * chance.random() + 0.4)
+            victim = chance.random()
+            if victim < 0.75:
+                daemon.kill()
+            if victim > 0.6:
+                pair.target.kill()
+                pair.target.start()
+            assert daemon.running or victim < 0.75, daemon.last_words()
+        daemon.close()
+    assert_each_once(pair, daemon, load)

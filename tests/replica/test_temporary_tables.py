@@ -1,16 +1,18 @@
 """Statements with the flag THREAD_SPECIFIC, after restarts in the middle of the source's files."""
 
 import json
+import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+import pymysql
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
 from tests.load.compare import differences
 from tests.operations.test_skip import catch_up, command, stops, wait_for
-from tests.replica.daemon_process import DaemonProcess
+from tests.replica.daemon_process import DaemonError, DaemonProcess
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 
@@ -44,7 +46,8 @@ def pair(servers: Pair) -> Pair:
     for server in (servers.target, servers.source):
         wait_for(server, "SELECT COUNT(*) FROM information_schema.processlist"
                  " WHERE command NOT LIKE 'Binlog%' AND user = 'root' AND db = 'd'", 0)  # fmt: skip
-        server.sql("DROP DATABASE IF EXISTS d; DROP DATABASE IF EXISTS mtsd")
+        server.sql("DROP DATABASE IF EXISTS d; DROP DATABASE IF EXISTS e")
+        server.sql("DROP DATABASE IF EXISTS mtsd")
         server.sql("RESET BINARY LOGS AND GTIDS")
     servers.source.sql(BEGINNING)
     return servers
@@ -89,6 +92,14 @@ def known(server: Server) -> dict[str, object]:
     return found
 
 
+def will_be_known(server: Server, threads: list[dict[str, object]]) -> None:
+    """Wait for the checkpoint that says so."""
+    deadline = time.monotonic() + 30
+    while known(server)["threads"] != threads:
+        assert time.monotonic() < deadline, known(server)
+        time.sleep(0.05)
+
+
 def open_tables(server: Server, session: Session, *tables: str) -> dict[str, object]:
     ((server_id,),) = server.sql("SELECT @@server_id")
     named = [["d", table] for table in tables]
@@ -126,51 +137,124 @@ def test_look_alikes_after_a_restart(pair: Pair, tmp_path: Path, end: str) -> No
     assert known(pair.target) == {"complete": True, "threads": []}
 
 
-def test_a_base_table_that_a_temporary_one_hides(pair: Pair, tmp_path: Path) -> None:
-    """Two sessions hide the same table; each is known of until it has dropped its own."""
-    daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+IN_BETWEEN = "INSERT INTO d.u VALUES ({0}); INSERT INTO e.x VALUES ({0}, 0)"
+
+
+@pytest.mark.parametrize("workers", [4, 0])
+def test_over_databases_and_with_others_in_between(
+    pair: Pair, tmp_path: Path, workers: int
+) -> None:
+    """Each session has tables of its own, which hide base tables, whatever the others do."""
+    pair.source.sql(
+        "CREATE DATABASE e; CREATE TABLE e.x (a INT PRIMARY KEY, b INT);"
+        "CREATE TABLE d.m (a INT) ENGINE = MyISAM"
+    )
+    daemon = DaemonProcess(
+        pair.source, pair.target, tmp_path, {"replica.parallel_workers": workers}
+    )
     catch_up(daemon)
-    rows = pair.target.sql("SELECT * FROM d.t")
     with (
         session(pair.source) as one,
         session(pair.source) as other,
         session(pair.source) as without,
     ):
-        one.run("CREATE TEMPORARY TABLE t (a INT)")
-        assert "contains temporary tables" in skip(daemon, stops(daemon))
-        other.run("CREATE TEMPORARY TABLE t (a INT)")
-        assert "contains temporary tables" in skip(daemon, stops(daemon))
-        without.run("DELETE FROM u WHERE a IN (SELECT a FROM t WHERE a = 2)")
-        catch_up(daemon)
-        assert pair.target.sql("SELECT a FROM d.u") == [(1,)]
-        assert known(pair.target) == {
-            "complete": True,
-            "threads": [open_tables(pair.source, each, "t") for each in (one, other)],
-        }
-
-        one.run("TRUNCATE t")
-        error = skip(daemon, stops(daemon))
-        assert "may use a temporary table of its session" in error
-        assert "it has d.t)" in error
-        one.run("DROP TABLE t")
         daemon.start()
+        for each, n in ((one, 100), (other, 200)):
+            each.run(
+                "CREATE TEMPORARY TABLE t (a INT, b INT, KEY (a))",
+                f"INSERT INTO t VALUES ({n}, 1), ({n + 1}, 2)",
+            )
+            pair.source.sql(IN_BETWEEN.format(n))
+            each.run(f"CREATE TEMPORARY TABLE e.tt ENGINE = MyISAM SELECT {n} a")
+        without.run("UPDATE t SET b = b + 10", "DELETE FROM u WHERE a IN (SELECT a FROM t)")
+        for each, n in ((one, 110), (other, 210)):
+            each.run(
+                "INSERT INTO e.x SELECT a + 1000, b FROM t",
+                "UPDATE t SET b = 7 WHERE b = 1",
+                "BEGIN",
+                f"INSERT INTO t VALUES ({n}, 3)",
+                "INSERT INTO u SELECT a + 2000 FROM t",
+                "COMMIT",
+                "BEGIN",
+                "INSERT INTO u SELECT a + 3000 FROM t",
+                f"INSERT INTO t VALUES ({n + 1}, 4)",
+                "ROLLBACK",
+                "INSERT INTO m SELECT a FROM t",
+                "BEGIN",
+                "INSERT INTO m SELECT a FROM e.tt",
+                "UPDATE e.x SET b = b + 1",
+                "ROLLBACK",
+                f"CREATE TABLE e.like_{each.id} LIKE t",
+                f"CREATE TABLE e.filled_{each.id} SELECT t.*, tt.a c FROM t, e.tt",
+            )
+            pair.source.sql(IN_BETWEEN.format(n))
+        without.run("TRUNCATE u", "INSERT INTO u SELECT a FROM t")
+        for each in (other, one):
+            each.run(
+                "ALTER TABLE t ADD c INT DEFAULT 5, RENAME TO w",
+                "CREATE INDEX i ON w (b)",
+                "DROP INDEX i ON w",
+                "INSERT INTO e.x SELECT a + 5000, c FROM w",
+                # The base table is no longer hidden.
+                f"INSERT INTO t VALUES ({each.id} + 10000, 1)",
+                "TRUNCATE w",
+                "INSERT INTO e.x SELECT 6000 + COUNT(*), 1 FROM w WHERE 0 GROUP BY c",
+            )
         daemon.wait_until_caught_up()
-        daemon.kill()
-        assert pair.target.sql("SELECT * FROM d.t") == rows
+        tables = [["d", "w"], ["e", "tt"]]
+        will_be_known(
+            pair.target,
+            [{**open_tables(pair.source, each), "tables": tables} for each in (one, other)],
+        )
+        one.run("DROP TABLE w, e.tt", "DROP TABLE m", "CREATE TABLE m (a INT)")
+    pair.source.sql("INSERT INTO d.u VALUES (9999)")
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+    assert known(pair.target) == {"complete": True, "threads": []}
+    assert differences(pair.source, pair.target) == []
 
-        one.run("DELETE FROM t WHERE a IN (SELECT a FROM u)")
-        catch_up(daemon)
-        assert len(pair.target.sql("SELECT * FROM d.t")) == len(rows) - 1
-        assert known(pair.target)["threads"] == [open_tables(pair.source, other, "t")]
-        other.run("ALTER TABLE t ADD c INT, RENAME TO w")
-        assert "it has d.t)" in skip(daemon, stops(daemon))
-        other.run("INSERT INTO w VALUES (1, 2)")
-        assert "it has d.w)" in skip(daemon, stops(daemon))
-    # The end of its session, too, drops it.
-    with session(pair.source) as client:
-        wait_for(pair.source, "SELECT COUNT(*) FROM information_schema.processlist"
-                 f" WHERE id = {other.id}", 0)  # fmt: skip
-        client.run("TRUNCATE t")
+
+@pytest.mark.parametrize("end", ["stop", "kill", "session"])
+def test_what_is_lost_is_named(pair: Pair, tmp_path: Path, end: str) -> None:
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+    catch_up(daemon)
+    daemon.start()
+    with session(pair.source) as one, session(pair.source) as other:
+        one.run("CREATE TEMPORARY TABLE t (a INT)", "CREATE TEMPORARY TABLE hidden (a INT)")
+        other.run("CREATE TEMPORARY TABLE v (a INT)", "INSERT INTO v VALUES (1)")
+        pair.source.sql("INSERT INTO d.u VALUES (10)")
+        daemon.wait_until_caught_up()
+        rows = pair.target.sql("SELECT * FROM d.t")
+        if end == "stop":
+            assert daemon.stop() == 0
+            assert "stopped while the source has temporary tables" in daemon.log.read_text()
+            assert "d.hidden, d.t, d.v" in daemon.log.read_text()
+        elif end == "kill":
+            daemon.kill()
+        else:
+            for (id_,) in pair.target.sql(
+                "SELECT id FROM information_schema.processlist WHERE user = 'root'"
+                " AND id <> CONNECTION_ID()"
+            ):
+                # The first one that is lost ends the others.
+                with suppress(pymysql.err.OperationalError):
+                    pair.target.sql(f"KILL {id_}")
+        if end != "session":
+            daemon.start()
+        pair.source.sql("INSERT INTO d.u VALUES (11)")
+        daemon.wait_until_caught_up()
+        assert "temporary tables that the target has lost" in daemon.log.read_text()
+        # What does not need them goes on.
+        other.run("DROP TABLE v", "CREATE TEMPORARY TABLE v (a INT)", "INSERT INTO v VALUES (2)")
+        other.run("INSERT INTO u SELECT a + 20 FROM v")
+        one.run("DROP TABLE hidden")
+        daemon.wait_until_caught_up()
+        one.run("TRUNCATE t")
+        assert daemon.wait() == NEEDS_PERSON
+        assert "the target has lost d.t:" in str(daemon.records()[-1]["error"])
+        skip(daemon, str(daemon.records()[-1]["error"]))
+        assert pair.target.sql("SELECT * FROM d.t") == rows
+    # `other`'s table was in the session that has just ended, and is dropped unused.
     catch_up(daemon)
     assert known(pair.target) == {"complete": True, "threads": []}
     assert differences(pair.source, pair.target) == []
@@ -178,19 +262,31 @@ def test_a_base_table_that_a_temporary_one_hides(pair: Pair, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("end", [pytest.param("stop", marks=pytest.mark.long), "kill"])
 def test_a_restart_of_the_source_leaves_none(pair: Pair, tmp_path: Path, end: str) -> None:
+    """Afterwards, sessions have the ids of former ones."""
     daemon = DaemonProcess(pair.source, pair.target, tmp_path)
     catch_up(daemon)
+    daemon.start()
     with session(pair.source) as client:
-        client.run("CREATE TEMPORARY TABLE t (a INT)")
-        assert "contains temporary tables" in skip(daemon, stops(daemon))
-        catch_up(daemon)
-        assert known(pair.target)["threads"] == [open_tables(pair.source, client, "t")]
+        client.run("CREATE TEMPORARY TABLE t (a INT)", "CREATE TEMPORARY TABLE w (a INT)")
+        daemon.wait_until_caught_up()
+        will_be_known(pair.target, [open_tables(pair.source, client, "t", "w")])
         pair.source.stop() if end == "stop" else pair.source.kill()
         pair.source.start()
-    catch_up(daemon)
-    with session(pair.source) as client:
-        client.run(*LOOK_ALIKES, "TRUNCATE u")
-    catch_up(daemon)
+        daemon.wait_until_caught_up()
+        with session(pair.source) as again:
+            again.run("TRUNCATE t", *LOOK_ALIKES)
+        while True:
+            with session(pair.source) as again:
+                if again.id < client.id:
+                    continue
+                again.run(
+                    "CREATE TEMPORARY TABLE w (a INT)",
+                    "INSERT INTO w VALUES (1)",
+                    "INSERT INTO t SELECT a, a FROM w",
+                )
+                break
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
     assert known(pair.target) == {"complete": True, "threads": []}
     assert differences(pair.source, pair.target) == []
 
@@ -225,6 +321,33 @@ def test_at_a_position_set_by_hand_nothing_is_known(pair: Pair, tmp_path: Path, 
     assert differences(pair.source, pair.target) == []
 
 
+def test_sessions_that_begin_after_reading_are_known(pair: Pair, tmp_path: Path) -> None:
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+    catch_up(daemon)
+    pair.source.sql("FLUSH BINARY LOGS")
+    file, offset, *_ = pair.source.sql("SHOW BINARY LOG STATUS")[0]
+    command(daemon, "position", "set", f"{file}:{offset}")
+    daemon.start()
+    daemon.wait_until_running()
+    assert daemon.stop() == 0
+    with session(pair.source) as client:
+        client.run(*LOOK_ALIKES)
+        catch_up(daemon)
+        daemon.start()
+        client.run(
+            "CREATE TEMPORARY TABLE t (a INT, b INT)",
+            "INSERT INTO t VALUES (50, 1)",
+            "INSERT INTO u SELECT a FROM t",
+            "TRUNCATE t",
+        )
+        daemon.wait_until_caught_up()
+    pair.source.sql("INSERT INTO d.u VALUES (60)")
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+    assert known(pair.target)["complete"] is False
+    assert differences(pair.source, pair.target) == []
+
+
 @pytest.mark.parametrize(
     "point",
     [
@@ -240,21 +363,28 @@ def test_killed_beside_its_creation(pair: Pair, tmp_path: Path, point: FaultPoin
     daemon = DaemonProcess(pair.source, pair.target, tmp_path)
     catch_up(daemon)
     with session(pair.source) as client:
-        client.run("CREATE TEMPORARY TABLE t (a INT)")
-        skip(daemon, stops(daemon))
-        pair.source.sql("INSERT INTO d.u VALUES (10)")
         daemon.start(fault=point)
+        daemon.wait_until_running()
+        client.run("CREATE TEMPORARY TABLE t (a INT)")
+        pair.source.sql("INSERT INTO d.u VALUES (10)")
         if point is FaultPoint.BEFORE_STOP_CHECKPOINT:
             daemon.wait_until_caught_up()
             assert daemon.stop() == SIGKILLED
         else:
             assert daemon.wait() == SIGKILLED
         rows = pair.target.sql("SELECT * FROM d.t")
-        client.run("TRUNCATE t")
-        assert "it has d.t)" in skip(daemon, stops(daemon))
+        client.run("INSERT INTO t VALUES (1)")
+        daemon.start()
+        pair.source.sql("INSERT INTO d.u VALUES (11)")
+        try:
+            daemon.wait_until_caught_up()
+        except DaemonError:
+            skip(daemon, str(daemon.records()[-1]["error"]))
+            assert "the target has lost d.t:" in str(daemon.records()[-1]["error"])
         assert pair.target.sql("SELECT * FROM d.t") == rows
     catch_up(daemon)
     assert known(pair.target) == {"complete": True, "threads": []}
+    assert differences(pair.source, pair.target) == []
 
 
 def test_a_source_that_is_a_replica(tmp_path: Path) -> None:
@@ -277,14 +407,24 @@ def test_a_source_that_is_a_replica(tmp_path: Path) -> None:
 
         relayed()
         catch_up(daemon)
+        daemon.start()
         with session(first) as client, session(first) as without:
+            own = None
+            while own is None or own.id < client.id:
+                if own is not None:
+                    own.close()
+                own = Session(pair.source)
+            # Two sessions with one id, of two servers.
+            own.run("CREATE DATABASE o", "CREATE TABLE o.o (a INT)")
+            own.run("CREATE TEMPORARY TABLE d.t (a INT)", "INSERT INTO d.t VALUES (1), (2)")
             without.run(*LOOK_ALIKES)
+            client.run("CREATE TEMPORARY TABLE t (a INT)", "INSERT INTO t VALUES (500)")
+            client.run("INSERT INTO u SELECT a FROM t")
+            own.run("INSERT INTO o.o SELECT a FROM d.t")
             relayed()
-            catch_up(daemon)
-            assert differences(pair.source, pair.target) == []
-            client.run("CREATE TEMPORARY TABLE t (a INT)", "TRUNCATE t")
-            relayed()
-            skip(daemon, stops(daemon))
-            assert "it has d.t)" in skip(daemon, stops(daemon))
-            catch_up(daemon)
-            assert known(pair.target)["threads"] == [open_tables(first, client, "t")]
+            daemon.wait_until_caught_up()
+            own.close()
+        relayed()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []

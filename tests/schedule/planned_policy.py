@@ -17,7 +17,12 @@ class PlannedPolicy:
         self.asked: list[Group] = []
         self.told: list[Group] = []
 
-    def assign(self, group: Group, view: ScheduleView) -> Assignment:  # noqa: ARG002 - see `Policy`
+    def assign(
+        self,
+        group: Group,
+        view: ScheduleView,  # noqa: ARG002 - see `Policy`
+        forced: int = -1,  # noqa: ARG002
+    ) -> Assignment:
         self.asked.append(group)
         return self._plan[group.number - 1] if self._plan else Assignment(0)
 

@@ -7,6 +7,7 @@ from mtsd.model.group import Group, GroupKind, PositionReached
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
+from mtsd.model.temporary_tables import TemporaryUse
 
 SOURCE_UUID = "11111111-1111-1111-1111-111111111111"
 FORMAT = b"format 1"
@@ -26,6 +27,7 @@ class Shape:
     unsupported: str = ""
     format_description: bytes = FORMAT
     row_flags: int | None = 1
+    uses_temporary: TemporaryUse | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ def group_of(shape: Shape, number: int, end: Position) -> Group:
         sequence_number=0,
         commit_time=number * 1_000_000,
         unsupported=shape.unsupported,
+        uses_temporary=shape.uses_temporary,
     )
 
 

@@ -203,6 +203,37 @@ async def test_what_the_server_does_not_know_changes_nothing(session: TargetSess
 
 
 @pytest.mark.servers
+async def test_collations_that_the_server_does_not_know(session: TargetSession) -> None:
+    await run(session, b"", b"DO 0")
+    before = await variables(session)
+    for unknown in (charsets(999, 8, 8), charsets(8, 999, 8), charsets(8, 8, 999)):
+        with pytest.raises(ServerError, match=r"Unknown (character set|collation).*999"):
+            await run(session, unknown, b"DO 0")
+        assert await variables(session) == before
+
+
+@pytest.mark.servers
+async def test_what_a_function_changes_of_its_session_does_not_stay(
+    session: TargetSession,
+) -> None:
+    await run(session, b"", b"DO 0")
+    before = await variables(session)
+    for name in PINNED:
+        if name != b"explicit_defaults_for_timestamp":
+            await run(session, b"", b"SET @@session.%b = @@session.%b" % (name, name))
+    await run(session, b"", b"SET time_zone = '-01:00', sql_select_limit = 1, completion_type = 2")
+    assert await variables(session) == before
+
+
+@pytest.mark.servers
+async def test_the_sessions_lock_stays(session: TargetSession) -> None:
+    session.keep_lock("mtsd:test")
+    await run(session, b"", b"DO RELEASE_ALL_LOCKS()")
+    ((holder,),) = await session.connection.query("SELECT IS_USED_LOCK('mtsd:test')")
+    assert holder == session.connection.thread_id
+
+
+@pytest.mark.servers
 async def test_time(session: TargetSession) -> None:
     fraction = b"\x0d" + (125_000).to_bytes(3, "little")
     assert float(str(await shown(session, fraction, "timestamp", timestamp=1000))) == 1000.125
@@ -218,7 +249,7 @@ async def test_time(session: TargetSession) -> None:
 @pytest.mark.servers
 async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession) -> None:
     found = await variables(session)
-    names = {name.decode() for name in pinned(session.traits.server)} - RESTLESS
+    names = {name.decode() for name in pinned(session.traits.server, 1)} - RESTLESS
     assert names <= found.keys()
     assert {name: found[name] for name in names - {"collation_server"}} == {
         "sql_mode": "",
@@ -240,9 +271,20 @@ async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession)
         "restrict_fk_on_non_standard_key": "OFF",
         "sql_big_selects": "ON",
         "xa_detach_on_prepare": "ON",
+        "wait_timeout": "31536000",
+        "net_write_timeout": "3600",
+        "net_read_timeout": "3600",
+        "innodb_lock_wait_timeout": "50",
+        "lock_wait_timeout": "3600",
+        "completion_type": "NO_CHAIN",
+        "transaction_read_only": "OFF",
+        "transaction_isolation": "READ-COMMITTED",
+        "sql_safe_updates": "OFF",
+        "sql_select_limit": "18446744073709551615",
     }
-    ((own,),) = await session.connection.query("SELECT @@pseudo_thread_id = CONNECTION_ID()")
-    assert own == 1
+    await run(session, b"", b"DO 0")
+    ((own,),) = await session.connection.query("SELECT @@pseudo_thread_id")
+    assert own == session.connection.thread_id
 
 
 @pytest.mark.servers
@@ -255,8 +297,8 @@ async def test_every_sql_mode_that_a_source_may_log(session: TargetSession, bit:
 
 def test_sql_modes_that_are_gone_are_left_out() -> None:
     found = said(struct.pack("<BQ", 1, ALL_MODES), b"")
-    assert statement_state(found, OLD)[b"sql_mode"] == b"%d" % ALL_MODES
-    gone = ALL_MODES & ~int(statement_state(found, LATEST)[b"sql_mode"])
+    assert statement_state(found, OLD, pinned(OLD, 1))[b"sql_mode"] == b"%d" % ALL_MODES
+    gone = ALL_MODES & ~int(statement_state(found, LATEST, pinned(LATEST, 1))[b"sql_mode"])
     assert gone == 0x1003FF00
 
 
@@ -264,7 +306,7 @@ def test_every_part_of_the_context_has_its_variable() -> None:
     """What a Query event says of its session is applied, or a person has decided otherwise."""
     names = {field.name for field in fields(SessionContext)}
     decided = {"collation_database"}
-    state = {name.decode() for name in {**pinned(LATEST), **pinned(MARIADB)}}
+    state = {name.decode() for name in {**pinned(LATEST, 1), **pinned(MARIADB, 1)}}
     assert {"sql_auto_is_null" if name == "auto_is_null" else name for name in names} - decided <= (
         state
     )
@@ -272,23 +314,31 @@ def test_every_part_of_the_context_has_its_variable() -> None:
 
 def test_an_old_server_is_not_asked_for_new_variables() -> None:
     found = said(b"".join(status for status, *_ in SEEN[-8:]), b"")
-    assert statement_state(found, OLD).keys() == PINNED.keys() == pinned(OLD).keys()
-    newer = pinned(ServerVersion(Flavour.MYSQL, (8, 4, 0)))
+    assert statement_state(found, OLD, pinned(OLD, 1)).keys() == pinned(OLD, 1).keys()
+    assert pinned(OLD, 1).keys() == PINNED.keys() | {
+        b"pseudo_thread_id",
+        b"transaction_isolation",
+        b"transaction_read_only",
+    }
+    newer = pinned(ServerVersion(Flavour.MYSQL, (8, 4, 0)), 1)
     assert b"enable_cascade_triggers" not in newer
     assert b"sql_require_primary_key" in newer
 
 
 def test_a_mariadb_is_asked_for_its_own_variables() -> None:
     found = said(b"".join(status for status, *_ in SEEN[-8:]), b"")
-    assert not statement_state(found, MARIADB).keys() & (pinned(LATEST).keys() - PINNED.keys())
+    own = pinned(MARIADB, 1)
+    common = PINNED.keys() | {b"pseudo_thread_id"}
+    assert not statement_state(found, MARIADB, own).keys() & (pinned(LATEST, 1).keys() - common)
     collations = found.context.__class__(
         character_set_client=2304, collation_connection=45, character_set_collations=((45, 2304),)
     )
-    state = statement_state(replace(found, context=collations), MARIADB)
+    state = statement_state(replace(found, context=collations), MARIADB, own)
     assert b"WHERE id IN (2304)" in state[b"character_set_client"]
     assert state[b"collation_connection"] == b"45"
+    assert state[b"tx_isolation"] == b"'REPEATABLE-READ'"
     assert b"WHERE id IN (2304)" in state[b"character_set_collations"]
-    older = pinned(ServerVersion(Flavour.MARIADB, (10, 11, 1)))
+    older = pinned(ServerVersion(Flavour.MARIADB, (10, 11, 1)), 1)
     assert b"character_set_collations" not in older
 
 

@@ -155,8 +155,7 @@ class Kind(Enum):
     STATEMENT_FORMAT = warning(
         "source binlog_format",
         "{value}: statements run again on the target, ordered by the databases that they change;"
-        " one that reads another database may see it at a different moment, and user variables,"
-        " RAND(), AUTO_INCREMENT and temporary tables stop this version",
+        " one that reads another database may see it at a different moment",
         "SET PERSIST binlog_format = ROW",
     )
     ROW_IMAGE = ok("source binlog_row_image", "FULL")
@@ -416,6 +415,12 @@ class Kind(Enum):
         "target binlog_format",
         "STATEMENT: the target cannot write rows to its binary log, and refuses them (1665, 1666)",
         "SET PERSIST binlog_format = ROW on the target, or set [target] binary_log = false",
+    )
+    NO_LOCAL_FILES = warning(
+        "target local_infile",
+        "OFF, and the source's binlog_format is {value}: LOAD DATA is logged as a statement with"
+        " its file, which the target refuses (3948)",
+        "SET PERSIST local_infile = ON on the target",
     )
     VARIABLE_DIFFERS = warning(
         "both {name}",

@@ -35,6 +35,9 @@ def target_lines(
     logs = server.on("log_bin") and settings.target.binary_log
     if logs and server.variables.get("binlog_format") == "STATEMENT":
         yield Kind.TARGET_STATEMENT_FORMAT.line()
+    source_format = source.server.variables.get("binlog_format", "ROW") if source else "ROW"
+    if source_format != "ROW" and server.variables.get("local_infile") == "OFF":
+        yield Kind.NO_LOCAL_FILES.line(value=source_format)
     yield from _triggers(settings, server, source)
     yield from _events(server, source)
 

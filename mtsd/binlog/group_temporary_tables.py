@@ -1,0 +1,100 @@
+"""What a group has to do with the temporary tables of its session, while it is being read."""
+
+from typing import Final
+
+from mtsd.binlog.temporary_tables import (
+    after,
+    changes_only_temporary_tables,
+    may_use_temporary_tables,
+    names_one,
+    what_may_use,
+)
+from mtsd.model.step import QueryEvent, StatementKind
+from mtsd.model.temporary_tables import (
+    SourceThread,
+    TableName,
+    TemporaryTables,
+    TemporaryUse,
+)
+
+_NONE: Final[frozenset[TableName]] = frozenset()
+
+
+class GroupTemporaryTables:
+    """Follows the statements of a group; `before` is what is known about the tables before it.
+
+    With `fold_case` their names are not case-sensitive.
+    """
+
+    __slots__ = (
+        "_before", "_created", "_fold_case", "_thread", "_uses", "known", "only", "unsupported",
+    )  # fmt: skip
+
+    def __init__(self, before: TemporaryTables, *, fold_case: bool) -> None:
+        self.known = before
+        """What is known after the last statement."""
+        self.only = True
+        """The group changes nothing but temporary tables."""
+        self.unsupported = ""
+        """Why its use of temporary tables cannot be applied; empty if it can."""
+        self._before = before
+        self._fold_case = fold_case
+        self._thread: SourceThread | None = None
+        """That whose tables it has to do with."""
+        self._uses = False
+        self._created = _NONE
+
+    @property
+    def news(self) -> TemporaryTables | None:
+        """What is known after the group; None if it has not changed."""
+        return None if self.known is self._before else self.known
+
+    def left_out(self, thread: SourceThread, query: QueryEvent, kind: StatementKind) -> None:
+        """Note a thread-specific statement of which nothing is applied."""
+        self.known = after(self.known, thread, query, kind, fold_case=self._fold_case)
+
+    def statement(self, thread: SourceThread, query: QueryEvent, kind: StatementKind) -> bool:
+        """Note what a thread-specific statement does to the tables of its session, and uses.
+
+        Return whether it has to be applied: dropping a table that was never created has not.
+        """
+        before = self.known
+        listed = thread in before.by_thread
+        self.known = after(before, thread, query, kind, fold_case=self._fold_case)
+        has = self.known.by_thread.get(thread, _NONE)
+        self._created |= has - before.by_thread.get(thread, _NONE)
+        if kind is StatementKind.DROP_TEMPORARY:
+            if self.known is before:
+                return False
+        elif kind is not StatementKind.TEMPORARY:
+            if not (before.may_have(thread) and may_use_temporary_tables(query, kind)):
+                self.only = False
+                return True
+            if not listed or not (before.knows(thread) or names_one(before, thread, query)):
+                self._refuse(what_may_use(before, thread))
+                return True
+            self._uses = True
+        self.only = self.only and changes_only_temporary_tables(
+            before, thread, query, kind, fold_case=self._fold_case
+        )
+        if self._thread is not None and self._thread != thread:
+            self._refuse("temporary tables of several sessions in one transaction")
+        self._thread = thread
+        return True
+
+    def use(self, *, streaming: bool) -> TemporaryUse | None:
+        """Return what the whole group has to do with them; None if nothing."""
+        thread = self._thread
+        if thread is None:
+            return None
+        return TemporaryUse(
+            thread,
+            self._before.by_thread.get(thread, _NONE),
+            self.known.by_thread.get(thread, _NONE),
+            self._uses,
+            self.only and not streaming,
+            self._created,
+        )
+
+    def _refuse(self, what: str) -> None:
+        self.unsupported = self.unsupported or what

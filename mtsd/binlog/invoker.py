@@ -1,0 +1,55 @@
+"""Definitions that depend on the user who ran them on the source, rewritten to name that user.
+
+A server's own replica knows the user from the event. A client's session is always its own user:
+there an ALTER EVENT without DEFINER would become the replica's, and CURRENT_USER() be another.
+"""
+
+from mtsd.binlog.words import Words
+from mtsd.model.session import SessionContext
+
+_OF_ACCOUNTS = frozenset({b"USER", b"ROLE"})
+_ACCOUNTS_AT_ONCE = frozenset({b"GRANT", b"REVOKE", b"SET"})
+
+
+def with_invoker(
+    statement: bytes, invoker: tuple[bytes, bytes] | None, context: SessionContext
+) -> bytes:
+    """Return the statement with its `invoker`, (user, host), in the places where it counts.
+
+    `context` is as for `tokenize`. Unchanged if there is no invoker or the statement names it.
+    """
+    if invoker is None or not invoker[0]:
+        return statement
+    words = Words(statement, context)
+    first = words.word()
+    if first == b"ALTER" and words.at_word(b"EVENT") and words.last is not None:
+        at = words.last.end
+        return b"%b DEFINER = %b%b" % (statement[:at], _account(invoker), statement[at:])
+    accounts = first in _ACCOUNTS_AT_ONCE or (
+        first in {b"ALTER", b"CREATE", b"DROP", b"RENAME"} and words.word() in _OF_ACCOUNTS
+    )
+    return _named(statement, words, invoker) if accounts else statement
+
+
+def _named(statement: bytes, words: Words, invoker: tuple[bytes, bytes]) -> bytes:
+    """Return it with each CURRENT_USER replaced."""
+    pieces: list[bytes] = []
+    copied = 0
+    while words.next is not None:
+        start = words.next.start
+        if not words.at_word(b"CURRENT_USER"):
+            words.take()
+            continue
+        words.take()
+        if words.at_symbol(b"("):
+            words.take()
+            words.take()
+        end = words.last.end if words.last else start
+        pieces += (statement[copied:start], _account(invoker))
+        copied = end
+    return b"".join((*pieces, statement[copied:]))
+
+
+def _account(invoker: tuple[bytes, bytes]) -> bytes:
+    """Return an account in quotes that mean the same in every SQL mode."""
+    return b"@".join(b"`%b`" % name.replace(b"`", b"``") for name in invoker)

@@ -1,0 +1,68 @@
+"""LOAD DATA statements, each with the file that came before it, on one session."""
+
+from typing import Final
+
+from mtsd.binlog.load_data import sent_by_client
+from mtsd.model.errors import NotSupportedError
+from mtsd.model.step import Duplicates, FromFile, Statement
+from mtsd.target.load_files import LoadFiles
+from mtsd.target.session import TargetSession
+from mtsd.wire.connection import Loaded
+
+_SAVEPOINT: Final = b"SAVEPOINT `mtsd load data`"
+_STRICT: Final = 0x200000 | 0x400000
+"""STRICT_TRANS_TABLES and STRICT_ALL_TABLES."""
+
+
+class FileLoads:
+    """Applies the LOAD DATA statements of one group after another."""
+
+    def __init__(self, session: TargetSession) -> None:
+        self._session = session
+        self._files = LoadFiles()
+        self.unprotected = False
+        """Whether what is being applied cannot be rolled back."""
+
+    def start_over(self, *, unprotected: bool = False) -> None:
+        """Forget the files of the last group: another one begins."""
+        self._files.clear()
+        self.unprotected = unprotected
+
+    async def take(self, event: bytes) -> None:
+        """Process an event of a file. Raises as `LoadFiles.take` does."""
+        await self._files.take(event)
+
+    async def run(self, statement: Statement, file: FromFile) -> None:
+        """Run a LOAD DATA with its file.
+
+        A server ignores errors in rows that a client sends, unless they replace others. So rows
+        that must not be left out or altered are sent to be ignored, which tells of every duplicate;
+        and if there are warnings, which in a strict mode may be errors, all over to replace, which
+        then has nothing to replace. What cannot be rolled back is sent only to replace.
+
+        Raises ServerError, NotSupportedError, ConnectionLostError.
+        """
+        if statement.query.error_code:
+            raise NotSupportedError(
+                "a LOAD DATA that failed on the source with error"
+                f" {statement.query.error_code} after a part of its rows"
+            )
+        duplicates = file.duplicates
+        strict = duplicates is Duplicates.ERROR
+        if strict and self.unprotected:
+            duplicates = Duplicates.REPLACE
+        elif strict:
+            await self._session.connection.run(_SAVEPOINT, 1)
+        loaded = await self._send(statement, file, duplicates)
+        mode = statement.query.context.sql_mode or 0
+        if strict and loaded.warnings and mode & _STRICT and duplicates is Duplicates.ERROR:
+            await self._session.connection.run(b"ROLLBACK TO " + _SAVEPOINT, 1)
+            await self._send(statement, file, Duplicates.REPLACE)
+
+    async def _send(self, statement: Statement, file: FromFile, duplicates: Duplicates) -> Loaded:
+        text = sent_by_client(statement.query.statement, file, duplicates)
+        pieces = self._files.pieces(file.file_id)
+        loaded = await self._session.run_statement(statement, text, file=pieces)
+        if loaded is None:
+            raise TypeError("LOAD DATA without counts")
+        return loaded

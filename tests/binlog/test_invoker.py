@@ -1,0 +1,36 @@
+"""Definitions that depend on who ran them."""
+
+import pytest
+
+from mtsd.binlog.invoker import with_invoker
+from mtsd.model.session import SessionContext
+
+CONTEXT = SessionContext()
+INVOKER = b"o`neil", b"%.local"
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("ALTER EVENT e DISABLE", "ALTER DEFINER = WHO EVENT e DISABLE"),
+        (
+            "/* x */ alter\n event e RENAME TO f",
+            "/* x */ alter DEFINER = WHO\n event e RENAME TO f",
+        ),
+        ("ALTER DEFINER = a EVENT e ENABLE", None),
+        ("GRANT SELECT ON *.* TO CURRENT_USER()", "GRANT SELECT ON *.* TO WHO"),
+        (
+            "REVOKE ALL ON d.* FROM a, current_user ( ), CURRENT_USER",
+            "REVOKE ALL ON d.* FROM a, WHO, WHO",
+        ),
+        ("DROP USER IF EXISTS CURRENT_USER", "DROP USER IF EXISTS WHO"),
+        ("SET PASSWORD FOR CURRENT_USER() = 'x'", "SET PASSWORD FOR WHO = 'x'"),
+        ("ALTER USER 'CURRENT_USER' ACCOUNT LOCK", None),
+        ("CREATE PROCEDURE p() SELECT CURRENT_USER()", None),
+        ("CREATE TABLE t (a TEXT DEFAULT (CURRENT_USER()))", None),
+    ],
+)
+def test_who_ran_it_is_named(statement: str, named: str | None) -> None:
+    wanted = (named or statement).replace("WHO", "`o``neil`@`%.local`")
+    assert with_invoker(statement.encode(), INVOKER, CONTEXT) == wanted.encode()
+    assert with_invoker(statement.encode(), None, CONTEXT) == statement.encode()
