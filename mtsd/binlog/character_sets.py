@@ -23,6 +23,8 @@ Decode = Callable[[bytes], str]
 
 def character_set(collation: int) -> str:
     """Name the character set of a collation; NotSupportedError where its id is not known."""
+    if _WITHOUT_PAD <= collation < 2 * _WITHOUT_PAD:
+        collation -= _WITHOUT_PAD
     for first, last, name in _LATER_COLLATIONS:
         if first <= collation <= last:
             return name
@@ -306,5 +308,17 @@ _LATER_COLLATIONS: Final = (
     (160, 183, "utf32"),
     (248, 250, "gb18030"),
     (255, 323, "utf8mb4"),
+    (576, 607, "utf8mb3"),
+    (608, 639, "utf8mb4"),
+    (640, 671, "ucs2"),
+    (672, 703, "utf16"),
+    (736, 767, "utf32"),
+    (2048, 2303, "utf8mb3"),
+    (2304, 2559, "utf8mb4"),
+    (2560, 2815, "ucs2"),
+    (2816, 3071, "utf16"),
+    (3072, 3327, "utf32"),
 )
-"""First and last id: those that PyMySQL leaves out."""
+"""First and last id: those that PyMySQL leaves out. From 576 on they are MariaDB's."""
+_WITHOUT_PAD: Final = 1024
+"""MariaDB's variant of a collation that does not ignore spaces at the end has this id more."""

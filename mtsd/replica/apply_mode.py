@@ -1,11 +1,24 @@
-"""How rows are applied: by BINLOG statements or by SQL, as decided from the settings."""
+"""How rows are applied: by BINLOG statements or by SQL, as decided from settings and servers."""
 
 from mtsd.config import Settings
+from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.model.server import Flavour
+
+NOT_BY_BINLOG = Reason(
+    '[target] apply_mode is "binlog", but the source is {source} and the target is {target}, which'
+    " does not know its row events",
+    'set [target] apply_mode = "auto" or "sql"',
+)
 
 
-def applies_sql(settings: Settings) -> bool:
+def applies_sql(settings: Settings, source: Flavour, target: Flavour) -> bool | Refused:
     """Return whether rows are applied by SQL statements rather than by BINLOG.
 
     The server's idempotent mode for BINLOG would hide that a transaction before has failed.
     """
-    return settings.target.apply_mode == "sql" or settings.replica.exec_mode == "idempotent"
+    mode = settings.target.apply_mode
+    if source is not target:
+        if mode == "binlog":
+            return refuse(NOT_BY_BINLOG, source=source.value, target=target.value)
+        return True
+    return mode == "sql" or settings.replica.exec_mode == "idempotent"

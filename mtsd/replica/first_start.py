@@ -22,7 +22,6 @@ from mtsd.source.start import beginning
 from mtsd.target.position_tables import ChannelRow, PositionTables
 from mtsd.target.session import TargetSession
 from mtsd.wire.binlog_status import executed_gtids
-from mtsd.wire.traits import of_one_family
 
 log = structlog.get_logger(__name__)
 
@@ -46,14 +45,12 @@ async def first_start(
     start = settings.source.start
     daemon_uuid = str(uuid.uuid4())
     told = GtidSet()
-    if gtids_of(settings.target.gtid, session) is not Gtids.OFF:
-        told = await executed_gtids(session.connection)
     replica = identity(settings.source, daemon_uuid)
     source = await open_source(endpoint("source", settings.source), replica)
     try:
-        other = of_one_family(source.traits.server, session.traits.server)
-        if other is not None:
-            raise NeedsPersonError(str(other))
+        flavour = source.traits.server.flavour
+        if gtids_of(settings.target.gtid, flavour, session) is not Gtids.OFF:
+            told = await executed_gtids(session.connection)
         state = await read_source_state(
             source.connection, source.traits, end=isinstance(start, Latest)
         )

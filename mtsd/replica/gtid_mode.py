@@ -6,6 +6,7 @@ from mtsd.config.settings import GtidMode
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.model.server import Flavour
 from mtsd.target.executed_gtids import add_to_executed, execute_empty
 from mtsd.target.session import TargetSession
 from mtsd.wire.connection import Connection
@@ -25,6 +26,11 @@ WITHOUT_GTIDS = Reason(
     '[target] gtid is "{setting}", but the {server}\'s gtid_mode is not ON',
     'set gtid_mode = ON on it, or [target] gtid = "off"',
 )
+OTHER_GTIDS = Reason(
+    '[target] gtid is "{setting}", but the source is {source} and the target is {target}, which'
+    " cannot have its GTIDs",
+    'set [target] gtid = "off" or "auto"',
+)
 MIRROR_LOGGED = Reason(
     '[target] gtid is "mirror", but the target writes what mtsd applies to its own binary log:'
     " a replica of it that already has the source's GTIDs would apply everything twice",
@@ -33,13 +39,19 @@ MIRROR_LOGGED = Reason(
 )
 
 
-def decide_gtids(setting: GtidMode, *, gtid_mode: bool, logged: bool) -> Gtids | Refused:
-    """Decide for a target, depending on whether its gtid_mode is ON.
+def decide_gtids(
+    setting: GtidMode, source: Flavour, target: Flavour, *, gtid_mode: bool, logged: bool
+) -> Gtids | Refused:
+    """Decide for a source and a target, depending on whether the target's gtid_mode is ON.
 
     `logged` is whether it writes what is applied to a binary log: a replica of the target could
     not read past what is added without a transaction, and one that already has it would apply it
     again under other GTIDs.
     """
+    if source is not target:
+        if setting in {"auto", "off"}:
+            return Gtids.OFF
+        return refuse(OTHER_GTIDS, setting=setting, source=source.value, target=target.value)
     if setting == "auto":
         return Gtids.MIRROR if gtid_mode and not logged else Gtids.OFF
     if setting != "off" and not gtid_mode:
@@ -49,9 +61,16 @@ def decide_gtids(setting: GtidMode, *, gtid_mode: bool, logged: bool) -> Gtids |
     return Gtids(setting)
 
 
-def gtids_of(setting: GtidMode, session: TargetSession) -> Gtids:
+def gtids_of(setting: GtidMode, source: Flavour, session: TargetSession) -> Gtids:
     """Decide for the target of a session. Raises NeedsPersonError if the setting is refused."""
-    decided = decide_gtids(setting, gtid_mode=session.traits.gtid_mode, logged=session.is_logged)
+    traits = session.traits
+    decided = decide_gtids(
+        setting,
+        source,
+        traits.server.flavour,
+        gtid_mode=traits.gtid_mode,
+        logged=session.is_logged,
+    )
     if isinstance(decided, Refused):
         raise NeedsPersonError(str(decided))
     return decided

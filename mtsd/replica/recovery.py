@@ -15,6 +15,7 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.model.progress import Progress
 from mtsd.model.reason import Refused
+from mtsd.model.server import flavour_of
 from mtsd.replica.evidence import verdict
 from mtsd.replica.left_prepared import left_prepared
 from mtsd.replica.one_channel import claim_source, release_source
@@ -29,7 +30,6 @@ from mtsd.target.position_tables import RECOVERY_ID, ChannelRow, InDoubt, Positi
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.retry import telling, write
 from mtsd.wire.connection import Connection
-from mtsd.wire.traits import flavour_of
 
 _READS = b"reading of the position tables"
 

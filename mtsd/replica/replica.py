@@ -13,6 +13,8 @@ from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.gtid import GtidSet
 from mtsd.model.progress import Progress
 from mtsd.model.pulse import Pulse
+from mtsd.model.reason import Refused
+from mtsd.model.server import flavour_of_identity
 from mtsd.model.temporary_tables import described
 from mtsd.replica.apply_mode import applies_sql
 from mtsd.replica.checkpointer import Checkpointer
@@ -47,7 +49,6 @@ from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.target.sql_applier import ROW_MODE, SqlApplier
 from mtsd.wire.binlog_status import executed_gtids
-from mtsd.wire.traits import ServerVersion
 
 _CHANNEL_WAIT_TIMEOUT_S = 60
 _RECEIPT_S = 30.0
@@ -113,7 +114,6 @@ class Replica:
             )
             # This session detects that a target has vanished, on behalf of all of them.
             session.connection.expect_receipt(_RECEIPT_S)
-            gtids = gtids_of(settings.target.gtid, session)
             fold_case = session.traits.lower_case_table_names
             progress.doing = "takes the channel"
             await take_channel(session.connection, tables.channel, progress=progress)
@@ -128,6 +128,11 @@ class Replica:
                     rules_of(settings.filter), fold_case=fold_case,
                 )  # fmt: skip
                 recovered = await recover(session.connection, tables, count, reached, progress)
+            family = flavour_of_identity(recovered.source_uuid)
+            gtids = gtids_of(settings.target.gtid, family, session)
+            as_sql = applies_sql(settings, family, session.traits.server.flavour)
+            if isinstance(as_sql, Refused):
+                raise NeedsPersonError(str(as_sql))
             progress.doing = "opens the sessions of the workers"
             preserved = None
             known = GtidSet()
@@ -143,12 +148,11 @@ class Replica:
             for index in range(count):
                 worker = await _worker(
                     index, settings, tables, coordinator, recovered, reached,
-                    preserves=preserved is not None,
+                    preserves=preserved is not None, as_sql=as_sql,
                 )  # fmt: skip
                 workers.append(worker)
             replicated = filter_of(settings, fold_case=fold_case, others=others)
-            server = session.traits.server
-            stream = _stream(settings, recovered, replicated, server, coordinator.pulse, reached)
+            stream = _stream(settings, recovered, replicated, coordinator.pulse, reached)
             checkpointer = Checkpointer(
                 session.connection,
                 tables,
@@ -383,11 +387,15 @@ async def _worker(
     reached: Reached,
     *,
     preserves: bool,
+    as_sql: bool,
 ) -> Worker:
-    as_sql = applies_sql(settings)
     session = await TargetSession.open(
         replace(endpoint("target", settings.target), found_rows=as_sql),
-        SessionSettings(settings.target.binary_log, ROW_MODE if as_sql else b"0"),
+        SessionSettings(
+            settings.target.binary_log,
+            ROW_MODE if as_sql else b"0",
+            flavour_of_identity(recovered.source_uuid),
+        ),
         reached=reached,
     )
     worker_id = CHANNEL + 1 + index
@@ -430,7 +438,6 @@ def _stream(
     settings: Settings,
     recovered: Recovered,
     replicated: Filter,
-    target: ServerVersion,
     pulse: Pulse,
     reached: Reached,
 ) -> SourceStream:
@@ -441,7 +448,6 @@ def _stream(
             hold_bytes=settings.replica.pending_jobs_size_max,
             chunk_bytes=settings.replica.batch_bytes,
             replicated=replicated,
-            target=target,
         ),
         recovered.mark,
         recovered.source_uuid,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.model.server import flavour_of_identity
 from mtsd.source.source_state import SourceState
 
 _LONGEST_SET = 400
@@ -92,6 +93,11 @@ NOT_TOLD = Reason(
     " by GTID",
     "point [source] at that server, or say where to continue in the new one with mtsd position set",
 )
+OTHER_FAMILY = Reason(
+    "the source is now {uuid}, a {source}, but the position belongs to {former}, a {before}, whose"
+    " positions and GTIDs mean nothing there",
+    "point [source] at that server, or begin anew with mtsd position set",
+)
 GTIDS_OFF = Reason(
     "the position is known by GTID only, but the source's gtid_mode is not ON",
     "set gtid_mode = ON on the source, or say where to continue with mtsd position set FILE:POS",
@@ -101,6 +107,15 @@ GTIDS_OFF = Reason(
 def continuation(channel: Channel, source: SourceState) -> Way:
     """Decide how to continue."""
     by_gtid = source.gtid_mode and channel.gtids is not None
+    families = [flavour_of_identity(uuid).value for uuid in (source.uuid, channel.source_uuid)]
+    if families[0] != families[1]:
+        return refuse(
+            OTHER_FAMILY,
+            uuid=source.uuid,
+            source=families[0],
+            former=channel.source_uuid,
+            before=families[1],
+        )
     if channel.executed is not None and source.gtid_mode:
         lacking = channel.executed.minus(source.executed)
         if lacking:

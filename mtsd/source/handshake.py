@@ -8,6 +8,7 @@ from mtsd.model.errors import MtsdError, NeedsPersonError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.position import FIRST_EVENT
 from mtsd.model.reason import Reason, refuse
+from mtsd.model.server import Flavour
 from mtsd.source.continuation import ByFile, ByGtid
 from mtsd.wire.connection import Connection
 from mtsd.wire.dump_packets import (
@@ -21,7 +22,7 @@ from mtsd.wire.dump_packets import (
 )
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.replica_status import registered_replicas
-from mtsd.wire.traits import Flavour, ServerTraits, read_traits
+from mtsd.wire.traits import ServerTraits, read_traits
 
 NO_BINARY_LOG = Reason("the source {address} writes no binary log", "start it with log_bin")
 SAME_SERVER_ID = Reason(

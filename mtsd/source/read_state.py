@@ -6,10 +6,11 @@ from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.model.server import Flavour
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
-from mtsd.wire.traits import Flavour, ServerTraits
+from mtsd.wire.traits import ServerTraits
 
 _NOT_ALLOWED = 1227
 _LONGEST_S = 60.0

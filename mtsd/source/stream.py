@@ -41,7 +41,6 @@ from mtsd.wire.dump_packets import event_of
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.framing import PacketFramer
 from mtsd.wire.refusal import explained
-from mtsd.wire.traits import ServerVersion, of_one_family
 
 _SILENT_PERIODS = 3
 
@@ -56,8 +55,6 @@ class StreamSettings:
     """Larger groups are streamed."""
     chunk_bytes: int
     replicated: Filter = UNFILTERED
-    target: ServerVersion | None = None
-    """What the groups are applied to, if only those of its family can be."""
 
 
 class StreamClosedError(Exception):
@@ -177,10 +174,6 @@ class SourceStream:
         await self._reached(FaultPoint.BEFORE_CONNECT_SOURCE)
         session = await open_source(self.endpoint, self._identity)
         try:
-            if self.settings.target is not None:
-                other = of_one_family(session.traits.server, self.settings.target)
-                if other is not None:
-                    raise NeedsPersonError(str(other))
             source = await read_source_state(session.connection, session.traits)
             way = continuation(self._channel(), source)
             if isinstance(way, Refused):
@@ -193,7 +186,8 @@ class SourceStream:
             raise
         self._session = session
         self.clock_offset = session.clock_offset
-        known = self._temporary if isinstance(way, ByFile) else NOT_KNOWN
+        goes_on = isinstance(way, ByFile) or source.by_gtid
+        known = self._temporary if goes_on else NOT_KNOWN
         # Sessions that begin after this one write nothing that is not read.
         self._temporary = known.read_since((session.traits.server_id, session.connection.thread_id))
         self._news = self._temporary is not known

@@ -13,6 +13,7 @@ from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
+from mtsd.model.server import Flavour, ServerVersion
 from mtsd.model.step import (
     LoadFile,
     Rows,
@@ -49,7 +50,6 @@ from mtsd.target.unprotected import apply_unprotected, statement_count
 from mtsd.target.worker_info import TABLE_ID, RowChange
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.connection import Awaited
-from mtsd.wire.traits import Flavour, ServerVersion
 
 _LARGEST_COMMAND_SHARE = 0.96
 _KNOWS_REPLICAS = (8, 2, 0)

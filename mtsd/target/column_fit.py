@@ -114,6 +114,8 @@ def shape_of_definition(
     NUMERIC_SCALE, DATETIME_PRECISION, 0 for NULL, COLLATION_NAME.
     """
     kind = _DATA_TYPES.get(data_type.lower())
+    if data_type.lower() in _FIXED_BYTES:
+        return Shape(ColumnType.STRING, _FIXED_BYTES[data_type.lower()])
     match kind:
         case None:
             return None
@@ -176,6 +178,21 @@ def fit(source: Shape, target: Shape) -> Fit:
     return Fit.NEVER
 
 
+def fit_as_sql(source: Shape, target: Shape) -> Fit:
+    """Return what the target needs in order to hold the source's values as SQL.
+
+    That converts more than a row event: JSON is text in MariaDB, and a VECTOR is bytes.
+    """
+    kinds = (_of_two_formats(source.type), target.type)
+    if kinds[0] is ColumnType.JSON and target.type is ColumnType.BLOB:
+        return Fit.NON_LOSSY if target.size == source.size else Fit.LOSSY
+    if kinds[0] in _TEXTS and target.type is ColumnType.JSON:
+        return Fit.NON_LOSSY
+    if kinds[0] is ColumnType.VARCHAR and target.type is ColumnType.VECTOR:
+        return Fit.NON_LOSSY if source.size == 4 * target.scale else Fit.NEVER
+    return fit(source, target)
+
+
 def misfits(
     source: Sequence[Shape], target: Sequence[Shape | None], conversions: Collection[str]
 ) -> list[tuple[int, Fit]]:
@@ -211,13 +228,15 @@ _FORMER = {
     ColumnType.TIME: ColumnType.TIME2,
     ColumnType.VAR_STRING: ColumnType.VARCHAR,
 }
-_INTEGERS = {
-    ColumnType.TINY: 1,
-    ColumnType.SHORT: 2,
-    ColumnType.INT24: 3,
-    ColumnType.LONG: 4,
-    ColumnType.LONGLONG: 8,
+INTEGERS = {
+    ColumnType.TINY: "tinyint",
+    ColumnType.SHORT: "smallint",
+    ColumnType.INT24: "mediumint",
+    ColumnType.LONG: "int",
+    ColumnType.LONGLONG: "bigint",
 }
+"""With their names."""
+_INTEGERS = dict(zip(INTEGERS, (1, 2, 3, 4, 8), strict=True))
 """With their sizes in bytes."""
 _REALS = frozenset({ColumnType.FLOAT, ColumnType.DOUBLE, ColumnType.NEWDECIMAL})
 _BLOBS = frozenset({ColumnType.BLOB})
@@ -236,6 +255,8 @@ _LONGEST_CHARACTERS = {
     **dict.fromkeys(("ucs2", "gbk", "big5", "sjis", "cp932", "euckr", "gb2312"), 2),
 }
 """Bytes of the longest character, by character set; 1 in all others."""
+_FIXED_BYTES = {"inet4": 4, "inet6": 16, "uuid": 16}
+"""Types of MariaDB that are logged as BINARY, with their sizes."""
 _GEOMETRIES = (
     "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
     "geomcollection", "geometrycollection",

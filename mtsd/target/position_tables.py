@@ -12,6 +12,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.model.reason import refuse
+from mtsd.model.server import Flavour
 from mtsd.model.temporary_tables import TemporaryTables
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target import literals
@@ -20,7 +21,6 @@ from mtsd.target.position_schema import RULES_TABLE, TABLES, VERSION
 from mtsd.target.prepared_table import PreparedTable
 from mtsd.target.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo
 from mtsd.wire.connection import Row
-from mtsd.wire.traits import Flavour
 
 SCHEMA_VERSION = 1
 """Increased when the meaning of a table changes, but not for an additional table or row."""

@@ -13,6 +13,8 @@ from mtsd.binlog.character_sets import BINARY, character_set
 from mtsd.binlog.column_format import ColumnFormat
 from mtsd.binlog.column_type import ColumnType
 from mtsd.binlog.column_values import converter
+from mtsd.binlog.json_binary import json_text
+from mtsd.target import literals
 from mtsd.target.json_literal import double_literal, json_literal
 
 MakeLiteral: TypeAlias = Callable[[bytes], bytes]
@@ -91,6 +93,20 @@ def _text(prefix: bytes, raw: bytes) -> bytes:
 
 def _bytes(raw: bytes) -> bytes:
     return b"X'%b'" % raw.hex().encode()
+
+
+def json_as_text(raw: bytes) -> bytes:
+    """Return the text of a JSON document in binary form as a literal; BinlogError if damaged."""
+    return b"_utf8mb4 " + literals.text(json_text(raw) if raw else "null")
+
+
+def text_as_json(make: MakeLiteral) -> MakeLiteral:
+    """Return what makes JSON documents of texts."""
+
+    def document(raw: bytes) -> bytes:
+        return b"CAST(%b AS JSON)" % make(raw)
+
+    return document
 
 
 def is_text(column: ColumnFormat) -> bool:

@@ -16,17 +16,27 @@ from mtsd.binlog.json_diff import JsonDiff, JsonOperation, parse_json_diffs
 from mtsd.binlog.row_image import ImageDecoder, RowImage
 from mtsd.binlog.rows import DUMMY_TABLE_ID, ROW_EVENTS, UPDATES, parse_rows_header
 from mtsd.model.errors import BinlogError
+from mtsd.model.server import Flavour
 from mtsd.target import literals
 from mtsd.target.json_literal import json_literal
-from mtsd.target.table_layout import TableLayout
+from mtsd.target.row_literals import json_as_text
+from mtsd.target.table_layout import Comparison, TableLayout
 
 _INSERTS: Final = frozenset({EventType.WRITE_ROWS_EVENT.value, EventType.WRITE_ROWS_EVENT_V1.value})
 _UPDATES: Final = frozenset(kind.value for kind in UPDATES)
 _PARTIAL_UPDATE: Final = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
 _PARTIAL_JSON: Final = 1
 _NULL: Final = b"NULL"
-_LENIENT: Final = b" /*+ SET_VAR(sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES') */"
-"""Without it, strict mode refuses an ENUM that is none of its members, which has the number 0."""
+_LENIENT: Final = {
+    Flavour.MYSQL: (b"", b" /*+ SET_VAR(sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES') */"),
+    Flavour.MARIADB: (
+        b"SET STATEMENT sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES' FOR ",
+        b"",
+    ),
+}
+"""What stands before and after the first word of a statement with an ENUM that is none of its
+members, which has the number 0: strict mode refuses it."""
+_STRICT: Final = (b"", b"")
 
 
 class SqlStatement(NamedTuple):
@@ -40,11 +50,15 @@ class SqlStatement(NamedTuple):
 class RowSql:
     """Makes the statements of row events; each holds at most about `statement_bytes`.
 
-    `idempotent`: rows that exist already are replaced.
+    `target`: the family of servers that they are for. `idempotent`: rows that exist already are
+    replaced.
     """
 
-    def __init__(self, statement_bytes: int, *, idempotent: bool = False) -> None:
+    def __init__(
+        self, statement_bytes: int, target: Flavour = Flavour.MYSQL, *, idempotent: bool = False
+    ) -> None:
         self._limit = statement_bytes
+        self._lenient = _LENIENT[target]
         self._insert = b"REPLACE" if idempotent else b"INSERT"
         self._ignore = b" IGNORE" if idempotent else b""
         self._head = b""
@@ -99,9 +113,9 @@ class RowSql:
             start = at
             image, at = decoder.read(event, at)
             _moved(start, at, end)
-            hint = _LENIENT if _has_no_member(layout, image) else b""
+            before, hint = self._lenient if _has_no_member(layout, image) else _STRICT
             row = b"(%b)" % b",".join(_values(image))
-            yield from self._collected(self._insert + hint + into, b"", row, layout)
+            yield from self._collected(before + self._insert + hint + into, b"", row, layout)
 
     def _deletes(
         self, event: bytes, at: int, layout: TableLayout, present: Sequence[int]
@@ -165,9 +179,9 @@ class RowSql:
                 kept = [layout.columns[(key or first)[0]].name]
             same = (b"%b=%b" % (name, name) for name in kept)
             changes = b",".join([changes, *same] if changes else same)
-            hint = _LENIENT if _has_no_member(layout, after) else b""
-            sql = b"UPDATE%b%b %b SET %b WHERE %b%b" % (
-                hint, self._ignore, layout.name, changes, where, limit
+            first_word, hint = self._lenient if _has_no_member(layout, after) else _STRICT
+            sql = b"%bUPDATE%b%b %b SET %b WHERE %b%b" % (
+                first_word, hint, self._ignore, layout.name, changes, where, limit
             )  # fmt: skip
             yield SqlStatement(sql, 1, layout.label)
 
@@ -253,11 +267,12 @@ def _where(layout: TableLayout, image: RowImage, *, exact: bool) -> bytes:
         column = layout.columns[index]
         if value is None:
             parts.append(b"%b IS NULL" % column.name)
-        elif exact and column.exactly:
-            # Without the introducer of a character set.
-            parts.append(b"%b=%b" % (column.exactly, _literal(value).rpartition(b" ")[2]))
         else:
-            parts.append(b"%b=%b" % (column.name, _literal(value)))
+            compares = column.compares if exact else Comparison(column.name + b"=")
+            literal = _literal(value)
+            if compares.bare:
+                literal = literal.rpartition(b" ")[2]
+            parts.append(compares.before + literal + compares.after)
     return b" AND ".join(parts)
 
 
@@ -274,18 +289,24 @@ def _changed(layout: TableLayout, index: int, value: object) -> bytes:
         return _NULL
     if not isinstance(value, tuple):
         return _literal(value)
-    found = layout.columns[index].name
+    column = layout.columns[index]
+    found = column.name
     for diff in value:
-        found = _applied(found, diff)
+        found = _applied(found, diff, as_text=column.json_as_text)
     return found
 
 
-def _applied(document: bytes, diff: JsonDiff) -> bytes:
+def _applied(document: bytes, diff: JsonDiff, *, as_text: bool) -> bytes:
     path = b"_utf8mb4 " + literals.text(diff.path)
     if diff.operation is JsonOperation.REMOVE:
         return b"JSON_REMOVE(%b,%b)" % (document, path)
-    value = json_literal(diff.value)
+    value = _json(diff.value, as_text=as_text)
     if diff.operation is JsonOperation.REPLACE:
         return b"JSON_REPLACE(%b,%b,%b)" % (document, path, value)
     name = b"JSON_ARRAY_INSERT" if diff.path.endswith("]") else b"JSON_INSERT"
     return b"%b(%b,%b,%b)" % (name, document, path, value)
+
+
+def _json(raw: bytes, *, as_text: bool) -> bytes:
+    # What JSON_COMPACT returns is JSON to a MariaDB, and not a string.
+    return b"JSON_COMPACT(%b)" % json_as_text(raw) if as_text else json_literal(raw)

@@ -9,10 +9,12 @@ from mtsd.binlog.event_type import SUPPRESS_USE
 from mtsd.binlog.qualifiers import names
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.model.server import Flavour
 from mtsd.model.step import Duplicates, Satellite, Statement
 from mtsd.model.temporary_tables import TableName
 from mtsd.model.xa_xid import XaXid
 from mtsd.target import literals
+from mtsd.target.other_family import as_of
 from mtsd.target.retry import patiently
 from mtsd.target.satellites import (
     Collation,
@@ -31,7 +33,7 @@ from mtsd.target.xa import roll_back
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection, Loaded
 from mtsd.wire.endpoint import Endpoint
-from mtsd.wire.traits import Flavour, ServerTraits, read_traits
+from mtsd.wire.traits import ServerTraits, read_traits
 
 _INIT_DB = 0x02
 _COLLATIONS = b"SELECT ID,COLLATION_NAME,CHARACTER_SET_NAME FROM information_schema.COLLATIONS"
@@ -61,6 +63,8 @@ class SessionSettings:
     """Whether the session's changes are written to the target's own binlog."""
     sql_mode: bytes = b"0"
     """The SQL mode between statements of the source, as an expression."""
+    source: Flavour | None = None
+    """The family of the source; None if it is the target's."""
 
 
 class TargetSession:
@@ -189,6 +193,8 @@ class TargetSession:
         errors are raised. `file` is that of a LOAD DATA, whose counts are returned.
         """
         query = statement.query
+        if self._settings.source is not None:
+            query = as_of(query, self._settings.source, self.traits.server)
         if len(text) >= self.traits.max_allowed_packet:
             raise _too_large(len(text), self.traits.max_allowed_packet)
         lacking = await self._use(statement)

@@ -6,9 +6,9 @@ event's state is applied on top of it for that one statement.
 
 from collections.abc import Iterator, Sequence
 
+from mtsd.model.server import Flavour, ServerVersion, Version
 from mtsd.model.step import QueryEvent
 from mtsd.target.literals import blob
-from mtsd.wire.traits import Flavour, ServerVersion, Version
 
 PINNED: dict[bytes, bytes] = {
     b"sql_mode": b"0",

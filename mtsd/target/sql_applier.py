@@ -173,7 +173,9 @@ class SqlApplier(BinlogApplier):
         """
         self._checks_may_differ = True
         making = RowSql(
-            min(_STATEMENT_BYTES, self._command_limit // 4), idempotent=self._idempotent
+            min(_STATEMENT_BYTES, self._command_limit // 4),
+            self._session.traits.server.flavour,
+            idempotent=self._idempotent,
         )
         pending: list[SqlStatement] = []
         checks = _CHECKED

@@ -14,8 +14,14 @@ from mtsd.binlog.table_map import TableMap
 from mtsd.catalog.definition import loaded_definition
 from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.target import literals
-from mtsd.target.column_fit import Fit, fit, shapes_of_event
-from mtsd.target.row_literals import MakeLiteral, is_text, literal_maker
+from mtsd.target.column_fit import INTEGERS, Fit, fit_as_sql, shapes_of_event
+from mtsd.target.row_literals import (
+    MakeLiteral,
+    is_text,
+    json_as_text,
+    literal_maker,
+    text_as_json,
+)
 from mtsd.target.table_columns import TableColumn, without_generated_key
 
 NO_TABLE = Reason("table {table} does not exist on the target", "create it there")
@@ -45,17 +51,31 @@ class FoundTable:
 
 
 @dataclass(frozen=True, slots=True)
+class Comparison:
+    """What stands before and after a literal, so that only the same value is equal.
+
+    If it is `bare`, the literal is without the introducer of its character set.
+    """
+
+    before: bytes
+    after: bytes = b""
+    bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class LayoutColumn:
     """A column of the source: how it is written on the target.
 
-    `name` is quoted. A column is not `written` if the target generates it.
+    `name` is quoted. A column is not `written` if the target generates it. `compares` is how it is
+    compared with a literal where no key finds the row.
     """
 
     name: bytes
     make: MakeLiteral
     written: bool
-    exactly: bytes
-    """What is equal only for values with the same bytes, if the column itself is not; else b""."""
+    compares: Comparison
+    json_as_text: bool = False
+    """It holds JSON documents of the source as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +115,7 @@ def layout_of(table: TableMap, found: FoundTable) -> TableLayout | Refused:
             name = repr(column.name) if column.name else str(index + 1)
             count = len(in_order)
             return refuse(MISSING, table=label, column=name, count=count)
-        if there.shape is None or fit(shapes[index], there.shape) not in _SAFE:
+        if there.shape is None or fit_as_sql(shapes[index], there.shape) not in _SAFE:
             return refuse(
                 MISFIT, table=label, column=repr(there.name), source=shapes[index],
                 target=there.text,
@@ -104,7 +124,10 @@ def layout_of(table: TableMap, found: FoundTable) -> TableLayout | Refused:
     told = loaded_definition(
         table.database,
         table.table,
-        [(there.name, there.text, there.collation.partition("_")[0]) for there in matched],
+        [
+            (there.name, *_as_logged(form.type, there))
+            for form, there in zip(formats, matched, strict=True)
+        ],
     ).told(table)
     formats = column_formats(table, told)
     place = {there.name.lower(): index for index, there in enumerate(matched)}
@@ -117,15 +140,7 @@ def layout_of(table: TableMap, found: FoundTable) -> TableLayout | Refused:
         )
     )
     quoted = _quoted(table.database) + b"." + _quoted(table.table)
-    columns = tuple(
-        LayoutColumn(
-            _quoted(there.name),
-            literal_maker(column),
-            "GENERATED" not in there.extra.upper().replace("DEFAULT_GENERATED", ""),
-            _exactly(_quoted(there.name), column),
-        )
-        for there, column in zip(matched, formats, strict=True)
-    )
+    columns = tuple(_column(there, column) for there, column in zip(matched, formats, strict=True))
     kept = [each.name for each in found.columns if "ON UPDATE" in each.extra.upper()]
     return TableLayout(quoted, label, formats, columns, keys, tuple(map(_quoted, kept)))
 
@@ -133,16 +148,55 @@ def layout_of(table: TableMap, found: FoundTable) -> TableLayout | Refused:
 _SAFE = frozenset({Fit.EXACT, Fit.NON_LOSSY})
 
 
-def _exactly(name: bytes, column: ColumnFormat) -> bytes:
+def _column(there: TableColumn, column: ColumnFormat) -> LayoutColumn:
+    is_json = there.shape is not None and there.shape.type is ColumnType.JSON
+    name = _quoted(there.name)
+    written = "GENERATED" not in there.extra.upper().replace("DEFAULT_GENERATED", "")
+    as_text = column.type is ColumnType.JSON and not is_json
+    if as_text:
+        return LayoutColumn(
+            name, json_as_text, written, Comparison(b"JSON_EQUALS(%b," % name, b")"), as_text
+        )
+    make = literal_maker(column)
+    if is_json and column.type is not ColumnType.JSON:
+        return LayoutColumn(name, text_as_json(make), written, Comparison(name + b"="))
+    return LayoutColumn(name, make, written, _compared(name, column))
+
+
+def _compared(name: bytes, column: ColumnFormat) -> Comparison:
     if is_text(column):
         text = character_set(column.collation or BINARY).encode()
-        return b"CAST(CONVERT(%b USING %b) AS BINARY)" % (name, text)
+        return Comparison(b"CAST(CONVERT(%b USING %b) AS BINARY)=" % (name, text), bare=True)
     if column.type in {ColumnType.GEOMETRY, ColumnType.VECTOR}:
-        return b"UNHEX(HEX(%b))" % name
+        return Comparison(b"UNHEX(HEX(%b))=" % name)
     if column.type is ColumnType.SET:
         # Otherwise a SET of 64 members is compared as a number with a sign.
-        return b"CAST(%b AS UNSIGNED)" % name
-    return b""
+        return Comparison(b"CAST(%b AS UNSIGNED)=" % name)
+    return Comparison(name + b"=")
+
+
+def _as_logged(kind: ColumnType, there: TableColumn) -> tuple[str, str]:
+    """Return type and character set of a target's column, as if it had the source's type."""
+    text, collation = there.text, there.collation.partition("_")[0]
+    shape = there.shape
+    if shape is None or (shape.type is kind and text.partition("(")[0] not in _LOGGED_AS_BYTES):
+        return text, collation
+    if kind in INTEGERS:
+        return INTEGERS[kind] + (" unsigned" if "unsigned" in text else ""), ""
+    if kind in _STRINGS:
+        if shape.type is ColumnType.JSON:
+            return _STRINGS[kind][0], "utf8mb4"
+        return _STRINGS[kind][not collation], collation
+    return "", ""
+
+
+_LOGGED_AS_BYTES = frozenset({"inet4", "inet6", "uuid"})
+_STRINGS = {
+    ColumnType.STRING: ("char", "binary"),
+    ColumnType.VARCHAR: ("varchar", "varbinary"),
+    ColumnType.BLOB: ("longtext", "longblob"),
+}
+"""What text and bytes of a type are called."""
 
 
 def _quoted(name: str) -> bytes:

@@ -21,11 +21,11 @@ from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.rows import STMT_END
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
+from mtsd.model.server import Flavour
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target import literals
 from mtsd.wire.connection import Row
-from mtsd.wire.traits import Flavour
 
 NAME_COLUMN = "VARCHAR(512) NOT NULL"
 TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"

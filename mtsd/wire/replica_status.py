@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mtsd.model.position import Position
+from mtsd.model.server import Version
 from mtsd.wire.connection import Connection, Value
-from mtsd.wire.traits import Version
 
 _SAYS_REPLICA = (8, 0, 22)
 

@@ -1,31 +1,16 @@
 """What kind of server is at the other end: queried once per connection, replaces `if mariadb`."""
 
-import enum
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.model.server import Flavour, ServerVersion, Version, flavour_of, identity_of
 from mtsd.wire.connection import Connection
-
-Version = tuple[int, int, int]
 
 TOO_OLD = Reason(
     "the {server} is version {version}", "upgrade it: {flavour} {oldest} or later is needed"
 )
-OTHER_FAMILY = Reason(
-    "the source is {source} and the target is {target}",
-    "use servers of the same family: this version of mtsd applies MySQL's binary log to MySQL and"
-    " MariaDB's to MariaDB",
-)
-
-
-class Flavour(enum.Enum):
-    """A family of servers."""
-
-    MYSQL = "MySQL"
-    MARIADB = "MariaDB"
 
 
 _OLDEST: dict[tuple[str, Flavour], Version] = {
@@ -34,25 +19,8 @@ _OLDEST: dict[tuple[str, Flavour], Version] = {
     ("source", Flavour.MARIADB): (10, 5, 0),
     ("target", Flavour.MARIADB): (10, 5, 0),
 }
-_MARIADB_KNOWS: Version = (5, 6, 0)
 _OF_OLD_REPLICAS = "5.5.5-"
 """Before a MariaDB's version: older clients expect a server of version 5."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerVersion:
-    """The family of a server and its version there."""
-
-    flavour: Flavour
-    number: Version
-
-    @property
-    def mysql(self) -> Version:
-        """The version of MySQL whose statements, variables and privileges the server has.
-
-        MariaDB shares those of MySQL 5.6, and has more of its own.
-        """
-        return _MARIADB_KNOWS if self.flavour is Flavour.MARIADB else self.number
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +47,6 @@ class ServerTraits:
         return self.server.mysql
 
 
-def flavour_of(text: str) -> Flavour:
-    """Return the family of a server from the `text` of its greeting."""
-    return Flavour.MARIADB if "mariadb" in text.lower() else Flavour.MYSQL
-
-
 def supported(server: str, text: str) -> ServerVersion | Refused:
     """Return the version of a `server` ("source" or "target") from the `text` of its greeting."""
     flavour = flavour_of(text)
@@ -99,13 +62,6 @@ def supported(server: str, text: str) -> ServerVersion | Refused:
             oldest=".".join(map(str, oldest[:2])),
         )
     return ServerVersion(flavour, version)
-
-
-def of_one_family(source: ServerVersion, target: ServerVersion) -> Refused | None:
-    """Return why a source's binary log cannot be applied to a target, if it cannot."""
-    if source.flavour is target.flavour:
-        return None
-    return refuse(OTHER_FAMILY, source=source.flavour.value, target=target.flavour.value)
 
 
 async def read_traits(connection: Connection) -> ServerTraits:
@@ -133,11 +89,3 @@ async def read_traits(connection: Connection) -> ServerTraits:
         super_read_only=variables.get("super_read_only") == "ON",
         lower_case_table_names=variables.get("lower_case_table_names", "0") != "0",
     )
-
-
-def identity_of(flavour: Flavour, variables: Mapping[str, str]) -> str:
-    """Return what tells a server from others, from its variables by their names in lower case."""
-    if flavour is Flavour.MARIADB:
-        # Its GTIDs name servers in this way, too.
-        return f"server_id {variables['server_id']}"
-    return variables.get("server_uuid", "").lower()

@@ -164,7 +164,7 @@ XA = (
     table_map(1, "a"),
     rows(1),
     query(b"XA END X'61',X'',1"),
-    event(EventType.XA_PREPARE_LOG_EVENT, bytes(5) + b"\1\0\0\0\0\0\0\0a"),
+    event(EventType.XA_PREPARE_LOG_EVENT, b"\0\1\0\0\0\1\0\0\0\0\0\0\0a"),
 )
 
 

@@ -11,6 +11,7 @@ from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.model.reason import Refused
+from mtsd.model.server import Flavour
 from mtsd.model.xa_xid import XaXid
 from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.facts import SourceFacts, TableFacts, TargetFacts
@@ -23,7 +24,7 @@ from mtsd.target.position_tables import InDoubt
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.table_columns import TableColumn, table_column
 from mtsd.wire.refusal import NoTlsError, RefusedError
-from mtsd.wire.traits import Flavour, supported
+from mtsd.wire.traits import supported
 from tests.operations.good_facts import (
     DAEMON_UUID,
     EVERYTHING,

@@ -5,6 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtsd.model.server import Flavour, ServerVersion
 from mtsd.operations.check.privileges import (
     DEFINITIONS,
     EVIDENCE,
@@ -19,7 +20,6 @@ from mtsd.operations.check.privileges import (
     statements,
     target_needs,
 )
-from mtsd.wire.traits import Flavour, ServerVersion
 from tests.operations.good_facts import SETTINGS, target_settings
 
 NEWEST = ServerVersion(Flavour.MYSQL, (9, 7, 0))

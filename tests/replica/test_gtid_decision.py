@@ -5,13 +5,22 @@ from typing import get_args
 
 from mtsd.config.settings import GtidMode
 from mtsd.model.reason import Refused
-from mtsd.replica.gtid_mode import MIRROR_LOGGED, WITHOUT_GTIDS, Gtids, decide_gtids
+from mtsd.model.server import Flavour
+from mtsd.replica.gtid_mode import (
+    MIRROR_LOGGED,
+    OTHER_GTIDS,
+    WITHOUT_GTIDS,
+    Gtids,
+    decide_gtids,
+)
+
+_MYSQL, _MARIADB = Flavour.MYSQL, Flavour.MARIADB
 
 
 def test_every_setting_on_every_target() -> None:
     modes: tuple[GtidMode, ...] = get_args(GtidMode)
     for setting, gtid_mode, logged in product(modes, (True, False), (True, False)):
-        found = decide_gtids(setting, gtid_mode=gtid_mode, logged=logged)
+        found = decide_gtids(setting, _MYSQL, _MYSQL, gtid_mode=gtid_mode, logged=logged)
         if setting in {"auto", "off"}:
             mirrors = setting == "auto" and gtid_mode and not logged
             assert found is (Gtids.MIRROR if mirrors else Gtids.OFF)
@@ -24,3 +33,15 @@ def test_every_setting_on_every_target() -> None:
         else:
             assert found is Gtids(setting)
         assert found is not Gtids.MIRROR or not logged
+
+
+def test_a_target_cannot_have_the_gtids_of_another_family() -> None:
+    modes: tuple[GtidMode, ...] = get_args(GtidMode)
+    for setting, gtid_mode, logged in product(modes, (True, False), (True, False)):
+        for families in ((_MYSQL, _MARIADB), (_MARIADB, _MYSQL)):
+            found = decide_gtids(setting, *families, gtid_mode=gtid_mode, logged=logged)
+            if setting in {"auto", "off"}:
+                assert found is Gtids.OFF
+            else:
+                assert isinstance(found, Refused)
+                assert found.reason is OTHER_GTIDS

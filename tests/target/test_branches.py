@@ -9,6 +9,7 @@ from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.fault_points import nothing
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
+from mtsd.model.server import Flavour, ServerVersion
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.worker_row import blank_row
 from mtsd.target.branches import ATTACHED, UNLOGGED, Branches, why_not
@@ -17,7 +18,7 @@ from mtsd.target.position_tables import PositionTables
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.session import TargetSession
 from mtsd.target.xa import UNKNOWN_XID, XID_EXISTS, prepared_xids
-from mtsd.wire.traits import Flavour, ServerTraits, ServerVersion
+from mtsd.wire.traits import ServerTraits
 from tests.servers.mysqld import GTIDS, Server
 from tests.target.sessions import open_session
 

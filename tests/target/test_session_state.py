@@ -8,11 +8,11 @@ import pytest
 
 from mtsd.binlog.query import parse_query
 from mtsd.model.errors import ServerError
+from mtsd.model.server import Flavour, ServerVersion
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent, Statement, StatementKind
 from mtsd.target.session import TargetSession
 from mtsd.target.session_state import PINNED, changes, pinned, statement_state
-from mtsd.wire.traits import Flavour, ServerVersion
 from tests.binlog.building import query
 from tests.servers.mysqld import Options, Server
 from tests.target.sessions import open_session

@@ -3,15 +3,8 @@
 import pytest
 
 from mtsd.model.reason import Refused
-from mtsd.wire.traits import (
-    OTHER_FAMILY,
-    TOO_OLD,
-    Flavour,
-    ServerVersion,
-    identity_of,
-    of_one_family,
-    supported,
-)
+from mtsd.model.server import Flavour, ServerVersion, flavour_of_identity, identity_of
+from mtsd.wire.traits import TOO_OLD, supported
 
 MYSQL = ServerVersion(Flavour.MYSQL, (9, 7, 0))
 MARIADB = ServerVersion(Flavour.MARIADB, (10, 11, 18))
@@ -48,19 +41,12 @@ def test_greetings_of_servers_that_are_too_old(server: str, text: str, needed: s
     assert f"Upgrade it: {needed} or later" in str(found)
 
 
-def test_only_one_family_at_a_time() -> None:
-    assert of_one_family(MYSQL, MYSQL) is None
-    assert of_one_family(MARIADB, MARIADB) is None
-    for source, target in ((MYSQL, MARIADB), (MARIADB, MYSQL)):
-        found = of_one_family(source, target)
-        assert isinstance(found, Refused)
-        assert found.reason is OTHER_FAMILY
-
-
 def test_what_tells_a_server_from_others() -> None:
     variables = {"server_id": "7", "server_uuid": "3E11FA47"}
     assert identity_of(Flavour.MYSQL, variables) == "3e11fa47"
     assert identity_of(Flavour.MARIADB, variables) == "server_id 7"
+    for flavour in Flavour:
+        assert flavour_of_identity(identity_of(flavour, variables)) is flavour
 
 
 def test_a_mariadb_knows_what_an_early_mysql_knew() -> None:

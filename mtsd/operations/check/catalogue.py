@@ -4,7 +4,7 @@ from enum import Enum, unique
 
 from mtsd.model.reason import Refused
 from mtsd.operations.check.line import Line, error, ok, refusal, warning
-from mtsd.replica import gtid_mode, verdict
+from mtsd.replica import apply_mode, gtid_mode, verdict
 from mtsd.replica.one_channel import MEETING, ON_ANOTHER_CHANNEL
 from mtsd.source import continuation, handshake, start
 from mtsd.target import position_schema
@@ -72,7 +72,12 @@ class Kind(Enum):
         "correct the connection, and try again",
     )
     TOO_OLD = refusal("{server} version", traits.TOO_OLD)
-    OTHER_FAMILY = refusal("both versions", traits.OTHER_FAMILY)
+    FAMILIES = ok(
+        "both versions",
+        "{source} to {target}: rows are applied as SQL, and a statement that the target does not"
+        " understand stops the replica",
+    )
+    NOT_BY_BINLOG = refusal("both versions", apply_mode.NOT_BY_BINLOG)
     OLDER_TARGET = warning(
         "both versions",
         "the source ({source}) is newer than the target ({target})",
@@ -279,6 +284,7 @@ class Kind(Enum):
     POSITION_BY_GTID = refusal("source position", continuation.GTIDS_OFF)
     SOURCE_BEHIND = refusal("source position", continuation.AHEAD)
     OTHER_SOURCE = refusal("source position", continuation.OTHER_SOURCE)
+    OTHER_FAMILY = refusal("source position", continuation.OTHER_FAMILY)
     OTHER_SOURCE_NOT_TOLD = refusal("source position", continuation.NOT_TOLD)
     SOURCE_ON_ANOTHER_CHANNEL = refusal("target channel", ON_ANOTHER_CHANNEL)
     FILTERS_MEET = refusal("target channel", MEETING)
@@ -332,6 +338,10 @@ class Kind(Enum):
 
     # GTIDs.
     GTIDS = ok("both gtid_modes", "source {source}, target {target}; {way}; {meaning}")
+    OTHER_GTIDS = ok(
+        "both GTIDs", "{way}; the source's GTIDs mean nothing to the target of another family"
+    )
+    OTHER_FAMILY_GTIDS = refusal("target gtid", gtid_mode.OTHER_GTIDS)
     MARIADB_GTIDS = ok("both GTIDs", "MariaDB's; {way}; the target does not learn the source's")
     TARGET_WITHOUT_EVIDENCE = warning(
         "target log_bin",

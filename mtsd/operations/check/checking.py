@@ -8,6 +8,7 @@ from typing import TypeVar
 from mtsd.config import EndpointSettings, Settings
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.reason import Refused
+from mtsd.model.server import Flavour, ServerVersion
 from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.column_lines import column_lines
 from mtsd.operations.check.decisions import way_of
@@ -25,7 +26,7 @@ from mtsd.replica.endpoints import endpoint
 from mtsd.target.position_tables import PositionTables
 from mtsd.wire.connection import Connection
 from mtsd.wire.refusal import RefusedError
-from mtsd.wire.traits import Flavour, ServerVersion, supported
+from mtsd.wire.traits import supported
 
 _LONGEST_LOOK_S = 60.0
 _IN_MARIADB = "in its option file, and with SET GLOBAL:"

@@ -6,6 +6,7 @@ from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
+from mtsd.model.server import Flavour
 from mtsd.operations.check.facts import ChannelFacts, SourceFacts, TargetFacts
 from mtsd.replica.gtid_mode import Gtids, decide_gtids
 from mtsd.replica.recovery import gtids_beyond, unsettled
@@ -16,7 +17,6 @@ from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.source.start import beginning
 from mtsd.target.position_schema import defect
 from mtsd.target.position_tables import SCHEMA_VERSION, InDoubt
-from mtsd.wire.traits import Flavour
 
 Decision = Way | LowWaterMark
 """How the channel continues, or the mark that it begins with."""
@@ -31,7 +31,7 @@ def way_of(settings: Settings, source: SourceFacts, target: TargetFacts) -> Deci
     channel = position.channel
     if channel is None:
         told = GtidSet()
-        gtids = gtids_of(settings, target)
+        gtids = gtids_of(settings, source, target)
         if gtids is Gtids.MIRROR or gtids is Gtids.PRESERVE:
             told = GtidSet.parse(target.server.variables.get("gtid_executed", ""))
         allow = settings.source.allow_partial_history
@@ -47,12 +47,18 @@ def damage(settings: Settings, target: TargetFacts) -> Refused | None:
     return defect(settings.target.schema, facts.engines, facts.columns, filled=facts.filled)
 
 
-def gtids_of(settings: Settings, target: TargetFacts) -> Gtids | Refused:
+def gtids_of(settings: Settings, source: SourceFacts, target: TargetFacts) -> Gtids | Refused:
     """Decide what the setting `target.gtid` amounts to."""
     server = target.server
     gtid_mode = server.variables.get("gtid_mode") == "ON"
     logged = server.on("log_bin") and settings.target.binary_log
-    return decide_gtids(settings.target.gtid, gtid_mode=gtid_mode, logged=logged)
+    return decide_gtids(
+        settings.target.gtid,
+        source.server.flavour,
+        server.flavour,
+        gtid_mode=gtid_mode,
+        logged=logged,
+    )
 
 
 def verdicts(

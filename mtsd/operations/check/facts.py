@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.server import Flavour, ServerVersion, identity_of
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.left_prepared import is_of_xa, xid_in_doubt
 from mtsd.replica.one_channel import Channel
@@ -12,7 +13,6 @@ from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.table_columns import TableColumn
-from mtsd.wire.traits import Flavour, ServerVersion, identity_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,17 @@ from collections.abc import Iterator
 from mtsd.config import Latest, Settings
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
+from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.decisions import Decision, gtids_of
 from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed, size
 from mtsd.operations.check.server_lines import counted, sees_tables, table_lines
 from mtsd.operations.check.target_lines import row_bytes
+from mtsd.replica.apply_mode import applies_sql
 from mtsd.replica.filters import rules_of
 from mtsd.replica.gtid_mode import Gtids
 from mtsd.source.continuation import ByFile
-from mtsd.wire.traits import Flavour, of_one_family
 
 _UTC = frozenset({"UTC", "GMT", "ETC/UTC", "ETC/GMT", "UCT", "ZULU"})
 
@@ -26,10 +27,12 @@ def pair_lines(
     rules = rules_of(settings.filter)
     if rules:
         yield Kind.FILTER.line(rules=rules)
-    other = of_one_family(source.server.server, target.server.server)
-    if other is not None:
-        yield refused_line(other)
-        return
+    families = source.server.flavour, target.server.flavour
+    as_sql = applies_sql(settings, *families)
+    if isinstance(as_sql, Refused):
+        yield refused_line(as_sql)
+    elif families[0] is not families[1]:
+        yield Kind.FAMILIES.line(source=families[0].value, target=families[1].value)
     uuid = target.server.identity
     if uuid and uuid == source.server.identity:
         yield Kind.SAME_SERVER.line(uuid=uuid)
@@ -37,7 +40,8 @@ def pair_lines(
         yield Kind.NATIVE_REPLICA.line()
     if target.server.number("server_id") == settings.source.server_id:
         yield Kind.SERVER_ID_OF_TARGET.line(value=settings.source.server_id)
-    if source.server.version[:2] > target.server.version[:2]:
+    newer = source.server.version[:2] > target.server.version[:2]
+    if newer and families[0] is families[1]:
         yield Kind.OLDER_TARGET.line(
             source=source.server.version_text, target=target.server.version_text
         )
@@ -51,22 +55,23 @@ def pair_lines(
 def _gtids(
     settings: Settings, source: SourceFacts, target: TargetFacts, way: Decision | None
 ) -> Iterator[Line]:
+    gtids = gtids_of(settings, source, target)
+    if isinstance(gtids, Refused):
+        yield refused_line(gtids)
+    if source.server.flavour is not target.server.flavour:
+        mariadb = source.server.flavour is Flavour.MARIADB
+        yield Kind.OTHER_GTIDS.line(way=_way(way, by_gtid=mariadb))
+        yield from _evidence(settings, target)
+        return
     if target.server.flavour is Flavour.MARIADB:
-        refused = gtids_of(settings, target)
-        if isinstance(refused, Refused):
-            yield refused_line(refused)
         yield Kind.MARIADB_GTIDS.line(way=_way(way, by_gtid=True))
-        if not (target.server.on("log_bin") and settings.target.binary_log):
-            yield Kind.TARGET_WITHOUT_EVIDENCE.line()
+        yield from _evidence(settings, target)
         return
     modes = {
         "source": source.server.variables.get("gtid_mode", "OFF"),
         "target": target.server.variables.get("gtid_mode", "OFF"),
     }
     setting = settings.target.gtid
-    gtids = gtids_of(settings, target)
-    if isinstance(gtids, Refused):
-        yield refused_line(gtids)
     if modes["source"] != "ON" and gtids is Gtids.PRESERVE:
         yield Kind.GTIDS_NEEDED.line(setting=setting, server="source")
     if modes["source"] != "ON" and setting == "mirror" and gtids is Gtids.MIRROR:
@@ -80,12 +85,21 @@ def _gtids(
     )
     if modes["source"] not in {"ON", "OFF"}:
         yield Kind.SOURCE_GTIDS_PARTLY.line(value=modes["source"])
-    if modes["target"] != "ON":
-        yield Kind.TARGET_WITHOUT_GTIDS.line(value=modes["target"])
-    else:
+    yield from _evidence(settings, target)
+    if modes["target"] == "ON":
         enforced = source.server.variables.get("enforce_gtid_consistency", "OFF")
         if enforced not in {"ON", "1"}:
             yield Kind.GTID_CONSISTENCY.line(source=enforced)
+
+
+def _evidence(settings: Settings, target: TargetFacts) -> Iterator[Line]:
+    """Yield what is missing to tell whether an interrupted definition was applied."""
+    server = target.server
+    if server.flavour is Flavour.MARIADB:
+        if not (server.on("log_bin") and settings.target.binary_log):
+            yield Kind.TARGET_WITHOUT_EVIDENCE.line()
+    elif server.variables.get("gtid_mode", "OFF") != "ON":
+        yield Kind.TARGET_WITHOUT_GTIDS.line(value=server.variables.get("gtid_mode", "OFF"))
 
 
 _MEANING = {

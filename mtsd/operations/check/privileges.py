@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mtsd.config import Settings
+from mtsd.model.server import Flavour, ServerVersion, Version
 from mtsd.replica.gtid_mode import Gtids, decide_gtids
 from mtsd.target.literals import bare_name, shown_name, shown_text
-from mtsd.wire.traits import Flavour, ServerVersion, Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +165,17 @@ def grant(names: Sequence[str], account: str, database: str = "") -> str:
     return f"GRANT {listed} ON {place} TO {account}{option}"
 
 
-def target_needs(settings: Settings, *, logs: bool, gtids: bool = True) -> tuple[Need, ...]:
+def target_needs(
+    settings: Settings, *, logs: bool, gtids: bool = True, source: Flavour = Flavour.MYSQL
+) -> tuple[Need, ...]:
     """Return what the target's user needs on the whole server in addition to `DEFINITIONS`.
 
     `logs`: the target writes what is applied to a binary log; `gtids`: its gtid_mode is ON.
     """
-    mirrors = decide_gtids(settings.target.gtid, gtid_mode=gtids, logged=logs) is Gtids.MIRROR
+    # Only a MySQL can have its gtid_mode ON.
+    setting = settings.target.gtid
+    told = decide_gtids(setting, source, Flavour.MYSQL, gtid_mode=gtids, logged=logs)
+    mirrors = told is Gtids.MIRROR
     needs = (*TARGET, *MIRROR) if mirrors else TARGET
     return needs if gtids or not logs else (*needs, *EVIDENCE)
 

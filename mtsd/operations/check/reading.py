@@ -8,6 +8,7 @@ from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.model.server import Flavour, ServerVersion, Version
 from mtsd.model.xa_xid import XaXid
 from mtsd.operations.check.facts import (
     ChannelFacts,
@@ -31,7 +32,6 @@ from mtsd.target.xa import NOT_ALLOWED, prepared_xids
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
 from mtsd.wire.replica_status import own_channels, registered_replicas
-from mtsd.wire.traits import Flavour, ServerVersion, Version
 
 T = TypeVar("T")
 

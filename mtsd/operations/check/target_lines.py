@@ -53,7 +53,9 @@ def _privileges(
     held = Held.of(server.grants)
     logs = server.on("log_bin") and settings.target.binary_log
     gtids = server.variables.get("gtid_mode") == "ON"
-    lacking = missing(held, target_needs(settings, logs=logs, gtids=gtids), server.server)
+    family = source.server.flavour if source is not None else server.flavour
+    needs = target_needs(settings, logs=logs, gtids=gtids, source=family)
+    lacking = missing(held, needs, server.server)
     grants = [grant(lacking, server.account)] if lacking else []
     texts = list(lacking)
     everywhere = missing(held, DEFINITIONS, server.server)
@@ -130,7 +132,8 @@ def _sessions(settings: Settings, facts: TargetFacts) -> Iterator[Line]:
 def _triggers(
     settings: Settings, server: ServerFacts, source: SourceFacts | None
 ) -> Iterator[Line]:
-    if applies_sql(settings) and server.triggers:
+    family = source.server.flavour if source is not None else server.flavour
+    if applies_sql(settings, family, server.flavour) is True and server.triggers:
         triggers = list(server.triggers)
         yield Kind.TRIGGERS_REFUSED.line(
             count=counted(len(triggers), "trigger"), triggers=listed(triggers)

@@ -1,0 +1,52 @@
+"""Which server it is: its family, its version there, and what tells it from others."""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+Version = tuple[int, int, int]
+
+_MARIADB_IDENTITY: Final = "server_id "
+_MARIADB_KNOWS: Final[Version] = (5, 6, 0)
+
+
+class Flavour(enum.Enum):
+    """A family of servers."""
+
+    MYSQL = "MySQL"
+    MARIADB = "MariaDB"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerVersion:
+    """The family of a server and its version there."""
+
+    flavour: Flavour
+    number: Version
+
+    @property
+    def mysql(self) -> Version:
+        """The version of MySQL whose statements, variables and privileges the server has.
+
+        MariaDB shares those of MySQL 5.6, and has more of its own.
+        """
+        return _MARIADB_KNOWS if self.flavour is Flavour.MARIADB else self.number
+
+
+def flavour_of(text: str) -> Flavour:
+    """Return the family of a server from the `text` of its greeting."""
+    return Flavour.MARIADB if "mariadb" in text.lower() else Flavour.MYSQL
+
+
+def identity_of(flavour: Flavour, variables: Mapping[str, str]) -> str:
+    """Return what tells a server from others, from its variables by their names in lower case."""
+    if flavour is Flavour.MARIADB:
+        # Its GTIDs name servers in this way, too.
+        return f"{_MARIADB_IDENTITY}{variables['server_id']}"
+    return variables.get("server_uuid", "").lower()
+
+
+def flavour_of_identity(identity: str) -> Flavour:
+    """Return the family of a server from what `identity_of` has returned for it."""
+    return Flavour.MARIADB if identity.startswith(_MARIADB_IDENTITY) else Flavour.MYSQL
