@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from mtsd.binlog.character_sets import any_collation, character_set
+from mtsd.binlog.character_sets import character_set
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.model.session import SessionContext
@@ -31,6 +31,8 @@ _KNOWS_MYSQLS: Final = (11, 4, 5)
 """MariaDB from here on has MySQL's collations of utf8mb4 under their names and ids."""
 _AS_IN_MARIADB: Final = {255: 2308, 278: 2311, 305: 2310, 309: 1070}
 """utf8mb4_0900_ai_ci, _as_cs, _as_ci and _bin: utf8mb4_uca1400_nopad_… and utf8mb4_nopad_bin."""
+_OF_CLIENTS: Final = {"utf8mb3": 33, "utf8mb4": 45}
+"""Collations that both families have, of the character sets of clients."""
 _WITHOUT_PAD: Final = 1024
 """MariaDB's variant of a collation that does not ignore spaces at the end has this id more."""
 _UCA_1400: Final = 2048
@@ -69,7 +71,7 @@ def as_of(query: QueryEvent, source: Flavour, target: ServerVersion) -> QueryEve
         context=replace(
             context,
             sql_mode=None if context.sql_mode is None else modes(context.sql_mode),
-            character_set_client=_any_of_its_set(context.character_set_client),
+            character_set_client=_or_none(_any_of_its_set, context.character_set_client),
             collation_connection=_or_none(translated, context.collation_connection),
             collation_server=_or_none(translated, context.collation_server),
             collation_database=_or_none(translated, context.collation_database),
@@ -101,10 +103,17 @@ def _or_none(translated: Callable[[int], int], collation: int | None) -> int | N
     return None if collation is None else translated(collation)
 
 
-def _any_of_its_set(collation: int | None) -> int | None:
-    if collation is None or collation < _FIRST_OF_MYSQL:
+def _any_of_its_set(collation: int) -> int:
+    if collation < _FIRST_OF_MYSQL:
         return collation
-    return any_collation(character_set(collation))
+    name = character_set(collation)
+    if name in _OF_CLIENTS:
+        return _OF_CLIENTS[name]
+    if _WITHOUT_PAD <= collation < _WITHOUT_PAD + _FIRST_OF_MYSQL:
+        return collation - _WITHOUT_PAD
+    raise NotSupportedError(
+        f"a statement in the character set {name}, which the target does not have"
+    )
 
 
 def _to_mariadb(target: ServerVersion) -> Callable[[int], int]:

@@ -5,6 +5,7 @@ from typing import Final
 from pymysql.constants import ER
 
 from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.model.server import Flavour, flavour_of
 from mtsd.model.xa_xid import XaXid
 from mtsd.target import literals
 from mtsd.wire.connection import Connection
@@ -57,12 +58,18 @@ async def prepared_xids(connection: Connection) -> frozenset[XaXid]:
 
     Raises ServerError `NOT_ALLOWED` without the privilege XA_RECOVER_ADMIN.
     """
+    if flavour_of(connection.server_version) is Flavour.MARIADB:
+        return frozenset(_xid(*row) for row in await connection.query(b"XA RECOVER"))
     rows = await connection.query(b"XA RECOVER CONVERT XID")
-    return frozenset(_xid(*row) for row in rows)
+    return frozenset(_xid(a, b, c, _of_hex(data)) for a, b, c, data in rows)
+
+
+def _of_hex(data: object) -> bytes:
+    return bytes.fromhex(str(data).removeprefix("0x"))
 
 
 def _xid(format_id: object, gtrid_size: object, bqual_size: object, data: object) -> XaXid:
-    parts = bytes.fromhex(str(data).removeprefix("0x"))
+    parts = data if isinstance(data, bytes) else str(data).encode()
     end = literals.number(gtrid_size)
     bqual = parts[end : end + literals.number(bqual_size)]
     return XaXid(literals.number(format_id), parts[:end], bqual)

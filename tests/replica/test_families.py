@@ -1,0 +1,119 @@
+"""MySQL to MariaDB and MariaDB to MySQL: rows as SQL, statements as far as they are understood."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.load.families import change, create, unequal
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.mariadb import provide_mariadb
+from tests.servers.pair import Pair
+from tests.servers.provision import Installation, Options, provide
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
+LONG = pytest.mark.long
+NEEDS_PERSON = 3
+PAIRS = [
+    pytest.param("9.7", "11.8", id="9.7-to-11.8"),
+    pytest.param("11.8", "9.7", id="11.8-to-9.7"),
+    pytest.param("9.7", "10.11", id="9.7-to-10.11"),
+    pytest.param("10.11", "9.7", id="10.11-to-9.7"),
+]
+
+
+def installed(series: str) -> Installation:
+    return provide() if series == "9.7" else provide_mariadb(series)
+
+
+def families(source: str, target: str, options: Options | None = None) -> Pair:
+    return Pair(
+        {"server_id": 1, "binlog_format": "ROW", **(options or {})},
+        {"server_id": 2},
+        installation=installed(source),
+        target_installation=installed(target),
+    )
+
+
+def replicated(pair: Pair, folder: Path, settings: dict[str, Value] | None = None) -> None:
+    with DaemonProcess(pair.source, pair.target, folder, settings or {}) as daemon:
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+
+
+def stopped(pair: Pair, folder: Path, settings: dict[str, Value] | None = None) -> str:
+    daemon = DaemonProcess(pair.source, pair.target, folder, settings or {})
+    daemon.start()
+    assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
+    return daemon.last_words()
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+@pytest.mark.parametrize("workers", [4, pytest.param(0, marks=LONG)])
+def test_every_type_in_every_format(source: str, target: str, workers: int, tmp_path: Path) -> None:
+    with families(source, target) as pair:
+        databases = ("in_rows", "in_statements", "in_both")
+        for database, binlog_format in zip(databases, ("ROW", "STATEMENT", "MIXED"), strict=True):
+            create(pair.source, database)
+            change(pair.source, database, binlog_format)
+        replicated(pair, tmp_path, {"replica.parallel_workers": workers})
+        assert unequal(pair.source, pair.target, databases) == []
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS[:2])
+def test_sessions_mean_the_same(source: str, target: str, tmp_path: Path) -> None:
+    """What differs between the families without an error: rounding of times, collations."""
+    with families(source, target, {"binlog_format": "STATEMENT"}) as pair:
+        pair.source.sql("CREATE DATABASE a")
+        modes = (
+            ("''", "'TIME_TRUNCATE_FRACTIONAL'")
+            if source == "9.7"
+            else ("''", "'TIME_ROUND_FRACTIONAL'")
+        )
+        with closing(pair.source.client("a")) as client, client.cursor() as cursor:
+            cursor.execute(
+                "CREATE TABLE t (m INT, t DATETIME, v VARCHAR(20) CHARACTER SET utf8mb4)"
+            )
+            for number, mode in enumerate(modes):
+                cursor.execute(f"SET sql_mode = {mode}")
+                cursor.execute(f"INSERT INTO t VALUES ({number}, '2020-01-01 00:00:00.6', 'x')")
+            for name in ("utf8mb4", "latin1", "utf8mb4 COLLATE utf8mb4_bin"):
+                cursor.execute(f"SET NAMES {name}")
+                cursor.execute("UPDATE t SET v = CONCAT(v, 'ä', 'a' = 'A')")
+            cursor.execute("CREATE TABLE copied SELECT * FROM t")
+            cursor.execute("CREATE VIEW seen AS SELECT m FROM t")
+            cursor.execute("CREATE TABLE quoted (`weird ``name` INT)")
+            cursor.execute("INSERT INTO quoted VALUES (LAST_INSERT_ID() + 1)")
+        replicated(pair, tmp_path)
+        for query in (
+            "SELECT m, t, HEX(CONVERT(v USING utf8mb4)) FROM a.t ORDER BY m",
+            "SELECT m, t, HEX(CONVERT(v USING utf8mb4)) FROM a.copied ORDER BY m",
+            "SELECT * FROM a.seen ORDER BY m",
+            "SELECT * FROM a.quoted",
+        ):
+            assert pair.source.sql(query) == pair.target.sql(query)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "statement", "says"),
+    [
+        ("11.8", "9.7", "CREATE SEQUENCE s", "CREATE SEQUENCE s"),
+        ("11.8", "9.7", "SET sql_mode = 'ORACLE'; CREATE TABLE t (i INT)", "SQL mode ORACLE"),
+        ("9.7", "11.8", "CREATE TABLE t (i INT, KEY k ((i + 1)))", "CREATE TABLE t (i INT"),
+    ],
+)
+def test_what_the_other_family_does_not_understand(
+    source: str, target: str, statement: str, says: str, tmp_path: Path
+) -> None:
+    with families(source, target) as pair:
+        pair.source.sql(f"CREATE DATABASE a; USE a; {statement}")
+        assert says in stopped(pair, tmp_path)
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS[:2])
+def test_settings_that_cannot_be(source: str, target: str, tmp_path: Path) -> None:
+    with families(source, target) as pair:
+        said = stopped(pair, tmp_path, {"target.apply_mode": "binlog"})
+        assert "set [target] apply_mode" in said.lower()
+        said = stopped(pair, tmp_path, {"target.gtid": "preserve"})
+        assert "[target] gtid" in said
