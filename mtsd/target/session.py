@@ -24,6 +24,7 @@ from mtsd.target.satellites import (
 )
 from mtsd.target.session_state import (
     changes,
+    collation,
     only_settled,
     pinned,
     statement_state,
@@ -202,7 +203,7 @@ class TargetSession:
         wanted = statement_state(query, self.traits.server, self._state)
         # Each default database sets it; without one it is the server's.
         if query.context.collation_database is not None:
-            wanted[b"collation_database"] = b"%d" % query.context.collation_database
+            wanted[b"collation_database"] = collation(query.context.collation_database)
         elif lacking or not query.database:
             wanted[b"collation_database"] = wanted[b"collation_server"]
         await self.connection.run(changes(self._state, wanted), 1)

@@ -6,6 +6,7 @@ event's state is applied on top of it for that one statement.
 
 from collections.abc import Iterator, Sequence
 
+from mtsd.binlog.character_sets import character_set
 from mtsd.model.server import Flavour, ServerVersion, Version
 from mtsd.model.step import QueryEvent
 from mtsd.target.literals import blob
@@ -71,12 +72,7 @@ _MARIADB: dict[bytes, tuple[Version, bytes]] = {
 """What a MariaDB has in place of `_NEWER`, and since which version."""
 
 
-_BY_COLLATION = {
-    b"character_set_client": b"character_set_name",
-    b"collation_connection": b"full_collation_name",
-    b"collation_server": b"full_collation_name",
-}
-"""Variables that the event gives by a collation's number, and what to set them to by name."""
+_COLLATIONS = frozenset({b"collation_connection", b"collation_server"})
 _ONLY_BY_NAME = 2048
 """Numbers of MariaDB's collations from here on (since 10.10) are not accepted by SET."""
 _ISOLATION = (b"transaction_isolation", b"tx_isolation")
@@ -129,9 +125,11 @@ def statement_state(
     ]
     for name, value in said:
         if value is not None and name in state:
-            state[name] = b"%d" % value
-            if name in _BY_COLLATION and value >= _ONLY_BY_NAME:
-                state[name] = _collation_column(_BY_COLLATION[name], [value])
+            state[name] = collation(value) if name in _COLLATIONS else b"%d" % value
+    client = context.character_set_client
+    if client is not None and server.flavour is Flavour.MARIADB:
+        # By number it accepts only the default collation of each set.
+        state[b"character_set_client"] = b"'%b'" % character_set(client).encode()
     if context.sql_mode is not None:
         state[b"sql_mode"] = b"%d" % (context.sql_mode & ~_gone_modes(server))
     if context.character_set_collations and b"character_set_collations" in state:
@@ -155,6 +153,11 @@ def only_settled(state: dict[bytes, bytes]) -> dict[bytes, bytes]:
 _SETTLED = frozenset({b"explicit_defaults_for_timestamp", b"xa_detach_on_prepare"})
 
 
+def collation(number: int) -> bytes:
+    """Return what to set a variable to for a collation by its number."""
+    return b"%d" % number if number < _ONLY_BY_NAME else _column(b"full_collation_name", [number])
+
+
 def changes(now: dict[bytes, bytes], wanted: dict[bytes, bytes]) -> bytes:
     """Return the SET statement that changes one state into another, b"" if they are equal."""
     return b",".join(_differing(now, wanted))
@@ -169,12 +172,12 @@ def _differing(now: dict[bytes, bytes], wanted: dict[bytes, bytes]) -> Iterator[
 
 
 def _default_collations(pairs: tuple[tuple[int, int], ...]) -> bytes:
-    return _collation_column(
+    return _column(
         b"GROUP_CONCAT(character_set_name,'=',full_collation_name)", [to for _, to in pairs]
     )
 
 
-def _collation_column(column: bytes, collations: Sequence[int]) -> bytes:
+def _column(column: bytes, collations: Sequence[int]) -> bytes:
     """Return an expression for what MariaDB calls collations, given by number."""
     return (
         b"(SELECT %b FROM information_schema.collation_character_set_applicability"

@@ -334,7 +334,7 @@ def test_a_mariadb_is_asked_for_its_own_variables() -> None:
         character_set_client=2304, collation_connection=45, character_set_collations=((45, 2304),)
     )
     state = statement_state(replace(found, context=collations), MARIADB, own)
-    assert b"WHERE id IN (2304)" in state[b"character_set_client"]
+    assert state[b"character_set_client"] == b"'utf8mb4'"
     assert state[b"collation_connection"] == b"45"
     assert state[b"tx_isolation"] == b"'REPEATABLE-READ'"
     assert b"WHERE id IN (2304)" in state[b"character_set_collations"]
