@@ -25,6 +25,7 @@ _CONVERSIONS = (
     "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
     " ('replica_type_conversions', 'slave_type_conversions')"
 )
+ALTER = "give it the source's type (ALTER TABLE on the target)"
 _CONVERSION_FAILED = 1677
 _CORRUPT = 1610
 _TABLE_MAP = EventType.TABLE_MAP_EVENT.value
@@ -130,16 +131,15 @@ def without_generated_key(
 
 def remedy(fits: set[Fit]) -> str:
     """Return the remedy for columns that do not fit."""
-    alter = "give it the source's type (ALTER TABLE on the target)"
     if Fit.NEVER in fits:
-        return alter
+        return ALTER
     needed = [
         name
         for each, name in ((Fit.LOSSY, "ALL_LOSSY"), (Fit.NON_LOSSY, "ALL_NON_LOSSY"))
         if each in fits
     ]
     cut = ", which may truncate values" if Fit.LOSSY in fits else ""
-    return f"{alter}, or SET PERSIST replica_type_conversions = '{','.join(needed)}' there{cut}"
+    return f"{ALTER}, or SET PERSIST replica_type_conversions = '{','.join(needed)}' there{cut}"
 
 
 def _number(value: object) -> int:

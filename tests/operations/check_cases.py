@@ -94,7 +94,24 @@ MARIADB_TARGET = target(flavour=Flavour.MARIADB, version=(11, 8, 1))
 
 CASES = (
     Case(Kind.CONNECTED, "MariaDB 11.8.1 at", source=MARIADB_SOURCE, target=MARIADB_TARGET),
-    Case(Kind.OTHER_FAMILY, "the source is MariaDB and the target is MySQL", source=MARIADB_SOURCE),
+    Case(Kind.FAMILIES, "MariaDB to MySQL: rows are applied as SQL", source=MARIADB_SOURCE),
+    Case(Kind.FAMILIES, "MySQL to MariaDB", target=MARIADB_TARGET),
+    Case(
+        Kind.NOT_BY_BINLOG, 'apply_mode is "binlog"', target_settings(apply_mode="binlog"),
+        MARIADB_SOURCE,
+    ),
+    Case(
+        Kind.OTHER_GTIDS, "read by GTID; the source's", starting(GtidStart("0-1-5")),
+        MARIADB_SOURCE,
+    ),
+    Case(
+        Kind.OTHER_FAMILY_GTIDS, "which cannot have its GTIDs", target_settings(gtid="preserve"),
+        MARIADB_SOURCE,
+    ),
+    Case(
+        Kind.OTHER_FAMILY, "a MariaDB, but the position belongs to", source=MARIADB_SOURCE,
+        target=at(),
+    ),
     Case(
         Kind.MARIADB_GTIDS, "read by file and position",
         starting(FilePosition("binlog.000002", 700)), MARIADB_SOURCE, MARIADB_TARGET,

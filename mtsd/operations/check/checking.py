@@ -22,6 +22,7 @@ from mtsd.operations.check.source_lines import source_lines
 from mtsd.operations.check.target_lines import target_lines
 from mtsd.operations.check.unreachable import interrupted, unreachable
 from mtsd.operations.check.xa_lines import xa_lines
+from mtsd.replica.apply_mode import applies_sql
 from mtsd.replica.endpoints import endpoint
 from mtsd.target.position_tables import PositionTables
 from mtsd.wire.connection import Connection
@@ -96,7 +97,9 @@ def _lines(
     way = way_of(settings, known_source, known_target)
     yield from reach_lines(settings, known_source, known_target, way)
     yield from pair_lines(settings, known_source, known_target, way)
-    yield from column_lines(known_source.server, known_target.server)
+    families = known_source.server.flavour, known_target.server.flavour
+    as_sql = applies_sql(settings, *families) is True
+    yield from column_lines(known_source.server, known_target.server, as_sql=as_sql)
 
 
 async def _look(

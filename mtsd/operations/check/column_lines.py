@@ -10,8 +10,8 @@ from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts
 from mtsd.operations.check.line import Line, listed
 from mtsd.operations.check.server_lines import counted
-from mtsd.target.column_fit import Fit, fit, members
-from mtsd.target.table_columns import TableColumn, remedy, without_generated_key
+from mtsd.target.column_fit import NON_LOSSY, Fit, fit, fit_as_sql, members
+from mtsd.target.table_columns import ALTER, TableColumn, remedy, without_generated_key
 
 _WIDER = {"ascii": frozenset({"utf8mb3", "utf8mb4", "latin1"}), "utf8mb3": frozenset({"utf8mb4"})}
 """Character sets in which the bytes of another one represent the same characters."""
@@ -19,12 +19,14 @@ _WIDER = {"ascii": frozenset({"utf8mb3", "utf8mb4", "latin1"}), "utf8mb3": froze
 Pair = tuple[TableColumn, TableColumn]
 
 
-def column_lines(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
-    """Yield the lines about columns."""
+def column_lines(
+    source: ServerFacts, target: ServerFacts, *, as_sql: bool = False
+) -> Iterator[Line]:
+    """Yield the lines about columns; `as_sql` is whether rows are applied as SQL statements."""
     conversions = target.variables.get(
         "replica_type_conversions", target.variables.get("slave_type_conversions", "")
     )
-    allowed = frozenset(conversions.upper().split(","))
+    allowed = frozenset({NON_LOSSY} if as_sql else conversions.upper().split(","))
     refused: list[str] = []
     needed: set[Fit] = set()
     cut: list[str] = []
@@ -40,19 +42,21 @@ def column_lines(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
         if len(after) < len(before):
             fewer.append(table)
         for pair in zip(before, after, strict=False):
-            found = _fit(pair)
+            found = _fit(pair, as_sql=as_sql)
             if not found.allowed(allowed):
                 needed.add(found)
                 refused.append(_named(table, pair, lambda column: column.text))
             elif found is Fit.LOSSY:
                 cut.append(_named(table, pair, lambda column: column.text))
-            elif _is_misread(pair):
+            elif _is_misread(pair, as_sql=as_sql):
                 misread.append(_named(table, pair, _meaning))
             elif pair[0].name.lower() != pair[1].name.lower():
                 moved.append(_named(table, pair, lambda column: column.name))
     if refused:
         yield Kind.COLUMNS_REFUSED.line(
-            count=counted(len(refused), "column"), columns=listed(refused), remedy=remedy(needed)
+            count=counted(len(refused), "column"),
+            columns=listed(refused),
+            remedy=ALTER if as_sql else remedy(needed),
         )
     for kind, columns in (
         (Kind.COLUMNS_CUT, cut), (Kind.COLUMNS_MISREAD, misread), (Kind.COLUMNS_MOVED, moved),
@@ -65,24 +69,35 @@ def column_lines(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
         yield Kind.COLUMNS.line(count=counted(compared, "table"))
 
 
-def _fit(pair: Pair) -> Fit:
+def _fit(pair: Pair, *, as_sql: bool) -> Fit:
     before, after = (column.shape for column in pair)
-    # An unknown type is left to the servers.
-    return Fit.EXACT if before is None or after is None else fit(before, after)
+    if before is None or after is None:
+        # An unknown type is left to the servers.
+        return Fit.EXACT
+    return fit_as_sql(before, after) if as_sql else fit(before, after)
 
 
-def _is_misread(pair: Pair) -> bool:
-    """Return whether the target reads the column's bytes as other values than the source."""
+def _is_misread(pair: Pair, *, as_sql: bool) -> bool:
+    """Return whether the target reads the column's bytes as other values than the source.
+
+    SQL has the values themselves, except for the numbers of an ENUM's members.
+    """
     before, after = pair
+    if as_sql:
+        return _has_other_members(before, after)
     if _unsigned(before) != _unsigned(after):
         return True
     characters, others = (column.collation.partition("_")[0] for column in pair)
     if characters and others and characters != others:
         return others not in _WIDER.get(characters, ())
-    if before.text.startswith(("enum(", "set(")):
-        values: Sequence[str] = members(before.text)
-        return values != members(after.text)[: len(values)]
-    return False
+    return _has_other_members(before, after)
+
+
+def _has_other_members(before: TableColumn, after: TableColumn) -> bool:
+    if not before.text.startswith(("enum(", "set(")):
+        return False
+    values: Sequence[str] = members(before.text)
+    return values != members(after.text)[: len(values)]
 
 
 def _unsigned(column: TableColumn) -> bool:
