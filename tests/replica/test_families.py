@@ -8,6 +8,7 @@ import pytest
 from tests.load.families import change, create, unequal
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mariadb import provide_mariadb
+from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 from tests.servers.provision import Installation, Options, provide
 
@@ -117,3 +118,13 @@ def test_settings_that_cannot_be(source: str, target: str, tmp_path: Path) -> No
         assert "set [target] apply_mode" in said.lower()
         said = stopped(pair, tmp_path, {"target.gtid": "preserve"})
         assert "[target] gtid" in said
+
+
+def test_a_channel_does_not_change_its_family(tmp_path: Path) -> None:
+    with families("10.11", "9.7") as pair, Server(installation=provide()) as other:
+        pair.source.sql("CREATE DATABASE a")
+        replicated(pair, tmp_path)
+        daemon = DaemonProcess(other, pair.target, tmp_path)
+        daemon.start()
+        assert daemon.wait() == NEEDS_PERSON
+        assert "a MySQL, but the position belongs to server_id 1, a MariaDB" in daemon.last_words()

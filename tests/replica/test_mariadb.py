@@ -1,7 +1,6 @@
 """From MariaDB to MariaDB: every way to begin, kills, another source, and what is refused."""
 
 import random
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -20,7 +19,7 @@ from tests.replica.test_kills import OFTEN, ON_ERROR, ON_STOP, SIGKILLED
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
-from tests.servers.provision import Options, provide
+from tests.servers.provision import Options
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 LONG = pytest.mark.long
@@ -338,14 +337,3 @@ def test_a_definition_is_never_applied_twice(tmp_path: Path) -> None:
         caught_up(daemon)
         assert unequal(pair.source, pair.target) == []
         assert len(pair.target.sql("SHOW INDEX FROM a.t")) == 3
-
-
-def test_the_other_family_is_refused_on_either_side(tmp_path: Path) -> None:
-    with Pair(installation=provide_mariadb("10.11"), target_installation=provide()) as pair:
-        said = stopped(DaemonProcess(pair.source, pair.target, tmp_path))
-        assert "the source is MariaDB and the target is MySQL" in said
-        other = tmp_path / "other"
-        other.mkdir()
-        said = stopped(DaemonProcess(pair.target, pair.source, other))
-        assert "the source is MySQL and the target is MariaDB" in said
-    assert re.search("use servers of the same family", said, re.IGNORECASE)
