@@ -14,12 +14,14 @@ from benchmarks.external import installed
 from benchmarks.figures import Figure
 from benchmarks.lag import Lag
 
-PARTS: Final = ("backlog", "large", "lag", "cpu", "rows", "spark", "plan")
+PARTS: Final = ("backlog", "large", "lag", "cpu", "rows", "spark", "plan", "sql")
 DEFAULT_PARTS: Final = PARTS[:3]
 DURABLE: Final = "durable"
 NOT_DURABLE: Final = "not durable"
 UNCOMBINED: Final = "durable, batch_groups = 1"
 LARGE: Final = "durable, one transaction"
+AS_SQL: Final = "as SQL, durable"
+AS_SQL_NOT_DURABLE: Final = "as SQL, not durable"
 
 
 @dataclass(slots=True)
@@ -57,7 +59,7 @@ def main() -> int:
         results.figures += spark.figures(through)
     if "plan" in args.part:
         _plan(args, results)
-    measures = {"backlog": _backlog, "large": _large, "lag": _lag}
+    measures = {"backlog": _backlog, "large": _large, "lag": _lag, "sql": _sql}
     if parts := [part for part in measures if part in args.part]:
         with installed(pure=args.pure):
             for part in parts:
@@ -98,6 +100,24 @@ def _backlog(args: argparse.Namespace, results: Results) -> None:
             "backlog", 200, [pair.mtsd for pair in chain.from_iterable(results.pairs.values())]
         ),
     ]
+
+
+def _sql(args: argparse.Namespace, results: Results) -> None:
+    load = (args.transactions, args.databases, args.workers)
+    variants = {AS_SQL: True, AS_SQL_NOT_DURABLE: False}
+    with backlog.loaded_source(args.transactions, args.databases) as source:
+        for _ in range(args.repeat):
+            for variant, durable in variants.items():
+                peer = backlog.native(source, *load, durable=durable)
+                run = backlog.external(
+                    source, *load, durable=durable, settings={"target.apply_mode": "sql"}
+                )
+                results.add(variant, Pair(peer, run))
+    pairs = {variant: results.pairs[variant] for variant in variants}
+    title = f"As SQL: {args.transactions:,} transactions over {args.databases} databases"
+    print(report.applied_table(title, _runs(pairs)))
+    print(report.pairs_table(title, pairs))
+    results.figures += [figures.ratio(variant, 1, found) for variant, found in pairs.items()]
 
 
 def _runs(pairs: dict[str, list[Pair]]) -> dict[str, list[Applied]]:
