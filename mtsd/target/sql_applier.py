@@ -82,7 +82,7 @@ class SqlApplier(BinlogApplier):
         super().__init__(session, tables, batch_bytes, preserves=preserves, reached=reached)
         self._idempotent = idempotent
         self._layouts: dict[bytes, TableLayout] = {}
-        """By the bytes after the header of a Table_map event."""
+        """By Table_map event, header included: a source that restarts gives ids anew."""
         self._current: dict[bytes, TableLayout] = {}
         """By table id."""
         self._checks_may_differ = False
@@ -240,8 +240,7 @@ class SqlApplier(BinlogApplier):
             at = end
 
     async def _layout(self, event: bytes) -> TableLayout:
-        body = event[19:]
-        found = self._layouts.get(body)
+        found = self._layouts.get(event)
         if found is not None:
             return found
         table = parse_table_map(event)
@@ -255,7 +254,7 @@ class SqlApplier(BinlogApplier):
             raise self._error(number, str(layout))
         if len(self._layouts) >= _MANY_TABLES:
             self._layouts.clear()
-        self._layouts[body] = layout
+        self._layouts[event] = layout
         return layout
 
     def _error(self, number: int, text: str) -> ServerError:

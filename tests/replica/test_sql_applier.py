@@ -196,3 +196,24 @@ def test_live(pair: Pair, tmp_path: Path) -> None:
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
     assert differences(pair.source, pair.target) == []
+
+
+def test_a_restarted_source_gives_the_ids_of_tables_again(pair: Pair, tmp_path: Path) -> None:
+    """What is known about a table by its id has to be forgotten: it may have lost its key."""
+    pair.source.sql("CREATE DATABASE a")
+    pair.source.sql("CREATE TABLE t (id INT, v VARCHAR(9), PRIMARY KEY (id))", "a")
+    once = "FLUSH TABLES t; INSERT INTO t VALUES (1, 'a'); DELETE FROM t;"
+    twice = (
+        "FLUSH TABLES t; INSERT INTO t VALUES (1, 'a'), (1, 'b'), (1, 'c');"
+        " UPDATE t SET v = 'z' WHERE v = 'b';"
+    )
+    settings = {**SQL, "replica.parallel_workers": 0}
+    with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+        pair.source.sql(once * 60, "a")
+        pair.source.sql("ALTER TABLE t DROP PRIMARY KEY", "a")
+        daemon.wait_until_caught_up()
+        pair.source.restart()
+        pair.source.sql(twice * 60, "a")
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    assert differences(pair.source, pair.target) == []
