@@ -11,14 +11,19 @@ NOT_BY_BINLOG = Reason(
 )
 
 
-def applies_sql(settings: Settings, source: Flavour, target: Flavour) -> bool | Refused:
+def applies_sql(
+    settings: Settings, source: Flavour, target: Flavour, *, allowed: bool
+) -> bool | Refused:
     """Return whether rows are applied by SQL statements rather than by BINLOG.
 
-    The server's idempotent mode for BINLOG would hide that a transaction before has failed.
+    `allowed` is whether the target accepts BINLOG statements from its user. The server's idempotent
+    mode for BINLOG would hide that a transaction before has failed.
     """
     mode = settings.target.apply_mode
     if source is not target:
         if mode == "binlog":
             return refuse(NOT_BY_BINLOG, source=source.value, target=target.value)
+        return True
+    if mode == "auto" and not allowed:
         return True
     return mode == "sql" or settings.replica.exec_mode == "idempotent"

@@ -42,6 +42,7 @@ from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
 from mtsd.schedule.scheduler import Limits, Scheduler
 from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.applier import Applier
+from mtsd.target.binlog_allowed import allows_binlog
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.executed_gtids import execute_empty
 from mtsd.target.fencing import CHANNEL, lock_name, take_channel, take_lock
@@ -130,9 +131,12 @@ class Replica:
                 recovered = await recover(session.connection, tables, count, reached, progress)
             family = flavour_of_identity(recovered.source_uuid)
             gtids = gtids_of(settings.target.gtid, family, session)
-            as_sql = applies_sql(settings, family, session.traits.server.flavour)
+            allowed = await allows_binlog(session.connection)
+            as_sql = applies_sql(settings, family, session.traits.server.flavour, allowed=allowed)
             if isinstance(as_sql, Refused):
                 raise NeedsPersonError(str(as_sql))
+            if as_sql:
+                log.info("rows are applied as SQL", binlog_allowed=allowed)
             progress.doing = "opens the sessions of the workers"
             preserved = None
             known = GtidSet()

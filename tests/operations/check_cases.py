@@ -97,6 +97,10 @@ CASES = (
     Case(Kind.FAMILIES, "MariaDB to MySQL: rows are applied as SQL", source=MARIADB_SOURCE),
     Case(Kind.FAMILIES, "MySQL to MariaDB", target=MARIADB_TARGET),
     Case(
+        Kind.BINLOG_NOT_ALLOWED, "rows are applied as SQL",
+        target=replace(TARGET, binlog_allowed=False),
+    ),
+    Case(
         Kind.NOT_BY_BINLOG, 'apply_mode is "binlog"', target_settings(apply_mode="binlog"),
         MARIADB_SOURCE,
     ),

@@ -217,3 +217,27 @@ def test_a_restarted_source_gives_the_ids_of_tables_again(pair: Pair, tmp_path: 
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
     assert differences(pair.source, pair.target) == []
+
+
+def test_a_user_who_may_not_run_binlog(pair: Pair, tmp_path: Path) -> None:
+    """What a managed service gives its users: rows are applied as SQL by themselves."""
+    privileges = [
+        str(each)
+        for (each,) in pair.target.sql(
+            "SELECT DISTINCT privilege_type FROM information_schema.user_privileges"
+            " WHERE grantee LIKE '%root%' AND privilege_type NOT IN"
+            " ('SUPER', 'REPLICATION_APPLIER', 'BINLOG_ADMIN')"
+        )
+    ]
+    pair.target.sql(
+        "SET sql_log_bin = 0; CREATE USER guest@'%' IDENTIFIED BY '';"
+        f" GRANT {', '.join(privileges)} ON *.* TO guest@'%'"
+    )
+    settings: dict[str, Value] = {"target.user": "guest"}
+    daemon = begun(pair, tmp_path, settings)
+    pair.source.sql("UPDATE t SET v = UPPER(v); CREATE TABLE u SELECT * FROM t", "a")
+    with daemon:
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    assert differences(pair.source, pair.target) == []
+    assert {record.get("binlog_allowed") for record in daemon.records()} >= {False}

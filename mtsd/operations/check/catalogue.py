@@ -77,6 +77,12 @@ class Kind(Enum):
         "{source} to {target}: rows are applied as SQL, and a statement that the target does not"
         " understand stops the replica",
     )
+    BINLOG_NOT_ALLOWED = warning(
+        "target BINLOG",
+        "{user} may not run BINLOG statements: rows are applied as SQL, which costs more on both"
+        " sides",
+        "GRANT REPLICATION_APPLIER to the user if the target allows that",
+    )
     NOT_BY_BINLOG = refusal("both versions", apply_mode.NOT_BY_BINLOG)
     OLDER_TARGET = warning(
         "both versions",

@@ -98,7 +98,7 @@ def _lines(
     yield from reach_lines(settings, known_source, known_target, way)
     yield from pair_lines(settings, known_source, known_target, way)
     families = known_source.server.flavour, known_target.server.flavour
-    as_sql = applies_sql(settings, *families) is True
+    as_sql = applies_sql(settings, *families, allowed=known_target.binlog_allowed) is True
     yield from column_lines(known_source.server, known_target.server, as_sql=as_sql)
 
 

@@ -158,3 +158,5 @@ class TargetFacts:
     """Its own binary log files, if they are evidence for an in-doubt group; None: not listed."""
     prepared: frozenset[XaXid] | None = None
     """The XA transactions that it has prepared; None if the user may not list them."""
+    binlog_allowed: bool = True
+    """Whether the user may run BINLOG statements."""

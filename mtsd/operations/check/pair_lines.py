@@ -28,7 +28,7 @@ def pair_lines(
     if rules:
         yield Kind.FILTER.line(rules=rules)
     families = source.server.flavour, target.server.flavour
-    as_sql = applies_sql(settings, *families)
+    as_sql = applies_sql(settings, *families, allowed=target.binlog_allowed)
     if isinstance(as_sql, Refused):
         yield refused_line(as_sql)
     elif families[0] is not families[1]:

@@ -63,8 +63,6 @@ TARGET = (
     # FLUSH TABLES is in the binary log.
     Need(("RELOAD", "FLUSH_TABLES")),
     Need(("REPLICATION CLIENT", "SUPER"), flavour=_MYSQL),
-    Need(("REPLICATION_APPLIER", "BINLOG_ADMIN", "SUPER"), since=(8, 0, 18), flavour=_MYSQL),
-    Need(("BINLOG_ADMIN", "SUPER"), until=(8, 0, 18), flavour=_MYSQL),
     Need(
         ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
         since=(8, 0, 14),
@@ -82,6 +80,11 @@ TARGET = (
     Need(("SET USER", "SUPER"), flavour=_MARIADB),
 )
 """In addition to those, on the whole server."""
+BINLOG = (
+    Need(("REPLICATION_APPLIER", "BINLOG_ADMIN", "SUPER"), since=(8, 0, 18), flavour=_MYSQL),
+    Need(("BINLOG_ADMIN", "SUPER"), until=(8, 0, 18), flavour=_MYSQL),
+)
+"""For BINLOG statements: not if rows are applied as SQL."""
 MIRROR = (Need(("SYSTEM_VARIABLES_ADMIN", "SUPER")),)
 """For SET GLOBAL gtid_purged."""
 EVIDENCE = _needs("REPLICATION SLAVE")
@@ -166,17 +169,24 @@ def grant(names: Sequence[str], account: str, database: str = "") -> str:
 
 
 def target_needs(
-    settings: Settings, *, logs: bool, gtids: bool = True, source: Flavour = Flavour.MYSQL
+    settings: Settings,
+    *,
+    logs: bool,
+    gtids: bool = True,
+    source: Flavour = Flavour.MYSQL,
+    as_sql: bool = False,
 ) -> tuple[Need, ...]:
     """Return what the target's user needs on the whole server in addition to `DEFINITIONS`.
 
-    `logs`: the target writes what is applied to a binary log; `gtids`: its gtid_mode is ON.
+    `logs`: the target writes what is applied to a binary log; `gtids`: its gtid_mode is ON;
+    `as_sql`: rows are applied as SQL statements.
     """
+    common = TARGET if as_sql else (*TARGET, *BINLOG)
     # Only a MySQL can have its gtid_mode ON.
     setting = settings.target.gtid
     told = decide_gtids(setting, source, Flavour.MYSQL, gtid_mode=gtids, logged=logs)
     mirrors = told is Gtids.MIRROR
-    needs = (*TARGET, *MIRROR) if mirrors else TARGET
+    needs = (*common, *MIRROR) if mirrors else common
     return needs if gtids or not logs else (*needs, *EVIDENCE)
 
 
@@ -197,7 +207,8 @@ def statements(settings: Settings) -> Iterator[str]:
     yield grant(SEE_TABLES, source) + ";"
     yield ""
     yield f"-- On the target ({settings.target.address}): statements of the source run again there."
-    needs = target_needs(settings, logs=settings.target.binary_log)
+    as_sql = settings.target.apply_mode == "sql"
+    needs = target_needs(settings, logs=settings.target.binary_log, as_sql=as_sql)
     names = missing(Held(), (*DEFINITIONS, *needs, *XA), newest)
     static = [name for name in names if "_" not in name]
     yield grant(static, target) + ";"

@@ -22,6 +22,7 @@ from mtsd.replica.one_channel import Channel, read_channels
 from mtsd.replica.recovery import FoundTables, read_tables, read_workers
 from mtsd.source.read_state import gtids_at, read_gtids
 from mtsd.target import literals
+from mtsd.target.binlog_allowed import allows_binlog
 from mtsd.target.fencing import CHANNEL, lock_name
 from mtsd.target.position_schema import FIRST_TABLES, RULES_TABLE, TABLES
 from mtsd.target.position_tables import SCHEMA_VERSION, PositionTables
@@ -97,7 +98,8 @@ async def read_target(
     ):
         rows = await _allowed(connection.query("SHOW BINARY LOGS"))
         files = tuple(str(row[0]) for row in rows) or None
-    return TargetFacts(server, position, files, await _prepared(connection))
+    prepared = await _prepared(connection)
+    return TargetFacts(server, position, files, prepared, await allows_binlog(connection))
 
 
 async def _prepared(connection: Connection) -> frozenset[XaXid] | None:

@@ -26,7 +26,12 @@ def target_lines(
 ) -> Iterator[Line]:
     """Yield the lines about the target; `source` is None if it could not be read."""
     server = facts.server
-    yield from _privileges(settings, server, source)
+    family = source.server.flavour if source is not None else server.flavour
+    allowed = facts.binlog_allowed
+    as_sql = applies_sql(settings, family, server.flavour, allowed=allowed) is True
+    if as_sql and not allowed and family is server.flavour:
+        yield Kind.BINLOG_NOT_ALLOWED.line(user=server.account)
+    yield from _privileges(settings, server, source, as_sql=as_sql)
     yield from _read_only(server)
     yield from _sessions(settings, facts)
     packet = row_bytes(server)
@@ -38,7 +43,7 @@ def target_lines(
     source_format = source.server.variables.get("binlog_format", "ROW") if source else "ROW"
     if source_format != "ROW" and server.variables.get("local_infile") == "OFF":
         yield Kind.NO_LOCAL_FILES.line(value=source_format)
-    yield from _triggers(settings, server, source)
+    yield from _triggers(server, source, as_sql=as_sql)
     yield from _events(server, source)
 
 
@@ -48,13 +53,13 @@ def row_bytes(server: ServerFacts) -> int:
 
 
 def _privileges(
-    settings: Settings, server: ServerFacts, source: SourceFacts | None
+    settings: Settings, server: ServerFacts, source: SourceFacts | None, *, as_sql: bool
 ) -> Iterator[Line]:
     held = Held.of(server.grants)
     logs = server.on("log_bin") and settings.target.binary_log
     gtids = server.variables.get("gtid_mode") == "ON"
     family = source.server.flavour if source is not None else server.flavour
-    needs = target_needs(settings, logs=logs, gtids=gtids, source=family)
+    needs = target_needs(settings, logs=logs, gtids=gtids, source=family, as_sql=as_sql)
     lacking = missing(held, needs, server.server)
     grants = [grant(lacking, server.account)] if lacking else []
     texts = list(lacking)
@@ -129,11 +134,8 @@ def _sessions(settings: Settings, facts: TargetFacts) -> Iterator[Line]:
         yield Kind.SESSIONS.line(free=max(free, 0), needed=needed)
 
 
-def _triggers(
-    settings: Settings, server: ServerFacts, source: SourceFacts | None
-) -> Iterator[Line]:
-    family = source.server.flavour if source is not None else server.flavour
-    if applies_sql(settings, family, server.flavour) is True and server.triggers:
+def _triggers(server: ServerFacts, source: SourceFacts | None, *, as_sql: bool) -> Iterator[Line]:
+    if as_sql and server.triggers:
         triggers = list(server.triggers)
         yield Kind.TRIGGERS_REFUSED.line(
             count=counted(len(triggers), "trigger"), triggers=listed(triggers)
