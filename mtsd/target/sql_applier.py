@@ -120,8 +120,7 @@ class SqlApplier(BinlogApplier):
             raise TypeError("only one bundle of rows at a time can be sent as SQL")
         await self._reached(FaultPoint.BEFORE_BUNDLE)
         await self._set_gtid(rows.gtid)
-        await self._connection.run(b"BEGIN", 1)
-        await self._apply_rows(rows.events)
+        await self._apply_rows(rows.events, _BEGIN)
         await self._reached(FaultPoint.BEFORE_COMMIT)
         self._connection.send(b";".join(rows.after))
         await self._reached(FaultPoint.BUNDLE_SENT)
@@ -165,8 +164,12 @@ class SqlApplier(BinlogApplier):
             reached=self._reached,
         )
 
-    async def _apply_rows(self, events: Iterable[bytes]) -> None:
-        """Run the statements of row events inside the open transaction, and check what they find.
+    async def _apply_rows(
+        self, events: Iterable[bytes], opening: tuple[SqlStatement, ...] = ()
+    ) -> None:
+        """Run the statements of row events in a transaction, and check what they find.
+
+        The transaction is open, or `opening` opens it.
 
         Raises ServerError: 1032 if a row is missing, 1146 without the table, 1677 if it does not
         fit.
@@ -177,7 +180,7 @@ class SqlApplier(BinlogApplier):
             self._session.traits.server.flavour,
             idempotent=self._idempotent,
         )
-        pending: list[SqlStatement] = []
+        pending = list(opening)
         checks = _CHECKED
         size = 0
         for event in events:
@@ -274,4 +277,5 @@ def _checks(event: bytes) -> bytes:
     return b"SET @@session.foreign_key_checks=%d, @@session.unique_checks=%d" % (keys, unique)
 
 
+_BEGIN: Final = (SqlStatement(b"BEGIN", _UNCHECKED, ""),)
 _CHECKED: Final = b"SET @@session.foreign_key_checks=1, @@session.unique_checks=1"
