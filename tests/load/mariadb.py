@@ -1,4 +1,4 @@
-"""A load that a MariaDB understands: rows, definitions and whole tables copied, in every format.
+"""A load that both families understand: rows, definitions and tables copied, in every format.
 
 Each transaction enters its number into a journal without a key, so that one that is lost or applied
 twice shows, whatever the tables hold.
@@ -7,11 +7,16 @@ twice shows, whatever the tables hold.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from threading import Event, Thread
 from typing import Final
 
+import pymysql
+from pymysql.cursors import Cursor
+
+from tests.servers.mariadb import MariadbInstallation
 from tests.servers.mysqld import Server
 
 DATABASES: Final = ("d1", "d2", "d3", "d4")
@@ -71,7 +76,8 @@ class MariadbLoad:
                     return
                 cursor.execute(f"SET SESSION binlog_format = {chance.choice(self._formats)}")
                 if number % 25 == 24:
-                    for statement in _definition(chance, number):
+                    two_phases = isinstance(self._source.installation, MariadbInstallation)
+                    for statement in _definition(chance, number, two_phases=two_phases):
                         cursor.execute(statement)
                 cursor.execute("BEGIN")
                 cursor.execute("INSERT INTO journal VALUES (%s, %s)", (worker, number))
@@ -95,7 +101,7 @@ def _change(chance: random.Random) -> str:
     return f"DELETE FROM t WHERE id = {number}"
 
 
-def _definition(chance: random.Random, number: int) -> Sequence[str]:
+def _definition(chance: random.Random, number: int, *, two_phases: bool) -> Sequence[str]:
     kind = chance.randrange(4)
     if kind == 0:
         return (f"CREATE TABLE copy_{number} ENGINE=InnoDB SELECT * FROM t",)
@@ -103,7 +109,8 @@ def _definition(chance: random.Random, number: int) -> Sequence[str]:
         return (f"ALTER TABLE t ADD INDEX i_{number} (v(10))",)
     if kind == 2:
         return (f"CREATE TABLE n_{number} (a INT PRIMARY KEY)", f"DROP TABLE n_{number}")
-    return ("SET SESSION binlog_alter_two_phase = 1", f"ALTER TABLE t COMMENT 'c{number}'")
+    setting = ("SET SESSION binlog_alter_two_phase = 1",) if two_phases else ()
+    return (*setting, f"ALTER TABLE t COMMENT 'c{number}'")
 
 
 def unequal(source: Server, target: Server) -> list[str]:
@@ -114,6 +121,30 @@ def unequal(source: Server, target: Server) -> list[str]:
         for name in sorted(ours.keys() | theirs.keys())
         if ours.get(name) != theirs.get(name)
     ]
+
+
+def unequal_rows(source: Server, target: Server) -> list[str]:
+    """Return a line for each table whose rows differ, for servers of different families."""
+    found = []
+    with closing(source.client()) as ours, closing(target.client()) as theirs:
+        for name in sorted(_tables(ours) | _tables(theirs)):
+            rows = []
+            for client in (ours, theirs):
+                with client.cursor() as cursor:
+                    cursor.execute(f"SELECT * FROM {name}")
+                    rows.append(Counter(cursor.fetchall()))
+            if rows[0] != rows[1]:
+                found.append(f"{name}: {rows[0] - rows[1]} and {rows[1] - rows[0]}")
+    return found
+
+
+def _tables(client: pymysql.Connection[Cursor]) -> set[str]:
+    with client.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema"
+            " NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys', 'mtsd')"
+        )
+        return {f"`{schema}`.`{name}`" for schema, name in cursor.fetchall()}
 
 
 def _contents(server: Server) -> dict[str, str]:

@@ -1,12 +1,17 @@
 """MySQL to MariaDB and MariaDB to MySQL: rows as SQL, statements as far as they are understood."""
 
+import random
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from mtsd.model.fault_points import FaultPoint
 from tests.load.families import change, create, unequal
+from tests.load.mariadb import MariadbLoad, unequal_rows
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.replica.test_kills import OFTEN, ON_ERROR, ON_STOP, SIGKILLED
+from tests.replica.test_mariadb import ONCE, SMALL
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
@@ -128,3 +133,26 @@ def test_a_channel_does_not_change_its_family(tmp_path: Path) -> None:
         daemon.start()
         assert daemon.wait() == NEEDS_PERSON
         assert "a MySQL, but the position belongs to server_id 1, a MariaDB" in daemon.last_words()
+
+
+@pytest.mark.parametrize(("source", "target"), PAIRS[:2])
+@pytest.mark.parametrize("kills", [8, pytest.param(100, marks=LONG)])
+def test_killed_at_any_point(source: str, target: str, kills: int, tmp_path: Path) -> None:
+    chance = random.Random(kills)
+    points = [point for point in FaultPoint if point not in ON_ERROR | ON_STOP]
+    with families(source, target) as pair:
+        load = MariadbLoad(pair.source, kills, ("ROW", "ROW", "ROW", "STATEMENT"))
+        load.prepare()
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, SMALL)
+        with load.running(pause=0.02):
+            for point in chance.sample(points, min(kills, len(points))):
+                passes = chance.randint(1, 20) if point in OFTEN else chance.randint(1, 3)
+                daemon.start(fault=f"{point}:{1 if point in ONCE else passes}")
+                assert daemon.wait() == SIGKILLED, (point, daemon.last_words())
+                if chance.random() < 0.2:
+                    pair.target.kill()
+                    pair.target.start()
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert unequal_rows(pair.source, pair.target) == []
