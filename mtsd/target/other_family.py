@@ -14,7 +14,7 @@ from mtsd.binlog.character_sets import character_set
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.model.session import SessionContext
-from mtsd.model.step import QueryEvent
+from mtsd.model.step import QueryEvent, Statement, UserVar, UserVarType
 
 _SHARED_MODES: Final = (1 << 32) - 1
 _MYSQL_TRUNCATES: Final = 1 << 32
@@ -51,6 +51,23 @@ Accents and case count in the third; where MySQL has no such collation, it is th
 """
 
 
+def statement_of(statement: Statement, source: Flavour, target: ServerVersion) -> Statement:
+    """Return a statement as `as_of` does, with its user variables."""
+    if source is target.flavour:
+        return statement
+    translated = _collations(target)
+    return replace(
+        statement,
+        query=as_of(statement.query, source, target),
+        satellites=tuple(
+            replace(each, collation=translated(each.collation))
+            if isinstance(each, UserVar) and each.type is UserVarType.STRING
+            else each
+            for each in statement.satellites
+        ),
+    )
+
+
 def as_of(query: QueryEvent, source: Flavour, target: ServerVersion) -> QueryEvent:
     """Return a statement of a `source` with the session state that means the same on a target.
 
@@ -64,7 +81,7 @@ def as_of(query: QueryEvent, source: Flavour, target: ServerVersion) -> QueryEve
         raise NotSupportedError(
             "a statement under MariaDB's sql_if_exists, which MySQL does not have"
         )
-    translated = _to_mysql if to_mysql else _to_mariadb(target)
+    translated = _collations(target)
     modes = _modes_of_mariadb if to_mysql else _modes_of_mysql
     return replace(
         query,
@@ -78,6 +95,10 @@ def as_of(query: QueryEvent, source: Flavour, target: ServerVersion) -> QueryEve
             default_collation_for_utf8mb4=_utf8mb4(context, translated),
         ),
     )
+
+
+def _collations(target: ServerVersion) -> Callable[[int], int]:
+    return _to_mysql if target.flavour is Flavour.MYSQL else _to_mariadb(target)
 
 
 def _utf8mb4(context: SessionContext, translated: Callable[[int], int]) -> int | None:

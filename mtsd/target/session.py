@@ -14,7 +14,7 @@ from mtsd.model.step import Duplicates, Satellite, Statement
 from mtsd.model.temporary_tables import TableName
 from mtsd.model.xa_xid import XaXid
 from mtsd.target import literals
-from mtsd.target.other_family import as_of
+from mtsd.target.other_family import statement_of
 from mtsd.target.retry import patiently
 from mtsd.target.satellites import (
     Collation,
@@ -193,9 +193,9 @@ class TargetSession:
         statement that failed on the source has to fail with the same error number here; other
         errors are raised. `file` is that of a LOAD DATA, whose counts are returned.
         """
-        query = statement.query
         if self._settings.source is not None:
-            query = as_of(query, self._settings.source, self.traits.server)
+            statement = statement_of(statement, self._settings.source, self.traits.server)
+        query = statement.query
         if len(text) >= self.traits.max_allowed_packet:
             raise _too_large(len(text), self.traits.max_allowed_packet)
         lacking = await self._use(statement)
