@@ -198,7 +198,9 @@ _MEANINGS = {
     UNKNOWN_XID: (
         "the target has not prepared the transaction {xid}. Either it was prepared before"
         " replication began, or its group was skipped, or somebody has committed or rolled it back"
-        " there: compare its changes on both servers; when they are equal, skip this group"
+        " there, or the target, a MySQL, has rolled it back in a crash because the xids of what is"
+        " prepared have different format ids: compare its changes on both servers; when they are"
+        " equal, skip this group"
     ),
     XID_EXISTS: (
         "the target has already prepared a transaction with the xid {xid}, which is not this"
