@@ -59,17 +59,17 @@ class StreamedBranch:
         if not self._begun:
             await self._begin(statements=False)
         xid = required_xid(self._applier, self._group)
-        branches = self._applier.branches
+        applier = self._applier
         if group.kind is GroupKind.XA_PREPARE:
-            await branches.end(xid, self._gtid)
+            await applier.end_branch(xid, self._gtid)
             self._begun = False
             await settle_prepared(self._applier, group, row, xid, rows=True)
             return
         if self._evidence:
-            await branches.end(xid, self._gtid, one_phase=True)
+            await applier.end_branch(xid, self._gtid, one_phase=True)
             self._begun = False
         else:
-            await branches.end(xid, self._gtid)
+            await applier.end_branch(xid, self._gtid)
             self._begun = False
             await self._commit(xid)
         try:
