@@ -26,6 +26,11 @@ from mtsd.target.xa import NOT_ALLOWED, RB_ROLLBACK, UNKNOWN_XID, XID_EXISTS
 
 log = structlog.get_logger(__name__)
 
+USES_TEMPORARY = (
+    "it prepares an XA transaction that uses temporary tables of its session, and on a MariaDB such"
+    " a transaction has a session of its own, without them"
+)
+
 
 async def apply_prepare(
     applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: Reached
@@ -39,9 +44,7 @@ async def apply_prepare(
     if group.uses_temporary is not None and applier.has_branch_sessions:
         failed = FailedGroup.of(group)
         raise NotSupportedError(
-            f"{failed}, prepares an XA transaction that uses temporary tables of its session, which"
-            f" a MariaDB would lose: there it needs a session of its own. {failed.way_past}",
-            group=failed,
+            f"{failed}, cannot be applied: {USES_TEMPORARY}. {failed.way_past}", group=failed
         )
     unsafe = await without_transactions(applier, group.steps)
     if unsafe and applier.preserves:
