@@ -49,7 +49,8 @@ def prepare(server: Server, xid: str, *statements: str) -> None:
     with closing(server.client()) as client, client.cursor() as cursor:
         for statement in (f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}"):
             cursor.execute(statement)
-        ((connection,),) = (cursor.execute("SELECT CONNECTION_ID()"), cursor.fetchall())[1]
+        cursor.execute("SELECT CONNECTION_ID()")
+        ((connection,),) = cursor.fetchall()
     deadline = time.monotonic() + 30
     while server.sql(f"SELECT 1 FROM information_schema.processlist WHERE id = {connection}"):
         assert time.monotonic() < deadline
