@@ -64,7 +64,7 @@ class Session:
         self._used += 1
         xid = self._rng.choice((
             f"'s{self._number}','{self._used}'", f"X'00{self._number:02x}','{self._used}',7",
-            f"'','{self._number}/{self._used}',2147483647",
+            f"0x{self._number:02x}FF,'{self._used}',2147483647",
         ))  # fmt: skip
         busy = set[tuple[str, int]]().union(*self.prepared.values())
         locked: set[tuple[str, int]] = set()

@@ -97,7 +97,7 @@ def test_prepared_and_completed(source: str, target: str, tmp_path: Path) -> Non
             pair.source, "'one'", "INSERT INTO a.t VALUES (10, 1)", "DELETE FROM b.t WHERE id = 1"
         )
         prepare(pair.source, "X'00ff','b',2147483647", "UPDATE a.t SET v = 7 WHERE id = 1")
-        prepare(pair.source, "'',''", "UPDATE b.t SET v = 8 WHERE id = 2")
+        prepare(pair.source, "'z',''", "UPDATE b.t SET v = 8 WHERE id = 2")
         pair.source.sql("INSERT INTO a.t VALUES (11, 1); INSERT INTO b.t VALUES (11, 1)")
         assert_equal(pair, daemon)
         assert len(prepared(pair.target)) == 3
@@ -105,7 +105,7 @@ def test_prepared_and_completed(source: str, target: str, tmp_path: Path) -> Non
         pair.source.sql("UPDATE a.t SET v = 9 WHERE id = 1")
         assert_equal(pair, daemon)
         pair.source.sql(
-            "XA COMMIT '','';"
+            "XA COMMIT 'z','';"
             "XA START 'one'; INSERT INTO a.t VALUES (20, 1); XA END 'one'; XA PREPARE 'one';"
             "XA COMMIT 'one'; XA START 'one'; INSERT INTO b.t VALUES (20, 1); XA END 'one';"
             "XA COMMIT 'one' ONE PHASE; SET binlog_format = STATEMENT;"
