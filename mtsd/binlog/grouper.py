@@ -327,11 +327,9 @@ class Grouper:
                 raise BinlogError("BEGIN inside a transaction")
             group.begun = True
             if kind is StatementKind.XA_START:
-                self._refuse_filtered_xa(group)
-                group.xid = xid_of(query.statement, query.context)
+                group.of_xa(xid_of(query.statement, query.context))
         elif not group.begun:
             if kind in XA_BY_ITSELF:
-                self._refuse_filtered_xa(group)
                 xid = xid_of(query.statement, query.context)
                 group.completion(event, query, kind, xid)
                 if kind not in XA_COMPLETIONS:
@@ -347,14 +345,6 @@ class Grouper:
             group.savepoint(event, query, kind)
         else:
             group.statement(event, query, kind)
-
-    def _refuse_filtered_xa(self, group: OpenGroup) -> None:
-        """Refuse an XA transaction where there are rules, as a server's own replica does."""
-        if self._replicated.rules:
-            group.refuse(
-                "an XA transaction, which together with replication filters can leave the replica"
-                " in an undefined state (a server's own replica reports error 3232)"
-            )
 
     def _load_data(self, code: int, event: bytes) -> Iterator[StreamItem]:
         if code in BEFORE_5_0:

@@ -25,6 +25,7 @@ from mtsd.binlog.event_type import EventType
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
 from mtsd.model.gtid import Gtid
+from mtsd.model.xa_xid import XaXid
 
 MAY_HAVE_STATEMENTS: Final = 0x1
 _LOGICAL_CLOCK: Final = 2
@@ -79,6 +80,8 @@ class GtidEvent(NamedTuple):
     commit_group_ticket: int | None
     """MariaDB: the commit id, which transactions of one group commit have in common."""
     opens: Opens = Opens.NOTHING
+    xid: XaXid | None = None
+    """MariaDB: of the XA transaction that the group prepares or completes."""
 
 
 _NOTHING: Final = Opens.NOTHING
@@ -172,6 +175,7 @@ def parse_gtid(event: bytes) -> GtidEvent:
             original_version,
             ticket,
             _NOTHING,
+            None,
         ),
     )
 

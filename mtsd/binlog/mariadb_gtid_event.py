@@ -20,6 +20,7 @@ from mtsd.binlog.gtid_event import GtidEvent, Opens
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
 from mtsd.model.gtid import Gtid, GtidSet
+from mtsd.model.xa_xid import LONGEST_PART, XaXid
 
 STANDALONE: Final = 0x1
 """The group is one statement that commits by itself; without it, this event is also its BEGIN."""
@@ -37,7 +38,6 @@ _KNOWN_EXTRA: Final = _MULTI_ENGINE | _START_ALTER | _COMMIT_ALTER | _ROLLBACK_A
 
 _BODY: Final = Struct("<QIB")
 _LENGTH: Final = 19
-_LONGEST_NAME: Final = 64
 _EMPTY_LIST_FILLING: Final = 2
 _LIST_COUNT: Final = (1 << 28) - 1
 _WHAT: Final = "MariaDB GTID event"
@@ -54,15 +54,12 @@ def parse_mariadb_gtid(event: bytes) -> GtidEvent:
     if number < 1:
         raise BinlogError(f"{_WHAT}: the transaction number is 0")
     commit_id: int | None = None
+    xid: XaXid | None = None
     cursor = Cursor(event, HEADER_SIZE + _BODY.size, _WHAT)
     if flags & _GROUP_COMMIT_ID:
         commit_id = cursor.uint(8, "commit id")
     if flags & (PREPARED_XA | _COMPLETED_XA):
-        cursor.skip(4, "format id")
-        sizes = cursor.uint(1, "gtrid length"), cursor.uint(1, "bqual length")
-        if max(sizes) > _LONGEST_NAME:
-            raise BinlogError(f"{_WHAT}: a name with parts of {sizes[0]} and {sizes[1]} bytes")
-        cursor.skip(sum(sizes), "name of the XA transaction")
+        xid = _xid(cursor)
     if cursor.left():
         _skip_extra(cursor)
     opens = Opens.NOTHING
@@ -75,7 +72,15 @@ def parse_mariadb_gtid(event: bytes) -> GtidEvent:
     server = int.from_bytes(event[5:9], "little")
     gtid = Gtid(_origin(domain, server), number)
     # Whether statements follow is not said.
-    return GtidEvent(gtid, True, 0, 0, 0, 0, 0, 0, 0, commit_id, opens)
+    return GtidEvent(gtid, True, 0, 0, 0, 0, 0, 0, 0, commit_id, opens, xid)
+
+
+def _xid(cursor: Cursor) -> XaXid:
+    format_id = cursor.uint(4, "format id")
+    sizes = cursor.uint(1, "gtrid length"), cursor.uint(1, "bqual length")
+    if max(sizes) > LONGEST_PART:
+        raise BinlogError(f"{_WHAT}: a name with parts of {sizes[0]} and {sizes[1]} bytes")
+    return XaXid(format_id, cursor.take(sizes[0], "gtrid"), cursor.take(sizes[1], "bqual"))
 
 
 def _skip_extra(cursor: Cursor) -> None:

@@ -125,8 +125,8 @@ class OpenGroup:
             self._limit = self._chunk_bytes
         if head.opens is not Opens.NOTHING:
             self.begun = True
-            if head.opens is Opens.XA:
-                self.refuse("XA transactions")
+            if head.opens is Opens.XA and head.xid is not None:
+                self.of_xa(head.xid)
 
     @property
     def creates_and_fills(self) -> bool:
@@ -174,6 +174,18 @@ class OpenGroup:
         """Note that the group contains something that is not applied."""
         self._unsupported = self._unsupported or what
 
+    def of_xa(self, xid: XaXid) -> None:
+        """Note that it is an XA transaction, or completes one.
+
+        That is refused where there are rules, as a server's own replica does.
+        """
+        self.xid = xid
+        if self._replicated.rules:
+            self.refuse(
+                "an XA transaction, which together with replication filters can leave the replica"
+                " in an undefined state (a server's own replica reports error 3232)"
+            )
+
     def satellite(self, satellite: Satellite, event: bytes) -> None:
         """Add session state for the next statement."""
         self._satellites.append(satellite)
@@ -197,7 +209,7 @@ class OpenGroup:
 
         It names no database; its partitions are those of what was prepared.
         """
-        self.xid = xid
+        self.of_xa(xid)
         self._keep_statement(event, query, kind)
 
     def statement(

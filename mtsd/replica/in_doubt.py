@@ -20,6 +20,7 @@ from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Statement
+from mtsd.replica.left_prepared import OF_ROWS
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
 from mtsd.target.position_tables import InDoubt
@@ -223,7 +224,7 @@ async def gtid_for(applier: Applier, group: Group, worker: InDoubtWorker) -> str
 
 def _excerpt(group: Group) -> bytes:
     if group.xid is not None and group.kind is GroupKind.XA_PREPARE:
-        return f"XA PREPARE {group.xid}".encode()
+        return f"XA PREPARE {group.xid}".encode() + (OF_ROWS if group.rows else b"")
     if group.xid is not None and not group.steps:
         return f"XA COMMIT {group.xid}".encode()
     for step in group.steps:

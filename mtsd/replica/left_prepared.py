@@ -16,6 +16,8 @@ from mtsd.wire.connection import Connection
 
 log = structlog.get_logger(__name__)
 
+OF_ROWS = b" /* changes rows */"
+"""At the end of the statement in the record of a prepare in doubt that contains row events."""
 _PREPARE = GroupKind.XA_PREPARE.value
 _COMPLETE = GroupKind.XA_COMPLETE.value
 
@@ -41,7 +43,7 @@ async def left_prepared(
         elif doubt.kind == _PREPARE:
             xid = xid_in_doubt(doubt)
             # What has changed nothing, the server forgets when it restarts.
-            changes = listed is None or xid in listed
+            changes = listed is None or xid in listed or doubt.statement.endswith(OF_ROWS)
             if not (changes or doubt.end.file):
                 # A streamed one has changes: it was committed, in one phase.
                 continue
@@ -55,7 +57,7 @@ async def left_prepared(
     if gone:
         log.warning(
             "the target no longer has what was prepared: somebody has completed it, or the server"
-            " has rolled it back; the group that completes it will stop the replica",
+            " has rolled it back in a crash; the group that completes it will stop the replica",
             xids=[str(row.xid) for row in gone], groups=[row.number for row in gone],
         )  # fmt: skip
     return list(known.values()), statements

@@ -24,7 +24,7 @@ from mtsd.schedule.executed_groups import ExecutedGroups, recovered
 from mtsd.schedule.worker_row import WorkerRow, blank_row
 from mtsd.source.continuation import Channel, adoption
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
-from mtsd.target.fencing import fence, lock_name, release_lock
+from mtsd.target.fencing import fence, release_lock
 from mtsd.target.position_schema import TABLES, defect
 from mtsd.target.position_tables import RECOVERY_ID, ChannelRow, InDoubt, PositionTables
 from mtsd.target.prepared_table import PreparedRow
@@ -125,7 +125,7 @@ async def recover(
     sessions = range(1, max([channel.workers, workers, *(row.id for row in former)]) + 1)
     progress = progress or Progress()
     progress.doing = "ends what a former run left behind"
-    await fence(connection, tables.channel, sessions, progress)
+    locks = await fence(connection, tables.channel, sessions, progress)
     progress.doing = "recovers"
     await reached(FaultPoint.AFTER_FENCING)
 
@@ -177,8 +177,8 @@ async def recover(
     await reached(FaultPoint.BEFORE_RECOVERY_WRITE)
     await write(connection, statements)
     await reached(FaultPoint.AFTER_RECOVERY_WRITE)
-    for session in sessions:
-        await release_lock(connection, lock_name(tables.channel, session))
+    for lock in locks:
+        await release_lock(connection, lock)
     stale = [(id_, executed.highest) for id_ in sorted(present) if id_ > workers]
     log.info(
         "recovered", number=mark.number, position=str(mark.position), skips=len(executed),

@@ -44,11 +44,13 @@ from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.applier import Applier
 from mtsd.target.binlog_allowed import allows_binlog
 from mtsd.target.binlog_applier import BinlogApplier
+from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.executed_gtids import execute_empty
 from mtsd.target.fencing import CHANNEL, lock_name, take_channel, take_lock
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.target.sql_applier import ROW_MODE, SqlApplier
+from mtsd.target.xa import needs_branch_sessions
 from mtsd.wire.binlog_status import executed_gtids
 
 _CHANNEL_WAIT_TIMEOUT_S = 60
@@ -393,15 +395,13 @@ async def _worker(
     preserves: bool,
     as_sql: bool,
 ) -> Worker:
-    session = await TargetSession.open(
-        replace(endpoint("target", settings.target), found_rows=as_sql),
-        SessionSettings(
-            settings.target.binary_log,
-            ROW_MODE if as_sql else b"0",
-            flavour_of_identity(recovered.source_uuid),
-        ),
-        reached=reached,
+    target = replace(endpoint("target", settings.target), found_rows=as_sql)
+    session_settings = SessionSettings(
+        settings.target.binary_log,
+        ROW_MODE if as_sql else b"0",
+        flavour_of_identity(recovered.source_uuid),
     )
+    session = await TargetSession.open(target, session_settings, reached=reached)
     worker_id = CHANNEL + 1 + index
     if not await take_lock(session.connection, lock_name(tables.channel, worker_id), 10):
         session.connection.close()
@@ -409,6 +409,10 @@ async def _worker(
             f"the lock of worker {worker_id} is held by a session that mtsd did not open"
         )
     session.keep_lock(lock_name(tables.channel, worker_id))
+    branch_sessions = None
+    if needs_branch_sessions(session.connection):
+        lock = lock_name(tables.channel, worker_id, branch=True)
+        branch_sessions = BranchSessions(target, session_settings, lock, reached=reached)
     applier: Applier
     if as_sql:
         applier = SqlApplier(
@@ -417,11 +421,17 @@ async def _worker(
             settings.replica.batch_bytes,
             preserves=preserves,
             idempotent=settings.replica.exec_mode == "idempotent",
+            branch_sessions=branch_sessions,
             reached=reached,
         )
     else:
         applier = BinlogApplier(
-            session, tables, settings.replica.batch_bytes, preserves=preserves, reached=reached
+            session,
+            tables,
+            settings.replica.batch_bytes,
+            preserves=preserves,
+            branch_sessions=branch_sessions,
+            reached=reached,
         )
     return Worker(
         index,

@@ -8,14 +8,16 @@ back, and the group read again (`mtsd.replica.evidence`). So that a commit in on
 from that, the branch is prepared first, and committed under another record.
 """
 
+from mtsd.binlog.event_type import THREAD_SPECIFIC
 from mtsd.model.errors import ApplyError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import Group, GroupKind, GroupOpened
 from mtsd.model.position import Position
-from mtsd.model.step import Rows, Step
+from mtsd.model.step import Rows, Statement, Step
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.in_doubt import InDoubtWorker, doubt_of, gtid_for
 from mtsd.replica.xa_groups import (
+    USES_TEMPORARY,
     evidence_of_prepare,
     explained,
     not_settled,
@@ -51,6 +53,8 @@ class StreamedBranch:
                 " transaction that is too large to be held in memory. Raise"
                 " replica.pending_jobs_size_max above its size"
             )
+        if self._applier.has_branch_sessions and any(map(_uses_temporary, steps)):
+            raise ApplyError(USES_TEMPORARY)
         if not self._begun:
             await self._begin(statements=any(not isinstance(step, Rows) for step in steps))
 
@@ -59,17 +63,17 @@ class StreamedBranch:
         if not self._begun:
             await self._begin(statements=False)
         xid = required_xid(self._applier, self._group)
-        branches = self._applier.branches
+        applier = self._applier
         if group.kind is GroupKind.XA_PREPARE:
-            await branches.end(xid, self._gtid)
+            await applier.end_branch(xid, self._gtid)
             self._begun = False
             await settle_prepared(self._applier, group, row, xid, rows=True)
             return
         if self._evidence:
-            await branches.end(xid, self._gtid, one_phase=True)
+            await applier.end_branch(xid, self._gtid, one_phase=True)
             self._begun = False
         else:
-            await branches.end(xid, self._gtid)
+            await applier.end_branch(xid, self._gtid)
             self._begun = False
             await self._commit(xid)
         try:
@@ -118,6 +122,10 @@ class StreamedBranch:
             )
         except ServerError as error:
             raise explained(error, xid) from error
+
+
+def _uses_temporary(step: Step) -> bool:
+    return isinstance(step, Statement) and bool(step.flags & THREAD_SPECIFIC)
 
 
 def _known_of(opened: GroupOpened) -> Group:

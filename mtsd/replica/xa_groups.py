@@ -26,6 +26,11 @@ from mtsd.target.xa import NOT_ALLOWED, RB_ROLLBACK, UNKNOWN_XID, XID_EXISTS
 
 log = structlog.get_logger(__name__)
 
+USES_TEMPORARY = (
+    "it prepares an XA transaction that uses temporary tables of its session, and on a MariaDB such"
+    " a transaction has a session of its own, without them"
+)
+
 
 async def apply_prepare(
     applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: Reached
@@ -36,6 +41,11 @@ async def apply_prepare(
     record left, NeedsPersonError if it cannot be applied at all.
     """
     xid = required_xid(applier, group)
+    if group.uses_temporary is not None and applier.has_branch_sessions:
+        failed = FailedGroup.of(group)
+        raise NotSupportedError(
+            f"{failed}, cannot be applied: {USES_TEMPORARY}. {failed.way_past}", group=failed
+        )
     unsafe = await without_transactions(applier, group.steps)
     if unsafe and applier.preserves:
         raise ApplyError(
@@ -59,7 +69,7 @@ async def apply_prepare(
     try:
         await applier.begin_branch(group.format_description, xid, gtid, statements=statements)
         await applier.apply_steps(group.steps)
-        await applier.branches.end(xid, gtid)
+        await applier.end_branch(xid, gtid)
     except ServerError as error:
         await applier.undo(error, 0)
         await undone(applier, doubt, error)
@@ -87,7 +97,7 @@ async def apply_completion(
         try:
             await applier.branches.complete(xid, gtid, commits=_commits(group))
         except ServerError as error:
-            if error.number != UNKNOWN_XID or not await _has_changed_nothing(applier, xid):
+            if error.number not in _GONE or not await _has_changed_nothing(applier, xid):
                 await applier.forget(group.number)
                 raise explained(error, xid) from error
     elif not await _has_changed_nothing(applier, xid):
@@ -102,12 +112,12 @@ async def apply_completion(
 
 def required_xid(applier: Applier, group: Group) -> XaXid:
     """Return a group's xid. Raises NeedsPersonError if the target cannot prepare transactions."""
-    refused = applier.branches.why_not
+    if group.xid is None:
+        raise TypeError(f"group {group.number} of kind {group.kind.value} without an xid")
+    refused = applier.branches.why_not or applier.branches.why_not_named(group.xid)
     if refused is not None:
         failed = FailedGroup.of(group)
         raise NotSupportedError(f"{failed}: {refused}. {failed.way_past}", group=failed)
-    if group.xid is None:
-        raise TypeError(f"group {group.number} of kind {group.kind.value} without an xid")
     return group.xid
 
 
@@ -167,7 +177,7 @@ async def settle_prepared(
     applier: Applier, group: Group, row: WorkerRow, xid: XaXid, *, rows: bool
 ) -> None:
     """Record that a group is prepared; `rows`: it contains row events."""
-    changes = rows or applier.branches.changed_rows > 0
+    changes = rows or applier.branch_rows > 0
     prepared = PreparedRow(xid, group.number, group.databases, group.alone, changes)
     try:
         await applier.branches.settle_prepared(row, prepared)
@@ -198,7 +208,9 @@ _MEANINGS = {
     UNKNOWN_XID: (
         "the target has not prepared the transaction {xid}. Either it was prepared before"
         " replication began, or its group was skipped, or somebody has committed or rolled it back"
-        " there: compare its changes on both servers; when they are equal, skip this group"
+        " there, or the target, a MySQL, has rolled it back in a crash because the xids of what is"
+        " prepared have different format ids: compare its changes on both servers; when they are"
+        " equal, skip this group"
     ),
     XID_EXISTS: (
         "the target has already prepared a transaction with the xid {xid}, which is not this"
@@ -219,6 +231,11 @@ async def _has_changed_nothing(applier: Applier, xid: XaXid) -> bool:
         return False
     log.info("an XA transaction without changes is no longer prepared", xid=str(xid))
     return True
+
+
+_GONE = frozenset({UNKNOWN_XID, RB_ROLLBACK})
+"""What a server answers that has forgotten a transaction without changes: a MariaDB the second, if
+nothing has logged it."""
 
 
 def _commits(group: Group) -> bool:

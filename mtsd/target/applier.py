@@ -155,13 +155,27 @@ class Applier(Protocol):
 
     @property
     def branches(self) -> Branches:
-        """Prepares and completes XA transactions on the session."""
+        """Completes XA transactions on the worker's session, and records them."""
         ...
 
     async def begin_branch(
         self, format_description: bytes, xid: XaXid, gtid: str, *, statements: bool
     ) -> None:
         """Begin the branch of an XA transaction, for `apply_steps`; see `Branches.begin`."""
+        ...
+
+    async def end_branch(self, xid: XaXid, gtid: str, *, one_phase: bool = False) -> None:
+        """Prepare the open branch, or commit it in one phase; see `Branches.end`."""
+        ...
+
+    @property
+    def branch_rows(self) -> int:
+        """How many rows the statements of the last branch have changed."""
+        ...
+
+    @property
+    def has_branch_sessions(self) -> bool:
+        """Whether a branch has a session of its own, without the worker's temporary tables."""
         ...
 
     # Temporary tables of the source's sessions

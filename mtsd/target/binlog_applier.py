@@ -25,6 +25,7 @@ from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.in_flight import Due, Packet, Transaction
 from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.branches import Branches
 from mtsd.target.bundle import (
     BASE64_SHARE,
@@ -71,10 +72,14 @@ class BinlogApplier:
         batch_bytes: int,
         *,
         preserves: bool = False,
+        branch_sessions: BranchSessions | None = None,
         reached: Reached = nothing,
     ) -> None:
         self._session = session
         self._connection = session.connection
+        self._own = session
+        """The worker's session, which is also in use unless a branch has one of its own."""
+        self._branch_sessions = branch_sessions
         self._tables = tables
         self._preserves = preserves
         self._reached = reached
@@ -86,6 +91,9 @@ class BinlogApplier:
         self._stream = RowStream(self._chunk_bytes)
         self._engines = TableEngines(session.connection)
         self._branches = Branches(session, tables, reached)
+        self._branch = self._branches
+        """Of the session that the open branch is on."""
+        self._branch_rows = 0
         self._disabled = _disabled(session.traits.server)
         self._loads = FileLoads(session)
         self._temporary = SessionTables(session)
@@ -129,11 +137,12 @@ class BinlogApplier:
     @property
     def closed(self) -> bool:
         """See `Applier`."""
-        return self._connection.closed
+        return self._connection.closed or self._own.connection.closed
 
     def close(self) -> None:
         """See `Applier`."""
         self._connection.close()
+        self._own.connection.close()
         self._loads.start_over()
 
     def bundle(self, packet: Packet) -> Bundle | None:
@@ -296,10 +305,32 @@ class BinlogApplier:
         self, format_description: bytes, xid: XaXid, gtid: str, *, statements: bool
     ) -> None:
         """See `Applier`."""
+        if self._branch_sessions is not None:
+            self._use(await self._branch_sessions.open())
         self._loads.start_over()
-        await self.describe_format(format_description)
+        self._session.changed_rows = 0
         self._stream = RowStream(self._chunk_bytes)
-        await self._branches.begin(xid, gtid, statements=statements)
+        try:
+            await self.describe_format(format_description)
+            await self._branch.begin(xid, gtid, statements=statements)
+        except ServerError:
+            await self._leave_branch()
+            raise
+
+    async def end_branch(self, xid: XaXid, gtid: str, *, one_phase: bool = False) -> None:
+        """See `Applier`."""
+        await self._branch.end(xid, gtid, one_phase=one_phase)
+        await self._leave_branch()
+
+    @property
+    def branch_rows(self) -> int:
+        """See `Applier`."""
+        return self._branch_rows
+
+    @property
+    def has_branch_sessions(self) -> bool:
+        """See `Applier`."""
+        return self._branch_sessions is not None
 
     async def commit(self, row: WorkerRow) -> None:
         """See `Applier`."""
@@ -315,6 +346,7 @@ class BinlogApplier:
         """See `Applier`."""
         await self._session.rollback()
         await self._session.set_gtid("")
+        await self._leave_branch()
 
     async def apply_steps(self, steps: Sequence[Step]) -> None:
         """See `Applier`.
@@ -473,6 +505,25 @@ class BinlogApplier:
             await self._session.rollback()
         # Also of a group that has one of mtsd's own.
         await self._session.set_gtid("")
+        await self._leave_branch()
+
+    def _use(self, session: TargetSession) -> None:
+        """Apply what comes now on that session."""
+        self._session = session
+        self._connection = session.connection
+        self._format = b""
+        self._loads = FileLoads(session)
+        own = session is self._own
+        self._branch = self._branches if own else Branches(session, self._tables, self._reached)
+
+    async def _leave_branch(self) -> None:
+        """Return to the worker's session once that of the branch has ended, if it has one."""
+        self._branch_rows = self._session.changed_rows
+        if self._branch_sessions is None or self._session is self._own:
+            return
+        ended = self._session
+        self._use(self._own)
+        await self._branch_sessions.end(ended, self._connection)
 
 
 def _statement(step: Step) -> Statement:

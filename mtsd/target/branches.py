@@ -5,15 +5,19 @@ is rolled back before XA PREPARE, and an XA COMMIT of an unknown xid, do not. An
 fails has rolled its branch back. A change to a non-transactional table uses up the GTID at once,
 and then the session can neither continue nor end the branch: it has to be closed.
 
+On a MariaDB, a branch needs a session of its own (`mtsd.target.branch_sessions`).
+
 With sql_log_bin = 0, a server that writes a binary log rolls back what is prepared when it
 recovers from a crash, because its log does not have it.
 """
 
+import asyncio
 from typing import Final
 
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.model.server import Flavour
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import PositionTables
@@ -45,9 +49,19 @@ def why_not(traits: ServerTraits, *, logged: bool) -> Refused | None:
     """
     if traits.log_bin and not logged:
         return refuse(UNLOGGED)
-    if traits.version < DETACHES_SINCE:
+    if traits.server.flavour is Flavour.MYSQL and traits.version < DETACHES_SINCE:
         return refuse(ATTACHED, version=".".join(map(str, traits.version)))
     return None
+
+
+FORMAT_TOO_LARGE = Reason(
+    "the xid {xid} has a format id that a MariaDB does not accept: the largest is {largest}",
+    "let the source's applications use a smaller one",
+)
+_LARGEST_FORMAT_OF_MARIADB: Final = (1 << 31) - 1
+_LOOK_PERIOD_S: Final = 0.05
+_DETACHED_WITHIN_S: Final = 10.0
+"""How long a MariaDB may need to notice that the session of a transaction has ended."""
 
 
 class Branches:
@@ -69,6 +83,14 @@ class Branches:
         """Why XA transactions cannot be applied here; None if they can."""
         return why_not(self._session.traits, logged=self._session.is_logged)
 
+    def why_not_named(self, xid: XaXid) -> Refused | None:
+        """Return why a transaction cannot have that xid here; None if it can."""
+        if self._session.traits.server.flavour is Flavour.MARIADB and (
+            xid.format_id > _LARGEST_FORMAT_OF_MARIADB
+        ):
+            return refuse(FORMAT_TOO_LARGE, xid=xid, largest=_LARGEST_FORMAT_OF_MARIADB)
+        return None
+
     async def begin(self, xid: XaXid, gtid: str, *, statements: bool) -> None:
         """Begin a branch, under a GTID or automatic ones (""); after an error, none is open.
 
@@ -77,7 +99,6 @@ class Branches:
         """
         parts = [b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"] if statements else []
         parts += [*self._next_gtid(gtid), statement(b"START", xid)]
-        self._session.changed_rows = 0
         try:
             await self._connection.run(b";".join(parts), len(parts))
         except ServerError:
@@ -111,15 +132,22 @@ class Branches:
         """Commit or roll back what is prepared; after an error, nothing has changed."""
         verb = b"COMMIT" if commits else b"ROLLBACK"
         parts = [*self._next_gtid(gtid), statement(verb, xid), *self._next_gtid("")]
-        await self._reached(FaultPoint.BEFORE_STATEMENT)
-        self._connection.send(b";".join(parts))
-        await self._reached(FaultPoint.STATEMENT_SENT)
-        try:
-            await self._connection.receive(len(parts))
-        except ServerError as error:
-            await self._return_to_automatic()
-            if not await self._is_completed(error, xid, gtid, commits=commits):
-                raise
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + _DETACHED_WITHIN_S
+        while True:
+            await self._reached(FaultPoint.BEFORE_STATEMENT)
+            self._connection.send(b";".join(parts))
+            await self._reached(FaultPoint.STATEMENT_SENT)
+            try:
+                await self._connection.receive(len(parts))
+            except ServerError as error:
+                await self._return_to_automatic()
+                if clock() < deadline and await self._is_attached(error, xid):
+                    await asyncio.sleep(_LOOK_PERIOD_S)
+                    continue
+                if not await self._is_completed(error, xid, gtid, commits=commits):
+                    raise
+            break
         await self._reached(FaultPoint.AFTER_STATEMENT)
 
     async def is_prepared(self, xid: XaXid) -> bool:
@@ -142,10 +170,13 @@ class Branches:
         settled = self._tables.settled(row, number)
         await self._session.record([*settled, self._tables.prepared.delete(xid)])
 
-    @property
-    def changed_rows(self) -> int:
-        """How many rows the statements of the last branch have changed."""
-        return self._session.changed_rows
+    async def _is_attached(self, error: ServerError, xid: XaXid) -> bool:
+        """Return whether a transaction is unknown because another session still has it."""
+        return (
+            error.number == UNKNOWN_XID
+            and self._session.traits.server.flavour is Flavour.MARIADB
+            and await self.is_prepared(xid)
+        )
 
     async def _is_completed(
         self, error: ServerError, xid: XaXid, gtid: str, *, commits: bool

@@ -15,6 +15,7 @@ from mtsd.binlog.statement import without_secrets
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.progress import Progress
 from mtsd.target.signs_of_life import Session, SignsOfLife
+from mtsd.target.xa import needs_branch_sessions
 from mtsd.wire.connection import Connection, Row
 
 log = structlog.get_logger(__name__)
@@ -36,13 +37,17 @@ class FencedOutError(NeedsPersonError):
     """Another daemon is running on this channel."""
 
 
-def lock_name(channel: str, session_id: int) -> str:
-    """Return the lock of a channel's session: CHANNEL, or a worker's id, starting at 1."""
-    lock = f"mtsd:{channel}:{session_id}"
+def lock_name(channel: str, session_id: int, *, branch: bool = False) -> str:
+    """Return the lock of a channel's session: CHANNEL, or a worker's id, starting at 1.
+
+    With `branch`, that of the session in which the worker applies an XA transaction.
+    """
+    suffix = f"{session_id}:xa" if branch else f"{session_id}"
+    lock = f"mtsd:{channel}:{suffix}"
     if len(lock) <= _LONGEST_NAME:
         return lock
     digest = hashlib.sha256(channel.encode()).hexdigest()[:40]
-    return f"mtsd:{digest}:{session_id}"
+    return f"mtsd:{digest}:{suffix}"
 
 
 async def take_lock(connection: Connection, lock: str, timeout_s: int = 0) -> bool:
@@ -96,14 +101,15 @@ async def take_channel(
 
 async def fence(
     connection: Connection, channel: str, ids: Iterable[int], progress: Progress | None = None
-) -> None:
-    """End what a previous daemon's workers are still doing; returns holding their locks.
+) -> list[str]:
+    """End what a previous daemon's workers are still doing; returns their locks, which it holds.
 
     Only for the holder of the coordinator's lock: no living daemon has these sessions. It waits
     for a session that cannot be ended, or that takes long to roll back.
     """
-    for session_id in ids:
-        lock = lock_name(channel, session_id)
+    kinds = (False, True) if needs_branch_sessions(connection) else (False,)
+    locks = [lock_name(channel, id_, branch=branch) for id_ in ids for branch in kinds]
+    for lock in locks:
         waiting = _Waiting(progress)
         while not await take_lock(connection, lock):
             rows = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
@@ -118,6 +124,7 @@ async def fence(
             if await take_lock(connection, lock, _LOOK_PERIOD_S):
                 break
             waiting.tell(lock, holder, (await _sessions(connection)).get(holder))
+    return locks
 
 
 def _refusal(channel: str) -> str:

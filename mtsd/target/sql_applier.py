@@ -26,6 +26,7 @@ from mtsd.model.step import Rows, Step
 from mtsd.schedule.in_flight import Packet
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.binlog_applier import BinlogApplier
+from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.bundle import Bundle, Command, RowTooLargeError, table_maps
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.row_sql import RowSql, SqlStatement
@@ -77,9 +78,17 @@ class SqlApplier(BinlogApplier):
         *,
         preserves: bool = False,
         idempotent: bool = False,
+        branch_sessions: BranchSessions | None = None,
         reached: Reached = nothing,
     ) -> None:
-        super().__init__(session, tables, batch_bytes, preserves=preserves, reached=reached)
+        super().__init__(
+            session,
+            tables,
+            batch_bytes,
+            preserves=preserves,
+            branch_sessions=branch_sessions,
+            reached=reached,
+        )
         self._idempotent = idempotent
         self._layouts: dict[bytes, TableLayout] = {}
         """By Table_map event, header included: a source that restarts gives ids anew."""

@@ -24,6 +24,11 @@ RETRY: Final = 3197
 _HAS_ENDED: Final = ROLLED_BACK | {ER.XAER_RMFAIL, UNKNOWN_XID}
 
 
+def needs_branch_sessions(connection: Connection) -> bool:
+    """Return whether a server keeps what is prepared attached to the session that prepared it."""
+    return flavour_of(connection.server_version) is Flavour.MARIADB
+
+
 def statement(verb: bytes, xid: XaXid) -> bytes:
     """Return an XA statement, which means the same in every sql_mode and character set."""
     return b"XA %b %b,%b,%d" % (

@@ -27,6 +27,7 @@ from mtsd.model.gtid import Gtid
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.step import AlterPhase, Statement, StatementKind
 from mtsd.model.temporary_tables import NONE_OPEN
+from mtsd.model.xa_xid import XaXid
 from tests.binlog.mariadb_recording import MariadbRecording, record_mariadb
 from tests.binlog.range_cases import events, parts, told
 from tests.binlog.test_binlog_command import mtsd_binlog
@@ -83,7 +84,9 @@ def test_every_transaction_is_a_group_under_its_gtid(mariadb: MariadbRecording) 
             "copy": "create_select" if mariadb.rows else "ddl",
         }.get(kind, kind)
         assert group.kind.value == wanted, statement
-        assert bool(group.unsupported) == kind.startswith("xa"), statement
+        assert not group.unsupported, statement
+        named = XaXid(1, statement.split("'")[1].encode(), b"") if wanted.startswith("xa") else None
+        assert group.xid == named, statement
         if mariadb.rows or wanted == "ddl":
             assert group.databases in {("a",), ()}, statement
         assert group.alone or wanted in {"rows", "xa_prepare", "non_transactional"}, statement
@@ -250,6 +253,7 @@ def test_what_a_gtid_event_begins(
     assert (found.gtid, found.opens, found.commit_group_ticket) == (
         Gtid("7-3", 100), opens, commit_id,
     )  # fmt: skip
+    assert found.xid == (XaXid(1, b"ab", b"c") if XID in rest else None)
     assert isinstance(decode(gtid_event(flags, rest)), GtidEvent)
 
 

@@ -29,17 +29,25 @@ class Branch:
 
 
 class Session:
-    """One session of the load, with xids and rows of its own; with `reuse`, few xids."""
+    """One session of the load, with xids and rows of its own; see `XaLoad`."""
 
     def __init__(
-        self, server: Server, databases: Sequence[str], seed: int, number: int, *, reuse: bool
+        self,
+        server: Server,
+        databases: Sequence[str],
+        seed: int,
+        number: int,
+        *,
+        reuse: bool,
+        formats: tuple[int, int, int],
     ) -> None:
         self._server = server
         self._databases = databases
         self._rng = Random(f"{seed} {number}")
         self._xids = (
-            f"'session {number}{{n}}'", f"X'00{number:02x}','{{n}}',2147483647",
-            f"'','{number}{{n}}',0", f"0x{number:02x}FF,'b''\\\\q{{n}}'",
+            f"'session {number}{{n}}','',{formats[0]}", f"X'00{number:02x}','{{n}}',{formats[1]}",
+            f"'','{number}{{n}}',{formats[2]}",
+            f"0x{number:02x}FF,'b''\\\\q{{n}}',{formats[0]}",
         )  # fmt: skip
         self._reuse = reuse
         self._used = 0
@@ -174,7 +182,8 @@ class Session:
 class XaLoad:
     """Several sessions side by side, over databases that they share.
 
-    With `reuse` each of them has a few xids, which it uses again and again.
+    With `reuse` each of them has a few xids, which it uses again and again. `formats` are format
+    ids of the xids: after a crash, a MySQL with a binary log loses some unless they are equal.
     """
 
     def __init__(
@@ -185,11 +194,12 @@ class XaLoad:
         sessions: int = 4,
         databases: int = 3,
         reuse: bool = False,
+        formats: tuple[int, int, int] = (1, 2147483647, 0),
     ) -> None:
         self._server = server
         self._databases = [f"xa{number}" for number in range(databases)]
         self.sessions = [
-            Session(server, self._databases, seed, number, reuse=reuse)
+            Session(server, self._databases, seed, number, reuse=reuse, formats=formats)
             for number in range(1, sessions + 1)
         ]
 

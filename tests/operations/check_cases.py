@@ -395,6 +395,11 @@ CASES = (
         target=replace(TARGET, prepared=frozenset({XID, XID._replace(gtrid=b"b")})),
     ),
     Case(
+        Kind.XID_FORMATS, "different format ids are prepared (1, 9)",
+        source=replace(SOURCE, prepared=frozenset({XID._replace(format_id=9)})),
+        target=replace(TARGET, prepared=frozenset({XID})),
+    ),
+    Case(
         Kind.XIDS_GONE, "1 transaction that mtsd has prepared there no longer prepared: X'61'",
         target=replace(
             tables(prepared=(PreparedRow(XID, 3, ("shop",), alone=False, changes=True),)),

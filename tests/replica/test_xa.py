@@ -67,20 +67,6 @@ def assert_equal(pair: Pair, daemon: DaemonProcess) -> None:
     assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
 
 
-def interrupt(target: Server, kind: str) -> None:
-    """Kill a target without a binary log, and restart any other in good order.
-
-    MySQL 9.7 with a binary log sometimes rolls back in crash recovery what is in that log as
-    prepared ("rolled back 1, prepared 5 XA transaction(s)" in its error log); then the completion
-    stops the replica.
-    """
-    if "skip_log_bin" in TARGETS[kind]:
-        target.kill()
-        target.start()
-    else:
-        target.restart()
-
-
 @pytest.mark.parametrize("kind", TARGETS)
 def test_prepared_and_completed(kind: str, tmp_path: Path) -> None:
     with running(tmp_path, target=TARGETS[kind]) as (pair, daemon):

@@ -341,6 +341,12 @@ class Kind(Enum):
         " them or rolled them back, and what the source does with them will stop the replica",
         "compare the rows that they change on both servers",
     )
+    XID_FORMATS = warning(
+        "target XA transactions",
+        "xids with different format ids are prepared ({formats}): MySQL with a binary log may roll"
+        " some of them back when it recovers from a crash",
+        "let everything that prepares transactions on the source use one format id",
+    )
 
     # GTIDs.
     GTIDS = ok("both gtid_modes", "source {source}, target {target}; {way}; {meaning}")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from mtsd.config import Earliest, Settings
+from mtsd.model.server import Flavour
 from mtsd.model.xa_xid import XaXid
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
@@ -28,6 +29,12 @@ def xa_lines(settings: Settings, target: TargetFacts, source: SourceFacts | None
     )
     if source is not None and source.prepared and begins_later:
         yield Kind.PREPARED_BEFORE.line(**_named(source.prepared))
+    xids = target.prepared or frozenset()
+    if source is not None:
+        xids |= source.prepared or frozenset()
+    formats = {xid.format_id for xid in xids}
+    if len(formats) > 1 and server.on("log_bin") and server.flavour is Flavour.MYSQL:
+        yield Kind.XID_FORMATS.line(formats=listed([str(each) for each in sorted(formats)]))
     if target.prepared is None or target.position.daemon is not None:
         # A running daemon moves on: what it prepares may not be recorded yet.
         return

@@ -1,0 +1,136 @@
+"""Branches on real MariaDB servers: a session each, because it keeps what it has prepared."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import closing
+
+import pymysql
+import pytest
+
+from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.model.fault_points import nothing
+from mtsd.model.xa_xid import XaXid
+from mtsd.target.branch_sessions import BranchSessions
+from mtsd.target.branches import FORMAT_TOO_LARGE, Branches
+from mtsd.target.fencing import fence, lock_name, take_lock
+from mtsd.target.position_tables import PositionTables
+from mtsd.target.session import SessionSettings, TargetSession
+from mtsd.target.xa import UNKNOWN_XID, prepared_xids
+from tests.servers.mariadb import provide_mariadb
+from tests.servers.mysqld import Server
+from tests.target.sessions import endpoint, open_session
+
+pytestmark = pytest.mark.servers
+
+TABLES = PositionTables("mtsd", "")
+XID = XaXid(7, b"a'\0\xff", b"\xff")
+LOCK = lock_name("", 1, branch=True)
+
+
+@pytest.fixture(scope="module", params=["10.11", pytest.param("11.8", marks=pytest.mark.long)])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    with Server(installation=provide_mariadb(request.param)) as server:
+        server.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY) ENGINE=InnoDB")
+        yield server
+
+
+def sessions_of(server: Server) -> BranchSessions:
+    return BranchSessions(endpoint(server), SessionSettings(binary_log=True), LOCK)
+
+
+def branches_of(session: TargetSession) -> Branches:
+    return Branches(session, TABLES, nothing)
+
+
+async def prepare(session: TargetSession, number: int) -> None:
+    branches = branches_of(session)
+    await branches.begin(XID, "", statements=False)
+    await session.connection.run(b"INSERT INTO a.t VALUES (%d)" % number, 1)
+    await branches.end(XID, "")
+
+
+async def test_completed_as_soon_as_its_session_has_ended(server: Server) -> None:
+    own = await open_session(server)
+    sessions = sessions_of(server)
+    for number in range(10):
+        session = await sessions.open()
+        await prepare(session, number)
+        await sessions.end(session, own.connection)
+        assert await prepared_xids(own.connection) == {XID}
+        # No waiting: the first answer counts.
+        await own.connection.run(
+            b"XA %b X'612700ff',X'ff',7" % (b"COMMIT", b"ROLLBACK")[number % 2], 1
+        )
+    assert server.sql("SELECT i FROM a.t ORDER BY i") == [(0,), (2,), (4,), (6,), (8,)]
+    own.connection.close()
+
+
+async def test_a_completion_waits_for_the_end_of_its_session(server: Server) -> None:
+    own, session = await open_session(server), await open_session(server)
+    await prepare(session, 20)
+    completion = asyncio.create_task(branches_of(own).complete(XID, "", commits=True))
+    await asyncio.sleep(0.5)
+    assert not completion.done()
+    session.connection.close()
+    await completion
+    assert server.sql("SELECT i FROM a.t WHERE i = 20") == [(20,)]
+    with pytest.raises(ServerError) as raised:
+        await branches_of(own).complete(XID, "", commits=True)
+    assert raised.value.number == UNKNOWN_XID
+    own.connection.close()
+
+
+async def test_one_at_a_time(server: Server) -> None:
+    sessions = sessions_of(server)
+    session = await sessions.open()
+    with pytest.raises(ConnectionLostError, match="somebody else holds the lock"):
+        await sessions.open()
+    session.connection.close()
+
+
+async def test_a_restart_ends_it_before_it_looks(server: Server) -> None:
+    session = await sessions_of(server).open()
+    await prepare(session, 30)
+    own = await open_session(server)
+    assert LOCK in await fence(own.connection, "", [1])
+    assert await prepared_xids(own.connection) == {XID}
+    await own.connection.run(b"XA ROLLBACK X'612700ff',X'ff',7", 1)
+    session.connection.close()
+    own.connection.close()
+
+
+async def test_the_lock_is_held_while_it_is_prepared(server: Server) -> None:
+    session = await sessions_of(server).open()
+    await prepare(session, 40)
+    own = await open_session(server)
+    assert not await take_lock(own.connection, LOCK)
+    session.connection.close()
+    assert await take_lock(own.connection, LOCK, 10)
+    await own.connection.run(b"XA ROLLBACK X'612700ff',X'ff',7", 1)
+    own.connection.close()
+
+
+async def test_the_largest_format_id(server: Server) -> None:
+    own = await open_session(server)
+    branches = branches_of(own)
+    largest = XID._replace(format_id=(1 << 31) - 1)
+    assert branches.why_not_named(largest) is None
+    await branches.begin(largest, "", statements=False)
+    await own.rollback()
+    refused = branches.why_not_named(largest._replace(format_id=1 << 31))
+    assert refused is not None
+    assert refused.reason is FORMAT_TOO_LARGE
+    assert branches.why_not is None
+    own.connection.close()
+
+
+def test_the_fact(server: Server) -> None:
+    """If this changes, a branch no longer needs a session of its own."""
+    with closing(server.client()) as first, first.cursor() as cursor:
+        for verb in ("START", "END", "PREPARE"):
+            cursor.execute(f"XA {verb} 'fact'")
+        with pytest.raises(pymysql.err.MySQLError, match="1399"):
+            cursor.execute("XA START 'another'")
+        with pytest.raises(pymysql.err.MySQLError, match="1397"):
+            server.sql("XA COMMIT 'fact'")
+        cursor.execute("XA ROLLBACK 'fact'")
