@@ -7,6 +7,7 @@ from mtsd.binlog.temporary_tables import (
     changes_only_temporary_tables,
     may_use_temporary_tables,
     names_one,
+    what_is_left_out,
     what_may_use,
 )
 from mtsd.model.step import QueryEvent, StatementKind
@@ -51,7 +52,9 @@ class GroupTemporaryTables:
 
     def left_out(self, thread: SourceThread, query: QueryEvent, kind: StatementKind) -> None:
         """Note a thread-specific statement of which nothing is applied."""
-        self.known = after(self.known, thread, query, kind, fold_case=self._fold_case)
+        self.known = after(
+            self.known, thread, query, kind, fold_case=self._fold_case, left_out=True
+        )
 
     def statement(self, thread: SourceThread, query: QueryEvent, kind: StatementKind) -> bool:
         """Note what a thread-specific statement does to the tables of its session, and uses.
@@ -64,13 +67,19 @@ class GroupTemporaryTables:
         has = self.known.by_thread.get(thread, _NONE)
         self._created |= has - before.by_thread.get(thread, _NONE)
         if kind is StatementKind.DROP_TEMPORARY:
-            if self.known is before:
+            if has == before.by_thread.get(thread, _NONE):
                 return False
         elif kind is not StatementKind.TEMPORARY:
+            left_out = before.left_out.get(thread, _NONE)
+            if names_one(left_out, query) and may_use_temporary_tables(query, kind):
+                self._refuse(what_is_left_out(left_out))
+                return True
             if not (before.may_have(thread) and may_use_temporary_tables(query, kind)):
                 self.only = False
                 return True
-            if not listed or not (before.knows(thread) or names_one(before, thread, query)):
+            if not listed or not (
+                before.knows(thread) or names_one(before.by_thread[thread], query)
+            ):
                 self._refuse(what_may_use(before, thread))
                 return True
             self._uses = True

@@ -367,7 +367,7 @@ class Grouper:
         if code != EventType.EXECUTE_LOAD_QUERY_EVENT:
             group.load_file(event)
             return
-        query, file = parse_execute_load_query(event)
+        query, file = parse_execute_load_query(event, self._dialect.parse_query)
         if query.error_code:
             group.refuse(
                 f"a LOAD DATA that failed on the source with error {query.error_code} after a part"

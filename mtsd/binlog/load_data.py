@@ -8,6 +8,7 @@ the name of the file begins and ends u32 each, what to do with duplicates u8 (My
 """
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mtsd.binlog.event_type import EventType, type_name
@@ -55,13 +56,18 @@ def parse_load_data(event: bytes) -> LoadData:
     return LoadData(EventType(kind))
 
 
-def parse_execute_load_query(event: bytes) -> tuple[QueryEvent, FromFile]:
-    """Decode an Execute_load_query event. Raises BinlogError as `parse_query` does."""
+def parse_execute_load_query(
+    event: bytes, parse: Callable[[bytes], QueryEvent] = parse_query
+) -> tuple[QueryEvent, FromFile]:
+    """Decode an Execute_load_query event; `parse` decodes the Query events of its dialect.
+
+    Raises BinlogError as `parse_query` does.
+    """
     what = LOAD_DATA[EventType.EXECUTE_LOAD_QUERY_EVENT]
     if len(event) < _ADDED_END:
         raise BinlogError(f"{what} event: {len(event)} bytes, fewer than its fixed part")
     file_id, start, end, duplicates = _ADDED.unpack_from(event, _QUERY_END)
-    query = parse_query(event[:_QUERY_END] + event[_ADDED_END:])
+    query = parse(event[:_QUERY_END] + event[_ADDED_END:])
     if not start <= end <= len(query.statement):
         raise BinlogError(f"{what} event: the file's name is at {start} to {end} of its statement")
     try:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC, EventType
+from mtsd.binlog.group_parts import SAVEPOINTS
 from mtsd.binlog.group_temporary_tables import GroupTemporaryTables
 from mtsd.binlog.gtid_event import GtidEvent, Opens
 from mtsd.binlog.load_data import parse_block
@@ -59,8 +60,8 @@ class OpenGroup:
 
     __slots__ = (
         "_alone", "_chunk_bytes", "_databases", "_description", "_flags_differ", "_head",
-        "_hold_bytes", "_kind", "_left_out", "_limit", "_number", "_owners", "_replicated",
-        "_row_flags", "_rows", "_satellites", "_savepoint_bytes", "_size", "_steps",
+        "_hold_bytes", "_idle_bytes", "_kind", "_left_out", "_limit", "_number", "_owners",
+        "_passed_on", "_replicated", "_row_flags", "_rows", "_satellites", "_size", "_steps",
         "_temporary", "_timestamp", "_total", "_unsupported", "begun", "rolled_back",
         "streaming", "xid",
     )  # fmt: skip
@@ -109,8 +110,10 @@ class OpenGroup:
         """Table ids whose row events are left out."""
         self._owners: dict[str, None] = {}
         """Other channels that replicate what is left out here."""
-        self._savepoint_bytes = 0
-        """Of those held."""
+        self._passed_on = False
+        """Whether there were changes among what has been passed on."""
+        self._idle_bytes = 0
+        """Of savepoints and files, which have no effect by themselves, among what is held."""
         self._timestamp = int.from_bytes(first[:4], "little")
 
     @property
@@ -182,12 +185,12 @@ class OpenGroup:
     def load_file(self, event: bytes) -> None:
         """Add a block of the file of a LOAD DATA, or its removal."""
         self._temporary.only = False
-        self._kind = self._kind or GroupKind.STATEMENTS
+        self._idle_bytes += len(event)
         self._keep(LoadFile(event), event)
 
     def savepoint(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
         """Add a statement that names no database and has no effect unless there is a rollback."""
-        self._savepoint_bytes += len(event)
+        self._idle_bytes += len(event)
         if kind is StatementKind.ROLLBACK_TO and self._kind is None:
             self._kind = GroupKind.STATEMENTS
         self._keep_statement(event, query, kind)
@@ -210,12 +213,12 @@ class OpenGroup:
         applied = self._replicated_part(query, kind)
         if applied is None:
             if thread is not None:
-                self._temporary.left_out(thread, query, kind)
+                self._temporary.left_out(thread, self._renamed(query), kind)
             self._leave_out_statement(file)
             return
         if thread is None:
             self._temporary.only = False
-        elif not self._has_to_be_applied(thread, query, kind):
+        elif not self._has_to_be_applied(thread, applied, kind):
             self._satellites = []
             return
         if query.error_code in INTERRUPTIONS:
@@ -227,7 +230,7 @@ class OpenGroup:
         query = applied
         if kind is StatementKind.CREATE_SELECT:
             self._kind = GroupKind.CREATE_SELECT
-        elif self.begun and self._kind is None:
+        elif self._kind is None and (self.begun or file is not None):
             self._kind = GroupKind.STATEMENTS
         if not names or query.over_max or names == ("",):
             self._alone = True
@@ -270,8 +273,13 @@ class OpenGroup:
             return query
         if kind is StatementKind.DROP_TEMPORARY:
             # It concerns only a session's own tables. That were created is known.
-            return replace(query, database=self._replicated.target_name(query.database))
+            return self._renamed(query)
         return self._on_target(query)
+
+    def _renamed(self, query: QueryEvent) -> QueryEvent:
+        """Return a statement in the target's database, by whose name its tables are known."""
+        name = self._replicated.target_name(query.database)
+        return query if name == query.database else replace(query, database=name)
 
     def _on_target(self, query: QueryEvent) -> QueryEvent | None:
         """Return a statement as it runs on the target; None if it is not replicated."""
@@ -321,9 +329,8 @@ class OpenGroup:
         self._steps = kept
 
     @property
-    def holds_nothing(self) -> bool:
-        """Whether it has no steps so far."""
-        return not (self._rows or self._steps or self.streaming)
+    def _holds_changes(self) -> bool:
+        return bool(self._rows) or any(map(_is_change, self._steps))
 
     @property
     def is_full(self) -> bool:
@@ -355,16 +362,17 @@ class OpenGroup:
         """Yield the group, whose last event is `event`."""
         if kind is GroupKind.ROWS and self._kind is not None:
             kind = self._kind
-        if self._savepoint_bytes and self._kind is None:
-            self._leave_out_savepoints()
+        if self._idle_bytes and (
+            self._kind is None or not (self._passed_on or self._holds_changes)
+        ):
+            self._leave_out_idle()
         if int.from_bytes(event[17:19], "little") & MTS_ISOLATE:
             self._alone = True
         if self._left_out and self._row_flags is None and not self._steps:
             # Table maps may be left, of tables without a row event.
             self._rows = []
             self._size = 0
-        holds_nothing = self.holds_nothing
-        if self._owners and not holds_nothing:
+        if self._owners and (self._passed_on or self._holds_changes):
             channels = ", ".join(map(repr, self._owners))
             self.refuse(
                 f"changes that this channel replicates, and others for channel {channels}: they"
@@ -428,15 +436,16 @@ class OpenGroup:
         steps, self._steps = self._steps, []
         return tuple(steps)
 
-    def _leave_out_savepoints(self) -> None:
-        """Reduce a transaction without statements to the one step of rows that it is."""
+    def _leave_out_idle(self) -> None:
+        """Reduce a transaction without other steps than rows to the one that it is."""
         self._rows = list(row_events(self._taken_steps()))
-        self._size -= self._savepoint_bytes
+        self._size -= self._idle_bytes
 
     def _chunk(self) -> GroupChunk:
+        self._passed_on = self._passed_on or self._holds_changes
         chunk = GroupChunk(self._taken_steps(), self._size)
         self._total += self._size
-        self._size = self._savepoint_bytes = 0
+        self._size = self._idle_bytes = 0
         return chunk
 
     def _commit_time(self) -> int:
@@ -444,3 +453,10 @@ class OpenGroup:
         if head is not None and head.immediate_commit_time:
             return head.immediate_commit_time
         return self._timestamp * 1_000_000
+
+
+def _is_change(step: Step) -> bool:
+    """Return whether a step changes something, rather than prepare or undo what others change."""
+    if isinstance(step, LoadFile):
+        return False
+    return isinstance(step, Rows) or step.kind not in SAVEPOINTS

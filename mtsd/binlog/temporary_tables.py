@@ -7,6 +7,8 @@ that use one, and it logs the CREATE TEMPORARY TABLE before that; a session's en
 DROP TEMPORARY TABLE, and a server's start leaves none.
 """
 
+from collections.abc import Iterable
+
 from mtsd.binlog.qualifiers import names
 from mtsd.binlog.tokenizer import TokenKind
 from mtsd.binlog.words import Words
@@ -27,8 +29,9 @@ def after(
     kind: StatementKind,
     *,
     fold_case: bool,
+    left_out: bool = False,
 ) -> TemporaryTables:
-    """Return what is known about temporary tables after a statement.
+    """Return what is known about temporary tables after a statement, which may be `left_out`.
 
     `fold_case`: whether table names on the source are not case-sensitive.
     """
@@ -36,8 +39,9 @@ def after(
         words = Words(query.statement, query.context)
         words.take_words(b"CREATE", b"OR", b"REPLACE", b"TEMPORARY", b"TABLE")
         words.take_words(b"IF", b"NOT", b"EXISTS")
-        return temporary.opened(thread, _name(words, query, fold_case=fold_case))
-    if thread not in temporary.by_thread:
+        name = _name(words, query, fold_case=fold_case)
+        return temporary.opened(thread, name, left_out=left_out)
+    if thread not in temporary.by_thread and thread not in temporary.left_out:
         return temporary
     words = Words(query.statement, query.context)
     if kind is StatementKind.DROP_TEMPORARY:
@@ -137,9 +141,9 @@ def changes_only_temporary_tables(
     return _name(words, query, fold_case=fold_case) in temporary.by_thread.get(thread, ())
 
 
-def names_one(temporary: TemporaryTables, thread: SourceThread, query: QueryEvent) -> bool:
-    """Return whether a statement contains the name of a temporary table of its thread."""
-    known = {table.upper() for _, table in temporary.by_thread.get(thread, ())}
+def names_one(tables: Iterable[TableName], query: QueryEvent) -> bool:
+    """Return whether a statement contains the name of one of the tables."""
+    known = {table.upper() for _, table in tables}
     return bool(known) and not known.isdisjoint(names(query.statement, query.context))
 
 
@@ -164,4 +168,12 @@ def what_may_use(temporary: TemporaryTables, thread: SourceThread) -> str:
     return (
         "a statement that may use a temporary table of its session on the source (flag"
         f" THREAD_SPECIFIC; {has})"
+    )
+
+
+def what_is_left_out(tables: Iterable[TableName]) -> str:
+    """Describe a statement that names such tables of its session, which are not replicated."""
+    return (
+        "a statement that may use a temporary table of its session on the source, while the filter"
+        f" leaves out the creation of {described(tables)}"
     )

@@ -145,8 +145,8 @@ def test_what_changes_nothing_else(statement: str, only: bool) -> None:
 def test_the_names_of_its_own_tables() -> None:
     for statement, named in (("DELETE FROM A", True), ("DELETE FROM `b`", True), ("DO 1", False)):
         read = parse_query(query(statement.encode(), database=b"d"))
-        assert names_one(OPEN, THREAD, read) == named
-        assert not names_one(OPEN, (1, 8), read)
+        assert names_one(OPEN.by_thread[THREAD], read) == named
+        assert not names_one((), read)
 
 
 @pytest.mark.parametrize(
