@@ -45,6 +45,9 @@ _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _MOST_NAMED: Final = 1 << 16
 """Databases of a group: one with more runs alone, and the rest need not be known."""
 _OF_XIDS: Final = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
+_MAY_BE_SPECIFIC: Final = frozenset({StatementKind.TEMPORARY, StatementKind.DDL})
+"""Kinds of statements that may concern temporary tables without the flag THREAD_SPECIFIC."""
+_WITHOUT_EFFECT: Final = frozenset({AlterPhase.START, AlterPhase.ROLLBACK})
 _NEVER_EMPTY: Final = frozenset({GroupKind.INCIDENT, GroupKind.XA_PREPARE})
 """What was prepared without changes is committed or rolled back later all the same."""
 
@@ -55,7 +58,7 @@ class OpenGroup:
     When it has more than `hold_bytes` of them, they are passed on in chunks of about
     `chunk_bytes`, see `overflow`. What is not `replicated` is left out. `description` is the
     format description. `temporary` is what is known about the source's temporary tables; with
-    `fold_case` their names are not case-sensitive.
+    `fold_case` their names are not case-sensitive; `renames_temporary` is the dialect's.
     """
 
     __slots__ = (
@@ -77,6 +80,7 @@ class OpenGroup:
         description: bytes,
         temporary: TemporaryTables,
         fold_case: bool,
+        renames_temporary: bool,
     ) -> None:
         self.begun = False
         """Inside a transaction: BEGIN or XA START has been seen."""
@@ -90,7 +94,9 @@ class OpenGroup:
         self._chunk_bytes = chunk_bytes
         self._replicated = replicated
         self._description = description
-        self._temporary = GroupTemporaryTables(temporary, fold_case=fold_case)
+        self._temporary = GroupTemporaryTables(
+            temporary, fold_case=fold_case, renames=renames_temporary
+        )
         self._head: GtidEvent | None = None
         self._kind: GroupKind | None = None
         self._size = 0
@@ -205,22 +211,25 @@ class OpenGroup:
 
     def statement(
         self, event: bytes, query: QueryEvent, kind: StatementKind, file: FromFile | None = None
-    ) -> None:
-        """Add a statement that changes something; `file` is that of a LOAD DATA."""
+    ) -> bool:
+        """Add a statement that changes something; `file` is that of a LOAD DATA.
+
+        Return whether it is applied.
+        """
         thread = None
-        if event[17] & THREAD_SPECIFIC or kind is StatementKind.TEMPORARY:
-            thread = int.from_bytes(event[5:9], "little"), query.thread_id
+        if event[17] & THREAD_SPECIFIC or kind in _MAY_BE_SPECIFIC:
+            thread = self._specific_to(event, query, kind)
         applied = self._replicated_part(query, kind)
         if applied is None:
-            if thread is not None:
+            if thread is not None and query.alter_phase not in _WITHOUT_EFFECT:
                 self._temporary.left_out(thread, self._renamed(query), kind)
             self._leave_out_statement(file)
-            return
+            return False
         if thread is None:
             self._temporary.only = False
         elif not self._has_to_be_applied(thread, applied, kind):
             self._satellites = []
-            return
+            return False
         if query.error_code in INTERRUPTIONS:
             self.refuse(
                 f"a statement that was interrupted on the source (error {query.error_code}),"
@@ -254,10 +263,21 @@ class OpenGroup:
             elif name != self._replicated.position_schema:
                 self._databases[name] = None
         self._keep_statement(event, query, kind, file)
+        return True
+
+    def _specific_to(
+        self, event: bytes, query: QueryEvent, kind: StatementKind
+    ) -> SourceThread | None:
+        """Return the thread whose temporary tables a statement concerns; None if none is known."""
+        thread = int.from_bytes(event[5:9], "little"), query.thread_id
+        specific = event[17] & THREAD_SPECIFIC or kind is StatementKind.TEMPORARY
+        if specific or self._temporary.renames(thread, self._renamed(query), kind):
+            return thread
+        return None
 
     def _replicated_part(self, query: QueryEvent, kind: StatementKind) -> QueryEvent | None:
         """Return a statement as it runs on the target; None if nothing of it is applied."""
-        if query.alter_phase in {AlterPhase.START, AlterPhase.ROLLBACK}:
+        if query.alter_phase in _WITHOUT_EFFECT:
             # Only the group that commits an ALTER TABLE has an effect.
             return None
         position_schema = self._replicated.position_schema

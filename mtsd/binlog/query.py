@@ -194,8 +194,11 @@ def parse_status_variables(status: bytes, *, mariadb: bool = False) -> StatusVar
                 updated = () if over_max else tuple(_name(cursor, name) for _ in range(count))
             case 13 | 128:
                 microseconds = cursor.uint(3, name)
-            case 17 | 129:
+            case 17:
                 ddl_xid = cursor.uint(8, name)
+            case 129:
+                # Unlike MySQL's, definitions of temporary tables have it too.
+                cursor.skip(8, name)
             case 130:
                 flags = cursor.uint(1, name)
                 alter_phase = _ALTER_PHASES.get(flags & _PHASES)
