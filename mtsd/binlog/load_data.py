@@ -35,6 +35,7 @@ BEFORE_5_0 = frozenset({
 })  # fmt: skip
 """Only servers of versions 4.0 and 4.1 wrote them."""
 
+_DATABASE_SIZE = HEADER_SIZE + 8
 _QUERY_END = HEADER_SIZE + 13
 _ADDED = struct.Struct("<IIIB")
 _ADDED_END = _QUERY_END + _ADDED.size
@@ -68,7 +69,12 @@ def parse_execute_load_query(
         raise BinlogError(f"{what} event: {len(event)} bytes, fewer than its fixed part")
     file_id, start, end, duplicates = _ADDED.unpack_from(event, _QUERY_END)
     query = parse(event[:_QUERY_END] + event[_ADDED_END:])
-    if not start <= end <= len(query.statement):
+    # Something may have been removed from the beginning of the statement.
+    status = int.from_bytes(event[_QUERY_END - 2 : _QUERY_END], "little")
+    removed = len(event) - _ADDED_END - status - event[_DATABASE_SIZE] - 1 - len(query.statement)
+    start -= removed
+    end -= removed
+    if not 0 <= start <= end <= len(query.statement):
         raise BinlogError(f"{what} event: the file's name is at {start} to {end} of its statement")
     try:
         return query, FromFile(file_id, start, end, Duplicates(duplicates))
