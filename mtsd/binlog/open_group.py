@@ -1,6 +1,6 @@
 """A group while it is being read: what the events so far amount to."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -304,7 +304,10 @@ class OpenGroup:
     def _on_target(self, query: QueryEvent) -> QueryEvent | None:
         """Return a statement as it runs on the target; None if it is not replicated."""
         replicated = self._replicated
-        databases = query.updated_databases or (query.database,)
+        databases: Iterable[str] = query.updated_databases or (query.database,)
+        if not query.updated_databases and replicated.others:
+            # MariaDB does not list them, and MySQL not if they are too many.
+            databases = {query.database} | qualifiers(query.statement, query.context)
         owners = dict.fromkeys(owner for name in databases for owner in replicated.owners(name))
         try:
             found = filtered(query, replicated)
