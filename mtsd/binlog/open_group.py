@@ -353,7 +353,11 @@ class OpenGroup:
 
     @property
     def _holds_changes(self) -> bool:
-        return bool(self._rows) or any(map(_is_change, self._steps))
+        # Without a row event there are only table maps.
+        rows = self._row_flags is not None
+        return (rows and bool(self._rows)) or any(
+            _is_change(step) and (rows or not isinstance(step, Rows)) for step in self._steps
+        )
 
     @property
     def is_full(self) -> bool:

@@ -82,6 +82,10 @@ def test_savepoints_of_what_is_left_out_are_nothing() -> None:
     for replicated in (ONLY_A, TWO):
         found = group(replicated, begin(), change, set_, change, undone, xid())
         assert (found.kind, found.steps, found.unsupported) == (GroupKind.EMPTY, (), "")
+    maps = table_map(1, "a"), table_map(2, "b"), rows(2)
+    for replicated in (ONLY_A, TWO):
+        found = group(replicated, begin(), set_, *maps, undone, xid())
+        assert (found.kind, found.steps, found.unsupported) == (GroupKind.EMPTY, (), "")
     kept = in_database(b"INSERT INTO t VALUES (1)", b"a")
     found = group(ONLY_A, begin(), kept, set_, change, undone, xid())
     assert len(found.steps) == 3
