@@ -72,6 +72,12 @@ def after(
     return temporary
 
 
+def replaces(query: QueryEvent) -> bool:
+    """Return whether a CREATE TEMPORARY TABLE replaces one that is there, as MariaDB can."""
+    words = Words(query.statement, query.context)
+    return words.word() == b"CREATE" and words.at_word(b"OR")
+
+
 def is_rename(query: QueryEvent) -> bool:
     """Return whether a statement is a RENAME TABLE."""
     return Words(query.statement, query.context).at_word(b"RENAME")

@@ -479,7 +479,7 @@ class BinlogApplier:
         if statement.kind is StatementKind.EVENT_DDL:
             text = disable_on_replica(text, query.context, self._disabled)
         await self._session.run_statement(statement, text)
-        self._temporary.ran(statement.kind)
+        self._temporary.ran(statement)
 
     async def _set_gtid(self, gtid: str) -> None:
         if self._preserves:

@@ -1,6 +1,7 @@
 """The temporary tables of the source's threads that one session of the target has."""
 
-from mtsd.model.step import StatementKind
+from mtsd.binlog.temporary_tables import replaces
+from mtsd.model.step import Statement, StatementKind
 from mtsd.model.temporary_tables import TableName, TemporaryUse
 from mtsd.target.session import TargetSession
 
@@ -38,17 +39,19 @@ class SessionTables:
         if stale := has - use.before:
             await self._session.drop_temporary(thread_id, stale)
 
-    def ran(self, kind: StatementKind) -> None:
+    def ran(self, statement: Statement) -> None:
         """Note that a statement of the group has succeeded."""
         use = self._use
         if use is None:
             return
-        if kind is StatementKind.DROP_TEMPORARY:
-            # Those that the group itself has created are created again.
-            former = use.before
-            self.are_spent |= bool(former - use.left or former & use.created)
-        else:
-            self.are_spent |= kind is StatementKind.DDL and use.only
+        match statement.kind:
+            case StatementKind.DROP_TEMPORARY:
+                # Those that the group itself has created are created again.
+                self.are_spent |= bool(use.before - use.left or use.before & use.created)
+            case StatementKind.TEMPORARY:
+                self.are_spent |= bool(use.before) and replaces(statement.query)
+            case StatementKind.DDL:
+                self.are_spent |= use.only
 
     def used(self, use: TemporaryUse) -> None:
         """Note that the group has been applied."""
