@@ -372,6 +372,8 @@ class Grouper:
         group = self._opened(event)
         if code != EventType.EXECUTE_LOAD_QUERY_EVENT:
             self.files.take(event)
+            if group.streaming:
+                self.files.pass_on()
             group.load_file(event)
             return
         query, file = parse_execute_load_query(event, self._dialect.parse_query)

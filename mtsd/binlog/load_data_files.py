@@ -52,6 +52,12 @@ class LoadDataFiles:
             self._size -= sum(map(len, blocks))
             blocks.clear()
 
+    def pass_on(self) -> None:
+        """Note that the group is streamed: what has been read of it is no longer in memory."""
+        for blocks in self._here.values():
+            self._size -= sum(map(len, blocks))
+            blocks.clear()
+
     def of_statement(self, file_id: int) -> Sequence[bytes] | str:
         """Return what has to be added to the group with a file's statement.
 

@@ -153,6 +153,11 @@ def test_only_so_much_is_kept_for_later() -> None:
     files.take(block(APPEND, 5, b"two"))
     files.end_group()
     assert files.of_statement(5) == TOO_LARGE
+    files.take(block(BEGIN_FILE, 5, b"one"))
+    files.pass_on()
+    files.take(block(APPEND, 5, b"two"))
+    files.end_group()
+    assert files.of_statement(5) == TOO_LARGE
     files.take(block(BEGIN_FILE, 6, bytes(1000)))
     assert files.of_statement(6) == ()
     files.take(block(BEGIN_FILE, 7, b"one"))
