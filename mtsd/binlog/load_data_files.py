@@ -29,7 +29,7 @@ class LoadDataFiles:
         self._here: dict[int, list[bytes]] = {}
         """Of the group that is being read, by file id: without contents if they are too large."""
         self._earlier: dict[int, list[bytes]] = {}
-        self._used: list[int] = []
+        self._used: set[int] = set()
         """Those of `_earlier` whose statement is in the group that is being read."""
 
     def take(self, event: bytes) -> None:
@@ -69,25 +69,25 @@ class LoadDataFiles:
         blocks = self._earlier.get(file_id)
         if blocks is None:
             return UNKNOWN
-        self._used.append(file_id)
+        self._used.add(file_id)
         return blocks or TOO_LARGE
 
     def end_group(self) -> None:
         """Note the end of a group: what is left of it is for a later one."""
         if self._used:
-            for file_id in self._used:
+            for file_id in list(self._used):
                 self._forget(file_id)
-            self._used = []
         if self._here:
             self._earlier.update(self._here)
             self._here = {}
 
     def abandon_group(self) -> None:
         """Note that the group that is being read does not end: it will be read again."""
-        self._used = []
+        self._used.clear()
         for file_id in list(self._here):
             self._forget(file_id)
 
     def _forget(self, file_id: int) -> None:
+        self._used.discard(file_id)
         for files in (self._here, self._earlier):
             self._size -= sum(map(len, files.pop(file_id, ())))
