@@ -18,6 +18,7 @@ from mtsd.model.temporary_tables import SourceThread, TableName, TemporaryTables
 
 _READS = frozenset({b"SELECT", b"TABLE"})
 """In a CREATE TABLE, another table's name comes after these."""
+_TABLES = frozenset({b"TABLE", b"TABLES"})
 _OF_A_PART = frozenset({b"COLUMN", b"INDEX", b"KEY"})
 """After RENAME in an ALTER TABLE: it is not the table that is renamed."""
 
@@ -80,14 +81,16 @@ def replaces(query: QueryEvent) -> bool:
 
 def is_rename(query: QueryEvent) -> bool:
     """Return whether a statement is a RENAME TABLE."""
-    return Words(query.statement, query.context).at_word(b"RENAME")
+    words = Words(query.statement, query.context)
+    return words.word() == b"RENAME" and words.word() in _TABLES
 
 
 def _renames(
     words: Words, query: QueryEvent, *, fold_case: bool
 ) -> Iterator[tuple[TableName, TableName]]:
     """Yield the names in a RENAME TABLE, starting after its first word."""
-    words.word()
+    if words.word() not in _TABLES:
+        return
     words.take_words(b"IF", b"EXISTS")
     while words.next is not None:
         table = _name(words, query, fold_case=fold_case)
@@ -171,7 +174,7 @@ def changes_only_temporary_tables(
         return False
     words = Words(query.statement, query.context)
     first = words.word()
-    if first == b"RENAME":
+    if is_rename(query):
         tables = temporary.by_thread.get(thread, frozenset())
         return all(table in tables for table, _ in _renames(words, query, fold_case=fold_case))
     if first in {b"TRUNCATE", b"ALTER"}:

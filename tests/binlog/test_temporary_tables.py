@@ -169,6 +169,7 @@ def test_mariadb_renames_them_by_rename_table() -> None:
         ("RENAME TABLE a TO c, base TO other", "d.c e.a d.B"),
         ("RENAME TABLES IF EXISTS e.a WAIT 5 TO d.c", "d.a d.c d.B"),
         ("RENAME TABLE a TO x, B TO a, x TO B", "d.a e.a d.B"),
+        ("RENAME USER a TO c", "d.a e.a d.B"),
         ("ALTER ONLINE IGNORE TABLE IF EXISTS a RENAME c", "d.c e.a d.B"),
         ("CREATE TEMPORARY SEQUENCE IF NOT EXISTS s", "d.a e.a d.B d.s"),
         ("DROP TEMPORARY SEQUENCE a", "e.a d.B"),
