@@ -46,6 +46,8 @@ class Dialect:
     """What turns a compressed event into one of a plain type."""
     encrypted: frozenset[int] = frozenset()
     """What comes after such an event is encrypted."""
+    renames_temporary: bool = False
+    """RENAME TABLE renames temporary tables too, without the flag THREAD_SPECIFIC."""
     unplaced: bool = False
     """Events inside a group need not say where they end, only its last one does."""
 
@@ -111,6 +113,7 @@ MARIADB = Dialect(
     previous_gtids={EventType.MARIADB_GTID_LIST_EVENT.value: parse_gtid_list},
     compressed=dict.fromkeys(PLAIN_TYPES, uncompressed),
     encrypted=frozenset({EventType.MARIADB_START_ENCRYPTION_EVENT.value}),
+    renames_temporary=True,
     unplaced=True,  # since 11.8
 )  # fmt: skip
 

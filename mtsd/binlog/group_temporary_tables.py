@@ -5,8 +5,10 @@ from typing import Final
 from mtsd.binlog.temporary_tables import (
     after,
     changes_only_temporary_tables,
+    is_rename,
     may_use_temporary_tables,
     names_one,
+    what_is_left_out,
     what_may_use,
 )
 from mtsd.model.step import QueryEvent, StatementKind
@@ -23,14 +25,15 @@ _NONE: Final[frozenset[TableName]] = frozenset()
 class GroupTemporaryTables:
     """Follows the statements of a group; `before` is what is known about the tables before it.
 
-    With `fold_case` their names are not case-sensitive.
+    With `fold_case` their names are not case-sensitive; with `renames`, RENAME TABLE renames them.
     """
 
     __slots__ = (
-        "_before", "_created", "_fold_case", "_thread", "_uses", "known", "only", "unsupported",
+        "_before", "_created", "_fold_case", "_renames", "_thread", "_uses", "known", "only",
+        "unsupported",
     )  # fmt: skip
 
-    def __init__(self, before: TemporaryTables, *, fold_case: bool) -> None:
+    def __init__(self, before: TemporaryTables, *, fold_case: bool, renames: bool) -> None:
         self.known = before
         """What is known after the last statement."""
         self.only = True
@@ -39,6 +42,7 @@ class GroupTemporaryTables:
         """Why its use of temporary tables cannot be applied; empty if it can."""
         self._before = before
         self._fold_case = fold_case
+        self._renames = renames
         self._thread: SourceThread | None = None
         """That whose tables it has to do with."""
         self._uses = False
@@ -49,9 +53,16 @@ class GroupTemporaryTables:
         """What is known after the group; None if it has not changed."""
         return None if self.known is self._before else self.known
 
+    def renames(self, thread: SourceThread, query: QueryEvent, kind: StatementKind) -> bool:
+        """Return whether a statement renames temporary tables of the thread by RENAME TABLE."""
+        if not self._renames or kind is not StatementKind.DDL:
+            return False
+        former = self.known
+        return is_rename(query) and former is not self._after(thread, query, kind)
+
     def left_out(self, thread: SourceThread, query: QueryEvent, kind: StatementKind) -> None:
         """Note a thread-specific statement of which nothing is applied."""
-        self.known = after(self.known, thread, query, kind, fold_case=self._fold_case)
+        self.known = self._after(thread, query, kind, left_out=True)
 
     def statement(self, thread: SourceThread, query: QueryEvent, kind: StatementKind) -> bool:
         """Note what a thread-specific statement does to the tables of its session, and uses.
@@ -60,17 +71,23 @@ class GroupTemporaryTables:
         """
         before = self.known
         listed = thread in before.by_thread
-        self.known = after(before, thread, query, kind, fold_case=self._fold_case)
+        self.known = self._after(thread, query, kind)
         has = self.known.by_thread.get(thread, _NONE)
         self._created |= has - before.by_thread.get(thread, _NONE)
         if kind is StatementKind.DROP_TEMPORARY:
-            if self.known is before:
+            if has == before.by_thread.get(thread, _NONE):
                 return False
         elif kind is not StatementKind.TEMPORARY:
-            if not (before.may_have(thread) and may_use_temporary_tables(query, kind)):
+            left_out = before.left_out.get(thread, _NONE)
+            if names_one(left_out, query) and self._may_use(query, kind):
+                self._refuse(what_is_left_out(left_out))
+                return True
+            if not (before.may_have(thread) and self._may_use(query, kind)):
                 self.only = False
                 return True
-            if not listed or not (before.knows(thread) or names_one(before, thread, query)):
+            if not listed or not (
+                before.knows(thread) or names_one(before.by_thread[thread], query)
+            ):
                 self._refuse(what_may_use(before, thread))
                 return True
             self._uses = True
@@ -94,6 +111,29 @@ class GroupTemporaryTables:
             self._uses,
             self.only and not streaming,
             self._created,
+        )
+
+    def _may_use(self, query: QueryEvent, kind: StatementKind) -> bool:
+        return may_use_temporary_tables(query, kind) or (
+            self._renames and kind is StatementKind.DDL and is_rename(query)
+        )
+
+    def _after(
+        self,
+        thread: SourceThread,
+        query: QueryEvent,
+        kind: StatementKind,
+        *,
+        left_out: bool = False,
+    ) -> TemporaryTables:
+        return after(
+            self.known,
+            thread,
+            query,
+            kind,
+            fold_case=self._fold_case,
+            left_out=left_out,
+            renames=self._renames,
         )
 
     def _refuse(self, what: str) -> None:

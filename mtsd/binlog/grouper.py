@@ -15,6 +15,7 @@ from mtsd.binlog.event_type import IGNORABLE, EventType
 from mtsd.binlog.group_parts import SAVEPOINTS, XA_BY_ITSELF, XA_COMPLETIONS
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.load_data import BEFORE_5_0, parse_execute_load_query
+from mtsd.binlog.load_data_files import LoadDataFiles
 from mtsd.binlog.open_group import OpenGroup
 from mtsd.binlog.plain_transactions import PlainTransactions
 from mtsd.binlog.rewrite import plain_format_description, with_database
@@ -45,7 +46,7 @@ class Grouper:
     is left out, and the rest has its names on the target. `checksums` and `description` are as for
     EventReader. `temporary` is what is known about the source's temporary tables at `start`,
     whatever a dump by GTID begins with before that; with `fold_case` their names are not
-    case-sensitive.
+    case-sensitive. `files` are those of the connection before, if this one continues it.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Grouper:
         temporary: TemporaryTables = NOT_KNOWN,
         fold_case: bool = False,
         description: bytes = b"",
+        files: LoadDataFiles | None = None,
     ) -> None:
         self.next_number = next_number
         """The number of the group being read, or of the next one."""
@@ -71,6 +73,8 @@ class Grouper:
         self._replicated = replicated
         self.temporary = temporary
         """What is known about the source's temporary tables after the last complete group."""
+        self.files = files or LoadDataFiles(hold_bytes)
+        """The files of LOAD DATA whose statement has not been read."""
         self._fold_case = fold_case
         self._start = start
         self._gaps = 0
@@ -102,6 +106,7 @@ class Grouper:
     def abandon(self) -> Iterator[StreamItem]:
         """End the stream: a partial group leaves no trace."""
         group, self._group = self._group, None
+        self.files.abandon_group()
         if group is not None and group.streaming:
             yield GroupDropped(self.next_number)
 
@@ -166,6 +171,7 @@ class Grouper:
                 description=self._format,
                 temporary=self.temporary,
                 fold_case=self._fold_case,
+                renames_temporary=self._dialect.renames_temporary,
             )
         return self._group
 
@@ -355,15 +361,24 @@ class Grouper:
             )
         group = self._opened(event)
         if code != EventType.EXECUTE_LOAD_QUERY_EVENT:
+            self.files.take(event)
+            if group.streaming:
+                self.files.pass_on()
             group.load_file(event)
             return
-        query, file = parse_execute_load_query(event)
+        query, file = parse_execute_load_query(event, self._dialect.parse_query)
         if query.error_code:
             group.refuse(
                 f"a LOAD DATA that failed on the source with error {query.error_code} after a part"
                 " of its rows"
             )
-        group.statement(event, query, StatementKind.DML, file)
+        earlier = self.files.of_statement(file.file_id)
+        if not isinstance(earlier, str):
+            for block in earlier:
+                group.load_file(block)
+        applied = group.statement(event, query, StatementKind.DML, file)
+        if applied and isinstance(earlier, str):
+            group.refuse(earlier)
         if not group.begun:
             yield from self._end(GroupKind.NON_TRANSACTIONAL, event)
 
@@ -373,4 +388,5 @@ class Grouper:
             raise BinlogError(f"the end of a transaction (event type {event[4]}) without a BEGIN")
         self.next_number += 1
         self.temporary = group.temporary
+        self.files.end_group()
         yield from group.end(kind, event, self.position)

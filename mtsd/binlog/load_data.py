@@ -8,6 +8,7 @@ the name of the file begins and ends u32 each, what to do with duplicates u8 (My
 """
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mtsd.binlog.event_type import EventType, type_name
@@ -34,6 +35,7 @@ BEFORE_5_0 = frozenset({
 })  # fmt: skip
 """Only servers of versions 4.0 and 4.1 wrote them."""
 
+_DATABASE_SIZE = HEADER_SIZE + 8
 _QUERY_END = HEADER_SIZE + 13
 _ADDED = struct.Struct("<IIIB")
 _ADDED_END = _QUERY_END + _ADDED.size
@@ -55,14 +57,24 @@ def parse_load_data(event: bytes) -> LoadData:
     return LoadData(EventType(kind))
 
 
-def parse_execute_load_query(event: bytes) -> tuple[QueryEvent, FromFile]:
-    """Decode an Execute_load_query event. Raises BinlogError as `parse_query` does."""
+def parse_execute_load_query(
+    event: bytes, parse: Callable[[bytes], QueryEvent] = parse_query
+) -> tuple[QueryEvent, FromFile]:
+    """Decode an Execute_load_query event; `parse` decodes the Query events of its dialect.
+
+    Raises BinlogError as `parse_query` does.
+    """
     what = LOAD_DATA[EventType.EXECUTE_LOAD_QUERY_EVENT]
     if len(event) < _ADDED_END:
         raise BinlogError(f"{what} event: {len(event)} bytes, fewer than its fixed part")
     file_id, start, end, duplicates = _ADDED.unpack_from(event, _QUERY_END)
-    query = parse_query(event[:_QUERY_END] + event[_ADDED_END:])
-    if not start <= end <= len(query.statement):
+    query = parse(event[:_QUERY_END] + event[_ADDED_END:])
+    # Something may have been removed from the beginning of the statement.
+    status = int.from_bytes(event[_QUERY_END - 2 : _QUERY_END], "little")
+    removed = len(event) - _ADDED_END - status - event[_DATABASE_SIZE] - 1 - len(query.statement)
+    start -= removed
+    end -= removed
+    if not 0 <= start <= end <= len(query.statement):
         raise BinlogError(f"{what} event: the file's name is at {start} to {end} of its statement")
     try:
         return query, FromFile(file_id, start, end, Duplicates(duplicates))

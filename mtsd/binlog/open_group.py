@@ -1,10 +1,11 @@
 """A group while it is being read: what the events so far amount to."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC, EventType
+from mtsd.binlog.group_parts import SAVEPOINTS
 from mtsd.binlog.group_temporary_tables import GroupTemporaryTables
 from mtsd.binlog.gtid_event import GtidEvent, Opens
 from mtsd.binlog.load_data import parse_block
@@ -44,6 +45,9 @@ _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _MOST_NAMED: Final = 1 << 16
 """Databases of a group: one with more runs alone, and the rest need not be known."""
 _OF_XIDS: Final = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
+_MAY_BE_SPECIFIC: Final = frozenset({StatementKind.TEMPORARY, StatementKind.DDL})
+"""Kinds of statements that may concern temporary tables without the flag THREAD_SPECIFIC."""
+_WITHOUT_EFFECT: Final = frozenset({AlterPhase.START, AlterPhase.ROLLBACK})
 _NEVER_EMPTY: Final = frozenset({GroupKind.INCIDENT, GroupKind.XA_PREPARE})
 """What was prepared without changes is committed or rolled back later all the same."""
 
@@ -54,13 +58,13 @@ class OpenGroup:
     When it has more than `hold_bytes` of them, they are passed on in chunks of about
     `chunk_bytes`, see `overflow`. What is not `replicated` is left out. `description` is the
     format description. `temporary` is what is known about the source's temporary tables; with
-    `fold_case` their names are not case-sensitive.
+    `fold_case` their names are not case-sensitive; `renames_temporary` is the dialect's.
     """
 
     __slots__ = (
         "_alone", "_chunk_bytes", "_databases", "_description", "_flags_differ", "_head",
-        "_hold_bytes", "_kind", "_left_out", "_limit", "_number", "_owners", "_replicated",
-        "_row_flags", "_rows", "_satellites", "_savepoint_bytes", "_size", "_steps",
+        "_hold_bytes", "_idle_bytes", "_kind", "_left_out", "_limit", "_number", "_owners",
+        "_passed_on", "_replicated", "_row_flags", "_rows", "_satellites", "_size", "_steps",
         "_temporary", "_timestamp", "_total", "_unsupported", "begun", "rolled_back",
         "streaming", "xid",
     )  # fmt: skip
@@ -76,6 +80,7 @@ class OpenGroup:
         description: bytes,
         temporary: TemporaryTables,
         fold_case: bool,
+        renames_temporary: bool,
     ) -> None:
         self.begun = False
         """Inside a transaction: BEGIN or XA START has been seen."""
@@ -89,7 +94,9 @@ class OpenGroup:
         self._chunk_bytes = chunk_bytes
         self._replicated = replicated
         self._description = description
-        self._temporary = GroupTemporaryTables(temporary, fold_case=fold_case)
+        self._temporary = GroupTemporaryTables(
+            temporary, fold_case=fold_case, renames=renames_temporary
+        )
         self._head: GtidEvent | None = None
         self._kind: GroupKind | None = None
         self._size = 0
@@ -109,8 +116,10 @@ class OpenGroup:
         """Table ids whose row events are left out."""
         self._owners: dict[str, None] = {}
         """Other channels that replicate what is left out here."""
-        self._savepoint_bytes = 0
-        """Of those held."""
+        self._passed_on = False
+        """Whether there were changes among what has been passed on."""
+        self._idle_bytes = 0
+        """Of savepoints and files, which have no effect by themselves, among what is held."""
         self._timestamp = int.from_bytes(first[:4], "little")
 
     @property
@@ -194,12 +203,12 @@ class OpenGroup:
     def load_file(self, event: bytes) -> None:
         """Add a block of the file of a LOAD DATA, or its removal."""
         self._temporary.only = False
-        self._kind = self._kind or GroupKind.STATEMENTS
+        self._idle_bytes += len(event)
         self._keep(LoadFile(event), event)
 
     def savepoint(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
         """Add a statement that names no database and has no effect unless there is a rollback."""
-        self._savepoint_bytes += len(event)
+        self._idle_bytes += len(event)
         if kind is StatementKind.ROLLBACK_TO and self._kind is None:
             self._kind = GroupKind.STATEMENTS
         self._keep_statement(event, query, kind)
@@ -214,22 +223,25 @@ class OpenGroup:
 
     def statement(
         self, event: bytes, query: QueryEvent, kind: StatementKind, file: FromFile | None = None
-    ) -> None:
-        """Add a statement that changes something; `file` is that of a LOAD DATA."""
+    ) -> bool:
+        """Add a statement that changes something; `file` is that of a LOAD DATA.
+
+        Return whether it is applied.
+        """
         thread = None
-        if event[17] & THREAD_SPECIFIC or kind is StatementKind.TEMPORARY:
-            thread = int.from_bytes(event[5:9], "little"), query.thread_id
+        if event[17] & THREAD_SPECIFIC or kind in _MAY_BE_SPECIFIC:
+            thread = self._specific_to(event, query, kind)
         applied = self._replicated_part(query, kind)
         if applied is None:
-            if thread is not None:
-                self._temporary.left_out(thread, query, kind)
+            if thread is not None and query.alter_phase not in _WITHOUT_EFFECT:
+                self._temporary.left_out(thread, self._renamed(query), kind)
             self._leave_out_statement(file)
-            return
+            return False
         if thread is None:
             self._temporary.only = False
-        elif not self._has_to_be_applied(thread, query, kind):
+        elif not self._has_to_be_applied(thread, applied, kind):
             self._satellites = []
-            return
+            return False
         if query.error_code in INTERRUPTIONS:
             self.refuse(
                 f"a statement that was interrupted on the source (error {query.error_code}),"
@@ -239,7 +251,7 @@ class OpenGroup:
         query = applied
         if kind is StatementKind.CREATE_SELECT:
             self._kind = GroupKind.CREATE_SELECT
-        elif self.begun and self._kind is None:
+        elif self._kind is None and (self.begun or file is not None):
             self._kind = GroupKind.STATEMENTS
         if not names or query.over_max or names == ("",):
             self._alone = True
@@ -263,10 +275,21 @@ class OpenGroup:
             elif name != self._replicated.position_schema:
                 self._databases[name] = None
         self._keep_statement(event, query, kind, file)
+        return True
+
+    def _specific_to(
+        self, event: bytes, query: QueryEvent, kind: StatementKind
+    ) -> SourceThread | None:
+        """Return the thread whose temporary tables a statement concerns; None if none is known."""
+        thread = int.from_bytes(event[5:9], "little"), query.thread_id
+        specific = event[17] & THREAD_SPECIFIC or kind is StatementKind.TEMPORARY
+        if specific or self._temporary.renames(thread, self._renamed(query), kind):
+            return thread
+        return None
 
     def _replicated_part(self, query: QueryEvent, kind: StatementKind) -> QueryEvent | None:
         """Return a statement as it runs on the target; None if nothing of it is applied."""
-        if query.alter_phase in {AlterPhase.START, AlterPhase.ROLLBACK}:
+        if query.alter_phase in _WITHOUT_EFFECT:
             # Only the group that commits an ALTER TABLE has an effect.
             return None
         position_schema = self._replicated.position_schema
@@ -282,13 +305,21 @@ class OpenGroup:
             return query
         if kind is StatementKind.DROP_TEMPORARY:
             # It concerns only a session's own tables. That were created is known.
-            return replace(query, database=self._replicated.target_name(query.database))
+            return self._renamed(query)
         return self._on_target(query)
+
+    def _renamed(self, query: QueryEvent) -> QueryEvent:
+        """Return a statement in the target's database, by whose name its tables are known."""
+        name = self._replicated.target_name(query.database)
+        return query if name == query.database else replace(query, database=name)
 
     def _on_target(self, query: QueryEvent) -> QueryEvent | None:
         """Return a statement as it runs on the target; None if it is not replicated."""
         replicated = self._replicated
-        databases = query.updated_databases or (query.database,)
+        databases: Iterable[str] = query.updated_databases or (query.database,)
+        if not query.updated_databases and replicated.others:
+            # MariaDB does not list them, and MySQL not if they are too many.
+            databases = {query.database} | qualifiers(query.statement, query.context)
         owners = dict.fromkeys(owner for name in databases for owner in replicated.owners(name))
         try:
             found = filtered(query, replicated)
@@ -333,9 +364,12 @@ class OpenGroup:
         self._steps = kept
 
     @property
-    def holds_nothing(self) -> bool:
-        """Whether it has no steps so far."""
-        return not (self._rows or self._steps or self.streaming)
+    def _holds_changes(self) -> bool:
+        # Without a row event there are only table maps.
+        rows = self._row_flags is not None
+        return (rows and bool(self._rows)) or any(
+            _is_change(step) and (rows or not isinstance(step, Rows)) for step in self._steps
+        )
 
     @property
     def is_full(self) -> bool:
@@ -367,16 +401,17 @@ class OpenGroup:
         """Yield the group, whose last event is `event`."""
         if kind is GroupKind.ROWS and self._kind is not None:
             kind = self._kind
-        if self._savepoint_bytes and self._kind is None:
-            self._leave_out_savepoints()
+        if self._idle_bytes and (
+            self._kind is None or not (self._passed_on or self._holds_changes)
+        ):
+            self._leave_out_idle()
         if int.from_bytes(event[17:19], "little") & MTS_ISOLATE:
             self._alone = True
         if self._left_out and self._row_flags is None and not self._steps:
             # Table maps may be left, of tables without a row event.
             self._rows = []
             self._size = 0
-        holds_nothing = self.holds_nothing
-        if self._owners and not holds_nothing:
+        if self._owners and (self._passed_on or self._holds_changes):
             channels = ", ".join(map(repr, self._owners))
             self.refuse(
                 f"changes that this channel replicates, and others for channel {channels}: they"
@@ -440,15 +475,16 @@ class OpenGroup:
         steps, self._steps = self._steps, []
         return tuple(steps)
 
-    def _leave_out_savepoints(self) -> None:
-        """Reduce a transaction without statements to the one step of rows that it is."""
+    def _leave_out_idle(self) -> None:
+        """Reduce a transaction without other steps than rows to the one that it is."""
         self._rows = list(row_events(self._taken_steps()))
-        self._size -= self._savepoint_bytes
+        self._size -= self._idle_bytes
 
     def _chunk(self) -> GroupChunk:
+        self._passed_on = self._passed_on or self._holds_changes
         chunk = GroupChunk(self._taken_steps(), self._size)
         self._total += self._size
-        self._size = self._savepoint_bytes = 0
+        self._size = self._idle_bytes = 0
         return chunk
 
     def _commit_time(self) -> int:
@@ -456,3 +492,10 @@ class OpenGroup:
         if head is not None and head.immediate_commit_time:
             return head.immediate_commit_time
         return self._timestamp * 1_000_000
+
+
+def _is_change(step: Step) -> bool:
+    """Return whether a step changes something, rather than prepare or undo what others change."""
+    if isinstance(step, LoadFile):
+        return False
+    return isinstance(step, Rows) or step.kind not in SAVEPOINTS

@@ -7,10 +7,11 @@ MariaDB's own status variables have codes from 128 (its documentation, "QUERY_EV
 """
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from struct import Struct
 
 from mtsd.binlog.cursor import Cursor
+from mtsd.binlog.set_statement import without_set_statement
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
 from mtsd.model.step import AlterPhase, QueryEvent
@@ -35,6 +36,8 @@ Shutdown, network read and write errors, aborted connection, KILL QUERY, and Mar
 _FIXED = Struct("<IBIIIHIIBHH")
 _FIXED_SIZE = _FIXED.size
 _WHAT = "Query event"
+_NO_PREFIX = frozenset(bytes((code,)) for code in b"ABCDEFGHIJKLMNOPQRTUVWXYZ")
+"""What most statements begin with, and none with a SET STATEMENT."""
 
 _STARTS = 0x2
 _COMMITS = 0x4
@@ -71,7 +74,10 @@ _remembered: dict[tuple[bytes, bool], StatusVariables] = {}
 
 def parse_mariadb_query(event: bytes) -> QueryEvent:
     """Decode a Query event of MariaDB; BinlogError as for parse_query."""
-    return parse_query(event, mariadb=True)
+    query = parse_query(event, mariadb=True)
+    if query.statement[:1] in _NO_PREFIX:
+        return query
+    return replace(query, statement=without_set_statement(query.statement, query.context))
 
 
 def parse_query(event: bytes, *, mariadb: bool = False) -> QueryEvent:
@@ -194,8 +200,11 @@ def parse_status_variables(status: bytes, *, mariadb: bool = False) -> StatusVar
                 updated = () if over_max else tuple(_name(cursor, name) for _ in range(count))
             case 13 | 128:
                 microseconds = cursor.uint(3, name)
-            case 17 | 129:
+            case 17:
                 ddl_xid = cursor.uint(8, name)
+            case 129:
+                # Unlike MySQL's, definitions of temporary tables have it too.
+                cursor.skip(8, name)
             case 130:
                 flags = cursor.uint(1, name)
                 alter_phase = _ALTER_PHASES.get(flags & _PHASES)

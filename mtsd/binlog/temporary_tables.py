@@ -7,6 +7,8 @@ that use one, and it logs the CREATE TEMPORARY TABLE before that; a session's en
 DROP TEMPORARY TABLE, and a server's start leaves none.
 """
 
+from collections.abc import Iterable, Iterator
+
 from mtsd.binlog.qualifiers import names
 from mtsd.binlog.tokenizer import TokenKind
 from mtsd.binlog.words import Words
@@ -16,6 +18,7 @@ from mtsd.model.temporary_tables import SourceThread, TableName, TemporaryTables
 
 _READS = frozenset({b"SELECT", b"TABLE"})
 """In a CREATE TABLE, another table's name comes after these."""
+_TABLES = frozenset({b"TABLE", b"TABLES"})
 _OF_A_PART = frozenset({b"COLUMN", b"INDEX", b"KEY"})
 """After RENAME in an ALTER TABLE: it is not the table that is renamed."""
 
@@ -27,33 +30,77 @@ def after(
     kind: StatementKind,
     *,
     fold_case: bool,
+    left_out: bool = False,
+    renames: bool = False,
 ) -> TemporaryTables:
-    """Return what is known about temporary tables after a statement.
+    """Return what is known about temporary tables after a statement, which may be `left_out`.
 
-    `fold_case`: whether table names on the source are not case-sensitive.
+    `fold_case`: whether table names on the source are not case-sensitive; `renames`: whether
+    RENAME TABLE renames temporary tables.
     """
     if kind is StatementKind.TEMPORARY:
         words = Words(query.statement, query.context)
-        words.take_words(b"CREATE", b"OR", b"REPLACE", b"TEMPORARY", b"TABLE")
+        words.take_words(b"CREATE", b"OR", b"REPLACE", b"TEMPORARY")
+        words.word()
         words.take_words(b"IF", b"NOT", b"EXISTS")
-        return temporary.opened(thread, _name(words, query, fold_case=fold_case))
-    if thread not in temporary.by_thread:
+        name = _name(words, query, fold_case=fold_case)
+        return temporary.opened(thread, name, left_out=left_out)
+    if thread not in temporary.by_thread and thread not in temporary.left_out:
         return temporary
     words = Words(query.statement, query.context)
     if kind is StatementKind.DROP_TEMPORARY:
-        words.take_words(b"DROP", b"TEMPORARY", b"TABLE", b"TABLES", b"IF", b"EXISTS")
+        words.take_words(b"DROP", b"TEMPORARY")
+        words.word()
+        words.take_words(b"IF", b"EXISTS")
         dropped = [_name(words, query, fold_case=fold_case)]
         while words.at_symbol(b","):
             words.take()
             dropped.append(_name(words, query, fold_case=fold_case))
         return temporary.dropped(thread, dropped)
-    if kind is StatementKind.DDL and words.word() == b"ALTER" and words.at_word(b"TABLE"):
-        words.take()
+    if kind is not StatementKind.DDL:
+        return temporary
+    first = words.word()
+    if first == b"RENAME" and renames:
+        for table, to in _renames(words, query, fold_case=fold_case):
+            temporary = temporary.renamed(thread, table, to)
+    if first == b"ALTER":
+        # MariaDB also has ALTER ONLINE IGNORE TABLE IF EXISTS.
+        words.take_words(b"ONLINE", b"IGNORE", b"TABLE", b"IF", b"EXISTS")
         table = _name(words, query, fold_case=fold_case)
         if _at_new_name(words):
             to = _name(words, query, fold_case=fold_case)
             return temporary.renamed(thread, table, to)
     return temporary
+
+
+def replaces(query: QueryEvent) -> bool:
+    """Return whether a CREATE TEMPORARY TABLE replaces one that is there, as MariaDB can."""
+    words = Words(query.statement, query.context)
+    return words.word() == b"CREATE" and words.at_word(b"OR")
+
+
+def is_rename(query: QueryEvent) -> bool:
+    """Return whether a statement is a RENAME TABLE."""
+    words = Words(query.statement, query.context)
+    return words.word() == b"RENAME" and words.word() in _TABLES
+
+
+def _renames(
+    words: Words, query: QueryEvent, *, fold_case: bool
+) -> Iterator[tuple[TableName, TableName]]:
+    """Yield the names in a RENAME TABLE, starting after its first word."""
+    if words.word() not in _TABLES:
+        return
+    words.take_words(b"IF", b"EXISTS")
+    while words.next is not None:
+        table = _name(words, query, fold_case=fold_case)
+        while not words.at_word(b"TO") and words.take():
+            pass
+        words.take()
+        yield table, _name(words, query, fold_case=fold_case)
+        if not words.at_symbol(b","):
+            return
+        words.take()
 
 
 def _name(words: Words, query: QueryEvent, *, fold_case: bool) -> TableName:
@@ -97,6 +144,7 @@ def may_use_temporary_tables(query: QueryEvent, kind: StatementKind) -> bool:
     first = words.word()
     if first == b"TRUNCATE":
         return True
+    words.take_words(b"OR", b"REPLACE")
     if first == b"CREATE" and words.at_word(b"TABLE"):
         words.take()
         words.take_words(b"IF", b"NOT", b"EXISTS")
@@ -126,8 +174,11 @@ def changes_only_temporary_tables(
         return False
     words = Words(query.statement, query.context)
     first = words.word()
+    if is_rename(query):
+        tables = temporary.by_thread.get(thread, frozenset())
+        return all(table in tables for table, _ in _renames(words, query, fold_case=fold_case))
     if first in {b"TRUNCATE", b"ALTER"}:
-        words.take_words(b"TABLE")
+        words.take_words(b"ONLINE", b"IGNORE", b"TABLE", b"IF", b"EXISTS")
     elif not (
         first in {b"CREATE", b"DROP"}
         and words.passes(frozenset({b"INDEX"}), within=2)
@@ -137,9 +188,9 @@ def changes_only_temporary_tables(
     return _name(words, query, fold_case=fold_case) in temporary.by_thread.get(thread, ())
 
 
-def names_one(temporary: TemporaryTables, thread: SourceThread, query: QueryEvent) -> bool:
-    """Return whether a statement contains the name of a temporary table of its thread."""
-    known = {table.upper() for _, table in temporary.by_thread.get(thread, ())}
+def names_one(tables: Iterable[TableName], query: QueryEvent) -> bool:
+    """Return whether a statement contains the name of one of the tables."""
+    known = {table.upper() for _, table in tables}
     return bool(known) and not known.isdisjoint(names(query.statement, query.context))
 
 
@@ -147,7 +198,7 @@ def drop_if_there(statement: bytes, context: SessionContext) -> bytes:
     """Return a DROP TEMPORARY TABLE with IF EXISTS: some may have been lost with their session."""
     words = Words(statement, context)
     words.take_words(b"DROP", b"TEMPORARY")
-    words.take_words(b"TABLE", b"TABLES")
+    words.word()
     if words.at_word(b"IF") or words.last is None:
         return statement
     at = words.last.end
@@ -164,4 +215,12 @@ def what_may_use(temporary: TemporaryTables, thread: SourceThread) -> str:
     return (
         "a statement that may use a temporary table of its session on the source (flag"
         f" THREAD_SPECIFIC; {has})"
+    )
+
+
+def what_is_left_out(tables: Iterable[TableName]) -> str:
+    """Describe a statement that names such tables of its session, which are not replicated."""
+    return (
+        "a statement that may use a temporary table of its session on the source, while the filter"
+        f" leaves out the creation of {described(tables)}"
     )

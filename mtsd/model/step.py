@@ -59,9 +59,9 @@ class QueryEvent:
     (None: the statement did not depend on them). `updated_databases` is None if the source does
     not list them; `over_max` means that there are too many to list. `invoker` is the
     (user, host) that the source ran a definition as. `ddl_xid` is the storage engines'
-    transaction number of an atomic DDL statement. `table_map_for_update` has a bit for each table
-    of a multi-table UPDATE that it updates, by their order in its text. `alter_phase` is set for a
-    part of MariaDB's two-phase ALTER TABLE.
+    transaction number of an atomic DDL statement of MySQL. `table_map_for_update` has a bit for
+    each table of a multi-table UPDATE that it updates, by their order in its text. `alter_phase` is
+    set for a part of MariaDB's two-phase ALTER TABLE.
     """
 
     thread_id: int

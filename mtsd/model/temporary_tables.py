@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 SourceThread = tuple[int, int]
 """A server id, and the id of a thread (a session) of that server.
@@ -25,12 +25,14 @@ class TemporaryTables:
 
     `complete`: the binary log has been read without a gap since the server's start, when none
     are open, so a thread that is not in `by_thread` has none. Otherwise it may have some, unless it
-    began after reading: then it is of the same server as `newest`, with a higher id.
+    began after reading: then it is of the same server as `newest`, with a higher id. `left_out` are
+    those that are not replicated, which are not in `by_thread`.
     """
 
     complete: bool = False
     by_thread: Mapping[SourceThread, frozenset[TableName]] = field(default_factory=dict)
     newest: SourceThread | None = None
+    left_out: Mapping[SourceThread, frozenset[TableName]] = field(default_factory=dict)
 
     @property
     def tables(self) -> frozenset[TableName]:
@@ -52,55 +54,53 @@ class TemporaryTables:
         """Return what is known if everything will be read that later threads than this write."""
         if self.complete or self.newest is not None:
             return self
-        return TemporaryTables(False, self.by_thread, newest)
+        return replace(self, newest=newest)
 
     def with_gap(self) -> "TemporaryTables":
         """Return what is known after a part of the binary log was left out."""
         known = self.complete or self.newest is not None
-        return TemporaryTables(False, self.by_thread) if known else self
+        return replace(self, complete=False, newest=None) if known else self
 
-    def opened(self, thread: SourceThread, table: TableName) -> "TemporaryTables":
-        """Return what is known after CREATE TEMPORARY TABLE."""
-        former = self.by_thread.get(thread, frozenset())
+    def opened(
+        self, thread: SourceThread, table: TableName, *, left_out: bool = False
+    ) -> "TemporaryTables":
+        """Return what is known after CREATE TEMPORARY TABLE, which may be `left_out`."""
+        former = (self.left_out if left_out else self.by_thread).get(thread, frozenset())
         if table in former:
             return self
-        too_many = sum(map(len, self.by_thread.values())) >= MOST
-        if too_many or max(map(len, table)) > _LONGEST:
+        count = sum(map(len, (*self.by_thread.values(), *self.left_out.values())))
+        if count >= MOST or max(map(len, table)) > _LONGEST:
             return NOT_KNOWN
-        return self._with(thread, former | {table})
+        if left_out:
+            return replace(self, left_out={**self.left_out, thread: former | {table}})
+        return replace(self, by_thread={**self.by_thread, thread: former | {table}})
 
     def dropped(self, thread: SourceThread, tables: Iterable[TableName]) -> "TemporaryTables":
         """Return what is known after DROP TEMPORARY TABLE, which may name tables not open."""
-        former = self.by_thread.get(thread)
-        if former is None:
+        gone = frozenset(tables)
+        by_thread = _without(self.by_thread, thread, gone)
+        left_out = _without(self.left_out, thread, gone)
+        if by_thread is self.by_thread and left_out is self.left_out:
             return self
-        left = former.difference(tables)
-        return self if len(left) == len(former) else self._with(thread, left)
+        return replace(self, by_thread=by_thread, left_out=left_out)
 
     def renamed(self, thread: SourceThread, table: TableName, to: TableName) -> "TemporaryTables":
         """Return what is known after ALTER TABLE … RENAME, which may be of a base table."""
-        if table not in self.by_thread.get(thread, ()):
+        left_out = table in self.left_out.get(thread, ())
+        if not left_out and table not in self.by_thread.get(thread, ()):
             return self
-        return self.dropped(thread, [table]).opened(thread, to)
-
-    def _with(self, thread: SourceThread, tables: frozenset[TableName]) -> "TemporaryTables":
-        changed = {**self.by_thread, thread: tables}
-        if not tables:
-            del changed[thread]
-        return TemporaryTables(self.complete, changed, self.newest)
+        return self.dropped(thread, [table]).opened(thread, to, left_out=left_out)
 
     def text(self) -> str:
         """Return it as JSON, or "" if nothing is known."""
         if self == NOT_KNOWN:
             return ""
-        threads = [
-            {"server_id": server, "thread_id": thread, "tables": sorted(map(list, tables))}
-            for (server, thread), tables in sorted(self.by_thread.items())
-        ]
-        about: dict[str, object] = {"complete": self.complete, "threads": threads}
+        about: dict[str, object] = {"complete": self.complete, "threads": _listed(self.by_thread)}
         if self.newest is not None:
             server, thread = self.newest
             about["newest"] = {"server_id": server, "thread_id": thread}
+        if self.left_out:
+            about["left_out"] = _listed(self.left_out)
         return json.dumps(about)
 
     @classmethod
@@ -113,16 +113,42 @@ class TemporaryTables:
             newest = read.get("newest")
             return cls(
                 read["complete"] is True,
-                {
-                    (int(thread["server_id"]), int(thread["thread_id"])): frozenset(
-                        (str(database), str(name)) for database, name in thread["tables"]
-                    )
-                    for thread in read["threads"]
-                },
+                _of_listed(read["threads"]),
                 newest and (int(newest["server_id"]), int(newest["thread_id"])),
+                _of_listed(read.get("left_out", ())),
             )
         except (AttributeError, ValueError, TypeError, KeyError):
             return NOT_KNOWN
+
+
+_ByThread = Mapping[SourceThread, frozenset[TableName]]
+
+
+def _without(tables: _ByThread, thread: SourceThread, gone: frozenset[TableName]) -> _ByThread:
+    """Return `tables` without some of a thread: the same object if it has none of them."""
+    former = tables.get(thread, frozenset())
+    if former.isdisjoint(gone):
+        return tables
+    changed = {**tables, thread: former - gone}
+    if not changed[thread]:
+        del changed[thread]
+    return changed
+
+
+def _listed(tables: _ByThread) -> list[dict[str, object]]:
+    return [
+        {"server_id": server, "thread_id": thread, "tables": sorted(map(list, names))}
+        for (server, thread), names in sorted(tables.items())
+    ]
+
+
+def _of_listed(threads: Iterable[Mapping[str, Any]]) -> dict[SourceThread, frozenset[TableName]]:
+    return {
+        (int(thread["server_id"]), int(thread["thread_id"])): frozenset(
+            (str(database), str(name)) for database, name in thread["tables"]
+        )
+        for thread in threads
+    }
 
 
 class TemporaryUse(NamedTuple):

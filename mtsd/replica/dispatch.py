@@ -107,26 +107,33 @@ class Dispatcher:
 
     async def _look_at(self, group: Group, use: TemporaryUse) -> None:
         """Refuse a group if the target lacks the temporary tables of its session."""
-        scheduler = self._coordinator.scheduler
-        applied = group.kind is not GroupKind.EMPTY and not scheduler.executed_before(group.number)
         lost = self._lost.of(use.thread)
-        what = ""
-        if applied and use.uses and lost:
-            what = (
-                "a statement that may use a temporary table of its session on the source, of which"
-                f" the target has lost {described(lost)}: they were in a session of mtsd that has"
-                " ended, or their creation was skipped"
-            )
-        elif applied and not scheduler.sessions.can_hold(use.thread):
-            what = (
-                "temporary tables of a session with the same id as another server's, which needs"
-                " another worker (raise [replica] parallel_workers)"
-            )
-        if what:
+        applied = self._is_applied(group)
+        if applied and (what := self._lacks(use)):
             await self._refuse(FailedGroup.of(group), what, contents(group))
         self._lost.passed(use, applied=applied)
         if more := self._lost.of(use.thread) - lost:
             report_lost(more)
+
+    def _lacks(self, use: TemporaryUse) -> str:
+        """Return what a group needs of temporary tables that the target lacks; "" if nothing."""
+        lost = self._lost.of(use.thread)
+        if use.uses and lost:
+            return (
+                "a statement that may use a temporary table of its session on the source, of which"
+                f" the target has lost {described(lost)}: they were in a session of mtsd that has"
+                " ended, or their creation was skipped"
+            )
+        if not self._coordinator.scheduler.sessions.can_hold(use.thread):
+            return (
+                "temporary tables of a session with the same id as another server's, which needs"
+                " another worker (raise [replica] parallel_workers)"
+            )
+        return ""
+
+    def _is_applied(self, group: Group) -> bool:
+        executed = self._coordinator.scheduler.executed_before(group.number)
+        return group.kind is not GroupKind.EMPTY and not executed
 
     async def _other(self, item: StreamItem) -> None:
         if isinstance(item, GroupOpened):
@@ -145,16 +152,18 @@ class Dispatcher:
             self._coordinator.reach(item)
 
     async def _close(self, group: Group) -> None:
-        if self._streamed.can_apply(group):
-            if group.uses_temporary is not None:
-                applied = not self._coordinator.scheduler.executed_before(group.number)
-                self._lost.passed(group.uses_temporary, applied=applied)
+        use = group.uses_temporary
+        applied = self._is_applied(group)
+        lacking = self._lacks(use) if use is not None and applied else ""
+        if self._streamed.can_apply(group) and not lacking:
+            if use is not None:
+                self._lost.passed(use, applied=applied)
             await self._streamed.close(group)
             return
         await self._streamed.drop()
         await self._refuse(
             FailedGroup.of(group),
-            group.unsupported or f"a large group of kind {group.kind.value}",
+            group.unsupported or lacking or f"a large group of kind {group.kind.value}",
             f"databases {', '.join(group.databases)}",
         )
 

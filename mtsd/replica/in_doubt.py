@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from mtsd.binlog.repeatable import errors_of_a_second_time
 from mtsd.binlog.statement import without_secrets
-from mtsd.model.errors import ApplyError, NeedsPersonError, ServerError
+from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
@@ -24,7 +24,7 @@ from mtsd.replica.left_prepared import OF_ROWS
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
 from mtsd.target.position_tables import InDoubt
-from mtsd.target.unprotected import NotSettledError
+from mtsd.target.unprotected import NotSettledError, RemainsError
 
 _STATEMENT_EXCERPT = 65_536
 
@@ -32,7 +32,7 @@ _STATEMENT_EXCERPT = 65_536
 class HalfAppliedError(NeedsPersonError):
     """A part of a group remained on the target when it failed; its in-doubt record is kept."""
 
-    def __init__(self, number: int, error: ServerError) -> None:
+    def __init__(self, number: int, error: MtsdError) -> None:
         super().__init__(
             f"a part of group {number} has been applied and cannot be rolled back, because it is in"
             f" non-transactional tables: {error}"
@@ -72,6 +72,7 @@ async def apply_definition(
     # If the table cannot be created together with its rows, these commit with their record, and the
     # table shows whether it was created.
     apart = group.kind is GroupKind.CREATE_SELECT and not applier.creates_and_fills
+    is_new = not shows_itself
     shows_itself = shows_itself or apart
     gtid = "" if apart else await gtid_for(applier, group, worker)
     # Under another thread id, the statement would not find its session's temporary tables.
@@ -93,6 +94,12 @@ async def apply_definition(
         if not shows_itself or error.number not in (errors_of_a_second_time(doubt.statement) or ()):
             await applier.forget(group.number)
             raise
+    except NeedsPersonError:
+        # The statement cannot be sent as it is.
+        if is_new:
+            await applier.rollback()
+            await applier.forget(group.number)
+        raise
     await reached(FaultPoint.BEFORE_SETTLED)
     if apart:
         await applier.fill_table(group, row)
@@ -148,6 +155,11 @@ async def apply_unprotected(
             f"{error}. Position {group.end}. Once the target accepts it, say that it is applied:"
             f" mtsd resolve --group {group.number} --applied, then start again"
         ) from error
+    except RemainsError as error:
+        raise HalfAppliedError(group.number, error) from error
+    except NeedsPersonError:
+        await applier.forget(group.number)
+        raise
     except ServerError as error:
         if error.leaves_changes:
             raise HalfAppliedError(group.number, error) from error

@@ -41,12 +41,13 @@ class StreamedBranch:
         self._begun = False
         """Whether there is something to roll back."""
 
-    async def check(self, steps: tuple[Step, ...]) -> None:
+    async def check(self, steps: tuple[Step, ...], definitions: int) -> None:
         """Get ready for the next steps; the branch begins with the first ones.
 
+        `definitions` is that of `Applier.may_change_without_transactions`.
         Raises ServerError, and ApplyError if it cannot be applied, with nothing applied.
         """
-        unsafe = await without_transactions(self._applier, steps)
+        unsafe = await without_transactions(self._applier, steps, definitions)
         if unsafe:
             raise ApplyError(
                 f"it changes {unsafe}, which is not transactional on the target, in an XA"

@@ -13,18 +13,20 @@ from typing import NoReturn
 import structlog
 
 from mtsd.binlog.event_type import THREAD_SPECIFIC
+from mtsd.binlog.table_map import parse_table_map
 from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import Group, GroupChunk, GroupKind, GroupOpened
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.model.pulse import Wait
-from mtsd.model.step import Statement, StatementKind, Step, row_events
+from mtsd.model.step import Statement, Step, row_events
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import InDoubtWorker
 from mtsd.replica.report import half_applied, tables_of
 from mtsd.replica.streamed_branch import StreamedBranch
 from mtsd.replica.worker import Worker
+from mtsd.replica.xa_groups import without_transactions
 from mtsd.target.bundle import RowTooLargeError, table_maps
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.retry import worth_a_retry
@@ -101,7 +103,7 @@ class StreamedGroups:
         try:
             with self._coordinator.pulse.waiting(Wait.TARGET):
                 if self._branch is not None:
-                    await self._branch.check(chunk.steps)
+                    await self._branch.check(chunk.steps, self._coordinator.definitions)
                 elif self._doubt is None:
                     await self._look_at(opened, chunk.steps)
                 if self._uses_other_session(chunk.steps):
@@ -181,24 +183,18 @@ class StreamedGroups:
 
     async def _look_at(self, opened: GroupOpened, steps: tuple[Step, ...]) -> None:
         """Continue piece by piece if the steps change non-transactional tables of the target."""
-        maps = frozenset(table_maps(row_events(steps)))
-        named: tuple[str, ...] = ()
-        if not self._applier.are_safe(maps):
-            named = await self._applier.without_transactions(maps)
-        databases = _databases_of_statements(steps)
-        if databases and not named:
-            named = await self._applier.without_transactions_in(databases)
+        named = await without_transactions(self._applier, steps, self._coordinator.definitions)
         if not named:
             return
         if self._applier.preserves:
             await self._fail(
                 opened,
-                f"it changes {', '.join(named)}, which is not transactional on the target, and is"
+                f"it changes {named}, which is not transactional on the target, and is"
                 " too large for one statement, which is all that its GTID can hold. Raise"
                 " replica.pending_jobs_size_max here and max_allowed_packet on the target above"
                 ' its size, or set [target] gtid to a value other than "preserve"',
             )
-        doubt = _doubt(opened, self._worker.index + 1, named)
+        doubt = _doubt(opened, self._worker.index + 1, _databases_of(steps))
         await self._applier.commit_in_doubt(doubt)
         self._doubt = doubt
         # A stop still accepts everything that has begun.
@@ -257,17 +253,19 @@ def _stopped_half(opened: GroupOpened, reason: str, error: int = 0) -> ApplyErro
     )
 
 
-def _databases_of_statements(steps: tuple[Step, ...]) -> tuple[str, ...]:
-    """Return the databases whose tables statements may change; which tables is unknown."""
+def _databases_of(steps: tuple[Step, ...]) -> tuple[str, ...]:
+    """Return the databases that steps change, as far as the source says."""
     found: dict[str, None] = {}
+    for event in table_maps(row_events(steps)):
+        found[parse_table_map(event).database] = None
     for step in steps:
-        if isinstance(step, Statement) and step.kind is StatementKind.DML:
+        if isinstance(step, Statement):
             query = step.query
             found |= dict.fromkeys(query.updated_databases or (query.database,))
-    return tuple(found)
+    return tuple(filter(None, found))
 
 
-def _doubt(opened: GroupOpened, worker_id: int, named: tuple[str, ...]) -> InDoubt:
+def _doubt(opened: GroupOpened, worker_id: int, databases: tuple[str, ...]) -> InDoubt:
     return InDoubt(
         number=opened.number,
         worker_id=worker_id,
@@ -275,6 +273,6 @@ def _doubt(opened: GroupOpened, worker_id: int, named: tuple[str, ...]) -> InDou
         kind=GroupKind.NON_TRANSACTIONAL.value,
         evidence="",
         source_gtid=str(opened.gtid or ""),
-        databases=",".join(dict.fromkeys(name.partition(".")[0] for name in named)),
+        databases=",".join(databases),
         statement=b"",
     )

@@ -225,6 +225,9 @@ class Worker:
         attempt = 0
         while True:
             error = await self.applier.explain(error, group.rows)
+            spent = group.uses_temporary is not None and not self.applier.can_repeat
+            if spent:
+                break
             if worth_a_retry(error.number) and attempt < self.settings.transaction_retries:
                 attempt += 1
                 self.retries += 1
@@ -243,7 +246,10 @@ class Worker:
             self._committed((group,))
             return
         if error.number not in self.settings.skip_errors:
-            raise self._failed(group, error, remedy_of(error) or "Fix the target") from error
+            remedy = remedy_of(error) or "Fix the target"
+            if spent:
+                remedy = _SPENT
+            raise self._failed(group, error, remedy) from error
         row = self.row_after(group)
         await self.applier.settle(row, group.number)
         self._flight.applied(row)
@@ -274,8 +280,7 @@ class Worker:
         if group.uses_temporary is not None:
             await self.applier.use_temporary(group.uses_temporary)
         if kind in _XA:
-            apply = apply_prepare if kind is GroupKind.XA_PREPARE else apply_completion
-            await apply(self.applier, group, row, self._doubts, reached=self._reached)
+            await self._apply_xa(group, row)
         elif group.uses_temporary is not None and group.uses_temporary.only:
             await self.applier.apply_temporary(group, row)
         elif kind in _DEFINITIONS:
@@ -304,6 +309,19 @@ class Worker:
         self._flight.applied(row)
         if group.uses_temporary is not None:
             self.applier.used_temporary(group.uses_temporary)
+
+    async def _apply_xa(self, group: Group, row: WorkerRow) -> None:
+        if group.kind is GroupKind.XA_COMPLETE:
+            await apply_completion(self.applier, group, row, self._doubts, reached=self._reached)
+            return
+        await apply_prepare(
+            self.applier,
+            group,
+            row,
+            self._doubts,
+            definitions=self._coordinator.definitions,
+            reached=self._reached,
+        )
 
     async def _is_protected(self, group: Group) -> bool:
         """Return whether a transaction of statements can be rolled back on the target.
@@ -384,6 +402,10 @@ class Worker:
         return failed(group, self.index + 1, highest_done, error, remedy)
 
 
+_SPENT = (
+    "It had already dropped or altered temporary tables of its session on the source, so it cannot"
+    " be applied again: apply it manually and skip it"
+)
 _DEFINITIONS = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
 _XA = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
 _IN_ROWS = frozenset({GroupKind.ROWS, GroupKind.NON_TRANSACTIONAL})

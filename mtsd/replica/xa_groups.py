@@ -33,10 +33,17 @@ USES_TEMPORARY = (
 
 
 async def apply_prepare(
-    applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: Reached
+    applier: Applier,
+    group: Group,
+    row: WorkerRow,
+    worker: InDoubtWorker,
+    *,
+    definitions: int,
+    reached: Reached,
 ) -> None:
     """Prepare a group's transaction; `row` is what its worker's row becomes.
 
+    `definitions` is that of `Applier.may_change_without_transactions`.
     Raises ServerError with nothing left behind, HalfAppliedError and ConnectionLostError with the
     record left, NeedsPersonError if it cannot be applied at all.
     """
@@ -46,7 +53,7 @@ async def apply_prepare(
         raise NotSupportedError(
             f"{failed}, cannot be applied: {USES_TEMPORARY}. {failed.way_past}", group=failed
         )
-    unsafe = await without_transactions(applier, group.steps)
+    unsafe = await without_transactions(applier, group.steps, definitions)
     if unsafe and applier.preserves:
         raise ApplyError(
             f"{FailedGroup.of(group)}, prepares an XA transaction that changes {unsafe}, which is"
@@ -121,22 +128,19 @@ def required_xid(applier: Applier, group: Group) -> XaXid:
     return group.xid
 
 
-async def without_transactions(applier: Applier, steps: tuple[Step, ...]) -> str:
-    """Return what steps may change that is not transactional on the target; "" if nothing."""
+async def without_transactions(applier: Applier, steps: tuple[Step, ...], definitions: int) -> str:
+    """Return what steps may change that is not transactional on the target; "" if nothing.
+
+    `definitions` is that of `Applier.may_change_without_transactions`.
+    """
     maps = frozenset(table_maps(row_events(steps)))
     if maps and not applier.are_safe(maps):
         named = await applier.without_transactions(maps)
         if named:
             return ", ".join(named)
-    databases: dict[str, None] = {}
-    for step in steps:
-        if isinstance(step, Rows):
-            continue
-        names = step.query.updated_databases if isinstance(step, Statement) else None
-        if not names:
-            return "tables that it does not name"
-        databases |= dict.fromkeys(names)
-    return ", ".join(await applier.without_transactions_in(databases)) if databases else ""
+    if await applier.may_change_without_transactions(steps, definitions):
+        return "a table that one of its statements names"
+    return ""
 
 
 async def evidence_of_prepare(applier: Applier, xid: XaXid, gtid: str) -> str:

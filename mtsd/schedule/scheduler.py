@@ -129,7 +129,10 @@ class Scheduler:
         for item in items:
             if (
                 type(item) is not Group
-                or (item.kind is not _ROWS and item.kind is not _EMPTY)
+                or (
+                    item.kind is not _ROWS
+                    and (item.kind is not _EMPTY or item.uses_temporary is not None)
+                )
                 or item.unsupported
                 or self.blocked(item.size) is not None
                 or not self.reads_on

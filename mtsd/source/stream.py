@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import structlog
 
 from mtsd.binlog.grouper import Grouper
+from mtsd.binlog.load_data_files import LoadDataFiles
 from mtsd.filter.filter import UNFILTERED, Filter
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
@@ -107,6 +108,7 @@ class SourceStream:
         self._session: SourceSession | None = None
         self._grouper: Grouper | None = None
         self._temporary = mark.temporary
+        self._files: LoadDataFiles | None = None
         self._news = False
         """Whether what is known about temporary tables has changed without an event."""
         self._framer: PacketFramer | None = None
@@ -201,6 +203,7 @@ class SourceStream:
             replicated=self.settings.replicated,
             temporary=self._temporary,
             fold_case=session.traits.lower_case_table_names,
+            files=self._files if goes_on else None,
         )
         self.received.connected()
         self.connected = True
@@ -224,6 +227,7 @@ class SourceStream:
         if self._grouper is not None:
             dropped += self._grouper.abandon()
             self._temporary = self._grouper.temporary
+            self._files = self._grouper.files
         if self._session is not None:
             self._session.connection.close()
         self._session = self._grouper = self._framer = None

@@ -88,10 +88,6 @@ class Applier(Protocol):
         """
         ...
 
-    async def without_transactions_in(self, databases: Collection[str]) -> tuple[str, ...]:
-        """Return some non-transactional tables of databases on the target; empty if it has none."""
-        ...
-
     async def may_change_without_transactions(
         self, steps: Sequence[Step], definitions: int
     ) -> bool:
@@ -186,6 +182,14 @@ class Applier(Protocol):
 
     def used_temporary(self, use: TemporaryUse) -> None:
         """Note that the group has been applied."""
+        ...
+
+    @property
+    def can_repeat(self) -> bool:
+        """Whether a group that uses them, and has failed, can be applied again on the session.
+
+        It cannot after it has dropped or altered some that it had found: no ROLLBACK undoes that.
+        """
         ...
 
     async def apply_temporary(self, group: Group, row: WorkerRow) -> None:

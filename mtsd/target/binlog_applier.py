@@ -8,7 +8,7 @@ from itertools import chain, islice
 
 from mtsd.binlog.invoker import with_invoker
 from mtsd.binlog.statement import classify, disable_on_replica, without_start_transaction
-from mtsd.binlog.temporary_tables import drop_if_there
+from mtsd.binlog.temporary_tables import drop_if_there, is_rename
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
@@ -42,6 +42,7 @@ from mtsd.target.bundle import (
 from mtsd.target.file_loads import FileLoads
 from mtsd.target.pace import Pace
 from mtsd.target.position_tables import InDoubt, PositionTables
+from mtsd.target.retry import patiently
 from mtsd.target.session import STATEMENTS_READ, TargetSession, next_gtid
 from mtsd.target.session_tables import SessionTables
 from mtsd.target.streaming import RowStream
@@ -55,6 +56,7 @@ from mtsd.wire.connection import Awaited
 _LARGEST_COMMAND_SHARE = 0.96
 _KNOWS_REPLICAS = (8, 2, 0)
 """Versions of MySQL from here on; before that, and in MariaDB, they know slaves."""
+_EXCERPT = 200
 _DEFINITIONS = frozenset({StatementKind.DDL, StatementKind.EVENT_DDL})
 
 
@@ -186,10 +188,6 @@ class BinlogApplier:
         """See `Applier`."""
         return await self._engines.without_transactions(table_maps)
 
-    async def without_transactions_in(self, databases: Collection[str]) -> tuple[str, ...]:
-        """See `Applier`."""
-        return await self._engines.without_transactions_in(databases)
-
     async def may_change_without_transactions(
         self, steps: Sequence[Step], definitions: int
     ) -> bool:
@@ -273,14 +271,26 @@ class BinlogApplier:
         """See `Applier`."""
         self._temporary.used(use)
 
+    @property
+    def can_repeat(self) -> bool:
+        """See `Applier`."""
+        return not self._temporary.are_spent
+
     async def apply_temporary(self, group: Group, row: WorkerRow) -> None:
         """See `Applier`."""
+        update = self._tables.workers.update(row)
+
+        async def record() -> None:
+            # A ROLLBACK uses the GTID up.
+            await self._set_gtid(str(group.gtid))
+            await self._connection.run(b"BEGIN", 1)
+            await self._session.commit([update])
+
         try:
             await self.describe_format(group.format_description)
             await self.apply_steps(group.steps)
-            await self._set_gtid(str(group.gtid))
-            await self._connection.run(b"BEGIN", 1)
-            await self.commit(row)
+            await patiently(self._connection, record, update)
+            await self._set_gtid("")
         except MtsdError as error:
             await self._undo(error)
             raise
@@ -484,6 +494,16 @@ class BinlogApplier:
         """
         query = statement.query
         text = query.statement
+        if (
+            statement.kind is StatementKind.DDL
+            and self._temporary.are_in_use
+            and self._session.traits.server.flavour is Flavour.MYSQL
+            and is_rename(query)
+        ):
+            raise NotSupportedError(
+                "RENAME TABLE of a temporary table, which MySQL does not have:"
+                f" {query.statement[:_EXCERPT].decode('utf-8', 'replace')}"
+            )
         if statement.kind in _DEFINITIONS:
             text = with_invoker(text, query.invoker, query.context)
         if statement.kind is StatementKind.DROP_TEMPORARY:
@@ -491,6 +511,7 @@ class BinlogApplier:
         if statement.kind is StatementKind.EVENT_DDL:
             text = disable_on_replica(text, query.context, self._disabled)
         await self._session.run_statement(statement, text)
+        self._temporary.ran(statement)
 
     async def _set_gtid(self, gtid: str) -> None:
         if self._preserves:

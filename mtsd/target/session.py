@@ -211,7 +211,7 @@ class TargetSession:
         try:
             await self._reached(FaultPoint.BEFORE_STATEMENT)
             if file is not None:
-                loaded = await self.connection.load(text, file)
+                loaded = await self.connection.load(text, self._passing(file))
                 self.changed_rows += loaded.records
                 if loaded.skipped or loaded.deleted:
                     await self._check_loaded(statement, loaded)
@@ -241,6 +241,12 @@ class TargetSession:
                 f" {query.statement[:200]!r}",
             )
         return loaded
+
+    async def _passing(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield the pieces of a file that the target has asked for, with a fault point."""
+        await self._reached(FaultPoint.STATEMENT_SENT)
+        async for piece in pieces:
+            yield piece
 
     async def _check_loaded(self, statement: Statement, loaded: Loaded) -> None:
         """Raise ServerError if a LOAD DATA has left out or replaced rows, unlike on the source."""

@@ -161,17 +161,21 @@ class SqlApplier(BinlogApplier):
     async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
         """See `Applier`."""
         self._loads.start_over(unprotected=True)
-        await apply_unprotected(
-            self._session,
-            group,
-            gtid,
-            self._tables.settled(row, group.number),
-            self.apply_steps,
-            statement_bytes=self._largest_statement,
-            command_bytes=self._command_limit,
-            step_by_step=True,
-            reached=self._reached,
-        )
+        try:
+            await apply_unprotected(
+                self._session,
+                group,
+                gtid,
+                self._tables.settled(row, group.number),
+                self.apply_steps,
+                statement_bytes=self._largest_statement,
+                command_bytes=self._command_limit,
+                step_by_step=True,
+                reached=self._reached,
+            )
+        except ServerError:
+            await self._return_to_checks()
+            raise
 
     async def _apply_rows(
         self, events: Iterable[bytes], opening: tuple[SqlStatement, ...] = ()
@@ -225,6 +229,9 @@ class SqlApplier(BinlogApplier):
 
     async def _undo(self, error: MtsdError) -> None:
         await super()._undo(error)
+        await self._return_to_checks()
+
+    async def _return_to_checks(self) -> None:
         if self._checks_may_differ and not self.closed:
             await self._connection.run(_CHECKED, 1)
             self._checks_may_differ = False

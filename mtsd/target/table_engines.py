@@ -13,7 +13,6 @@ from mtsd.target import literals
 from mtsd.wire.connection import Connection
 
 _MANY = 8192
-_SOME = 5
 
 
 class TableEngines:
@@ -49,22 +48,6 @@ class TableEngines:
         if unknown:
             await self._learn(unknown)
         return tuple(sorted({self._without[e] for e in table_maps if e in self._without}))
-
-    async def without_transactions_in(self, databases: Collection[str]) -> tuple[str, ...]:
-        """Return some tables of the databases that cannot roll back; empty if all can.
-
-        Raises ServerError, ConnectionLostError.
-        """
-        rows = await self._connection.query(
-            b"SELECT table_schema,table_name FROM information_schema.tables WHERE table_schema IN"
-            b" (%b) AND engine IS NOT NULL AND LOWER(engine) NOT IN (%b) LIMIT %d"
-            % (
-                b",".join(_utf8(name) for name in databases),
-                b",".join(_utf8(name) for name in await self._transactional()),
-                _SOME,
-            )
-        )
-        return tuple(f"{schema!s}.{name!s}" for schema, name in rows)
 
     async def may_change(self, statements: Sequence[QueryEvent], definitions: int) -> bool:
         """Return whether statements may change a table that cannot roll back.

@@ -31,6 +31,10 @@ class NotSettledError(NeedsPersonError):
         super().__init__(f"group {number} is applied, but its record cannot be written: {error}")
 
 
+class RemainsError(NeedsPersonError):
+    """Something other than the server ended a group, of which a part remains, or may."""
+
+
 def statement_count(group: Group, statement_bytes: int, command_bytes: int) -> int:
     """Return how many statements a group becomes, each of at most `statement_bytes`.
 
@@ -71,8 +75,8 @@ async def apply_unprotected(
 
     `step_by_step`: rows too are applied by `apply_steps`.
     `gtid` is that of a group of one statement, or "" for automatic ones. Raises ServerError, whose
-    `leaves_changes` says whether a part of the group remains, NotSettledError,
-    ConnectionLostError.
+    `leaves_changes` says whether a part of the group remains, RemainsError, NotSettledError,
+    ConnectionLostError; any other NeedsPersonError with nothing left behind.
     """
     connection = session.connection
     isolation = [] if _is_rows(group) else [STATEMENTS_READ]
@@ -103,6 +107,15 @@ async def apply_unprotected(
     except ServerError as error:
         await session.undo(error, unsure=True)
         await session.set_gtid("")
+        raise
+    except NeedsPersonError as error:
+        if connection.closed:
+            raise RemainsError(str(error)) from error
+        remains = ServerError(0, "", "")
+        await session.undo(remains, unsure=True)
+        await session.set_gtid("")
+        if remains.leaves_changes:
+            raise RemainsError(str(error)) from error
         raise
     try:
         await connection.receive(len(closing), more=True)

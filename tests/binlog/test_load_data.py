@@ -11,10 +11,11 @@ from mtsd.binlog.load_data import (
     parse_load_data,
     sent_by_client,
 )
+from mtsd.binlog.load_data_files import TOO_LARGE, UNKNOWN, LoadDataFiles
 from mtsd.model.errors import BinlogError
-from mtsd.model.group import GroupKind
+from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Duplicates, FromFile, LoadFile, Statement
-from tests.binlog.building import event
+from tests.binlog.building import event, query
 from tests.binlog.recording import Recording
 from tests.binlog.test_grouper import single
 from tests.binlog.transactions import begin, grouped, xid
@@ -85,3 +86,80 @@ def test_a_group_with_a_file() -> None:
     assert (parse_block(first.event), parse_block(second.event)) == ((3, b"one,"), (3, b"two"))
     assert isinstance(loaded, Statement)
     assert loaded.file is not None
+
+
+def block(kind: EventType, file: int, contents: bytes = b"") -> bytes:
+    return event(kind, struct.pack("<I", file) + contents)
+
+
+BEGIN_FILE, APPEND, DELETE = (
+    EventType.BEGIN_LOAD_QUERY_EVENT,
+    EventType.APPEND_BLOCK_EVENT,
+    EventType.DELETE_FILE_EVENT,
+)
+IN_PARTS = (block(BEGIN_FILE, 3, b"one,"), block(APPEND, 3, b"two"))
+"""A group of its own, as MySQL writes the file of a table without transactions."""
+
+
+def test_a_file_in_an_earlier_group() -> None:
+    commit = query(b"COMMIT")
+    alone, between, loads, again = grouped(
+        begin(), *IN_PARTS, commit,
+        begin(), query(b"INSERT INTO t VALUES (1)", database=b"d"), xid(),
+        begin(), query(b"INSERT INTO t VALUES (2)", database=b"d"), execute(9, 18, 0), commit,
+        begin(), execute(9, 18, 0), commit,
+    )  # fmt: skip
+    assert isinstance(alone, Group)
+    assert isinstance(between, Group)
+    assert isinstance(loads, Group)
+    assert isinstance(again, Group)
+    assert alone.kind is GroupKind.EMPTY
+    assert between.kind is GroupKind.STATEMENTS
+    _, first, second, loaded = loads.steps
+    assert isinstance(first, LoadFile)
+    assert isinstance(second, LoadFile)
+    assert (parse_block(first.event), parse_block(second.event)) == ((3, b"one,"), (3, b"two"))
+    assert isinstance(loaded, Statement)
+    assert not loads.unsupported
+    # It has been used up.
+    assert again.unsupported == UNKNOWN
+
+
+def test_a_connection_that_is_lost_in_the_group_of_the_statement() -> None:
+    files = LoadDataFiles(1000)
+    for each in IN_PARTS:
+        files.take(each)
+    files.end_group()
+    for _ in range(2):
+        assert files.of_statement(3) == list(IN_PARTS)
+        files.abandon_group()
+    assert files.of_statement(3) == list(IN_PARTS)
+    files.end_group()
+    assert files.of_statement(3) == UNKNOWN
+
+
+def test_only_so_much_is_kept_for_later() -> None:
+    files = LoadDataFiles(2 * len(IN_PARTS[0]) + len(IN_PARTS[1]))
+    for each in IN_PARTS:
+        files.take(each)
+    files.end_group()
+    # The oldest has to go for another one.
+    files.take(block(BEGIN_FILE, 4, b"one,"))
+    files.take(block(APPEND, 4, b"two"))
+    assert files.of_statement(3) == UNKNOWN
+    assert files.of_statement(4) == ()
+    # What is too large to be kept is still there for a statement of its own group.
+    files.take(block(BEGIN_FILE, 5, bytes(1000)))
+    files.take(block(APPEND, 5, b"two"))
+    files.end_group()
+    assert files.of_statement(5) == TOO_LARGE
+    files.take(block(BEGIN_FILE, 5, b"one"))
+    files.pass_on()
+    files.take(block(APPEND, 5, b"two"))
+    files.end_group()
+    assert files.of_statement(5) == TOO_LARGE
+    files.take(block(BEGIN_FILE, 6, bytes(1000)))
+    assert files.of_statement(6) == ()
+    files.take(block(BEGIN_FILE, 7, b"one"))
+    files.take(block(DELETE, 7))
+    assert files.of_statement(7) == UNKNOWN

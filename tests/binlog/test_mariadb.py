@@ -16,10 +16,11 @@ from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.grouper import Grouper
 from mtsd.binlog.gtid_event import GtidEvent, Opens
+from mtsd.binlog.load_data import parse_execute_load_query
 from mtsd.binlog.mariadb_compressed import uncompressed
 from mtsd.binlog.mariadb_gtid_event import parse_gtid_list, parse_mariadb_gtid
 from mtsd.binlog.mariadb_notes import BinlogCheckpoint
-from mtsd.binlog.query import parse_status_variables
+from mtsd.binlog.query import parse_mariadb_query, parse_query, parse_status_variables
 from mtsd.binlog.rows_query import RowsQuery
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.group import Group, PositionReached, StreamItem
@@ -28,6 +29,7 @@ from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.step import AlterPhase, Statement, StatementKind
 from mtsd.model.temporary_tables import NONE_OPEN
 from mtsd.model.xa_xid import XaXid
+from tests.binlog.building import query
 from tests.binlog.mariadb_recording import MariadbRecording, record_mariadb
 from tests.binlog.range_cases import events, parts, told
 from tests.binlog.test_binlog_command import mtsd_binlog
@@ -289,7 +291,8 @@ def test_status_variables_of_mariadb() -> None:
     status = b"\x80\x01\x02\x03" + b"\x81" + bytes(range(8)) + b"\x83\x01\x2d\x00\x2b\x09"
     found = parse_status_variables(status)
     assert found.microseconds == 0x030201
-    assert found.ddl_xid == int.from_bytes(bytes(range(8)), "little")
+    # Definitions of temporary tables have it too.
+    assert found.ddl_xid is None
     assert found.context.character_set_collations == ((45, 2347),)
     for flags, phase in ((2, AlterPhase.START), (4, AlterPhase.COMMIT), (8, AlterPhase.ROLLBACK)):
         number = bytes(8) if flags > 2 else b""
@@ -361,3 +364,32 @@ def test_an_encrypted_file_is_refused_with_the_reason() -> None:
     encryption = event_of(EventType.MARIADB_START_ENCRYPTION_EVENT, bytes(17))
     with pytest.raises(NotSupportedError, match=r"binlog\.000001 is encrypted \(encrypt_binlog\)"):
         reader.read(encryption)
+
+
+@pytest.mark.parametrize(
+    ("statement", "itself"),
+    [
+        ("SET STATEMENT max_statement_time=1 FOR CREATE EVENT e DO SELECT 1",
+         "CREATE EVENT e DO SELECT 1"),
+        ("/* x */ set statement a = f('FOR', (SELECT 1 FOR UPDATE)), `for` = 1 for\nDROP TABLE t",
+         "DROP TABLE t"),
+        ("SET PASSWORD FOR statement = 'x'", None),
+        ("INSERT INTO statement VALUES (1)", None),
+        ("SET STATEMENT = 1", None),
+    ],
+)  # fmt: skip
+def test_set_statement_is_not_for_a_replica(statement: str, itself: str | None) -> None:
+    found = parse_mariadb_query(query(statement.encode(), database=b"d"))
+    assert found.statement.decode() == (itself or statement)
+    assert parse_query(query(statement.encode())).statement.decode() == statement
+
+
+def test_where_the_file_is_after_set_statement() -> None:
+    prefix, statement = b"SET STATEMENT sql_mode='' FOR ", b"LOAD DATA INFILE 'f' INTO TABLE t"
+    start = len(prefix) + statement.index(b"INFILE")
+    end = len(prefix) + statement.index(b"INTO")
+    fixed = struct.pack("<IIBHH", 7, 0, 1, 0, 0) + struct.pack("<IIIB", 3, start, end, 0)
+    event = event_of(EventType.EXECUTE_LOAD_QUERY_EVENT, fixed + b"d\0" + prefix + statement)
+    found, file = parse_execute_load_query(event, parse_mariadb_query)
+    assert found.statement == statement
+    assert statement[file.name_start : file.name_end] == b"INFILE 'f' "

@@ -10,10 +10,12 @@ from mtsd.binlog.temporary_tables import (
     after,
     changes_only_temporary_tables,
     drop_if_there,
+    may_use_temporary_tables,
     names_one,
     what_may_use,
 )
 from mtsd.model.session import SessionContext
+from mtsd.model.step import StatementKind
 from mtsd.model.temporary_tables import NONE_OPEN, NOT_KNOWN, TableName, TemporaryTables
 from tests.binlog.building import query
 
@@ -145,8 +147,8 @@ def test_what_changes_nothing_else(statement: str, only: bool) -> None:
 def test_the_names_of_its_own_tables() -> None:
     for statement, named in (("DELETE FROM A", True), ("DELETE FROM `b`", True), ("DO 1", False)):
         read = parse_query(query(statement.encode(), database=b"d"))
-        assert names_one(OPEN, THREAD, read) == named
-        assert not names_one(OPEN, (1, 8), read)
+        assert names_one(OPEN.by_thread[THREAD], read) == named
+        assert not names_one((), read)
 
 
 @pytest.mark.parametrize(
@@ -159,3 +161,30 @@ def test_the_names_of_its_own_tables() -> None:
 )
 def test_a_table_that_may_be_lost_is_dropped_if_it_is_there(statement: str, safe: str) -> None:
     assert drop_if_there(statement.encode(), SessionContext()) == safe.encode()
+
+
+def test_mariadb_renames_them_by_rename_table() -> None:
+    """It does so without the flag THREAD_SPECIFIC; and it has more words in its definitions."""
+    for statement, left in (
+        ("RENAME TABLE a TO c, base TO other", "d.c e.a d.B"),
+        ("RENAME TABLES IF EXISTS e.a WAIT 5 TO d.c", "d.a d.c d.B"),
+        ("RENAME TABLE a TO x, B TO a, x TO B", "d.a e.a d.B"),
+        ("RENAME USER a TO c", "d.a e.a d.B"),
+        ("ALTER ONLINE IGNORE TABLE IF EXISTS a RENAME c", "d.c e.a d.B"),
+        ("CREATE TEMPORARY SEQUENCE IF NOT EXISTS s", "d.a e.a d.B d.s"),
+        ("DROP TEMPORARY SEQUENCE a", "e.a d.B"),
+    ):
+        read = parse_query(query(statement.encode(), database=b"d"))
+        kind = classify(read.statement, read.context)
+        found = after(OPEN, THREAD, read, kind, fold_case=False, renames=True)
+        assert found == TemporaryTables(True, {THREAD: tables(*left.split())}), statement
+    for statement, only in (("RENAME TABLE a TO c", True), ("RENAME TABLE a TO c, x TO y", False)):
+        read = parse_query(query(statement.encode(), database=b"d"))
+        assert (
+            changes_only_temporary_tables(OPEN, THREAD, read, StatementKind.DDL, fold_case=False)
+            is only
+        )
+    dropped = b"DROP TEMPORARY SEQUENCE `s`"
+    assert drop_if_there(dropped, SessionContext()) == b"DROP TEMPORARY SEQUENCE IF EXISTS `s`"
+    like = parse_query(query(b"CREATE OR REPLACE TABLE x LIKE a", database=b"d"))
+    assert may_use_temporary_tables(like, StatementKind.DDL)

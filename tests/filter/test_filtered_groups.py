@@ -204,6 +204,15 @@ def test_a_statement_that_changes_another_channels_database_is_refused() -> None
     )
 
 
+def test_what_a_statement_names_counts_if_the_source_does_not_list_its_databases() -> None:
+    """As in MariaDB, and where there are too many."""
+    for status in (b"", b"\x0c\xfe"):
+        other = query(b"UPDATE b.t SET i = 1", database=b"a", status=status)
+        assert "channel 'two'" in group(TWO, begin(), other, xid()).unsupported
+        own = query(b"UPDATE a.t, c.t SET a.t.i = 1", database=b"a", status=status)
+        assert not group(TWO, begin(), own, xid()).unsupported
+
+
 def test_a_statement_that_both_channels_would_apply_is_refused() -> None:
     rules = Rules(wild_do_table=("a.%",))
     found = Filter(rules, others={"two": Filter(Rules(wild_do_table=("b.%",)))})

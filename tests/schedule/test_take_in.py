@@ -7,6 +7,7 @@ import pytest
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import GroupKind, PositionReached, StreamItem
 from mtsd.model.position import Position
+from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.scheduler import Limits, Scheduler
@@ -74,3 +75,14 @@ def test_who_can_begin_is_told_where_reading_fails() -> None:
     with pytest.raises(BinlogError):
         scheduler.take_in(damaged(), can_begin)
     assert can_begin == {0}
+
+
+def test_an_empty_group_of_a_session_with_temporary_tables_is_handed_back() -> None:
+    """What it would have created, the target does not have."""
+    use = TemporaryUse((1, 7), frozenset(), frozenset({("d", "t")}), uses=False, only=True)
+    empty = group(1, "a", kind=GroupKind.EMPTY)
+    of_session = group(2, "a", kind=GroupKind.EMPTY)._replace(uses_temporary=use)
+    scheduler = scheduler_of(ROOMY)
+    assert scheduler.take_in(iter((empty, of_session)), set()) is of_session
+    scheduler.add(of_session)
+    assert scheduler.gaq.number == 2
