@@ -22,7 +22,6 @@ PATIENCE: Final = 60.0
 _COMMON: Final[Options] = {"log_bin_trust_function_creators": "ON", "local_infile": "ON"}
 _SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
 _OWN: Final = frozenset({*_SYSTEM, "mtsd", "mtr"})
-_USERS: Final = frozenset({"root", "mysql.infoschema", "mysql.session", "mysql.sys", "mariadb.sys"})
 _NOT_RESTORED: Final = frozenset({
     "gtid_executed", "gtid_purged", "gtid_binlog_pos", "gtid_binlog_state", "gtid_current_pos",
     "gtid_slave_pos", "timestamp",
@@ -69,6 +68,7 @@ class Trio:
             self.source, self.target, self.target.folder, {"replica.parallel_workers": WORKERS}
         )
         self._globals: dict[str, str] = {}
+        self._first_accounts: set[tuple[str, str, bool]] = set()
         self._files: dict[Server, str] = {}
 
     def __enter__(self) -> Self:
@@ -105,7 +105,7 @@ class Trio:
         ):
             with suppress(pymysql.MySQLError):
                 self.source.sql(f"KILL {number}")
-        for name, value in self.source.sql("SHOW GLOBAL VARIABLES"):
+        for name, value in self._variables().items():
             if value != self._globals.get(name, value) and name not in _NOT_RESTORED:
                 self._set(name, self._globals[name])
         for number, gtrid, _, data in self.source.sql(
@@ -122,9 +122,10 @@ class Trio:
             for (name,) in self.source.sql("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
             if name not in _OWN
         ]
-        for user, host in self.source.sql("SELECT user, host FROM mysql.user"):
-            if user not in _USERS or (user == "root" and host not in {"localhost", "127.0.0.1"}):
-                statements.append(f"DROP USER {_text(user)}@{_text(host)}")
+        for user, host, role in sorted(self._accounts() - self._first_accounts):
+            statements.append(
+                f"DROP ROLE {_text(user)}" if role else f"DROP USER {_text(user)}@{_text(host)}"
+            )
         statements.append("CREATE DATABASE test")
         self.source.sql(";".join(statements))
         for server in (self.native, self.target):
@@ -162,7 +163,8 @@ class Trio:
             server.spawn()
         for server in servers:
             server.wait_ready()
-        self._globals = dict(self.source.sql("SHOW GLOBAL VARIABLES"))
+        self._globals = self._variables()
+        self._first_accounts = self._accounts()
         self.source.sql(
             "CREATE DATABASE mtr;CREATE PROCEDURE mtr.add_suppression(pattern TEXT) BEGIN END"
         )
@@ -180,6 +182,17 @@ class Trio:
             )
         self.daemon.start()
         self.daemon.wait_until_running()
+
+    def _accounts(self) -> set[tuple[str, str, bool]]:
+        """Return user, host, and whether it is one of MariaDB's roles."""
+        role = "is_role" if self.mariadb else "'N'"
+        return {
+            (user, host, is_role == "Y")
+            for user, host, is_role in self.source.sql(f"SELECT user, host, {role} FROM mysql.user")
+        }
+
+    def _variables(self) -> dict[str, str]:
+        return {str(name): str(value) for name, value in self.source.sql("SHOW GLOBAL VARIABLES")}
 
     def _set(self, name: str, value: str) -> None:
         """Set a global variable of the source, if it can be set."""
