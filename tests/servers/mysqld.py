@@ -45,14 +45,19 @@ class Server:
     """
 
     def __init__(
-        self, options: Options | None = None, *, installation: Installation | None = None
+        self,
+        options: Options | None = None,
+        *,
+        installation: Installation | None = None,
+        parent: Path | None = None,
     ) -> None:
+        """`parent` is the folder that its own folder is in, None for the system's."""
         self.installation = installation or _provided()
         self.options: dict[str, str | int | None] = {
             **self.installation.defaults,
             **(options or {}),
         }
-        self.folder = Path(tempfile.mkdtemp(prefix="mtsd-mysql-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="mtsd-mysql-", dir=parent))
         self.datadir = self.folder / "data"
         self.socket = self.folder / "mysqld.sock"
         self.error_log = self.folder / "error.log"
