@@ -103,9 +103,9 @@ def _finished(stream: Sequence[bytes], *more: bytes) -> Group:
 
 
 def _in_payload(family: str, code: int, raw: bytes) -> Trial:
-    ends = code in {T.XID_EVENT, T.XA_PREPARE_LOG_EVENT} or raw == query(b"COMMIT")
+    ends = code in {T.XID_EVENT, T.XA_PREPARE_LOG_EVENT} or raw[19:] == query(b"COMMIT")[19:]
     inner = [begin(), raw, *([] if ends else [xid()])]
-    if raw == query(b"BEGIN"):
+    if raw[19:] == begin()[19:]:
         inner = [raw, xid()]
     if code == T.XA_PREPARE_LOG_EVENT:
         inner[0] = query(XA_START)
