@@ -29,6 +29,7 @@ class ColumnFormat:
     `digits` are those of a DECIMAL or of the fraction of a second, `scale` those behind the point.
     `collation` and `unsigned` are None where nobody has told them; `members`, of an ENUM or SET,
     and `name` are empty then. `where` names the column in errors, `quoted` as well as it can be.
+    `compressed` values have to be uncompressed first (`mtsd.binlog.mariadb_compressed`).
     """
 
     type: ColumnType
@@ -41,6 +42,7 @@ class ColumnFormat:
     collation: int | None = None
     members: tuple[bytes, ...] = ()
     name: str = ""
+    compressed: bool = False
 
     @property
     def is_bytes(self) -> bool:
@@ -89,6 +91,7 @@ def column_formats(
                 own.collations.get(index, told.collations.get(index)),
                 _members(column.type, index, own) or _members(column.type, index, told),
                 name,
+                column.compressed,
             )
         )
     return tuple(found)

@@ -74,17 +74,22 @@ _METADATA_SIZES = dict.fromkeys(ColumnType, 0) | {
 }
 
 
+_COMPRESSED = {140: ColumnType.BLOB, 141: ColumnType.VARCHAR}
+"""MariaDB's COMPRESSED columns, and the types that they are otherwise as."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column's type, with ENUM and SET distinguished from the STRING that they are written as.
 
     `metadata` is the type's metadata bytes; `array` means that `type` is the element type of a
-    multi-valued index.
+    multi-valued index. The values of a `compressed` one are as in `mtsd.binlog.mariadb_compressed`.
     """
 
     type: ColumnType
     metadata: bytes
     array: bool = False
+    compressed: bool = False
 
 
 def parse_columns(table: TableMap) -> tuple[Column, ...]:
@@ -99,8 +104,9 @@ def parse_columns(table: TableMap) -> tuple[Column, ...]:
 
 
 def _column(cursor: Cursor, number: int, *, array: bool = False) -> Column:
+    compressed = number in _COMPRESSED
     try:
-        kind = ColumnType(number)
+        kind = _COMPRESSED[number] if compressed else ColumnType(number)
     except ValueError:
         raise BinlogError(f"{_WHAT}: unknown column type {number}") from None
     if kind is ColumnType.TYPED_ARRAY:
@@ -110,4 +116,4 @@ def _column(cursor: Cursor, number: int, *, array: bool = False) -> Column:
     metadata = cursor.take(_METADATA_SIZES[kind], "column metadata")
     if kind is ColumnType.STRING and metadata[0] in {ColumnType.ENUM, ColumnType.SET}:
         kind = ColumnType(metadata[0])
-    return Column(kind, metadata, array)
+    return Column(kind, metadata, array, compressed)

@@ -8,6 +8,7 @@ or the number where the members are not told. BINARY, BLOB, GEOMETRY (SRID u32 a
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from typing import TypeAlias
@@ -17,6 +18,7 @@ from mtsd.binlog.column_format import ColumnFormat
 from mtsd.binlog.column_type import ColumnType
 from mtsd.binlog.json_binary import json_text
 from mtsd.binlog.json_diff import JsonDiffs
+from mtsd.binlog.mariadb_compressed import uncompressed_value
 from mtsd.binlog.packed_decimal import unpack_decimal
 from mtsd.binlog.temporal import (
     date_text,
@@ -45,6 +47,8 @@ def converter(column: ColumnFormat) -> Convert:
     NotSupportedError where something is needed that the table map does not tell: whether an
     integer is signed, the character set of a text.
     """
+    if column.compressed:
+        return partial(_uncompressed, converter(replace(column, compressed=False)))
     match column.type:
         case _T.TINY | _T.SHORT | _T.INT24 | _T.LONG | _T.LONGLONG:
             return _unsigned if is_unsigned(column) else _signed
@@ -109,6 +113,10 @@ def member_names(column: ColumnFormat) -> tuple[str, ...]:
         return tuple(member.decode("latin-1") for member in column.members)
     decode = text_decoder(column.collation or BINARY)
     return tuple(map(decode, column.members))
+
+
+def _uncompressed(convert: Convert, raw: bytes) -> Value:
+    return convert(uncompressed_value(raw))
 
 
 def _signed(raw: bytes) -> int:

@@ -40,6 +40,8 @@ class Dialect:
     """Those of `passed_over` that are in a file, and outside of its groups."""
     previous_gtids: Mapping[int, Callable[[bytes], GtidSet]]
     """At the beginning of a file: everything executed before it."""
+    payloads: frozenset[int] = frozenset()
+    """A transaction's events in one event."""
     never_inside: frozenset[int] = frozenset()
     """They never occur in a transaction payload."""
     compressed: Mapping[int, Callable[[bytes], bytes]] = field(default_factory=dict)
@@ -83,6 +85,7 @@ MYSQL = Dialect(
     }),
     between_groups=frozenset(),
     previous_gtids={EventType.PREVIOUS_GTIDS_LOG_EVENT.value: parse_previous_gtids},
+    payloads=frozenset({EventType.TRANSACTION_PAYLOAD_EVENT.value}),
     never_inside=frozenset({
         EventType.TRANSACTION_PAYLOAD_EVENT.value,
         EventType.FORMAT_DESCRIPTION_EVENT.value,
@@ -101,7 +104,7 @@ MARIADB = Dialect(
     heads=frozenset({EventType.MARIADB_GTID_EVENT.value}),
     parse_head=parse_mariadb_gtid,
     parse_query=parse_mariadb_query,
-    rows=frozenset(kind.value for kind in ROW_EVENTS),
+    rows=frozenset(kind.value for kind in ROW_EVENTS - {EventType.PARTIAL_UPDATE_ROWS_EVENT}),
     satellites=_SATELLITES,
     load_data={kind.value: name for kind, name in LOAD_DATA.items()},
     passed_over=frozenset({

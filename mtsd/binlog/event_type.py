@@ -70,6 +70,13 @@ class EventType(enum.IntEnum):
     MARIADB_DELETE_ROWS_COMPRESSED_EVENT = 171
 
 
+BEFORE_5_6: Final = frozenset({
+    EventType.START_EVENT_V3.value, EventType.SLAVE_EVENT.value,
+    EventType.PRE_GA_WRITE_ROWS_EVENT.value, EventType.PRE_GA_UPDATE_ROWS_EVENT.value,
+    EventType.PRE_GA_DELETE_ROWS_EVENT.value,
+})  # fmt: skip
+"""No server that mtsd replicates from writes them."""
+
 # Flags of the common header. Plain ints: they are tested for every event.
 IN_USE = 0x1
 """In a file's FDE: the file is being written, or was when its server died."""

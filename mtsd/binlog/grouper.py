@@ -11,7 +11,7 @@ from typing import Final
 
 from mtsd.binlog.dialect import MYSQL
 from mtsd.binlog.event_reader import EventReader
-from mtsd.binlog.event_type import IGNORABLE, EventType
+from mtsd.binlog.event_type import BEFORE_5_6, IGNORABLE, EventType, type_name
 from mtsd.binlog.group_parts import SAVEPOINTS, XA_BY_ITSELF, XA_COMPLETIONS
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.load_data import BEFORE_5_0, parse_execute_load_query
@@ -214,7 +214,7 @@ class Grouper:
             raise BinlogError("a table map outside of a group")
         elif code in self._rows:
             raise BinlogError("a row event outside of a group")
-        elif code == EventType.TRANSACTION_PAYLOAD_EVENT:
+        elif code in dialect.payloads:
             yield from self._payload(event)
         elif code == EventType.XA_PREPARE_LOG_EVENT:
             prepared = parse_xa_prepare(event)
@@ -226,7 +226,7 @@ class Grouper:
             known = self._after_gap()
             if known is not None:
                 yield PositionReached(self.position, temporary=known)
-            if code in dialect.between_groups:
+            if code in dialect.between_groups and self._group is None:
                 yield PositionReached(self.position)
         elif code == EventType.ROTATE_EVENT:
             yield from self.abandon()
@@ -240,6 +240,8 @@ class Grouper:
                 known = self._news(NONE_OPEN) if created else None
                 yield PositionReached(self.position, temporary=known)
         elif code in dialect.previous_gtids:
+            if self._group is not None:
+                raise BinlogError(f"a {type_name(code)} inside a group")
             gtids = dialect.previous_gtids[code](event)
             known = self._after_gap()
             if in_file:
@@ -259,6 +261,8 @@ class Grouper:
         elif code in dialect.load_data:
             yield from self._load_data(code, event)
         elif not int.from_bytes(event[17:19], "little") & IGNORABLE:
+            if code in BEFORE_5_6:
+                raise BinlogError(f"a {type_name(code)}, which only servers before 5.6 write")
             raise BinlogError(f"an event of unknown type {code}")
         if self._group is not None and self._group.is_full:
             yield from self._group.overflow()
@@ -355,7 +359,7 @@ class Grouper:
     def _load_data(self, code: int, event: bytes) -> Iterator[StreamItem]:
         if code in BEFORE_5_0:
             raise BinlogError(
-                f"a {self._dialect.load_data[code]} event: LOAD DATA of a MySQL 4.0 or 4.1 source"
+                f"LOAD DATA of a MySQL 4.0 or 4.1 source ({self._dialect.load_data[code]} event)"
                 " cannot be applied; upgrade that source, or load the file on the target by hand"
                 " and continue after it with mtsd position set"
             )

@@ -44,17 +44,37 @@ _BLOCK = HEADER_SIZE + 4
 
 @dataclass(frozen=True, slots=True)
 class LoadData:
-    """A part of a LOAD DATA statement."""
+    """A part of a LOAD DATA statement.
+
+    `file_id` is None in events of 4.0 and 4.1; `block_size`, in bytes, is None unless the event has
+    a block of the file. `query` is the statement, if the event has it, and `duplicates` what that
+    does with rows whose key exists.
+    """
 
     type: EventType
+    file_id: int | None = None
+    block_size: int | None = None
+    query: QueryEvent | None = None
+    duplicates: Duplicates | None = None
 
 
 def parse_load_data(event: bytes) -> LoadData:
-    """Return the event's name; raises BinlogError if it does not belong to LOAD DATA."""
-    kind = parse_header(event).type
-    if kind not in LOAD_DATA:
-        raise BinlogError(f"{type_name(kind)} is not an event of LOAD DATA")
-    return LoadData(EventType(kind))
+    """Decode an event of LOAD DATA, by its name only if a server before 5.0 wrote it.
+
+    Raises BinlogError if it is truncated or does not belong to LOAD DATA.
+    """
+    code = parse_header(event).type
+    if code not in LOAD_DATA:
+        raise BinlogError(f"{type_name(code)} is not an event of LOAD DATA")
+    kind = EventType(code)
+    if code in BEFORE_5_0:
+        return LoadData(kind)
+    if kind is EventType.EXECUTE_LOAD_QUERY_EVENT:
+        query, file = parse_execute_load_query(event)
+        return LoadData(kind, file.file_id, query=query, duplicates=file.duplicates)
+    file_id, block = parse_block(event)
+    size = None if kind is EventType.DELETE_FILE_EVENT else len(block)
+    return LoadData(kind, file_id, size)
 
 
 def parse_execute_load_query(

@@ -1,9 +1,15 @@
-"""MariaDB's compressed Query and row events, turned into plain ones (log_bin_compress).
+"""MariaDB's compressed Query and row events, turned into plain ones, and values of columns.
 
 What is compressed is a Query event's statement, and a row event's rows: all that comes before them
 is as in the plain event. It is a byte of the flag 0x80, the algorithm in bits 4 to 6 (0 zlib) and
 the number of bytes of the length after it in bits 0 to 2; the uncompressed length, big-endian; the
-data (MariaDB documentation, "Compressing Events to Reduce Size of the Binary Log").
+data (MariaDB documentation, "Compressing Events to Reduce Size of the Binary Log"; the setting is
+log_bin_compress).
+
+A value of a COMPRESSED column, unless it is empty, is a byte of the method in its upper half (0 not
+compressed, 8 zlib), bit 3 (deflate without zlib's header) and in bits 0 to 2 the number of bytes of
+the length after it; the uncompressed length, big-endian; the data (MariaDB documentation,
+"Storage-Engine Independent Column Compression").
 """
 
 import zlib
@@ -29,6 +35,8 @@ PLAIN_TYPES: Final[Mapping[int, int]] = {
 
 _QUERY_HEAD: Final = HEADER_SIZE + 13
 _LONGEST_LENGTH: Final = 4
+_ZLIB_COLUMN: Final = 8
+_WITHOUT_HEADER: Final = 0x08
 _LARGEST_RATIO: Final = 1032
 """Of deflate: a match of 258 bytes takes at least 2 bits (RFC 1951, 3.2.5)."""
 
@@ -44,6 +52,18 @@ def uncompressed(event: bytes) -> bytes:
     data = _inflated(event[at:], type_name(code))
     size = at + len(data)
     return plain[:9] + size.to_bytes(4, "little") + plain[13:at] + data
+
+
+def uncompressed_value(raw: bytes) -> bytes:
+    """Return the plain value of a COMPRESSED column; BinlogError if it cannot be decompressed."""
+    if not raw or raw[0] >> 4 == 0:
+        return raw[1:]
+    size = raw[0] & 0x07
+    if raw[0] >> 4 != _ZLIB_COLUMN or not 0 < size <= _LONGEST_LENGTH or len(raw) <= size:
+        raise BinlogError(f"a compressed value begins with an unknown byte {raw[0]:#04x}")
+    length = int.from_bytes(raw[1 : 1 + size], "big")
+    bits = -zlib.MAX_WBITS if raw[0] & _WITHOUT_HEADER else zlib.MAX_WBITS
+    return _decompressed(raw[1 + size :], length, bits, "a compressed value")
 
 
 def _query_at(event: bytes) -> int:
@@ -63,10 +83,13 @@ def _inflated(data: bytes, what: str) -> bytes:
     if head & 0xF8 != 0x80 or not 0 < size <= _LONGEST_LENGTH or len(data) <= size:
         raise BinlogError(f"{what}: its compressed part begins with an unknown byte {head:#04x}")
     length = int.from_bytes(data[1 : 1 + size], "big")
-    packed = data[1 + size :]
+    return _decompressed(data[1 + size :], length, zlib.MAX_WBITS, what)
+
+
+def _decompressed(packed: bytes, length: int, bits: int, what: str) -> bytes:
     if length > min(LARGEST_EVENT, len(packed) * _LARGEST_RATIO):
         raise BinlogError(f"{what}: {len(packed)} bytes cannot hold the announced {length}")
-    inflate = zlib.decompressobj()
+    inflate = zlib.decompressobj(bits)
     try:
         # One byte more would be returned if there were one.
         found = inflate.decompress(packed, length + 1)

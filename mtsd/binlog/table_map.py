@@ -19,7 +19,10 @@ _WHAT = "Table_map event"
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """One table as the source writes its rows; the bytes are those of the format, undecoded."""
+    """One table as the source writes its rows; the bytes are those of the format, undecoded.
+
+    `mariadb`: a MariaDB has written it, whose optional metadata differs (`table_metadata`).
+    """
 
     table_id: int
     flags: int
@@ -29,6 +32,7 @@ class TableMap:
     metadata: bytes
     null_bitmap: bytes
     optional: bytes
+    mariadb: bool = False
 
     @property
     def referred_by_foreign_key_of_other_database(self) -> bool:
@@ -36,8 +40,8 @@ class TableMap:
         return bool(self.flags & REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE)
 
 
-def parse_table_map(event: bytes) -> TableMap:
-    """Decode a Table_map event; raises BinlogError if it is truncated or inconsistent."""
+def parse_table_map(event: bytes, *, mariadb: bool = False) -> TableMap:
+    """Decode a Table_map event of a family; BinlogError if it is truncated or inconsistent."""
     cursor = Cursor(event, HEADER_SIZE, _WHAT)
     table_id = cursor.uint(6, "table id")
     flags = cursor.uint(2, "flags")
@@ -56,6 +60,7 @@ def parse_table_map(event: bytes) -> TableMap:
         metadata,
         null_bitmap,
         cursor.take(cursor.left(), "optional metadata"),
+        mariadb,
     )
 
 

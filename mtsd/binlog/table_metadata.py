@@ -2,7 +2,8 @@
 
 Fields of type u8, size as a length-encoded integer, and value; all integers in the values are
 length-encoded, all bitmaps begin with the highest bit. Some lists cover only the columns of certain
-types, in their order (MySQL documentation, `mysql::binlog::event::Table_map_event`).
+types, in their order (MySQL documentation, `mysql::binlog::event::Table_map_event`). MariaDB counts
+GEOMETRY among the types that have a character set.
 """
 
 import enum
@@ -88,6 +89,7 @@ def parse_optional_metadata(table: TableMap) -> OptionalMetadata:
     columns = parse_columns(table)
     numeric = _of(columns, _NUMERIC)
     character = _of(columns, _CHARACTER)
+    with_geometry = _of(columns, _CHARACTER | {ColumnType.GEOMETRY})
     enum_or_set = _of(columns, _ENUM_OR_SET)
     unsigned: dict[int, bool] = {}
     collations: dict[int, int] = {}
@@ -108,9 +110,16 @@ def parse_optional_metadata(table: TableMap) -> OptionalMetadata:
             case Field.SIGNEDNESS:
                 unsigned = dict(zip(numeric, _bits(cursor, len(numeric)), strict=True))
             case Field.DEFAULT_CHARSET:
-                collations |= _default_collations(cursor, character)
+                collations |= _default_collations(
+                    cursor, with_geometry if table.mariadb else character
+                )
             case Field.COLUMN_CHARSET:
-                collations |= _numbers(cursor, character)
+                # Their number tells which columns they are of.
+                numbers = _all_numbers(cursor)
+                of = with_geometry if len(numbers) == len(with_geometry) else character
+                if len(numbers) != len(of):
+                    raise BinlogError(f"{_WHAT}: {len(numbers)} collations of {len(of)} columns")
+                collations |= dict(zip(of, numbers, strict=True))
             case Field.COLUMN_NAME:
                 names = tuple(
                     cursor.as_text(_string(cursor, "column name"), "column name") for _ in columns
@@ -166,6 +175,13 @@ def _string(cursor: Cursor, what: str) -> bytes:
 
 def _numbers(cursor: Cursor, columns: Sequence[int]) -> dict[int, int]:
     return {column: cursor.net_int("number") for column in columns}
+
+
+def _all_numbers(cursor: Cursor) -> list[int]:
+    numbers: list[int] = []
+    while cursor.left():
+        numbers.append(cursor.net_int("number"))
+    return numbers
 
 
 def _default_collations(cursor: Cursor, columns: Sequence[int]) -> dict[int, int]:

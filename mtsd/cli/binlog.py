@@ -1,7 +1,6 @@
-"""`mtsd binlog`: the groups, or the events, of binary log files."""
+"""`mtsd binlog`: the groups, the events or the rows of binary log files."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,10 +11,12 @@ from pathlib import Path
 from mtsd.binlog.grouper import Grouper
 from mtsd.cli.arguments import Subparsers, add_configuration
 from mtsd.cli.complaint import complain
-from mtsd.cli.event_listing import EventLine, event_lines
+from mtsd.cli.event_listing import SHORT, EventLine, event_lines
 from mtsd.cli.listed_files import ListedFile, LocalFile, files_of_source
 from mtsd.cli.printable import printable
-from mtsd.model.errors import MtsdError
+from mtsd.cli.row_listing import RowListing, UndecodedRows
+from mtsd.cli.shown_values import LONGEST, json_of
+from mtsd.model.errors import BinlogError, MtsdError
 from mtsd.model.exit_status import ExitStatus
 from mtsd.model.group import Group, GroupClosed, GroupKind
 from mtsd.model.position import FIRST_EVENT, Position
@@ -27,6 +28,7 @@ _EXAMPLE = """\
 example:
   mtsd binlog /var/lib/mysql/binlog.000042
   mtsd binlog --events --json binlog.000042 binlog.000043 | jq .type
+  mtsd binlog --rows binlog.000042 | grep 'update shop.orders'
   mtsd binlog --config config.toml binlog.000042
 
 exit status: 0 all read, 2 a file cannot be opened, 3 a file is damaged or has unknown contents
@@ -37,10 +39,15 @@ def register(subparsers: Subparsers) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "binlog",
-        help="list the groups or events of binary log files",
+        help="list the groups, events or rows of binary log files",
         description="List the groups of binary log files: for each its end position, number"
         " (counted from the beginning of the first file), kind, commit time on the source (UTC),"
-        " size in bytes, last_committed, sequence_number, GTID and databases.",
+        " size in bytes, last_committed, sequence_number, GTID and databases. With --rows, every"
+        " event, and below each row event its rows. Columns have their names, and ENUM and SET"
+        " their members, if the source logs them (binlog_row_metadata = FULL), otherwise @1, @2 and"
+        " so on, and numbers. A column that is not in the log (binlog_row_image) is not listed."
+        " What the log does not tell enough about is listed in hex with a note, TIMESTAMP in UTC."
+        " What is longer than 1,000 characters is cut off; --json has all of it.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -53,6 +60,7 @@ def register(subparsers: Subparsers) -> None:
     )
     add_configuration(parser, required=False)
     parser.add_argument("--events", action="store_true", help="list every event, not the groups")
+    parser.add_argument("--rows", action="store_true", help="list every event, and all rows")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.set_defaults(run=run)
 
@@ -66,7 +74,9 @@ def run(args: argparse.Namespace) -> int:
             files: Sequence[ListedFile] = [LocalFile(path) for path in args.files]
         else:
             files = files_of_source(args)
-        if args.events:
+        if args.rows:
+            _list_rows(files, as_json=args.json)
+        elif args.events:
             _list_events(files, as_json=args.json)
         else:
             _list_groups(files, as_json=args.json)
@@ -106,15 +116,41 @@ def _list_groups(files: Sequence[ListedFile], *, as_json: bool) -> None:
 
 
 def _list_events(files: Sequence[ListedFile], *, as_json: bool) -> None:
-    table = _Table(
-        {"POSITION": _position_width(files), "TYPE": 25, "BYTES": 7, "WHAT": 4}, right={"BYTES"}
-    )
+    table = _event_table(files)
     for file in files:
         for line in event_lines(file.name, file.events()):
-            if as_json:
-                print(_json(line.as_json()))
-            else:
-                print(table.line(_event_cells(line)))
+            print(json_of(line.as_json()) if as_json else table.line(_event_cells(line)))
+
+
+def _list_rows(files: Sequence[ListedFile], *, as_json: bool) -> None:
+    """List events and rows. Raises BinlogError at the end if not all could be decoded."""
+    table = _event_table(files)
+    first: UndecodedRows | None = None
+    count = 0
+    for file in files:
+        listing = RowListing()
+        for line in event_lines(file.name, file.events()):
+            print(json_of(line.as_json()) if as_json else table.line(_event_cells(line, LONGEST)))
+            for row in listing.below(line):
+                if as_json:
+                    print(row.as_json())
+                else:
+                    for text in row.text():
+                        print(text)
+                if isinstance(row, UndecodedRows):
+                    count += 1
+                    first = first or row
+    if first is not None:
+        place = Position(first.line.file, first.offset)
+        raise BinlogError(
+            f"{count} row events could not be decoded, the first one ends at {place}: {first.note}"
+        )
+
+
+def _event_table(files: Sequence[ListedFile]) -> "_Table":
+    return _Table(
+        {"POSITION": _position_width(files), "TYPE": 25, "BYTES": 7, "WHAT": 4}, right={"BYTES"}
+    )
 
 
 def _groups(files: Iterable[ListedFile]) -> Iterator[Group]:
@@ -158,7 +194,7 @@ def _group_cells(group: Group) -> tuple[str, ...]:
 
 
 def _json_group(group: Group) -> str:
-    return _json(
+    return json_of(
         {
             "file": group.end.file,
             "pos": group.end.offset,
@@ -177,15 +213,9 @@ def _json_group(group: Group) -> str:
     )
 
 
-def _json(value: object) -> str:
-    # A name that is not UTF-8 contains surrogates, which no output accepts.
-    text = json.dumps(value, ensure_ascii=False)
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _event_cells(line: EventLine) -> tuple[str, ...]:
+def _event_cells(line: EventLine, longest: int = SHORT) -> tuple[str, ...]:
     position = f"{line.file}:{line.offset}" if line.offset else f"{line.file}:-"
-    return position, "  " * line.inner + line.type, str(line.size), line.summary
+    return position, "  " * line.inner + line.type, str(line.size), line.summary(longest)
 
 
 def _position_width(files: Sequence[ListedFile]) -> int:

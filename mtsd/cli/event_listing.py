@@ -1,4 +1,4 @@
-"""Every event of a binary log as one line: for a person, or as JSON."""
+"""Every event of a binary log as one line: for people, or as JSON."""
 
 import dataclasses
 import enum
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mtsd.binlog.decode import Decoded, Undecoded, decode
+from mtsd.binlog.dialect import MARIADB
 from mtsd.binlog.event_reader import EventReader
 from mtsd.binlog.event_type import type_name
 from mtsd.binlog.format_description import CHECKSUM_CRC32, FormatDescription
@@ -23,15 +24,17 @@ from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.xa_prepare import XaPrepare
 from mtsd.binlog.xid import Xid
 from mtsd.cli.printable import printable
+from mtsd.cli.shown_values import as_text, value_of_variable
 from mtsd.model.errors import BinlogError
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import FIRST_EVENT, Position
-from mtsd.model.step import Intvar, QueryEvent, Rand, UserVar
+from mtsd.model.step import Intvar, QueryEvent, Rand, UserVar, UserVarType
 
-_LONGEST = 100
+SHORT = 100
+"""Characters of the summary in a line."""
 
 _BINARY = frozenset(
-    {"column_types", "metadata", "null_bitmap", "optional", "post_header_lengths", "extra"}
+    {"column_types", "metadata", "null_bitmap", "optional", "post_header_lengths", "extra", "raw"}
 )
 """Fields whose bytes are not text in any character set."""
 
@@ -46,17 +49,18 @@ class EventLine:
     header: EventHeader
     size: int
     decoded: Decoded
+    event: bytes
+    """Without its checksum; uncompressed, while `header` is that of the file."""
 
     @property
     def type(self) -> str:
         """The type's name."""
         return type_name(self.header.type)
 
-    @property
-    def summary(self) -> str:
-        """The most important of its contents, in one short line."""
-        text = printable(_summary(self.decoded))
-        return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    def summary(self, longest: int = SHORT) -> str:
+        """Return the most important of its contents, in one line of `longest` characters."""
+        text = printable(_summary(self.decoded, longest))
+        return text if len(text) <= longest else text[: longest - 1] + "…"
 
     def as_json(self) -> dict[str, object]:
         """Return everything that is decoded, in JSON types."""
@@ -86,20 +90,27 @@ def event_lines(file: str, events: Iterable[bytes]) -> Iterator[EventLine]:
         for raw in events:
             before = reader.position
             event = reader.read(raw)
-            line = _line(file, reader.offset, event, len(raw), inner=False)
+            line = EventLine(
+                file, reader.offset, False, parse_header(raw), len(raw), _decoded(event, reader),
+                event,
+            )  # fmt: skip
             yield line
             if isinstance(line.decoded, PayloadHeader):
                 for inner in reader.inner(event):
-                    yield _line(file, 0, inner, len(inner), inner=True)
+                    header = parse_header(inner)
+                    yield EventLine(file, 0, True, header, len(inner), decode(inner), inner)
     except BinlogError as error:
         raise BinlogError(error.message, before) from error
 
 
-def _line(file: str, offset: int, event: bytes, size: int, *, inner: bool) -> EventLine:
-    return EventLine(file, offset, inner, parse_header(event), size, decode(event))
+def _decoded(event: bytes, reader: EventReader) -> Decoded:
+    decoded = decode(event)
+    if isinstance(decoded, TableMap) and reader.dialect is MARIADB:
+        return dataclasses.replace(decoded, mariadb=True)
+    return decoded
 
 
-def _summary(event: Decoded) -> str:
+def _summary(event: Decoded, longest: int) -> str:
     match event:
         case FormatDescription():
             checksum = "CRC32" if event.checksum_algorithm == CHECKSUM_CRC32 else "no checksums"
@@ -112,9 +123,9 @@ def _summary(event: Decoded) -> str:
         case GtidSet():
             return str(event)
         case QueryEvent():
-            return f"[{event.database}] {_text(event.statement)}"
+            return _statement(event, longest)
         case RowsQuery():
-            return _text(event.statement)
+            return _text(event.statement, longest)
         case TableMap():
             return f"{event.database}.{event.table} table_id={event.table_id}"
         case RowsHeader():
@@ -138,16 +149,42 @@ def _summary(event: Decoded) -> str:
         case Rand():
             return f"{event.seed1} {event.seed2}"
         case UserVar():
-            return f"@{_text(event.name)} {event.type.name}"
+            return _variable(event)
+        case LoadData(file_id=int()):
+            return _load_data(event, longest)
         case LoadData() | Undecoded():
             return "not decoded"
         case _:
             return ""
 
 
-def _text(raw: bytes) -> str:
-    # Statements of many lines, and of any size, become one short line.
-    return " ".join(raw[: 4 * _LONGEST].decode(errors="backslashreplace").split())
+def _statement(query: QueryEvent, longest: int) -> str:
+    error = f" (error {query.error_code})" if query.error_code else ""
+    return f"[{query.database}]{error} {_text(query.statement, longest)}"
+
+
+def _variable(variable: UserVar) -> str:
+    name = _text(variable.name, SHORT)
+    if variable.raw is None:
+        return f"@{name} = NULL"
+    kind = variable.type.name
+    if variable.unsigned:
+        kind += " UNSIGNED"
+    if variable.type is UserVarType.STRING:
+        kind += f", collation {variable.collation}"
+    return f"@{name} = {as_text(value_of_variable(variable))} ({kind})"
+
+
+def _load_data(event: LoadData, longest: int) -> str:
+    file = f"file {event.file_id}"
+    if event.query is not None:
+        return f"{file} {_statement(event.query, longest)}"
+    return file if event.block_size is None else f"{file}, {event.block_size} bytes"
+
+
+def _text(raw: bytes, longest: int) -> str:
+    # Statements of many lines, and of any size, become one line.
+    return " ".join(raw[: 4 * longest].decode(errors="backslashreplace").split())
 
 
 def _plain(value: object, name: str) -> object:
@@ -158,10 +195,13 @@ def _plain(value: object, name: str) -> object:
     if isinstance(value, enum.Enum):
         return value.name
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
+        found = {
             field.name: _plain(getattr(value, field.name), field.name)
             for field in dataclasses.fields(value)
         }
+        if isinstance(value, UserVar):
+            found["value"] = as_text(value_of_variable(value))
+        return found
     if isinstance(value, tuple):
         return [_plain(entry, name) for entry in value]
     return value

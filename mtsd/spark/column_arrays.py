@@ -71,6 +71,8 @@ def arrow_type(column: ColumnFormat, dates: Dates = Dates.STRICT) -> pa.DataType
 
     Raises NotSupportedError if the column's metadata is incomplete, as for `converter`.
     """
+    if column.compressed:
+        raise NotSupportedError(f"{column.where}: COMPRESSED columns of MariaDB are not decoded")
     match column.type:
         case kind if kind in _INTEGERS:
             return _INTEGERS[kind][is_unsigned(column)]

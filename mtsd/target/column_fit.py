@@ -82,7 +82,8 @@ def _shape(column: Column) -> Shape:
     size = scale = 0
     match column.type:
         case ColumnType.VARCHAR | ColumnType.VAR_STRING:
-            size = int.from_bytes(data, "little")
+            # A compressed value has a byte more.
+            size = int.from_bytes(data, "little") - column.compressed
         case ColumnType.STRING:
             # Two bits of the length are hidden, inverted, in the type byte.
             size = data[1] | ((data[0] & 0x30) ^ 0x30) << 4

@@ -6,6 +6,7 @@ dates and times are text of digits, for a session whose time zone is UTC.
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -14,6 +15,7 @@ from mtsd.binlog.column_format import ColumnFormat
 from mtsd.binlog.column_type import ColumnType
 from mtsd.binlog.column_values import converter
 from mtsd.binlog.json_binary import json_text
+from mtsd.binlog.mariadb_compressed import uncompressed_value
 from mtsd.target import literals
 from mtsd.target.json_literal import double_literal, json_literal
 
@@ -38,6 +40,8 @@ def literal_maker(column: ColumnFormat) -> MakeLiteral:
     Raises NotSupportedError if something is needed that nobody has told: whether an integer is
     signed, the character set of a text.
     """
+    if column.compressed:
+        return partial(_uncompressed, literal_maker(replace(column, compressed=False)))
     match column.type:
         case kind if kind in _NUMBERS:
             return partial(_number, converter(column))
@@ -57,6 +61,10 @@ def literal_maker(column: ColumnFormat) -> MakeLiteral:
             name = character_set(column.collation or BINARY).encode()
             return partial(_text, b"_%b X'" % name)
     return _bytes
+
+
+def _uncompressed(make: MakeLiteral, raw: bytes) -> bytes:
+    return make(uncompressed_value(raw))
 
 
 def _number(convert: Callable[[bytes], object], raw: bytes) -> bytes:

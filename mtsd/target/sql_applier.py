@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Final
 
 from mtsd.binlog.event_type import EventType
+from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.rows import (
     DUMMY_TABLE_ID,
     NO_FOREIGN_KEY_CHECKS,
@@ -22,6 +23,7 @@ from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
 from mtsd.model.reason import Refused
+from mtsd.model.server import Flavour, flavour_of
 from mtsd.model.step import Rows, Step
 from mtsd.schedule.in_flight import Packet
 from mtsd.schedule.worker_row import WorkerRow
@@ -90,6 +92,8 @@ class SqlApplier(BinlogApplier):
             reached=reached,
         )
         self._idempotent = idempotent
+        self._of_mariadb = False
+        """Whether the source is a MariaDB."""
         self._layouts: dict[bytes, TableLayout] = {}
         """By Table_map event, header included: a source that restarts gives ids anew."""
         self._current: dict[bytes, TableLayout] = {}
@@ -103,7 +107,12 @@ class SqlApplier(BinlogApplier):
         return False
 
     async def describe_format(self, format_description: bytes) -> None:
-        """Do nothing: only BINLOG needs the source's format description."""
+        """Note the family of the source."""
+        if format_description and format_description != self._format:
+            self._format = format_description
+            version = parse_format_description(format_description).server_version
+            self._of_mariadb = flavour_of(version) is Flavour.MARIADB
+            self._layouts.clear()
 
     def bundle(self, packet: Packet) -> Bundle | None:
         """See `Applier`."""
@@ -127,6 +136,7 @@ class SqlApplier(BinlogApplier):
         rows = bundle.commands
         if not isinstance(rows, RowCommands) or follows:
             raise TypeError("only one bundle of rows at a time can be sent as SQL")
+        await self.describe_format(bundle.format_description)
         await self._reached(FaultPoint.BEFORE_BUNDLE)
         await self._set_gtid(rows.gtid)
         await self._apply_rows(rows.events, _BEGIN)
@@ -262,7 +272,7 @@ class SqlApplier(BinlogApplier):
         found = self._layouts.get(event)
         if found is not None:
             return found
-        table = parse_table_map(event)
+        table = parse_table_map(event, mariadb=self._of_mariadb)
         there = await load_table(self._connection, table.database, table.table)
         try:
             layout = layout_of(table, there)

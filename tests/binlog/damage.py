@@ -13,6 +13,7 @@ from mtsd.binlog.rewrite import statements_of
 from mtsd.binlog.statement import disable_on_replica
 from mtsd.cli.binlog import _group_cells, _json_group
 from mtsd.cli.event_listing import event_lines
+from mtsd.cli.row_listing import RowListing
 from mtsd.filter.filter import Filter
 from mtsd.model.errors import BinlogError, ServerError
 from mtsd.model.group import Group, GroupChunk, GroupClosed, PositionReached, StreamItem
@@ -234,7 +235,11 @@ def use(item: StreamItem) -> None:
 
 def list_events(binlog: Binlog, events: Sequence[bytes]) -> None:
     """List the events, as a command does; BinlogError ends that."""
+    listing = RowListing()
     with suppress(BinlogError):
         for line in event_lines(binlog.name, events):
-            assert line.summary.isprintable()
+            assert line.summary().isprintable()
             line.as_json()
+            for row in listing.below(line):
+                assert all(text.isprintable() for text in row.text())
+                row.as_json().encode()

@@ -120,12 +120,13 @@ def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert "example:\n  mtsd binlog /" in capsys.readouterr().out
 
 
-def test_a_reader_that_has_had_enough(recording: Recording) -> None:
+@pytest.mark.parametrize("option", ["--events", "--rows"])
+def test_a_reader_that_has_had_enough(recording: Recording, option: str) -> None:
     program = (
         "import argparse, sys; from mtsd.cli import binlog; p = argparse.ArgumentParser();"
         "binlog.register(p.add_subparsers()); a = p.parse_args(sys.argv[1:]); sys.exit(a.run(a))"
     )
-    words = [sys.executable, "-c", program, "binlog", "--events", "--json"]
+    words = [sys.executable, "-c", program, "binlog", option, "--json"]
     with subprocess.Popen(
         [*words, *map(str, recording.files)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

@@ -22,10 +22,23 @@ from tests.binlog.transactions import begin, grouped, xid
 
 
 def test_real_ones(recording: Recording) -> None:
-    assert recording.decoded(LoadData) == [
-        LoadData(EventType.BEGIN_LOAD_QUERY_EVENT),
-        LoadData(EventType.EXECUTE_LOAD_QUERY_EVENT),
-    ]
+    block, statement = recording.decoded(LoadData)
+    assert block == LoadData(EventType.BEGIN_LOAD_QUERY_EVENT, block.file_id, len("1\n2\n"))
+    assert (statement.type, statement.file_id, statement.block_size, statement.duplicates) == (
+        EventType.EXECUTE_LOAD_QUERY_EVENT, block.file_id, None, Duplicates.ERROR,
+    )  # fmt: skip
+    assert statement.query is not None
+    assert statement.query.statement.startswith(b"LOAD DATA INFILE")
+
+
+def test_what_each_part_says() -> None:
+    for code, found in (
+        (EventType.APPEND_BLOCK_EVENT, LoadData(EventType.APPEND_BLOCK_EVENT, 3, 5)),
+        (EventType.DELETE_FILE_EVENT, LoadData(EventType.DELETE_FILE_EVENT, 3)),
+        (EventType.CREATE_FILE_EVENT, LoadData(EventType.CREATE_FILE_EVENT)),
+    ):
+        body = b"\3\0\0\0" + b"block" * (code is EventType.APPEND_BLOCK_EVENT)
+        assert parse_load_data(event(code, body)) == found
 
 
 def test_another_event() -> None:

@@ -17,7 +17,7 @@ from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.grouper import Grouper
 from mtsd.binlog.gtid_event import GtidEvent, Opens
 from mtsd.binlog.load_data import parse_execute_load_query
-from mtsd.binlog.mariadb_compressed import uncompressed
+from mtsd.binlog.mariadb_compressed import uncompressed, uncompressed_value
 from mtsd.binlog.mariadb_gtid_event import parse_gtid_list, parse_mariadb_gtid
 from mtsd.binlog.mariadb_notes import BinlogCheckpoint
 from mtsd.binlog.query import parse_mariadb_query, parse_query, parse_status_variables
@@ -337,6 +337,27 @@ def test_a_compressed_statement_is_what_it_was(statement: bytes) -> None:
 def test_a_compressed_statement_that_is_damaged(statement: bytes) -> None:
     with pytest.raises(BinlogError):
         uncompressed(compressed_query(statement))
+
+
+@given(st.binary(max_size=2000), st.sampled_from([None, 15, -15]))
+def test_a_value_of_a_compressed_column(value: bytes, bits: int | None) -> None:
+    if bits is None or not value:
+        raw = b"\0" + value if value else b""
+    else:
+        deflate = zlib.compressobj(wbits=bits)
+        head = 0x82 | (bits < 0) << 3
+        raw = struct.pack(">BH", head, len(value)) + deflate.compress(value) + deflate.flush()
+    assert uncompressed_value(raw) == value
+
+
+@pytest.mark.parametrize("raw", [
+    b"\x10abc", b"\x80", b"\x81", b"\x81\x03", b"\x89\x03" + zlib.compress(b"abc"),
+    b"\x81\x04" + zlib.compress(b"abc"), b"\x85\0\0\0\0\x03" + zlib.compress(b"abc"),
+    b"\x84\xff\xff\xff\xff" + zlib.compress(b"abc"),
+])  # fmt: skip
+def test_a_damaged_value_of_a_compressed_column(raw: bytes) -> None:
+    with pytest.raises(BinlogError, match="compressed"):
+        uncompressed_value(raw)
 
 
 def test_the_family_is_that_of_the_version() -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from mtsd.binlog.column_type import Column, ColumnType, parse_columns
@@ -80,6 +82,20 @@ def test_default_character_sets_have_exceptions() -> None:
         )
     )
     assert found.collations == {0: 255, 2: 63, 3: 255, 1: 8}
+
+
+def test_mariadb_counts_geometry_too() -> None:
+    # A shape, bytes and a text: by the default and its exceptions, or one by one.
+    described = table(b"\xff\x0f\x0f", b"\4\x0a\0\x0a\0", b"\x02\x03\x3f\x02\x08")
+    assert parse_optional_metadata(replace(described, mariadb=True)).collations == {
+        0: 63, 1: 63, 2: 8,
+    }  # fmt: skip
+    for mariadb in (True, False):
+        described = table(b"\xff\x0f\x0f", b"\4\x0a\0\x0a\0", b"\x03\x03\x3f\x3f\x08")
+        found = parse_optional_metadata(replace(described, mariadb=mariadb))
+        assert found.collations == {0: 63, 1: 63, 2: 8}
+    with pytest.raises(BinlogError, match="1 collations of 2 columns"):
+        parse_optional_metadata(table(b"\xff\x0f\x0f", b"\4\x0a\0\x0a\0", b"\x03\x01\x3f"))
 
 
 def test_an_array_tells_its_elements_type() -> None:

@@ -180,7 +180,18 @@ CASES = (
         source=source({"log_bin": "OFF"}),
     ),
     Case(Kind.ROW_FORMAT, "ROW"),
-    Case(Kind.STATEMENT_FORMAT, "MIXED: ", source=source({"binlog_format": "MIXED"})),
+    Case(
+        Kind.STATEMENT_FORMAT, "MIXED: statements run again on the target, ordered",
+        source=source({"binlog_format": "MIXED"}),
+    ),
+    Case(
+        Kind.STATEMENT_FORMAT, "target, each alone",
+        source=source(
+            {"binlog_format": "MIXED", "gtid_binlog_state": "0-1-9", "gtid_slave_pos": ""},
+            flavour=Flavour.MARIADB,
+        ),
+        target=MARIADB_TARGET,
+    ),
     Case(Kind.ROW_IMAGE, "FULL"),
     Case(Kind.ROW_IMAGE_PARTIAL, "MINIMAL: ", source=source({"binlog_row_image": "MINIMAL"})),
     Case(Kind.ROW_METADATA, "MINIMAL: "),
@@ -337,7 +348,20 @@ CASES = (
             )
         ),
     ),
-    Case(Kind.FILTER, "do_db = ['shop']", settings=filtered(do_db=("shop",))),
+    Case(Kind.FILTER, "do_db = ['shop']; an XA", settings=filtered(do_db=("shop",))),
+    Case(
+        Kind.FILTER_MATCHES_NOTHING, "matches do_db 'shpo', wild_ignore_table 'office.%'",
+        settings=filtered(do_db=("shop", "shpo"), wild_ignore_table=("office.%", "shop.o%")),
+    ),
+    Case(
+        Kind.FILTER_MATCHES_NOTHING, "rewrite_db 'store', rewrite_db 'SHOP'",
+        settings=filtered(rewrite_db=(("store", "shop"), ("SHOP", "b"), ("shop", "c"))),
+    ),
+    Case(Kind.ROWS_AS_SQL, "position in the table", target_settings(apply_mode="sql")),
+    Case(
+        Kind.ROWS_AS_SQL, "their names", target_settings(apply_mode="sql"),
+        source({"binlog_row_metadata": "FULL"}),
+    ),
     Case(
         Kind.POSITION_TABLES_PARTIAL, "slave_worker_info, slave_in_doubt missing in",
         target=tables(engines={"slave_relay_log_info": "InnoDB"}, channel=None, filled=True),

@@ -21,7 +21,7 @@ def rows() -> Iterator[str]:
 
 
 def _written(template: str) -> str:
-    text = re.sub(r"\{(\w+)\}", lambda field: f"*{field[1]}*", template)
+    text = re.sub(r"\{(\w+)(?:!r)?\}", lambda field: f"*{field[1]}*", template)
     return text.replace("|", "\\|")
 
 

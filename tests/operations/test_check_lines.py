@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtsd.config import Latest
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.checking import check, lines
 from mtsd.operations.check.facts import TableFacts
 from mtsd.operations.check.line import Level, Line, duration, listed, size
+from mtsd.target.table_columns import table_column
 from tests.operations.check_cases import CASES, DOUBT, UNREACHABLE, Case
 from tests.operations.good_facts import (
     CHANNEL,
@@ -23,6 +25,7 @@ from tests.operations.good_facts import (
     TABLE,
     TARGET,
     at,
+    filtered,
     source,
     tables,
     target,
@@ -108,6 +111,44 @@ def test_privileges_on_the_replicated_databases_will_do() -> None:
     (line,) = (line for line in said if line.id == "privileges-missing")
     assert "GRANT SELECT, INSERT" in line.remedy
     assert "ON *.* TO" in line.remedy
+
+
+def test_only_what_is_replicated_is_judged_under_its_name_there() -> None:
+    """Neither tables that are left out, nor the names of databases that have another one there."""
+    orders = TableFacts("store", "orders", transactional=True, keyed=True)
+    left_out = TableFacts("logs", "visits", transactional=False, keyed=False)
+    settings = filtered(rewrite_db=(("shop", "store"),), do_db=("store",))
+    settings = replace(settings, source=replace(settings.source, start=Latest()))
+    column = table_column(("c", "int", "int", None, None, None, None, "", ""))
+    here = source(
+        tables=(TABLE, left_out),
+        columns={"shop.orders": [column], "logs.visits": [column]},
+        triggers=("shop.t", "logs.u"),
+    )
+    there = target(
+        tables=(orders,), columns={"store.orders": [column]}, triggers=("store.t",),
+    )  # fmt: skip
+    said = {line.id: line for line in lines(settings, here, there)}
+    assert not said.keys() & {
+        "no-key", "non-transactional", "missing-tables", "own-triggers", "filter-matches-nothing",
+    }  # fmt: skip
+    assert said["tables"].found.startswith("1 table,")
+    assert said["columns"].found.startswith("1 table on both")
+    everything = {line.id for line in lines(SETTINGS, here, there)}
+    assert {"no-key", "non-transactional", "own-triggers"} <= everything
+    # The privileges are needed on the databases of the target.
+    everywhere = "GRANT RELOAD, REPLICATION CLIENT ON *.* TO `u`@`%`"
+    on_store = EVERYTHING[0].replace("*.*", "`store`.*").replace("RELOAD, ", "")
+    on_mtsd = "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `mtsd`.* TO `u`@`%`"
+    grants = (everywhere, EVERYTHING[1], on_store, on_mtsd)
+    assert "privileges-missing" not in ids(lines(settings, here, target(grants=grants)))
+
+
+def test_names_of_rules_ignore_case_where_the_target_does() -> None:
+    settings = filtered(do_db=("SHOP",))
+    assert "filter-matches-nothing" in ids(lines(settings, SOURCE, TARGET))
+    folding = target({"lower_case_table_names": "1"})
+    assert "filter-matches-nothing" not in ids(lines(settings, SOURCE, folding))
 
 
 def test_a_partial_revoke_is_found() -> None:

@@ -14,6 +14,9 @@ from tests.servers.provision import provide
 pytestmark = pytest.mark.servers
 
 
+EXPECTED_ROWS = {"binlog.000001": 1, "binlog.000002": 2, "binlog.000003": 1}
+
+
 def listed(*arguments: str) -> str:
     said = io.StringIO()
     with redirect_stdout(said):
@@ -38,10 +41,12 @@ def test_same_as_the_file(series: str, tmp_path: Path) -> None:
         server.start()
         server.sql("INSERT INTO a.t VALUES (4)")
         config.write_text(f'[source]\nport = {server.port}\nuser = "root"\n')
-        for option in ("--events", "--json"):
+        for options in (["--events"], ["--json"], ["--rows"], ["--rows", "--json"]):
             for name in ("binlog.000001", "binlog.000002", "binlog.000003"):
-                of_source = listed("--config", str(config), option, name)
+                of_source = listed("--config", str(config), *options, name)
                 assert of_source.count("\n") >= 1
-                assert of_source == listed(option, str(server.datadir / name))
+                assert of_source == listed(*options, str(server.datadir / name))
+                rows = of_source.count("insert a.t (@1 = ") + of_source.count('"op": "insert"')
+                assert rows == EXPECTED_ROWS[name] * ("--rows" in options)
         every = listed("--config", str(config), "--json")
         assert every.count("\n") == 6

@@ -83,6 +83,7 @@ class Kind(Enum):
         " sides",
         "GRANT REPLICATION_APPLIER to the user if the target allows that",
     )
+    ROWS_AS_SQL = ok("rows as SQL", "columns are found by {how}")
     NOT_BY_BINLOG = refusal("both versions", apply_mode.NOT_BY_BINLOG)
     OLDER_TARGET = warning(
         "both versions",
@@ -165,8 +166,8 @@ class Kind(Enum):
     ROW_FORMAT = ok("source binlog_format", "ROW")
     STATEMENT_FORMAT = warning(
         "source binlog_format",
-        "{value}: statements run again on the target, ordered by the databases that they change;"
-        " one that reads another database may see it at a different moment",
+        "{value}: statements run again on the target, {order}; temporary tables that are open when"
+        " mtsd or the target stops are lost",
         "SET PERSIST binlog_format = ROW",
     )
     ROW_IMAGE = ok("source binlog_row_image", "FULL")
@@ -177,7 +178,7 @@ class Kind(Enum):
         "SET PERSIST binlog_row_image = FULL",
     )
     ROW_METADATA = ok(
-        "source binlog_row_metadata", "{value}: rows are passed on undecoded, so it is not needed"
+        "source binlog_row_metadata", "{value}: rows that are passed on undecoded do not need it"
     )
     EVENT_OPTIONS = ok("source events", "{options}: all of them are supported")
     NO_CHECKSUM = warning(
@@ -294,7 +295,13 @@ class Kind(Enum):
     OTHER_SOURCE_NOT_TOLD = refusal("source position", continuation.NOT_TOLD)
     SOURCE_ON_ANOTHER_CHANNEL = refusal("target channel", ON_ANOTHER_CHANNEL)
     FILTERS_MEET = refusal("target channel", MEETING)
-    FILTER = ok("filter", "{rules}")
+    FILTER = ok("filter", "{rules}; an XA transaction of the source would stop the replica")
+    FILTER_MATCHES_NOTHING = warning(
+        "filter",
+        "no table of the source matches {rules}",
+        "correct the names in [filter], which are those on the target (only rewrite_db has the"
+        " source's), unless such tables are still to be created",
+    )
     POSITION_TABLES_PARTIAL = refusal("target position tables", position_schema.PARTIAL)
     POSITION_TABLES_ALTERED = refusal("target position tables", position_schema.ALTERED)
     POSITION_TABLES_VERSION = refusal("target position tables", position_schema.VERSION)

@@ -17,6 +17,7 @@ from mtsd.operations.check.line import Line
 from mtsd.operations.check.pair_lines import pair_lines
 from mtsd.operations.check.position_lines import position_lines, reach_lines
 from mtsd.operations.check.reading import read_source, read_target
+from mtsd.operations.check.replicated import as_on_target, filter_lines, only_replicated
 from mtsd.operations.check.server_lines import server_lines
 from mtsd.operations.check.source_lines import source_lines
 from mtsd.operations.check.target_lines import target_lines
@@ -24,12 +25,14 @@ from mtsd.operations.check.unreachable import interrupted, unreachable
 from mtsd.operations.check.xa_lines import xa_lines
 from mtsd.replica.apply_mode import applies_sql
 from mtsd.replica.endpoints import endpoint
+from mtsd.replica.filters import filter_of
 from mtsd.target.position_tables import PositionTables
 from mtsd.wire.connection import Connection
 from mtsd.wire.refusal import RefusedError
 from mtsd.wire.traits import supported
 
 _LONGEST_LOOK_S = 60.0
+_CASE = "lower_case_table_names"
 _IN_MARIADB = "in its option file, and with SET GLOBAL:"
 
 Facts = TypeVar("Facts", SourceFacts, TargetFacts)
@@ -79,11 +82,16 @@ def _lines(
 ) -> Iterator[Line]:
     known_source = None if isinstance(source, Line) else source
     known_target = None if isinstance(target, Line) else target
+    fold_case = known_target is not None and known_target.server.number(_CASE) != 0
+    rules = filter_of(settings, fold_case=fold_case)
     if isinstance(source, Line):
         yield source
     else:
         yield from server_lines("source", settings.source, source.server)
+        yield from filter_lines(source.server, rules, fold_case=fold_case)
+        source = replace(source, server=only_replicated(source.server, rules))
         yield from source_lines(settings, source, known_target)
+        known_source = replace(source, server=as_on_target(source.server, rules))
     if isinstance(target, Line):
         yield target
     else:

@@ -13,10 +13,11 @@ from mtsd.operations.check.line import Line, listed, size
 from mtsd.operations.check.server_lines import counted, sees_tables, table_lines
 from mtsd.operations.check.target_lines import row_bytes
 from mtsd.replica.apply_mode import applies_sql
-from mtsd.replica.filters import rules_of
 from mtsd.replica.gtid_mode import Gtids
 from mtsd.source.continuation import ByFile
 
+_BY_NAME = "their names, which the source logs (binlog_row_metadata = FULL)"
+_BY_PLACE = "their position in the table, because the source does not log their names"
 _UTC = frozenset({"UTC", "GMT", "ETC/UTC", "ETC/GMT", "UCT", "ZULU"})
 
 
@@ -24,15 +25,15 @@ def pair_lines(
     settings: Settings, source: SourceFacts, target: TargetFacts, way: Decision | None
 ) -> Iterator[Line]:
     """Yield the lines about what has to be compatible on both servers; `way` is `way_of`."""
-    rules = rules_of(settings.filter)
-    if rules:
-        yield Kind.FILTER.line(rules=rules)
     families = source.server.flavour, target.server.flavour
     as_sql = applies_sql(settings, *families, allowed=target.binlog_allowed)
     if isinstance(as_sql, Refused):
         yield refused_line(as_sql)
     elif families[0] is not families[1]:
         yield Kind.FAMILIES.line(source=families[0].value, target=families[1].value)
+    if as_sql is True:
+        named = source.server.variables.get("binlog_row_metadata") == "FULL"
+        yield Kind.ROWS_AS_SQL.line(how=_BY_NAME if named else _BY_PLACE)
     uuid = target.server.identity
     if uuid and uuid == source.server.identity:
         yield Kind.SAME_SERVER.line(uuid=uuid)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from mtsd.config import Settings
+from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, duration, listed
@@ -11,6 +12,11 @@ from mtsd.operations.check.server_lines import sees_tables, table_lines
 from mtsd.target.position_schema import TABLES
 
 _DAY = 86_400
+_ORDERED = (
+    "ordered by the databases that they change, so that one that reads another database may see it"
+    " at a different moment"
+)
+_ALONE = "each alone, because MariaDB does not say which databases they change"
 
 
 def source_lines(
@@ -61,7 +67,8 @@ def _binary_log(settings: Settings, facts: SourceFacts) -> Iterator[Line]:
     if binlog_format == "ROW":
         yield Kind.ROW_FORMAT.line()
     else:
-        yield Kind.STATEMENT_FORMAT.line(value=binlog_format)
+        mariadb = server.flavour is Flavour.MARIADB
+        yield Kind.STATEMENT_FORMAT.line(value=binlog_format, order=_ALONE if mariadb else _ORDERED)
     image = variables.get("binlog_row_image", "FULL")
     if image == "FULL":
         yield Kind.ROW_IMAGE.line()
