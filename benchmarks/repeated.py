@@ -18,21 +18,25 @@ _LAST: Final = frozenset({EventType.ROTATE_EVENT.value, EventType.STOP_EVENT.val
 
 def repeated(recorded: Path, times: int) -> Path:
     """Return a file with the transactions of a recorded one so many times; it is kept beside it."""
-    path = recorded.parent / f"times-{times}" / "binlog.000001"
+    path = recorded.parent / f"whole-times-{times}" / "binlog.000001"
     if path.is_file():
         return path
     path.parent.mkdir(exist_ok=True)
     part = path.with_suffix(".part")
     first: list[bytearray] = []
     others: list[bytearray] = []
+    last: list[bytearray] = []
     for raw in FileFramer().feed(recorded.read_bytes()):
-        if raw[4] not in _LAST:
+        if raw[4] in _LAST:
+            last.append(bytearray(raw))
+        else:
             (first if raw[4] in _FIRST else others).append(bytearray(raw))
     at = len(MAGIC)
     with part.open("wb") as file:
         file.write(MAGIC)
         for number in range(times):
-            for event in [*first, *others] if number == 0 else others:
+            begins, ends = number == 0, number == times - 1
+            for event in (*(first if begins else ()), *others, *(last if ends else ())):
                 at += len(event)
                 _PUT_END(event, 13, at)
                 _PUT_END(event, len(event) - 4, crc32(memoryview(event)[:-4]))
