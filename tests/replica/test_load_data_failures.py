@@ -195,7 +195,7 @@ async def test_a_file_that_cannot_be_kept(
     async def full(_event: bytes) -> None:
         raise NeedsPersonError("no room")
 
-    applier._loads._files.take = full  # type: ignore[method-assign]
+    applier._loads._files.take = full  # type: ignore[method-assign, assignment]
     with pytest.raises(NeedsPersonError, match="no room"):
         await apply_unprotected(applier, group, row, WORKER, reached=nothing)
     assert (count(target, "m"), target.doubts()) == (0, 0)
