@@ -35,6 +35,7 @@ from tests.binlog.range_cases import events, parts, told
 from tests.binlog.test_binlog_command import mtsd_binlog
 from tests.servers.provision import Options
 
+CONCURRENT = {"rows", "xa_prepare", "xa_complete", "non_transactional"}
 OPEN = NONE_OPEN.opened((1, 7), ("a", "basket"))
 ordinary = settings(max_examples=100, deadline=None, derandomize=True)
 
@@ -91,7 +92,7 @@ def test_every_transaction_is_a_group_under_its_gtid(mariadb: MariadbRecording) 
         assert group.xid == named, statement
         if mariadb.rows or wanted == "ddl":
             assert group.databases in {("a",), ()}, statement
-        assert group.alone or wanted in {"rows", "xa_prepare", "non_transactional"}, statement
+        assert group.alone or wanted in CONCURRENT, statement
     (first_of_alter,) = (
         group
         for gtid, group in groups.items()
