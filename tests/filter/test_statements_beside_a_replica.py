@@ -23,7 +23,7 @@ OF_A_SESSION = (
     "INSERT INTO T1 SELECT i + 1 FROM y",
     "INSERT INTO u SELECT i + 300, 2 FROM T1",
 )
-LOAD = "LOAD DATA INFILE 'FILE' REPLACE INTO TABLE"
+LOAD = "LOAD DATA INFILE 'PATH' REPLACE INTO TABLE"
 STATEMENTS: list[Change] = [
     *((name, f"{LOAD} {table}") for name in ("a", "b", "c") for table in ("t", "b.u", "a.T1")),
     ("a", f"BEGIN; INSERT INTO t VALUES (70@, 1); {LOAD} b.t; UPDATE u SET v = RAND(); COMMIT"),
@@ -48,7 +48,7 @@ def three() -> Iterator[Three]:
         three.target.sql("SET GLOBAL local_infile = ON")
         path = three.source.folder / "rows"
         path.write_text("1\t50\n2\t51\n500\t\\N\n")
-        three.make([(name, text.replace("FILE", str(path))) for name, text in STATEMENTS])
+        three.make([(name, text.replace("PATH", str(path))) for name, text in STATEMENTS])
         yield three
 
 
