@@ -88,6 +88,10 @@ class TargetSession:
         self._reached = reached
         self._state = pinned(traits.server, connection.thread_id)
         self._state[b"sql_mode"] = settings.sql_mode
+        # Only definitions have it in their events: others run with the target's, as in a replica.
+        self._state[b"explicit_defaults_for_timestamp"] = (
+            b"%d" % traits.explicit_defaults_for_timestamp
+        )
         self._reset = changes({}, without_settled(self._state))
         self._lock = b""
         self._collations: dict[int, Collation] = {}

@@ -40,6 +40,8 @@ class ServerTraits:
     super_read_only: bool
     lower_case_table_names: bool
     """Whether table names are not case-sensitive."""
+    explicit_defaults_for_timestamp: bool
+    """Its global value: without it, NULL in a TIMESTAMP column that is NOT NULL is the time."""
 
     @property
     def version(self) -> Version:
@@ -74,7 +76,7 @@ async def read_traits(connection: Connection) -> ServerTraits:
     rows = await connection.query(
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'gtid_mode',"
         " 'log_bin', 'binlog_checksum', 'max_allowed_packet', 'read_only', 'super_read_only',"
-        " 'lower_case_table_names')"
+        " 'lower_case_table_names', 'explicit_defaults_for_timestamp')"
     )
     variables = {str(name).lower(): str(value) for name, value in rows}
     return ServerTraits(
@@ -88,4 +90,5 @@ async def read_traits(connection: Connection) -> ServerTraits:
         read_only=variables["read_only"] == "ON",
         super_read_only=variables.get("super_read_only") == "ON",
         lower_case_table_names=variables.get("lower_case_table_names", "0") != "0",
+        explicit_defaults_for_timestamp=variables.get("explicit_defaults_for_timestamp") == "ON",
     )

@@ -153,9 +153,11 @@ def _add_statement(history: History, query: QueryEvent) -> None:
         for name in _COMPARED
         if (value := getattr(query.context, name)) is not None
     )
+    # What had no default database runs in this one, where names mean nothing.
+    default = "" if query.database == "information_schema" else query.database
     done = Done(
-        f"{text[:3000].decode(errors='backslashreplace')} [in {query.database!r}"
+        f"{text[:3000].decode(errors='backslashreplace')} [in {default!r}"
         f" at {query.timestamp}, error {query.error_code}, {set_to}]"
     )
-    for database in query.updated_databases or (query.database,):
+    for database in query.updated_databases or (default,):
         history.add(database, done)

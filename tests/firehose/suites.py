@@ -61,7 +61,8 @@ def provide_suites(family: str) -> Suites:
     """
     if family == "mariadb":
         installation: Installation = provide_mariadb(MARIADB)
-        packages, binary = ["mariadb-test", "mariadb-test-data"], "usr/bin/mariadb-test"
+        packages = ["mariadb-test", "mariadb-test-data", "libpcre2-posix3"]
+        binary = "usr/bin/mariadb-test"
         folder, main = "usr/share/mariadb/mariadb-test", "main"
     else:
         installation = provide()
@@ -78,6 +79,8 @@ def provide_suites(family: str) -> Suites:
                 _adapt(Path(partial) / "tree" / folder)
                 (Path(partial) / "tree").rename(tree)
     client = [*program(installation.root, "")[:-1], str(tree / binary)]
+    if len(client) > 1:
+        client[2] = ":".join((client[2], *map(str, tree.glob("usr/lib/*-linux-gnu*"))))
     return Suites(tree / folder, tuple(client), installation, main)
 
 

@@ -142,3 +142,21 @@ def test_a_temporary_table_stops_what_may_use_it(pair: Pair, tmp_path: Path) -> 
         assert daemon.wait(STOPS_S) == NEEDS_PERSON
         assert "may use a temporary table of its session" in daemon.last_words()
     assert pair.target.sql("SELECT a FROM d.t") == [(1,)]
+
+
+def test_null_in_a_timestamp_is_the_time_where_both_servers_say_so(tmp_path: Path) -> None:
+    """What changes rows has no explicit_defaults_for_timestamp in its event."""
+    options = {**GTIDS, "explicit_defaults_for_timestamp": "OFF"}
+    with Pair({**options, "binlog_format": "STATEMENT"}, options) as pair:
+        run(
+            pair.source,
+            "CREATE DATABASE a",
+            "CREATE TABLE a.t (i INT PRIMARY KEY, at TIMESTAMP)",
+            "SET timestamp = 1000000000",
+            "INSERT INTO a.t VALUES (1, NULL)",
+        )
+        with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+        assert pair.target.sql("SELECT i, UNIX_TIMESTAMP(at) FROM a.t") == [(1, 1000000000)]

@@ -218,6 +218,7 @@ def test_where_xa_transactions_cannot_be_applied() -> None:
         server=ServerVersion(Flavour.MYSQL, (9, 7, 0)), server_id=1, uuid="", gtid_mode=True,
         log_bin=True, binlog_checksum=True, max_allowed_packet=1 << 20, read_only=False,
         super_read_only=False, lower_case_table_names=False,
+        explicit_defaults_for_timestamp=True,
     )  # fmt: skip
     assert why_not(traits, logged=True) is None
     refused = why_not(traits, logged=False)
