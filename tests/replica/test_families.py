@@ -117,3 +117,24 @@ def test_settings_that_cannot_be(source: str, target: str, tmp_path: Path) -> No
         assert "set [target] apply_mode" in said.lower()
         said = stopped(pair, tmp_path, {"target.gtid": "preserve"})
         assert "[target] gtid" in said
+
+
+def test_shapes_and_compressed_columns_of_mariadb(tmp_path: Path) -> None:
+    """Its row metadata counts shapes among the texts, and COMPRESSED columns are logged so."""
+    columns = (
+        "id INT PRIMARY KEY, g POINT, b VARBINARY(9), v VARCHAR(9) CHARACTER SET latin1,"
+        " c VARCHAR(300) {0} CHARACTER SET latin1, x BLOB {0}"
+    )
+    with families("11.8", "9.7", {"binlog_row_metadata": "MINIMAL"}) as pair:
+        create = "CREATE DATABASE a; CREATE TABLE a.t"
+        pair.source.sql(f"SET sql_log_bin = 0; {create} ({columns.format('COMPRESSED')})")
+        pair.target.sql(f"{create} ({columns.format('')})")
+        pair.source.sql(
+            "INSERT INTO a.t VALUES (1, POINT(1, 2), x'ff00', 'ä', REPEAT('é', 300),"
+            " REPEAT(x'ff', 2000)), (2, NULL, '', '', 'é', x'00'), (3, NULL, NULL, NULL, '', NULL);"
+            "UPDATE a.t SET c = CONCAT('ü', LEFT(c, 200)), v = 'ö'; DELETE FROM a.t WHERE id = 2"
+        )
+        replicated(pair, tmp_path)
+        shown = "SELECT id, HEX(g), HEX(b), HEX(v), HEX(c), HEX(x) FROM a.t ORDER BY id"
+        assert pair.source.sql(shown) == pair.target.sql(shown)
+        assert len(pair.target.sql(shown)) == 2
