@@ -16,6 +16,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from mtsd.binlog.dialect import MARIADB
 from mtsd.binlog.event_reader import EventReader
 from mtsd.binlog.event_type import IN_USE, RELAY_LOG, EventType
 from mtsd.binlog.format_description import FormatDescription
@@ -111,6 +112,8 @@ class RangeReader:
         if reader.description is None:
             raise self.error("the file does not begin with a format description", FIRST_EVENT)
         self._dialect = reader.dialect
+        self.mariadb = reader.dialect is MARIADB
+        """Whether a MariaDB has written the file."""
         self.description: FormatDescription = reader.description
         """The format description at the beginning of the file."""
         flags = parse_header(self._raw_description).flags

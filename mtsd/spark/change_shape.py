@@ -66,7 +66,7 @@ class ChangeShape:
                 return None
             return RowBatches(table, told.of(table), wanted, Dates.TEXT)
 
-        pending = PendingRows(choose, file)
+        pending = PendingRows(choose, file, mariadb=reader.mariadb)
         for part in reader.parts():
             if request.keeps(part, file):
                 check_rows_tell_all(part, file, partial(filters.keeps, "schema"))

@@ -67,10 +67,13 @@ class _Table:
 class PendingRows:
     """Collects the row events of parts of groups; `file` is used for positions in errors.
 
-    Groups without any wanted row are left out, unless `counts_all` is set.
+    Groups without any wanted row are left out, unless `counts_all` is set. `mariadb`: they are of
+    a MariaDB.
     """
 
-    def __init__(self, choose: Choose, file: str, *, counts_all: bool = False) -> None:
+    def __init__(
+        self, choose: Choose, file: str, *, counts_all: bool = False, mariadb: bool = False
+    ) -> None:
         self._choose = choose
         self._file = file
         self._tables: dict[bytes, _Table] = {}
@@ -82,6 +85,7 @@ class PendingRows:
         """The part that each event belongs to."""
         self._size = 0
         self._counts_all = counts_all
+        self._mariadb = mariadb
         self._is_inside = False
         """Whether the group of the last part has not ended."""
         self._passed = 0
@@ -204,7 +208,7 @@ class PendingRows:
         key = event[25:]
         found = self._tables.get(key)
         if found is None:
-            table = parse_table_map(event)
+            table = parse_table_map(event, mariadb=self._mariadb)
             try:
                 decoder = self._choose(table)
             except (BinlogError, NotSupportedError) as error:

@@ -96,7 +96,7 @@ class TableShape:
         """Yield the table's rows in a range."""
         collect_seldom()
         definitions = _Definitions(request)
-        pending = PendingRows(definitions.choose, file)
+        pending = PendingRows(definitions.choose, file, mariadb=reader.mariadb)
         for part in reader.parts():
             if request.keeps(part, file):
                 check_rows_tell_all(part, file, definitions.is_of_table)
@@ -118,9 +118,10 @@ def _first_map(files: Sequence[tuple[str, int]], database: str, name: str) -> Ta
     for file, size in files:
         bounds = ByteRange(file, min(FIRST_EVENT, size), size, size)
         with one_line(file), opened(bounds) as contents:
-            for placed in RangeReader(contents, bounds, name_of(file)).events():
+            reader = RangeReader(contents, bounds, name_of(file))
+            for placed in reader.events():
                 if placed.event[4] == _TABLE_MAP:
-                    table = parse_table_map(placed.event)
+                    table = parse_table_map(placed.event, mariadb=reader.mariadb)
                     if (table.database, table.table) == (database, name):
                         return table
     return None

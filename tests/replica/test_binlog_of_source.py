@@ -30,7 +30,7 @@ def test_same_as_the_file(series: str, tmp_path: Path) -> None:
     installation = provide_mariadb(series) if series in SUITES else provide()
     compression = "log_bin_compress" if series in SUITES else "binlog_transaction_compression"
     scope = "GLOBAL" if series in SUITES else "SESSION"
-    with Server(installation=installation) as server:
+    with Server({"binlog_format": "ROW"}, installation=installation) as server:
         server.sql(
             "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY); INSERT INTO a.t VALUES (1);"
             "FLUSH BINARY LOGS; INSERT INTO a.t VALUES (2);"
@@ -45,7 +45,9 @@ def test_same_as_the_file(series: str, tmp_path: Path) -> None:
             for name in ("binlog.000001", "binlog.000002", "binlog.000003"):
                 of_source = listed("--config", str(config), *options, name)
                 assert of_source.count("\n") >= 1
-                assert of_source == listed(*options, str(server.datadir / name))
+                of_file = listed(*options, str(server.datadir / name))
+                # The format description of a file that is being written says so; a dump's does not.
+                assert of_source == of_file.replace('"flags": 1, "fields"', '"flags": 0, "fields"')
                 rows = of_source.count("insert a.t (@1 = ") + of_source.count('"op": "insert"')
                 assert rows == EXPECTED_ROWS[name] * ("--rows" in options)
         every = listed("--config", str(config), "--json")
