@@ -197,7 +197,7 @@ async def test_a_file_that_cannot_be_kept(
         del event
         raise NeedsPersonError("no room")
 
-    applier._loads._files.take = full  # type: ignore[method-assign, assignment]
+    applier._loads._files.take = full  # type: ignore[method-assign]
     with pytest.raises(NeedsPersonError, match="no room"):
         await apply_unprotected(applier, group, row, WORKER, reached=nothing)
     assert (count(target, "m"), target.doubts()) == (0, 0)
