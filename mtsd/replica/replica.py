@@ -117,6 +117,9 @@ class Replica:
             )
             # This session detects that a target has vanished, on behalf of all of them.
             session.connection.expect_receipt(_RECEIPT_S)
+            # What no source makes possible is refused before anything is written.
+            flavour = session.traits.server.flavour
+            gtids_of(settings.target.gtid, flavour, session)
             fold_case = session.traits.lower_case_table_names
             progress.doing = "takes the channel"
             await take_channel(session.connection, tables.channel, progress=progress)
@@ -134,7 +137,7 @@ class Replica:
             family = flavour_of_identity(recovered.source_uuid)
             gtids = gtids_of(settings.target.gtid, family, session)
             allowed = await allows_binlog(session.connection)
-            as_sql = applies_sql(settings, family, session.traits.server.flavour, allowed=allowed)
+            as_sql = applies_sql(settings, family, flavour, allowed=allowed)
             if isinstance(as_sql, Refused):
                 raise NeedsPersonError(str(as_sql))
             if as_sql:

@@ -12,8 +12,9 @@ from mtsd.binlog.event_type import EventType
 from mtsd.binlog.framing import MAGIC, FileFramer
 from mtsd.binlog.range_reader import GroupPart, RangeReader
 from mtsd.binlog.ranges import ByteRange
+from mtsd.model.group import Group, GroupKind
 from mtsd.model.position import FIRST_EVENT
-from mtsd.model.step import Rows, Step
+from mtsd.model.step import Rows, Statement, StatementKind, Step
 
 NAME = "binlog.000007"
 
@@ -86,12 +87,25 @@ def told(found: Sequence[GroupPart]) -> list[tuple[object, ...]]:
             part.end,
             part.gtid,
             part.commit_time,
-            [_without_places(step) for step in part.steps],
-            part.group is not None
-            and part.group._replace(number=0, steps=(), unsupported="", size=0, temporary=None),
+            [_without_places(step) for step in part.steps if not _drops_temporary(step)],
+            part.group is not None and _told(part.group, part.steps),
         )
         for part in found
     ]
+
+
+def _told(group: Group, steps: Sequence[Step]) -> Group:
+    # Whether a session has the temporary table that it drops is not known from the middle of a log.
+    told = group._replace(
+        number=0, steps=(), unsupported="", size=0, temporary=None, uses_temporary=None
+    )
+    if steps and all(map(_drops_temporary, steps)):
+        return told._replace(kind=GroupKind.EMPTY, databases=(), alone=False)
+    return told
+
+
+def _drops_temporary(step: Step) -> bool:
+    return isinstance(step, Statement) and step.kind is StatementKind.DROP_TEMPORARY
 
 
 @lru_cache(maxsize=100_000)
