@@ -103,10 +103,11 @@ def test_channels_with_databases_of_their_own_share_a_source(tmp_path: Path) -> 
             status = one.status()
             assert status is not None
             assert status.filter == "do_db = ['a']"
-            # Each learns of the other at its start.
-            assert one.stop() == 0
-            one.start()
-            one.wait_until_running()
+            # Each learns of the other at its start, and they have started at the same time.
+            for each in (one, two):
+                assert each.stop() == 0
+                each.start()
+                each.wait_until_running()
             for database in ("a", "b"):
                 pair.source.sql("INSERT INTO t VALUES (2)", database)
             pair.source.sql("CREATE DATABASE c; CREATE TABLE c.t (i INT)")

@@ -78,7 +78,11 @@ def stopped_with(daemon: DaemonProcess) -> str:
             ("the target 127.0.0.1:", "denied", "Grant it to the user of [target] user"),
         ),
         (
-            {"target.user": "nobinlog", "target.password": "right"},
+            {
+                "target.user": "nobinlog",
+                "target.password": "right",
+                "target.apply_mode": "binlog",
+            },
             ("error 1227", "BINLOG_ADMIN", "Grant it to the user of [target] user"),
         ),
         (

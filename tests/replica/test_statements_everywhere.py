@@ -134,7 +134,7 @@ TEMPORARY = (
 )  # fmt: skip
 SATELLITES = (
     "SET @i = -5, @d = 123.450, @r = 1E0 / 3, @s = 'é', @n = NULL, @u = 18446744073709551615",
-    "CREATE TABLE vars SELECT @i i, @d d, @r r, @s s, @u u",
+    "CREATE TABLE vars SELECT @i i, CAST(@d AS DECIMAL(30,10)) d, @r r, @s s, @u u",
     "INSERT INTO vars VALUES (@i, @d, @r, @s, @u), (@n, @n, @n, @n, @n)",
     "INSERT INTO t (v, u) VALUES (RAND(), 1), (RAND(3), LAST_INSERT_ID())",
     "INSERT INTO m (v, u) VALUES (RAND(), LAST_INSERT_ID())",
