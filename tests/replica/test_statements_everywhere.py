@@ -130,7 +130,7 @@ TEMPORARY = (
     "INSERT INTO h VALUES (50, 50)",
     "TRUNCATE w",
     "INSERT INTO t SELECT 3600 + COUNT(*), 'w', 1 FROM w",
-    "DROP TEMPORARY TABLE e.tt",
+    "DROP TEMPORARY TABLE IF EXISTS e.tt",
 )  # fmt: skip
 SATELLITES = (
     "SET @i = -5, @d = 123.450, @r = 1E0 / 3, @s = 'é', @n = NULL, @u = 18446744073709551615",
