@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pymysql
@@ -16,6 +16,7 @@ from tests.servers import provision
 from tests.servers.mariadb import SUITES, provide_mariadb
 from tests.servers.mysqld import Server, ServerError
 from tests.servers.pair import Pair
+from tests.servers.provision import Installation
 
 pytestmark = pytest.mark.servers
 
@@ -91,6 +92,13 @@ def test_a_mariadb_of_each_series(series: str) -> None:
         mariadb.restart()
         assert mariadb.sql("SHOW TABLES", "kept") == [("t",)]
         assert b"CREATE DATABASE kept" in mariadb.tool("mysqlbinlog", "binlog.000001")
+
+
+@pytest.mark.parametrize("make", [provision.provide, lambda: provide_mariadb("11.8")])
+def test_its_temporary_files_are_its_own(make: Callable[[], Installation]) -> None:
+    with Server(installation=make()) as server:
+        ((folder,),) = server.sql("SELECT @@tmpdir")
+        assert Path(str(folder)).is_relative_to(server.folder)
 
 
 def test_a_mariadb_on_the_path_is_not_taken(

@@ -13,7 +13,6 @@ from typing import Final
 from mtsd.binlog.character_sets import character_set
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.server import Flavour, ServerVersion
-from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent, Statement, UserVar, UserVarType
 
 _SHARED_MODES: Final = (1 << 32) - 1
@@ -92,17 +91,15 @@ def as_of(query: QueryEvent, source: Flavour, target: ServerVersion) -> QueryEve
             collation_connection=_or_none(translated, context.collation_connection),
             collation_server=_or_none(translated, context.collation_server),
             collation_database=_or_none(translated, context.collation_database),
-            default_collation_for_utf8mb4=_utf8mb4(context, translated),
+            default_collation_for_utf8mb4=_or_none(
+                translated, context.default_collation_for_utf8mb4
+            ),
         ),
     )
 
 
 def _collations(target: ServerVersion) -> Callable[[int], int]:
     return _to_mysql if target.flavour is Flavour.MYSQL else _to_mariadb(target)
-
-
-def _utf8mb4(context: SessionContext, translated: Callable[[int], int]) -> int | None:
-    return _or_none(translated, context.default_collation_for_utf8mb4)
 
 
 def _modes_of_mysql(modes: int) -> int:

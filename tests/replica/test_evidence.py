@@ -46,8 +46,10 @@ CASES = list(product(POINTS, range(len(STATEMENTS))))
 
 
 @contextmanager
-def begun(options: Options, folder: Path) -> Iterator[tuple[Pair, DaemonProcess]]:
-    with Pair(None, options) as pair:
+def begun(
+    options: Options, folder: Path, *, source: Options | None = None
+) -> Iterator[tuple[Pair, DaemonProcess]]:
+    with Pair(source, options) as pair:
         daemon = DaemonProcess(pair.source, pair.target, folder)
         try:
             yield pair, daemon

@@ -132,20 +132,33 @@ def test_killed_under_statements(kills: int, tmp_path: Path) -> None:
         kill_at_random(pair, tmp_path, kills, STATEMENTS)
 
 
+def kill_either(
+    pair: Pair,
+    daemon: DaemonProcess,
+    chance: random.Random,
+    kills: int,
+    *,
+    spans: tuple[float, ...] = (0.3, 0.8, 1.5, 2.5),
+    least: float = 0.4,
+) -> None:
+    """Kill the daemon, the target or both, after up to one of the `spans` and `least` seconds."""
+    for _ in range(kills):
+        if not daemon.running:
+            daemon.start()
+        time.sleep(chance.choice(spans) * chance.random() + least)
+        victim = chance.random()
+        if victim < 0.75:
+            daemon.kill()
+        if victim > 0.6:
+            pair.target.kill()
+            pair.target.start()
+        assert daemon.running or victim < 0.75, daemon.last_words()
+    daemon.close()
+
+
 def kill_at_random(pair: Pair, folder: Path, kills: int, mix: Mix) -> None:
     chance = random.Random(kills)
     daemon = DaemonProcess(pair.source, pair.target, folder, SETTINGS)
     with live_load(pair, seed=kills, rate=120, mix=mix) as load:
-        for _ in range(kills):
-            if not daemon.running:
-                daemon.start()
-            time.sleep(chance.choice((0.3, 0.8, 1.5, 2.5)) * chance.random() + 0.4)
-            victim = chance.random()
-            if victim < 0.75:
-                daemon.kill()
-            if victim > 0.6:
-                pair.target.kill()
-                pair.target.start()
-            assert daemon.running or victim < 0.75, daemon.last_words()
-        daemon.close()
+        kill_either(pair, daemon, chance, kills)
     assert_each_once(pair, daemon, load)

@@ -23,6 +23,7 @@ from tests.replica.test_without_transactions import (
     ROW,
     DiedError,
     Target,
+    dying,
     nothing,
     successor_of,
     verdict_of,
@@ -278,14 +279,7 @@ async def test_killed_at_each_point(
     passes: int,
 ) -> None:
     group = target.next(groups[kind])
-    left = passes
-
-    async def reached(passed: FaultPoint) -> None:
-        nonlocal left
-        left -= passed is point
-        if not left:
-            raise DiedError
-
+    reached = dying(point, passes)
     applier._reached = applier._session._reached = reached
     row = ROW.advanced((group,), MARK)
     with suppress(DiedError):

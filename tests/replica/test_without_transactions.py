@@ -12,7 +12,7 @@ import pytest
 
 from mtsd.binlog.framing import FileFramer
 from mtsd.model.errors import ApplyError, NeedsPersonError, ServerError
-from mtsd.model.fault_points import FaultPoint
+from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
 from mtsd.replica.evidence import verdict
 from mtsd.replica.in_doubt import HalfAppliedError, InDoubtWorker, apply_unprotected
@@ -218,6 +218,19 @@ class DiedError(Exception):
     """The daemon's death."""
 
 
+def dying(point: FaultPoint, passes: int) -> Reached:
+    """Return what ends the daemon when it passes a point for that time."""
+    left = passes
+
+    async def reached(passed: FaultPoint) -> None:
+        nonlocal left
+        left -= passed is point
+        if not left:
+            raise DiedError
+
+    return reached
+
+
 POINTS = (
     (FaultPoint.BEFORE_IN_DOUBT, 1), (FaultPoint.AFTER_IN_DOUBT, 1), (FaultPoint.BEFORE_CHUNK, 1),
     (FaultPoint.BEFORE_CHUNK, 2), (FaultPoint.BEFORE_STATEMENT, 1), (FaultPoint.STATEMENT_SENT, 1),
@@ -249,14 +262,7 @@ async def test_killed_at_each_point(
         return
     group = target.next(groups[kind])
 
-    left = passes
-
-    async def reached(passed: FaultPoint) -> None:
-        nonlocal left
-        left -= passed is point
-        if not left:
-            raise DiedError
-
+    reached = dying(point, passes)
     applier._reached = applier._session._reached = reached
     row = ROW.advanced((group,), MARK)
     with suppress(DiedError):

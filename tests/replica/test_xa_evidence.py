@@ -1,8 +1,6 @@
 """Killed around the prepare or the completion of an XA transaction, each happens exactly once."""
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
@@ -10,8 +8,9 @@ import pytest
 
 from mtsd.model.fault_points import FaultPoint
 from tests.replica.daemon_process import DaemonProcess
+from tests.replica.test_evidence import begun
 from tests.replica.test_xa import TARGETS, assert_equal, prepare, prepared, running
-from tests.servers.mysqld import GTIDS, Options
+from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
@@ -50,16 +49,6 @@ CASES = [
 """Only rows come in chunks."""
 
 
-@contextmanager
-def begun(options: Options, folder: Path) -> Iterator[tuple[Pair, DaemonProcess]]:
-    with Pair(GTIDS, options) as pair:
-        daemon = DaemonProcess(pair.source, pair.target, folder)
-        try:
-            yield pair, daemon
-        finally:
-            daemon.close()
-
-
 def make_anew(pair: Pair, daemon: DaemonProcess) -> None:
     pair.source.sql(
         "DROP DATABASE IF EXISTS a; CREATE DATABASE a;"
@@ -87,7 +76,7 @@ def passes(point: FaultPoint, number: int) -> int:
 @pytest.mark.parametrize("cases", [5, pytest.param(len(CASES), marks=pytest.mark.long)])
 def test_each_happens_once(kind: str, cases: int, tmp_path: Path) -> None:
     chance = random.Random(f"{kind} {cases}")
-    with begun(TARGETS[kind], tmp_path) as (pair, daemon):
+    with begun(TARGETS[kind], tmp_path, source=GTIDS) as (pair, daemon):
         for again, (point, number) in enumerate(chance.sample(CASES, cases)):
             make_anew(pair, daemon)
             for group in GROUPS:
@@ -105,7 +94,7 @@ def test_each_happens_once(kind: str, cases: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", TARGETS)
 def test_what_is_prepared_survives_everything(kind: str, tmp_path: Path) -> None:
-    with begun(TARGETS[kind], tmp_path) as (pair, daemon):
+    with begun(TARGETS[kind], tmp_path, source=GTIDS) as (pair, daemon):
         make_anew(pair, daemon)
         for group in GROUPS[:2]:
             pair.source.sql(group.format(n=0))

@@ -8,6 +8,7 @@ import pytest
 
 from tests.load.xa import XaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.replica.test_kills import kill_either
 from tests.replica.test_xa import TARGETS, assert_equal, prepared
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
@@ -56,18 +57,7 @@ def test_killed_at_random(kind: str, kills: int, tmp_path: Path) -> None:
         load.prepare()
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS)
         with load.running(rate=30):
-            for _ in range(kills):
-                if not daemon.running:
-                    daemon.start()
-                time.sleep(chance.choice((0.3, 0.8, 1.5, 2.5)) * chance.random() + 0.4)
-                victim = chance.random()
-                if victim < 0.75:
-                    daemon.kill()
-                if victim > 0.6:
-                    pair.target.kill()
-                    pair.target.start()
-                assert daemon.running or victim < 0.75, daemon.last_words()
-            daemon.close()
+            kill_either(pair, daemon, chance, kills)
         load.complete_all(but=1)
         daemon.start()
         daemon.wait_until_caught_up()

@@ -12,6 +12,7 @@ from mtsd.model.fault_points import FaultPoint
 from tests.load.xa_mariadb import DATABASES, MariadbXaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_families import families
+from tests.replica.test_kills import kill_either
 from tests.servers.mariadb import MariadbInstallation
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
@@ -205,18 +206,7 @@ def test_killed_at_random(kills: int, tmp_path: Path) -> None:
         load.prepare()
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, SMALL)
         with load.running(rate=20):
-            for _ in range(kills):
-                if not daemon.running:
-                    daemon.start()
-                time.sleep(chance.choice((0.5, 1.5, 3)) * chance.random() + 0.5)
-                victim = chance.random()
-                if victim < 0.75:
-                    daemon.kill()
-                if victim > 0.6:
-                    pair.target.kill()
-                    pair.target.start()
-                assert daemon.running or victim < 0.75, daemon.last_words()
-            daemon.close()
+            kill_either(pair, daemon, chance, kills, spans=(0.5, 1.5, 3), least=0.5)
         load.complete_all(but=1)
         daemon.start()
         assert_equal(pair, daemon, DATABASES)

@@ -133,6 +133,7 @@ def _initialize(root: Path, template: Path) -> None:
                 *_server(root),
                 "--bootstrap",
                 f"--datadir={made}",
+                f"--tmpdir={folder}",
                 "--innodb-log-file-size=16M",
                 "--innodb-undo-tablespaces=0",
             ],

@@ -59,6 +59,7 @@ class Server:
         }
         self.folder = Path(tempfile.mkdtemp(prefix="mtsd-mysql-", dir=parent))
         self.datadir = self.folder / "data"
+        self.tmpdir = self.folder / "tmp"
         self.socket = self.folder / "mysqld.sock"
         self.error_log = self.folder / "error.log"
         self._port_lock = _lock_of_a_free_port()
@@ -107,7 +108,15 @@ class Server:
             subprocess.run([*command, str(self.datadir)], check=True)
         # A socket left by a killed server would look like the new one's.
         self.socket.unlink(missing_ok=True)
-        own = {"datadir": str(self.datadir), "socket": str(self.socket), "port": self.port}
+        # MariaDB removes the temporary tables that it finds in tmpdir at its start: another
+        # server's too.
+        self.tmpdir.mkdir(exist_ok=True)
+        own = {
+            "datadir": str(self.datadir),
+            "socket": str(self.socket),
+            "tmpdir": str(self.tmpdir),
+            "port": self.port,
+        }
         words = [
             f"--{name}" if value is None else f"--{name}={value}"
             for name, value in {**self.options, **own}.items()

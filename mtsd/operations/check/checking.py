@@ -11,7 +11,7 @@ from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.column_lines import column_lines
-from mtsd.operations.check.decisions import way_of
+from mtsd.operations.check.decisions import rows_as_sql, way_of
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line
 from mtsd.operations.check.pair_lines import pair_lines
@@ -23,7 +23,6 @@ from mtsd.operations.check.source_lines import source_lines
 from mtsd.operations.check.target_lines import target_lines
 from mtsd.operations.check.unreachable import interrupted, unreachable
 from mtsd.operations.check.xa_lines import xa_lines
-from mtsd.replica.apply_mode import applies_sql
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.filters import filter_of
 from mtsd.target.position_tables import PositionTables
@@ -105,8 +104,7 @@ def _lines(
     way = way_of(settings, known_source, known_target)
     yield from reach_lines(settings, known_source, known_target, way)
     yield from pair_lines(settings, known_source, known_target, way)
-    families = known_source.server.flavour, known_target.server.flavour
-    as_sql = applies_sql(settings, *families, allowed=known_target.binlog_allowed) is True
+    as_sql = rows_as_sql(settings, known_source, known_target) is True
     yield from column_lines(known_source.server, known_target.server, as_sql=as_sql)
 
 

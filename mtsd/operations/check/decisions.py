@@ -8,6 +8,7 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.operations.check.facts import ChannelFacts, SourceFacts, TargetFacts
+from mtsd.replica.apply_mode import applies_sql
 from mtsd.replica.gtid_mode import Gtids, decide_gtids
 from mtsd.replica.recovery import gtids_beyond, unsettled
 from mtsd.replica.verdict import Verdict, judge
@@ -59,6 +60,14 @@ def gtids_of(settings: Settings, source: SourceFacts, target: TargetFacts) -> Gt
         gtid_mode=gtid_mode,
         logged=logged,
     )
+
+
+def rows_as_sql(
+    settings: Settings, source: SourceFacts | None, target: TargetFacts
+) -> bool | Refused:
+    """Decide whether rows are applied as SQL; without a source, as from one of the same family."""
+    family = target.server.flavour if source is None else source.server.flavour
+    return applies_sql(settings, family, target.server.flavour, allowed=target.binlog_allowed)
 
 
 def verdicts(

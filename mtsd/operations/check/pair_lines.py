@@ -7,12 +7,11 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind, refused_line
-from mtsd.operations.check.decisions import Decision, gtids_of
+from mtsd.operations.check.decisions import Decision, gtids_of, rows_as_sql
 from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed, size
 from mtsd.operations.check.server_lines import counted, sees_tables, table_lines
 from mtsd.operations.check.target_lines import row_bytes
-from mtsd.replica.apply_mode import applies_sql
 from mtsd.replica.gtid_mode import Gtids
 from mtsd.source.continuation import ByFile
 
@@ -26,7 +25,7 @@ def pair_lines(
 ) -> Iterator[Line]:
     """Yield the lines about what has to be compatible on both servers; `way` is `way_of`."""
     families = source.server.flavour, target.server.flavour
-    as_sql = applies_sql(settings, *families, allowed=target.binlog_allowed)
+    as_sql = rows_as_sql(settings, source, target)
     if isinstance(as_sql, Refused):
         yield refused_line(as_sql)
     elif families[0] is not families[1]:

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from mtsd.config import Settings
+from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.decisions import rows_as_sql
 from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed, size
 from mtsd.operations.check.privileges import (
@@ -17,7 +19,6 @@ from mtsd.operations.check.privileges import (
     target_needs,
 )
 from mtsd.operations.check.server_lines import counted
-from mtsd.replica.apply_mode import applies_sql
 from mtsd.target.bundle import BASE64_SHARE
 
 
@@ -27,11 +28,10 @@ def target_lines(
     """Yield the lines about the target; `source` is None if it could not be read."""
     server = facts.server
     family = source.server.flavour if source is not None else server.flavour
-    allowed = facts.binlog_allowed
-    as_sql = applies_sql(settings, family, server.flavour, allowed=allowed) is True
-    if as_sql and not allowed and family is server.flavour:
+    as_sql = rows_as_sql(settings, source, facts) is True
+    if as_sql and not facts.binlog_allowed and family is server.flavour:
         yield Kind.BINLOG_NOT_ALLOWED.line(user=server.account)
-    yield from _privileges(settings, server, source, as_sql=as_sql)
+    yield from _privileges(settings, server, source, family, as_sql=as_sql)
     yield from _read_only(server)
     yield from _sessions(settings, facts)
     packet = row_bytes(server)
@@ -53,12 +53,16 @@ def row_bytes(server: ServerFacts) -> int:
 
 
 def _privileges(
-    settings: Settings, server: ServerFacts, source: SourceFacts | None, *, as_sql: bool
+    settings: Settings,
+    server: ServerFacts,
+    source: SourceFacts | None,
+    family: Flavour,
+    *,
+    as_sql: bool,
 ) -> Iterator[Line]:
     held = Held.of(server.grants)
     logs = server.on("log_bin") and settings.target.binary_log
     gtids = server.variables.get("gtid_mode") == "ON"
-    family = source.server.flavour if source is not None else server.flavour
     needs = target_needs(settings, logs=logs, gtids=gtids, source=family, as_sql=as_sql)
     lacking = missing(held, needs, server.server)
     grants = [grant(lacking, server.account)] if lacking else []
