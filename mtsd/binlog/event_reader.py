@@ -48,7 +48,8 @@ class EventReader:
     `checksums`: whether events before the first format description end with a checksum, as they
     do in a dump, but never in a file. `description` is the file's format description, whole, if
     reading begins after it. With `in_place`, events must be where their headers say; the events
-    of a relay log keep the positions that they had on the source.
+    of a relay log keep the positions that they had on the source, and those of a MariaDB whose
+    binary log is inside a storage engine have none.
     """
 
     __slots__ = (

@@ -62,10 +62,13 @@ class Grouper:
         fold_case: bool = False,
         description: bytes = b"",
         files: LoadDataFiles | None = None,
+        in_place: bool = True,
     ) -> None:
         self.next_number = next_number
         """The number of the group being read, or of the next one."""
-        self._reader = EventReader(start, checksums=checksums, description=description)
+        self._reader = EventReader(
+            start, checksums=checksums, description=description, in_place=in_place
+        )
         self._dialect = MYSQL
         self._rows = MYSQL.rows
         self._hold_bytes = hold_bytes

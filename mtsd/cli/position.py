@@ -133,4 +133,4 @@ def _text(mark: LowWaterMark | None) -> str:
     if mark is None:
         return "none: the next start begins at [source] start"
     by = f", GTIDs {mark.gtids}" if mark.gtids else ""
-    return f"{mark.position if mark.position.file else 'by GTID set'}{by}"
+    return f"{mark.position}{by}"

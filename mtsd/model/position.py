@@ -10,14 +10,15 @@ class Position(NamedTuple):
     """The byte `offset` in binlog file `file`: the place right after an event.
 
     Files order by their numeric suffix ("binlog.000009" < "binlog.1000000"), so positions of one
-    source compare with `<`.
+    source compare with `<`. Where `file` is "", only GTIDs say where that is, and `offset` counts
+    what has been read.
     """
 
     file: str
     offset: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.offset}"
+        return f"{self.file}:{self.offset}" if self.file else "by GTID set"
 
     def __lt__(self, other: tuple[object, ...]) -> bool:
         return isinstance(other, Position) and self._order() < other._order()

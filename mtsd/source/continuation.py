@@ -102,6 +102,11 @@ GTIDS_OFF = Reason(
     "the position is known by GTID only, but the source's gtid_mode is not ON",
     "set gtid_mode = ON on the source, or say where to continue with mtsd position set FILE:POS",
 )
+WITHOUT_FILES = Reason(
+    "the position is {position}, but the source's binary log is inside a storage engine"
+    " (binlog_storage_engine), which is read by GTID only",
+    'say where to continue with mtsd position set gtid:SET, or "earliest" or "latest"',
+)
 
 
 def continuation(channel: Channel, source: SourceState) -> Way:
@@ -149,6 +154,8 @@ def _of(reason: Reason, channel: Channel, uuid: str) -> Refused:
 
 def _by_file(channel: Channel, source: SourceState) -> ByFile | Refused:
     position = channel.position
+    if source.without_files:
+        return refuse(WITHOUT_FILES, position=position)
     if not source.files:
         # The files cannot be listed: the source itself will report it.
         return ByFile(position)

@@ -53,6 +53,10 @@ async def _files(connection: Connection) -> tuple[BinlogFile, ...] | None:
 
 
 async def _read_mariadb(connection: Connection, traits: ServerTraits, *, end: bool) -> SourceState:
+    if traits.binlog_in_engine:
+        executed = await read_mariadb_state(connection)
+        mark = await end_without_files(connection) if end else None
+        return SourceState(traits.uuid, True, executed, end=mark, by_gtid=True, without_files=True)
     mark = None
     if end:
         file, offset, *_ = (await connection.query(binlog_status(traits.version)))[0]
@@ -84,6 +88,15 @@ async def gtids_at(connection: Connection, position: Position) -> GtidSet | None
         % (b"X'" + position.file.encode().hex().encode() + b"'", position.offset)
     )
     return None if rows[0][0] is None else GtidSet.parse(str(rows[0][0]))
+
+
+async def end_without_files(connection: Connection) -> LowWaterMark:
+    """Return the end of a MariaDB's binary log that is inside a storage engine.
+
+    Raises ServerError, ConnectionLostError.
+    """
+    ((gtids,),) = await connection.query(b"SELECT @@global.gtid_binlog_pos")
+    return LowWaterMark(0, Position("", 0), GtidSet.parse(str(gtids)))
 
 
 async def read_mariadb_state(connection: Connection) -> GtidSet:

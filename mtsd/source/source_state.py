@@ -42,3 +42,5 @@ class SourceState:
     """Its end as a mark whose number is 0, if that was asked for."""
     by_gtid: bool = False
     """MariaDB: a GTID names a place as exactly as file and offset do, and is asked for instead."""
+    without_files: bool = False
+    """Its binary log is read by GTID only: `files` is None, and what is purged is not known."""

@@ -39,6 +39,11 @@ FILES_PURGED = Reason(
     " {first}",
     _COPY,
 )
+WITHOUT_FILES = Reason(
+    "the start is {place}, but the source's binary log is inside a storage engine"
+    " (binlog_storage_engine), which is read by GTID only",
+    'begin at "gtid:SET", "earliest" or "latest"',
+)
 UNSEEN = Reason(
     'the start is "{start}", but the user may not see the source\'s binary log (error 1227)',
     "grant REPLICATION CLIENT on the source to the user of [source] user",
@@ -82,6 +87,8 @@ def _after(gtids: GtidSet, source: SourceState) -> LowWaterMark | Refused:
 
 def _at(start: FilePosition, source: SourceState) -> LowWaterMark | Refused:
     position = Position(start.file, start.pos)
+    if source.without_files:
+        return refuse(WITHOUT_FILES, place=position)
     way = continuation(Channel(position, None, source.uuid, None), source)
     if isinstance(way, Refused) and source.files:
         first, last = source.files[0], source.files[-1]
@@ -93,6 +100,9 @@ def _at(start: FilePosition, source: SourceState) -> LowWaterMark | Refused:
 def _earliest(
     source: SourceState, told: GtidSet, *, allow_partial_history: bool
 ) -> LowWaterMark | Refused:
+    if source.without_files:
+        # If it has purged transactions, it refuses to send any.
+        return LowWaterMark(0, Position("", 0), told.intersection(source.executed))
     if not source.files:
         return refuse(UNSEEN, start=Earliest())
     first = source.files[0].name

@@ -197,7 +197,8 @@ class SourceStream:
         self._grouper = Grouper(
             start=self.received.position,
             next_number=self.received.next_number,
-            checksums=session.traits.binlog_checksum,
+            checksums=session.traits.binlog_checksum and not session.traits.binlog_in_engine,
+            in_place=not session.traits.binlog_in_engine,
             hold_bytes=self.settings.hold_bytes,
             chunk_bytes=self.settings.chunk_bytes,
             replicated=self.settings.replicated,

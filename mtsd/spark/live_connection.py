@@ -150,6 +150,12 @@ async def _opened(live: LiveOptions) -> tuple[Connection, ServerTraits]:
                 raise NeedsPersonError(
                     f"the source {live} writes no binary log: start it with log_bin"
                 )
+            if traits.binlog_in_engine:
+                raise NeedsPersonError(
+                    f"the binary log of the source {live} is inside a storage engine"
+                    " (binlog_storage_engine), which has no files to be read in ranges: read"
+                    " another replica's"
+                )
     except BaseException:
         connection.close()
         raise

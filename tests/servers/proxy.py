@@ -40,12 +40,15 @@ class Weather:
 class Proxy:
     """Listens on a port of 127.0.0.1 and passes on to `server`; a context manager.
 
-    `change` is given each piece that comes down, and returns what is passed on instead.
+    `changes` makes, for each connection, what is given each piece that comes down and returns what
+    is passed on instead.
     """
 
-    def __init__(self, server: Server, change: Callable[[bytes], bytes] | None = None) -> None:
+    def __init__(
+        self, server: Server, changes: Callable[[], Callable[[bytes], bytes]] | None = None
+    ) -> None:
         self._to = server.port
-        self._change = change
+        self._changes = changes
         self._weather: dict[Direction, Weather] = {"up": Weather(), "down": Weather()}
         self._sockets: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -151,11 +154,12 @@ class Proxy:
         self, direction: Direction, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         weather = self._weather[direction]
+        change = self._changes() if direction == "down" and self._changes is not None else None
         while data := await _read(reader):
             if direction == "up":
                 self.heard += data[: 4096 - len(self.heard)]
-            elif self._change is not None:
-                data = self._change(data)
+            elif change is not None:
+                data = change(data)
             at = 0
             while at < len(data):
                 await _stalled(weather)

@@ -164,6 +164,15 @@ def test_a_mariadb_is_read_by_gtid_as_soon_as_that_is_known() -> None:
     assert continuation(known, without_files) == continuation(known, MARIADB)
 
 
+def test_a_mariadb_without_files_is_read_by_gtid_alone() -> None:
+    inside = replace(MARIADB, files=None, purged=GtidSet(), without_files=True)
+    known = mariadb_channel("0-1-80,7-1-5")
+    assert continuation(known, inside) == ByGtid(GtidSet.parse("0-1-80,7-1-5"))
+    way = continuation(mariadb_channel(None), inside)
+    assert isinstance(way, Refused)
+    assert "binlog.000004:300, but the source's binary log is inside a storage engine" in str(way)
+
+
 def test_what_a_mariadb_has_lost_or_purged() -> None:
     for mark, past, missing in (
         ("0-1-101", "", "0-1-101"),

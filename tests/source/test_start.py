@@ -6,6 +6,7 @@ from itertools import product
 from mtsd.config.start import Earliest, FilePosition, GtidStart, Latest, Start
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.position import Position
 from mtsd.model.reason import Refused
 from mtsd.source.continuation import PURGED, ByFile, ByGtid, Channel, continuation
 from mtsd.source.source_state import BinlogFile, SourceState
@@ -16,6 +17,7 @@ from mtsd.source.start import (
     NO_PLACE,
     NOT_EXECUTED,
     UNSEEN,
+    WITHOUT_FILES,
     WITHOUT_GTIDS,
     beginning,
 )
@@ -114,3 +116,24 @@ def test_what_gtid_purged_holds_is_said() -> None:
     assert isinstance(had, LowWaterMark)
     assert had.gtids == gtids(1, 3)
     assert GtidSet() != had.gtids
+
+
+def test_a_mariadb_without_files() -> None:
+    end = LowWaterMark(0, Position("", 0), GtidSet.parse("0-1-100,7-1-9"))
+    state = SourceState(
+        "server_id 1", True, GtidSet.parse("0-1-100,7-1-9"), end=end, by_gtid=True,
+        without_files=True,
+    )  # fmt: skip
+
+    def begins(start: Start, told: str = "") -> LowWaterMark | Refused:
+        known = GtidSet.parse(told)
+        return beginning(start, state, allow_partial_history=False, told=known)
+
+    assert begins(Latest()) == end
+    assert begins(Earliest()) == LowWaterMark(0, Position("", 0), GtidSet())
+    assert begins(Earliest(), "0-1-7") == LowWaterMark(0, Position("", 0), GtidSet.parse("0-1-7"))
+    after = begins(GtidStart("0-1-50"))
+    assert after == LowWaterMark(0, Position("", 0), GtidSet.parse("0-1-50"))
+    refused = begins(FilePosition("binlog-000000.ibb", 4))
+    assert isinstance(refused, Refused)
+    assert refused.reason is WITHOUT_FILES

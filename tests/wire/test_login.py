@@ -138,7 +138,7 @@ class Asking:
     ],
 )
 async def test_plugins_that_are_not_for_us(server: Server, plugin: bytes, said: str) -> None:
-    with Proxy(server, Asking(plugin)) as proxy:
+    with Proxy(server, lambda: Asking(plugin)) as proxy:
         endpoint = Endpoint("target", "127.0.0.1", proxy.port, "", "sha256_password_short", "p")
         found = await refusal(endpoint)
         assert said in found
@@ -159,7 +159,7 @@ def without_tls(greeting: bytes) -> bytes:
 
 
 async def test_nothing_is_said_to_a_server_that_hides_tls(server: Server) -> None:
-    with Proxy(server, without_tls) as proxy:
+    with Proxy(server, lambda: without_tls) as proxy:
         required = Endpoint(
             "source", "127.0.0.1", proxy.port, "", "root", "", tls=unverified(), require_tls=True
         )

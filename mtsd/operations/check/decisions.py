@@ -91,7 +91,16 @@ def state_of(source: SourceFacts) -> SourceState:
     if source.server.flavour is Flavour.MARIADB:
         logged, applied = variables["gtid_binlog_state"], variables["gtid_slave_pos"]
         executed = mariadb_state(logged, applied)
-        return SourceState(uuid, True, executed, source.purged, files, source.end, by_gtid=True)
+        return SourceState(
+            uuid,
+            True,
+            executed,
+            source.purged,
+            files,
+            source.end,
+            by_gtid=True,
+            without_files=bool(variables.get("binlog_storage_engine")),
+        )
     gtid_mode = variables.get("gtid_mode") == "ON"
 
     def gtids(name: str) -> GtidSet:

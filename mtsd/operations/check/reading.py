@@ -20,7 +20,7 @@ from mtsd.operations.check.facts import (
 )
 from mtsd.replica.one_channel import Channel, read_channels
 from mtsd.replica.recovery import FoundTables, read_tables, read_workers
-from mtsd.source.read_state import gtids_at, read_gtids
+from mtsd.source.read_state import end_without_files, gtids_at, read_gtids
 from mtsd.target import literals
 from mtsd.target.binlog_allowed import allows_binlog
 from mtsd.target.fencing import CHANNEL, lock_name
@@ -62,7 +62,11 @@ async def read_source(
         if value
     )
     end = None
-    if status:
+    in_engine = bool(server.variables.get("binlog_storage_engine"))
+    if in_engine:
+        files = ()
+        end = await end_without_files(connection)
+    elif status:
         file, offset, _, _, *gtids = status[0]
         position = Position(str(file), literals.number(offset))
         known = GtidSet.parse(str(gtids[0])) if server.on("gtid_mode") else None
