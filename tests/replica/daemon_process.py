@@ -135,8 +135,9 @@ class DaemonProcess:
                 place = status.executed
                 if (place.file, place.pos) >= (file, offset):
                     return
+                # GTIDs do not tell of groups that have none.
                 if (
-                    gtids
+                    not place.file
                     and place.gtid
                     and GtidSet.parse(gtids).issubset(GtidSet.parse(place.gtid))
                 ):

@@ -205,3 +205,38 @@ def test_earliest_says_what_a_mirroring_daemon_left_in_gtid_purged(tmp_path: Pat
             behind.start()
             behind.wait_until_running()
             assert behind.stop() == 0
+
+
+SWITCHES = ("OFF_PERMISSIVE", "ON_PERMISSIVE", "ON", "ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF")
+
+
+@pytest.mark.parametrize("target", [GTIDS, NO_GTIDS], ids=["gtids", "none"])
+def test_the_source_is_switched_to_gtids_and_back(target: Options, tmp_path: Path) -> None:
+    chance = random.Random(len(target))
+    source: Options = {**NO_GTIDS, "enforce_gtid_consistency": "ON"}
+    with Pair(source, target) as pair:
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS)
+        load = MixedLoad(pair.source, seed=5, mix=Mix(statement_format=True))
+        load.prepare()
+        stopping = Event()
+        thread = Thread(target=lambda: load.run(until=stopping, rate=80))
+        thread.start()
+        try:
+            for mode in SWITCHES:
+                daemon.start()
+                pair.source.sql(f"SET GLOBAL gtid_mode = {mode}")
+                # What has no GTID has to be read before gtid_mode = ON.
+                daemon.wait_until_caught_up()
+                time.sleep(chance.random())
+                if chance.random() < 0.7:
+                    daemon.kill()
+                else:
+                    assert daemon.stop() == 0
+        finally:
+            stopping.set()
+            thread.join()
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+        assert audit(pair.target, load.ledger) == []

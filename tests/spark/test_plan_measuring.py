@@ -12,7 +12,7 @@ from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.pair import Pair
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
 
 def configured(pair: Pair, folder: Path) -> DaemonProcess:
