@@ -27,6 +27,7 @@ from mtsd.model.fault_points import Reached, nothing
 from mtsd.model.progress import Progress
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.replica import Replica, StopTimeoutError
+from mtsd.replica.start import start
 from mtsd.replica.streamed_groups import StreamedGroupError
 from mtsd.source.stream import SourceChangedError
 from mtsd.target.retry import worth_a_retry
@@ -204,7 +205,7 @@ class Daemon:
         self._state = "recovering"
         settings = self._settings
         starting = asyncio.create_task(
-            Replica.start(
+            start(
                 settings,
                 new_source=self._new_source,
                 progress=self._progress,

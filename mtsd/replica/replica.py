@@ -1,4 +1,4 @@
-"""One run of the replica: from a recovery to a stop, a failure or the loss of the target."""
+"""One run of the replica, once it has started: to a stop, a failure or the loss of the target."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -7,54 +7,24 @@ from dataclasses import replace
 import structlog
 
 from mtsd.config import Settings
-from mtsd.filter.filter import Filter
-from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError
-from mtsd.model.fault_points import FaultPoint, Reached, nothing
-from mtsd.model.gtid import GtidSet
-from mtsd.model.progress import Progress
+from mtsd.model.errors import ConnectionLostError, MtsdError
+from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.pulse import Pulse
-from mtsd.model.reason import Refused
-from mtsd.model.server import flavour_of_identity
 from mtsd.model.temporary_tables import described
-from mtsd.replica.apply_mode import applies_sql
 from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.dispatch import Dispatcher
-from mtsd.replica.endpoints import endpoint, identity
-from mtsd.replica.filters import filter_of, rules_of
-from mtsd.replica.first_start import first_start
-from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
-from mtsd.replica.recovery import (
-    Recovered,
-    adopt_source,
-    make_tables,
-    recover,
-)
-from mtsd.replica.skipped_groups import AsSkipped
+from mtsd.replica.endpoints import endpoint
+from mtsd.replica.limits import limits_of
 from mtsd.replica.statistics import ReplicaStatistics, WorkerStatistics
 from mtsd.replica.stopped_group import record_stopped
-from mtsd.replica.streamed_groups import StreamedGroupError, StreamedGroups
+from mtsd.replica.streamed_groups import StreamedGroupError
 from mtsd.replica.target_waits import TargetWait, TargetWaits
-from mtsd.replica.worker import Worker, WorkerSettings
-from mtsd.schedule.alone import AloneRule
-from mtsd.schedule.policies import choose_policy
-from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
-from mtsd.schedule.scheduler import Limits, Scheduler
-from mtsd.source.stream import SourceStream, StreamSettings
-from mtsd.target.applier import Applier
-from mtsd.target.binlog_allowed import allows_binlog
-from mtsd.target.binlog_applier import BinlogApplier
-from mtsd.target.branch_sessions import BranchSessions
-from mtsd.target.executed_gtids import execute_empty
-from mtsd.target.fencing import CHANNEL, lock_name, take_channel, take_lock
+from mtsd.replica.worker import Worker
+from mtsd.source.stream import SourceStream
 from mtsd.target.position_tables import PositionTables
-from mtsd.target.session import SessionSettings, TargetSession
-from mtsd.target.sql_applier import ROW_MODE, SqlApplier
-from mtsd.target.xa import needs_branch_sessions
-from mtsd.wire.binlog_status import executed_gtids
+from mtsd.target.session import TargetSession
 
-_CHANNEL_WAIT_TIMEOUT_S = 60
-_RECEIPT_S = 30.0
 _LAST_CHANCE_S = 5.0
 """How long other workers may finish their commit after the connection to the target was lost."""
 
@@ -88,102 +58,6 @@ class Replica:
         self._dispatcher = dispatcher
         self._reached = reached
         self._began = asyncio.get_running_loop().time()
-
-    @classmethod
-    async def start(
-        cls,
-        settings: Settings,
-        *,
-        new_source: str = "",
-        progress: Progress | None = None,
-        reached: Reached = nothing,
-    ) -> "Replica":
-        """Connect to the target, recover, and get everything ready to run.
-
-        `new_source` is the UUID of a source that continues by GTID set where the previous one
-        stopped; `progress` is told what the start is doing.
-        Raises NeedsPersonError, ServerError, ConnectionLostError, with nothing left open.
-        """
-        progress = progress or Progress()
-        target = endpoint("target", settings.target)
-        session_settings = SessionSettings(settings.target.binary_log)
-        tables = PositionTables(settings.target.schema, settings.replica.channel)
-        progress.doing = "connects to the target"
-        session = await TargetSession.open(target, session_settings, reached=reached)
-        workers: list[Worker] = []
-        try:
-            await session.connection.query(
-                b"SET @@session.wait_timeout=%d" % _CHANNEL_WAIT_TIMEOUT_S
-            )
-            # This session detects that a target has vanished, on behalf of all of them.
-            session.connection.expect_receipt(_RECEIPT_S)
-            # What no source makes possible is refused before anything is written.
-            flavour = session.traits.server.flavour
-            gtids_of(settings.target.gtid, flavour, session)
-            fold_case = session.traits.lower_case_table_names
-            progress.doing = "takes the channel"
-            await take_channel(session.connection, tables.channel, progress=progress)
-            progress.doing = "reads the position tables"
-            await make_tables(session.connection, tables)
-            others = await first_start(settings, session, tables)
-            count = max(settings.replica.parallel_workers, 1)
-            recovered = await recover(session.connection, tables, count, reached, progress)
-            if new_source:
-                others = await adopt_source(
-                    session.connection, tables, recovered, new_source,
-                    rules_of(settings.filter), fold_case=fold_case,
-                )  # fmt: skip
-                recovered = await recover(session.connection, tables, count, reached, progress)
-            family = flavour_of_identity(recovered.source_uuid)
-            gtids = gtids_of(settings.target.gtid, family, session)
-            allowed = await allows_binlog(session.connection)
-            as_sql = applies_sql(settings, family, flavour, allowed=allowed)
-            if isinstance(as_sql, Refused):
-                raise NeedsPersonError(str(as_sql))
-            if as_sql:
-                log.info("rows are applied as SQL", binlog_allowed=allowed)
-            progress.doing = "opens the sessions of the workers"
-            preserved = None
-            known = GtidSet()
-            if gtids is Gtids.PRESERVE:
-                # A skipped group is not applied, but its GTID counts as executed all the same.
-                await execute_empty(session.connection, recovered.past_gtids)
-                preserved = await executed_gtids(session.connection)
-                known = recovered.mark.gtids or known
-            told = ToldGtids(gtids, session.connection, known)
-            if preserved is None and recovered.gtids is not None:
-                await told.tell(recovered.gtids)
-            coordinator = Coordinator(_scheduler(settings, recovered))
-            for index in range(count):
-                worker = await _worker(
-                    index, settings, tables, coordinator, recovered, reached,
-                    preserves=preserved is not None, as_sql=as_sql,
-                )  # fmt: skip
-                workers.append(worker)
-            replicated = filter_of(settings, fold_case=fold_case, others=others)
-            stream = _stream(settings, recovered, replicated, coordinator.pulse, reached)
-            checkpointer = Checkpointer(
-                session.connection,
-                tables,
-                coordinator,
-                settings.replica.checkpoint_period,
-                recovered.stale,
-                recovered.stopped,
-                told,
-                reached,
-            )
-        except BaseException as error:
-            await record_stopped(session.connection, tables, error)
-            for worker in workers:
-                worker.applier.close()
-            session.connection.close()
-            raise
-        streamed = StreamedGroups(coordinator, workers[0], preserved)
-        groups = AsSkipped(stream, recovered.skipped)
-        dispatcher = Dispatcher(groups, coordinator, streamed, preserved, recovered.mark.temporary)
-        return cls(
-            settings, session, coordinator, workers, stream, dispatcher, checkpointer, reached
-        )
 
     async def run(self) -> None:
         """Replicate until `stop` or a failure, which is raised; all sessions are closed then."""
@@ -268,7 +142,7 @@ class Replica:
             hold_bytes=read.pending_jobs_size_max,
             chunk_bytes=read.batch_bytes,
         )
-        self._coordinator.set_limits(_limits(settings))
+        self._coordinator.set_limits(limits_of(settings))
         for worker in self._workers:
             worker.settings = replace(
                 worker.settings,
@@ -356,119 +230,3 @@ class Replica:
         for worker in self._workers:
             worker.applier.close()
         self._session.connection.close()
-
-
-def _limits(settings: Settings) -> Limits:
-    replica = settings.replica
-    return Limits(
-        checkpoint_group=replica.checkpoint_group,
-        pending_jobs_size_max=replica.pending_jobs_size_max,
-        batch_groups=1 if settings.target.gtid == "preserve" else replica.batch_groups,
-        batch_bytes=replica.batch_bytes,
-    )
-
-
-def _scheduler(settings: Settings, recovered: Recovered) -> Scheduler:
-    replica = settings.replica
-    workers = max(replica.parallel_workers, 1)
-    policy = choose_policy(replica.parallel_type, replica.parallel_workers, replica.bind)
-    # The records tell nothing that other policies than by database need: then they run alone.
-    left = () if policy.needs else recovered.prepared
-    return Scheduler(
-        policy,
-        workers,
-        _limits(settings),
-        recovered.mark,
-        recovered.executed,
-        alone=AloneRule(ddl=replica.ddl == "alone", statements=replica.statements == "alone"),
-        prepared=PreparedTransactions(
-            (each.xid, Prepared(each.databases, each.alone)) for each in left
-        ),
-    )
-
-
-async def _worker(
-    index: int,
-    settings: Settings,
-    tables: PositionTables,
-    coordinator: Coordinator,
-    recovered: Recovered,
-    reached: Reached,
-    *,
-    preserves: bool,
-    as_sql: bool,
-) -> Worker:
-    target = replace(endpoint("target", settings.target), found_rows=as_sql)
-    session_settings = SessionSettings(
-        settings.target.binary_log,
-        ROW_MODE if as_sql else b"0",
-        flavour_of_identity(recovered.source_uuid),
-    )
-    session = await TargetSession.open(target, session_settings, reached=reached)
-    worker_id = CHANNEL + 1 + index
-    if not await take_lock(session.connection, lock_name(tables.channel, worker_id), 10):
-        session.connection.close()
-        raise NeedsPersonError(
-            f"the lock of worker {worker_id} is held by a session that mtsd did not open"
-        )
-    session.keep_lock(lock_name(tables.channel, worker_id))
-    branch_sessions = None
-    if needs_branch_sessions(session.connection):
-        lock = lock_name(tables.channel, worker_id, branch=True)
-        branch_sessions = BranchSessions(target, session_settings, lock, reached=reached)
-    applier: Applier
-    if as_sql:
-        applier = SqlApplier(
-            session,
-            tables,
-            settings.replica.batch_bytes,
-            preserves=preserves,
-            idempotent=settings.replica.exec_mode == "idempotent",
-            branch_sessions=branch_sessions,
-            reached=reached,
-        )
-    else:
-        applier = BinlogApplier(
-            session,
-            tables,
-            settings.replica.batch_bytes,
-            preserves=preserves,
-            branch_sessions=branch_sessions,
-            reached=reached,
-        )
-    return Worker(
-        index,
-        applier,
-        coordinator,
-        recovered.rows[index],
-        WorkerSettings(
-            transaction_retries=settings.replica.transaction_retries,
-            skip_errors=frozenset(settings.replica.skip_errors),
-            daemon_uuid=recovered.daemon_uuid,
-            show_themselves=recovered.show_themselves,
-        ),
-        reached,
-    )
-
-
-def _stream(
-    settings: Settings,
-    recovered: Recovered,
-    replicated: Filter,
-    pulse: Pulse,
-    reached: Reached,
-) -> SourceStream:
-    return SourceStream(
-        endpoint("source", settings.source),
-        identity(settings.source, recovered.daemon_uuid),
-        StreamSettings(
-            hold_bytes=settings.replica.pending_jobs_size_max,
-            chunk_bytes=settings.replica.batch_bytes,
-            replicated=replicated,
-        ),
-        recovered.mark,
-        recovered.source_uuid,
-        executed=recovered.gtids,
-        pulse=pulse,
-        reached=reached,
-    )

@@ -24,6 +24,7 @@ from mtsd.control.client import DaemonRefusedError, post
 from mtsd.control.reload_route import NotNowError
 from mtsd.daemon.life import Daemon
 from mtsd.replica.replica import Replica
+from mtsd.replica.start import start
 from tests.config.generated import two_values
 from tests.daemon.notify_socket import NotifySocket
 from tests.replica.daemon_process import DaemonProcess, Value
@@ -170,7 +171,7 @@ async def test_every_key_reaches_what_it_is_for(pair: Pair) -> None:
         target=TargetSettings(port=pair.target.port, user="root"),
         replica=ReplicaSettings(channel="reaches", parallel_workers=2),
     )
-    replica = await Replica.start(settings)
+    replica = await start(settings)
     try:
         for key, where in REACHES.items():
             section, _, name = key.partition(".")
@@ -198,7 +199,7 @@ async def test_what_is_not_combined_stays_so(pair: Pair) -> None:
         target=TargetSettings(port=pair.target.port, user="root", gtid="preserve"),
         replica=ReplicaSettings(channel="preserves", parallel_workers=1),
     )
-    replica = await Replica.start(settings)
+    replica = await start(settings)
     try:
         replica.reload(replace(settings, replica=ReplicaSettings(batch_groups=5)))
         assert replica._coordinator.scheduler.limits.batch_groups == 1

@@ -1,0 +1,226 @@
+"""The start of a run: takes the channel, recovers, and opens what the run needs."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import structlog
+
+from mtsd.config import Settings
+from mtsd.filter.filter import Filter
+from mtsd.filter.rules import Rules
+from mtsd.model.errors import NeedsPersonError
+from mtsd.model.fault_points import Reached, nothing
+from mtsd.model.gtid import GtidSet
+from mtsd.model.progress import Progress
+from mtsd.model.pulse import Pulse
+from mtsd.model.reason import Refused
+from mtsd.model.server import Flavour, flavour_of_identity
+from mtsd.replica.apply_mode import applies_sql
+from mtsd.replica.checkpointer import Checkpointer
+from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.dispatch import Dispatcher
+from mtsd.replica.endpoints import endpoint, identity
+from mtsd.replica.filters import filter_of, rules_of
+from mtsd.replica.first_start import first_start
+from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
+from mtsd.replica.limits import limits_of
+from mtsd.replica.recovery import Recovered, adopt_source, make_tables, recover
+from mtsd.replica.replica import Replica
+from mtsd.replica.skipped_groups import AsSkipped
+from mtsd.replica.stopped_group import record_stopped
+from mtsd.replica.streamed_groups import StreamedGroups
+from mtsd.replica.worker import Worker
+from mtsd.replica.worker_opening import open_worker
+from mtsd.schedule.alone import AloneRule
+from mtsd.schedule.policies import choose_policy
+from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
+from mtsd.schedule.scheduler import Scheduler
+from mtsd.source.stream import SourceStream, StreamSettings
+from mtsd.target.binlog_allowed import allows_binlog
+from mtsd.target.executed_gtids import execute_empty
+from mtsd.target.fencing import take_channel
+from mtsd.target.position_tables import PositionTables
+from mtsd.target.session import SessionSettings, TargetSession
+from mtsd.wire.binlog_status import executed_gtids
+
+_CHANNEL_WAIT_TIMEOUT_S: Final = 60
+_RECEIPT_S: Final = 30.0
+
+log = structlog.get_logger(__name__)
+
+
+async def start(
+    settings: Settings,
+    *,
+    new_source: str = "",
+    progress: Progress | None = None,
+    reached: Reached = nothing,
+) -> Replica:
+    """Connect to the target, recover, and get everything ready to run.
+
+    `new_source` is the UUID of a source that continues by GTID set where the previous one
+    stopped; `progress` is told what the start is doing.
+    Raises NeedsPersonError, ServerError, ConnectionLostError, with nothing left open.
+    """
+    progress = progress or Progress()
+    tables = PositionTables(settings.target.schema, settings.replica.channel)
+    progress.doing = "connects to the target"
+    session = await TargetSession.open(
+        endpoint("target", settings.target),
+        SessionSettings(settings.target.binary_log),
+        reached=reached,
+    )
+    workers: list[Worker] = []
+    try:
+        await _take_channel(settings, session, tables, progress)
+        others, recovered = await _recover(settings, session, tables, new_source, progress, reached)
+        family = flavour_of_identity(recovered.source_uuid)
+        gtids = gtids_of(settings.target.gtid, family, session)
+        as_sql = await _applies_sql(settings, session, family)
+        progress.doing = "opens the sessions of the workers"
+        preserved, told = await _settle_gtids(gtids, session, recovered)
+        coordinator = Coordinator(_scheduler(settings, recovered))
+        for index in range(_worker_count(settings)):
+            worker = await open_worker(
+                index, settings, tables, coordinator, recovered, reached,
+                preserves=preserved is not None, as_sql=as_sql,
+            )  # fmt: skip
+            workers.append(worker)
+        fold_case = session.traits.lower_case_table_names
+        replicated = filter_of(settings, fold_case=fold_case, others=others)
+        stream = _stream(settings, recovered, replicated, coordinator.pulse, reached)
+        checkpointer = Checkpointer(
+            session.connection,
+            tables,
+            coordinator,
+            settings.replica.checkpoint_period,
+            recovered.stale,
+            recovered.stopped,
+            told,
+            reached,
+        )
+    except BaseException as error:
+        await record_stopped(session.connection, tables, error)
+        for worker in workers:
+            worker.applier.close()
+        session.connection.close()
+        raise
+    streamed = StreamedGroups(coordinator, workers[0], preserved)
+    groups = AsSkipped(stream, recovered.skipped)
+    dispatcher = Dispatcher(groups, coordinator, streamed, preserved, recovered.mark.temporary)
+    return Replica(
+        settings, session, coordinator, workers, stream, dispatcher, checkpointer, reached
+    )
+
+
+async def _take_channel(
+    settings: Settings, session: TargetSession, tables: PositionTables, progress: Progress
+) -> None:
+    """Make the channel this daemon's alone, as long as the session lives."""
+    await session.connection.query(b"SET @@session.wait_timeout=%d" % _CHANNEL_WAIT_TIMEOUT_S)
+    # This session detects that a target has vanished, on behalf of all of them.
+    session.connection.expect_receipt(_RECEIPT_S)
+    # What no source makes possible is refused before anything is written.
+    gtids_of(settings.target.gtid, session.traits.server.flavour, session)
+    progress.doing = "takes the channel"
+    await take_channel(session.connection, tables.channel, progress=progress)
+
+
+async def _recover(
+    settings: Settings,
+    session: TargetSession,
+    tables: PositionTables,
+    new_source: str,
+    progress: Progress,
+    reached: Reached,
+) -> tuple[Mapping[str, Rules], Recovered]:
+    """Return the rules of the source's other channels, and what the run begins with."""
+    progress.doing = "reads the position tables"
+    await make_tables(session.connection, tables)
+    others = await first_start(settings, session, tables)
+    count = _worker_count(settings)
+    recovered = await recover(session.connection, tables, count, reached, progress)
+    if new_source:
+        others = await adopt_source(
+            session.connection, tables, recovered, new_source,
+            rules_of(settings.filter), fold_case=session.traits.lower_case_table_names,
+        )  # fmt: skip
+        recovered = await recover(session.connection, tables, count, reached, progress)
+    return others, recovered
+
+
+async def _applies_sql(settings: Settings, session: TargetSession, family: Flavour) -> bool:
+    """Return whether rows of a source of that family are applied by SQL statements."""
+    allowed = await allows_binlog(session.connection)
+    as_sql = applies_sql(settings, family, session.traits.server.flavour, allowed=allowed)
+    if isinstance(as_sql, Refused):
+        raise NeedsPersonError(str(as_sql))
+    if as_sql:
+        log.info("rows are applied as SQL", binlog_allowed=allowed)
+    return as_sql
+
+
+async def _settle_gtids(
+    gtids: Gtids, session: TargetSession, recovered: Recovered
+) -> tuple[GtidSet | None, ToldGtids]:
+    """Tell the target what it has to know of the source's GTIDs before anything is applied.
+
+    Return what it has executed, if each group commits under its own GTID, and what tells it of
+    later ones.
+    """
+    preserved = None
+    known = GtidSet()
+    if gtids is Gtids.PRESERVE:
+        # A skipped group is not applied, but its GTID counts as executed all the same.
+        await execute_empty(session.connection, recovered.past_gtids)
+        preserved = await executed_gtids(session.connection)
+        known = recovered.mark.gtids or known
+    told = ToldGtids(gtids, session.connection, known)
+    if preserved is None and recovered.gtids is not None:
+        await told.tell(recovered.gtids)
+    return preserved, told
+
+
+def _worker_count(settings: Settings) -> int:
+    return max(settings.replica.parallel_workers, 1)
+
+
+def _scheduler(settings: Settings, recovered: Recovered) -> Scheduler:
+    replica = settings.replica
+    policy = choose_policy(replica.parallel_type, replica.parallel_workers, replica.bind)
+    # The records tell nothing that other policies than by database need: then they run alone.
+    left = () if policy.needs else recovered.prepared
+    return Scheduler(
+        policy,
+        _worker_count(settings),
+        limits_of(settings),
+        recovered.mark,
+        recovered.executed,
+        alone=AloneRule(ddl=replica.ddl == "alone", statements=replica.statements == "alone"),
+        prepared=PreparedTransactions(
+            (each.xid, Prepared(each.databases, each.alone)) for each in left
+        ),
+    )
+
+
+def _stream(
+    settings: Settings,
+    recovered: Recovered,
+    replicated: Filter,
+    pulse: Pulse,
+    reached: Reached,
+) -> SourceStream:
+    return SourceStream(
+        endpoint("source", settings.source),
+        identity(settings.source, recovered.daemon_uuid),
+        StreamSettings(
+            hold_bytes=settings.replica.pending_jobs_size_max,
+            chunk_bytes=settings.replica.batch_bytes,
+            replicated=replicated,
+        ),
+        recovered.mark,
+        recovered.source_uuid,
+        executed=recovered.gtids,
+        pulse=pulse,
+        reached=reached,
+    )

@@ -1,0 +1,107 @@
+"""A worker with the sessions and the applier that it works with."""
+
+from dataclasses import replace
+
+from mtsd.config import Settings
+from mtsd.model.errors import NeedsPersonError
+from mtsd.model.fault_points import Reached
+from mtsd.model.server import flavour_of_identity
+from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.endpoints import endpoint
+from mtsd.replica.recovery import Recovered
+from mtsd.replica.worker import Worker, WorkerSettings
+from mtsd.target.applier import Applier
+from mtsd.target.binlog_applier import BinlogApplier
+from mtsd.target.branch_sessions import BranchSessions
+from mtsd.target.fencing import CHANNEL, lock_name, take_lock
+from mtsd.target.position_tables import PositionTables
+from mtsd.target.session import SessionSettings, TargetSession
+from mtsd.target.sql_applier import ROW_MODE, SqlApplier
+from mtsd.target.xa import needs_branch_sessions
+
+
+async def open_worker(
+    index: int,
+    settings: Settings,
+    tables: PositionTables,
+    coordinator: Coordinator,
+    recovered: Recovered,
+    reached: Reached,
+    *,
+    preserves: bool,
+    as_sql: bool,
+) -> Worker:
+    """Open the session of the worker `index`, from 0, take its lock, and return the worker.
+
+    With `preserves`, each group commits under its own GTID; with `as_sql`, rows are applied by SQL
+    statements rather than by BINLOG. Raises NeedsPersonError, ServerError, ConnectionLostError.
+    """
+    target = replace(endpoint("target", settings.target), found_rows=as_sql)
+    session_settings = SessionSettings(
+        settings.target.binary_log,
+        ROW_MODE if as_sql else b"0",
+        flavour_of_identity(recovered.source_uuid),
+    )
+    session = await TargetSession.open(target, session_settings, reached=reached)
+    worker_id = CHANNEL + 1 + index
+    if not await take_lock(session.connection, lock_name(tables.channel, worker_id), 10):
+        session.connection.close()
+        raise NeedsPersonError(
+            f"the lock of worker {worker_id} is held by a session that mtsd did not open"
+        )
+    session.keep_lock(lock_name(tables.channel, worker_id))
+    branch_sessions = None
+    if needs_branch_sessions(session.connection):
+        lock = lock_name(tables.channel, worker_id, branch=True)
+        branch_sessions = BranchSessions(target, session_settings, lock, reached=reached)
+    return Worker(
+        index,
+        _applier(
+            session,
+            tables,
+            settings,
+            branch_sessions,
+            reached,
+            preserves=preserves,
+            as_sql=as_sql,
+        ),
+        coordinator,
+        recovered.rows[index],
+        WorkerSettings(
+            transaction_retries=settings.replica.transaction_retries,
+            skip_errors=frozenset(settings.replica.skip_errors),
+            daemon_uuid=recovered.daemon_uuid,
+            show_themselves=recovered.show_themselves,
+        ),
+        reached,
+    )
+
+
+def _applier(
+    session: TargetSession,
+    tables: PositionTables,
+    settings: Settings,
+    branch_sessions: BranchSessions | None,
+    reached: Reached,
+    *,
+    preserves: bool,
+    as_sql: bool,
+) -> Applier:
+    if as_sql:
+        return SqlApplier(
+            session,
+            tables,
+            settings.replica.batch_bytes,
+            preserves=preserves,
+            idempotent=settings.replica.exec_mode == "idempotent",
+            branch_sessions=branch_sessions,
+            reached=reached,
+        )
+    return BinlogApplier(
+        session,
+        tables,
+        settings.replica.batch_bytes,
+        preserves=preserves,
+        branch_sessions=branch_sessions,
+        reached=reached,
+    )
