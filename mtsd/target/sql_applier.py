@@ -24,15 +24,14 @@ from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, flavour_of
-from mtsd.model.step import Rows, Step
 from mtsd.schedule.in_flight import Packet
 from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.bundle import Bundle, Command, RowTooLargeError, table_maps
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.row_sql import RowSql, SqlStatement
 from mtsd.target.session import TargetSession, next_gtid
+from mtsd.target.session_applier import SessionApplier
 from mtsd.target.table_layout import NO_TABLE, TableLayout, layout_of
 from mtsd.target.table_loading import load_table
 from mtsd.target.unprotected import apply_unprotected
@@ -66,7 +65,7 @@ class RowCommands:
         return iter(())
 
 
-class SqlApplier(BinlogApplier):
+class SqlApplier(SessionApplier):
     """Applies groups on its own session, which counts found rows and has `ROW_MODE`.
 
     `idempotent`: a row that exists already, or does not exist, is no error.
@@ -154,15 +153,6 @@ class SqlApplier(BinlogApplier):
         """See `Applier`."""
         self._current.clear()
         await super().begin(format_description, gtid)
-
-    async def apply_steps(self, steps: Sequence[Step]) -> None:
-        """See `Applier`."""
-        for step in steps:
-            if isinstance(step, Rows):
-                await self._reached(FaultPoint.BEFORE_CHUNK)
-                await self._apply_rows(step.events)
-            else:
-                await super().apply_steps([step])
 
     def statement_count(self, group: Group) -> int:
         """See `Applier`: more than one, because a row may be a statement."""

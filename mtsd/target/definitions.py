@@ -1,0 +1,76 @@
+"""Groups that commit implicitly: definitions, and CREATE TABLE … SELECT, which has rows as well."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from mtsd.binlog.statement import classify, without_start_transaction
+from mtsd.model.errors import NotSupportedError, ServerError
+from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.group import Group
+from mtsd.model.step import Statement, StatementKind, Step
+from mtsd.target.session import TargetSession
+
+
+def definition_of(group: Group, thread: int = 0) -> Statement:
+    """Return the statement that a group begins with.
+
+    `thread`, if it is not 0, is the thread id that it gets in the target's own binlog. Raises
+    NotSupportedError if the group begins with another step.
+    """
+    step = group.steps[0]
+    if not isinstance(step, Statement):
+        raise NotSupportedError(f"a step of kind {type(step).__name__} instead of a statement")
+    if not thread:
+        return step
+    return replace(step, query=replace(step.query, thread_id=thread))
+
+
+async def apply_definition(
+    session: TargetSession,
+    definition: Statement,
+    rows: Sequence[Step],
+    gtid: str,
+    apply_steps: Callable[[Sequence[Step]], Awaitable[None]],
+    reached: Reached,
+) -> None:
+    """Apply a definition, and the `rows` that follow it, under a GTID; "" for an automatic one.
+
+    Between `CREATE TABLE … START TRANSACTION` and COMMIT the server accepts nothing but BINLOG
+    statements, so the session state is reset after that. The session knows the format. Raises
+    ServerError, NotSupportedError, ConnectionLostError.
+    """
+    connection = session.connection
+    try:
+        await session.set_gtid(gtid)
+        if definition.kind is StatementKind.CREATE_SELECT:
+
+            async def fill() -> None:
+                await apply_steps(rows)
+                await connection.run(b"COMMIT", 1)
+
+            await connection.run(b"BEGIN", 1)
+            await session.run_statement(definition, definition.query.statement, then=fill)
+        else:
+            await apply_steps([definition])
+        # Also releases the GTID of a statement that wrote nothing.
+        await connection.run(b"COMMIT", 1)
+        await reached(FaultPoint.AFTER_STATEMENT)
+        await session.set_gtid("")
+    except ServerError as error:
+        await session.undo(error)
+        await session.set_gtid("")
+        raise
+
+
+async def make_table(session: TargetSession, created: Statement, reached: Reached) -> None:
+    """Create the table of a CREATE TABLE … SELECT by itself. Raises ServerError after an undo."""
+    table, context = created.query.statement, created.query.context
+    if classify(table, context=context) is StatementKind.CREATE_SELECT:
+        # MariaDB's statement says nothing of the rows.
+        table = without_start_transaction(table, context)
+    try:
+        await session.run_statement(created, table)
+        await reached(FaultPoint.AFTER_STATEMENT)
+    except ServerError as error:
+        await session.undo(error)
+        raise

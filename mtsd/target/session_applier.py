@@ -1,0 +1,386 @@
+"""What the appliers have in common: everything but how rows become statements."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+
+from mtsd.model.errors import MtsdError, ServerError
+from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.model.group import Group
+from mtsd.model.gtid import Gtid
+from mtsd.model.step import LoadFile, Rows, Statement, Step
+from mtsd.model.temporary_tables import TemporaryUse
+from mtsd.model.xa_xid import XaXid
+from mtsd.schedule.in_flight import Due, Packet
+from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.branch_sessions import BranchSessions
+from mtsd.target.branches import Branches
+from mtsd.target.bundle import BASE64_SHARE, Bundle
+from mtsd.target.definitions import apply_definition, definition_of, make_table
+from mtsd.target.file_loads import FileLoads
+from mtsd.target.pace import Pace
+from mtsd.target.position_tables import InDoubt, PositionTables
+from mtsd.target.retry import patiently
+from mtsd.target.session import STATEMENTS_READ, TargetSession
+from mtsd.target.session_tables import SessionTables
+from mtsd.target.statements import apply_statement
+from mtsd.target.table_engines import TableEngines
+from mtsd.wire.binlog_status import has_executed
+from mtsd.wire.connection import Awaited
+
+_LARGEST_COMMAND_SHARE = 0.96
+
+
+class SessionApplier(ABC):
+    """Applies groups on its own session (`mtsd.target.applier.Applier`), rows by `_apply_rows`.
+
+    `batch_bytes`: maximum row bytes of one statement. With `preserves`, each group commits under
+    its own GTID, which it must have.
+    """
+
+    def __init__(
+        self,
+        session: TargetSession,
+        tables: PositionTables,
+        batch_bytes: int,
+        *,
+        preserves: bool = False,
+        branch_sessions: BranchSessions | None = None,
+        reached: Reached = nothing,
+    ) -> None:
+        self._session = session
+        self._connection = session.connection
+        self._own = session
+        """The worker's session, which is also in use unless a branch has one of its own."""
+        self._branch_sessions = branch_sessions
+        self._tables = tables
+        self._preserves = preserves
+        self._reached = reached
+        packet = session.traits.max_allowed_packet
+        self._largest_statement = int(packet * BASE64_SHARE)
+        self._chunk_bytes = min(batch_bytes, self._largest_statement)
+        self._command_limit = int(packet * _LARGEST_COMMAND_SHARE)
+        self._format = b""
+        self._engines = TableEngines(session.connection)
+        self._branches = Branches(session, tables, reached)
+        self._branch = self._branches
+        """Of the session that the open branch is on."""
+        self._branch_rows = 0
+        self._loads = FileLoads(session)
+        self._temporary = SessionTables(session)
+        self._pace = Pace()
+        self._began = 0.0
+        """When the server can have begun the packet that is due, on the loop's clock."""
+
+    @property
+    def preserves(self) -> bool:
+        """See `Applier`."""
+        return self._preserves
+
+    @property
+    def has_gtids(self) -> bool:
+        """See `Applier`."""
+        return self._session.traits.gtid_mode
+
+    @property
+    def is_logged(self) -> bool:
+        """See `Applier`."""
+        return self._session.is_logged
+
+    @property
+    @abstractmethod
+    def creates_and_fills(self) -> bool:
+        """See `Applier`."""
+
+    @property
+    def connection_id(self) -> int:
+        """See `Applier`."""
+        return self._connection.thread_id
+
+    @property
+    def awaited(self) -> Awaited | None:
+        """See `Applier`."""
+        return self._connection.awaited
+
+    @property
+    def closed(self) -> bool:
+        """See `Applier`."""
+        return self._connection.closed or self._own.connection.closed
+
+    def close(self) -> None:
+        """See `Applier`."""
+        self._connection.close()
+        self._own.connection.close()
+        self._loads.start_over()
+
+    @abstractmethod
+    def bundle(self, packet: Packet) -> Bundle | None:
+        """See `Applier`."""
+
+    def are_safe(self, table_maps: Collection[bytes]) -> bool:
+        """See `Applier`."""
+        return self._engines.are_safe(table_maps)
+
+    async def without_transactions(self, table_maps: Collection[bytes]) -> tuple[str, ...]:
+        """See `Applier`."""
+        return await self._engines.without_transactions(table_maps)
+
+    async def may_change_without_transactions(
+        self, steps: Sequence[Step], definitions: int
+    ) -> bool:
+        """See `Applier`."""
+        statements = [step.query for step in steps if isinstance(step, Statement)]
+        return await self._engines.may_change(statements, definitions)
+
+    @abstractmethod
+    async def send(self, bundle: Bundle, *, follows: bool) -> int:
+        """See `Applier`."""
+
+    async def answer(self, due: Due) -> None:
+        """See `Applier`."""
+        shared = due.transactions > 1
+        clock = asyncio.get_running_loop().time
+        if shared and due.first:
+            self._began = clock()
+            self._connection.rest(self._pace.rest(due.transactions))
+        await self._connection.receive(due.statements, more=not due.last)
+        if shared and due.last:
+            self._pace.learn(due.transactions, clock() - self._began)
+        await self._reached(FaultPoint.AFTER_BUNDLE)
+
+    async def undo(self, error: MtsdError, behind: int) -> None:
+        """See `Applier`."""
+        for _ in range(behind):
+            if self.closed:
+                return
+            try:
+                await self._connection.receive(1)
+            except ServerError:
+                continue
+            raise RuntimeError(f"a bundle was committed after one that failed: {error}")
+        await self._undo(error)
+
+    @abstractmethod
+    async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
+        """See `Applier`."""
+
+    async def apply_in_order(self, group: Group, row: WorkerRow) -> None:
+        """See `Applier`."""
+        self._loads.start_over()
+        try:
+            await self.describe_format(group.format_description)
+            await self._set_gtid(str(group.gtid))
+            await self._connection.run(STATEMENTS_READ + b";BEGIN", 2)
+            await self.apply_steps(group.steps)
+            if group.rolled_back:
+                await self._session.rollback()
+                await self._set_gtid(str(group.gtid))
+                await self._connection.run(b"BEGIN", 1)
+            await self.commit(row)
+        except MtsdError as error:
+            await self._undo(error)
+            raise
+
+    async def use_temporary(self, use: TemporaryUse) -> None:
+        """See `Applier`."""
+        await self._temporary.use(use)
+
+    def used_temporary(self, use: TemporaryUse) -> None:
+        """See `Applier`."""
+        self._temporary.used(use)
+
+    @property
+    def can_repeat(self) -> bool:
+        """See `Applier`."""
+        return not self._temporary.are_spent
+
+    async def apply_temporary(self, group: Group, row: WorkerRow) -> None:
+        """See `Applier`."""
+        update = self._tables.workers.update(row)
+
+        async def record() -> None:
+            # A ROLLBACK uses the GTID up.
+            await self._set_gtid(str(group.gtid))
+            await self._connection.run(b"BEGIN", 1)
+            await self._session.commit([update])
+
+        try:
+            await self.describe_format(group.format_description)
+            await self.apply_steps(group.steps)
+            await patiently(self._connection, record, update)
+            await self._set_gtid("")
+        except MtsdError as error:
+            await self._undo(error)
+            raise
+
+    async def begin(self, format_description: bytes, gtid: Gtid | None) -> None:
+        """See `Applier`.
+
+        Whether it contains statements is not known yet.
+        """
+        self._loads.start_over()
+        await self.describe_format(format_description)
+        await self._set_gtid(str(gtid))
+        await self._connection.run(STATEMENTS_READ + b";BEGIN", 2)
+
+    @property
+    def branches(self) -> Branches:
+        """See `Applier`."""
+        return self._branches
+
+    async def begin_branch(
+        self, format_description: bytes, xid: XaXid, gtid: str, *, statements: bool
+    ) -> None:
+        """See `Applier`."""
+        if self._branch_sessions is not None:
+            self._use(await self._branch_sessions.open())
+        self._loads.start_over()
+        self._session.changed_rows = 0
+        try:
+            await self.describe_format(format_description)
+            await self._branch.begin(xid, gtid, statements=statements)
+        except ServerError:
+            await self._leave_branch()
+            raise
+
+    async def end_branch(self, xid: XaXid, gtid: str, *, one_phase: bool = False) -> None:
+        """See `Applier`."""
+        await self._branch.end(xid, gtid, one_phase=one_phase)
+        await self._leave_branch()
+
+    @property
+    def branch_rows(self) -> int:
+        """See `Applier`."""
+        return self._branch_rows
+
+    @property
+    def has_branch_sessions(self) -> bool:
+        """See `Applier`."""
+        return self._branch_sessions is not None
+
+    async def commit(self, row: WorkerRow) -> None:
+        """See `Applier`."""
+        await self._session.commit([self._tables.workers.update(row)])
+        await self._set_gtid("")
+
+    async def commit_in_doubt(self, doubt: InDoubt) -> None:
+        """See `Applier`."""
+        await self._session.commit([self._tables.insert_in_doubt(doubt)])
+        self._loads.unprotected = True
+
+    async def rollback(self) -> None:
+        """See `Applier`."""
+        await self._session.rollback()
+        await self._session.set_gtid("")
+        await self._leave_branch()
+
+    async def apply_steps(self, steps: Sequence[Step]) -> None:
+        """See `Applier`.
+
+        Before the transaction began, the session was given the format description: inside it
+        the server refuses anything that includes one (error 1766).
+        """
+        for step in steps:
+            if isinstance(step, Rows):
+                await self._reached(FaultPoint.BEFORE_CHUNK)
+                await self._apply_rows(step.events)
+            elif isinstance(step, LoadFile):
+                await self._loads.take(step.event)
+            elif step.file is not None:
+                await self._loads.run(step, step.file)
+            else:
+                await apply_statement(self._session, step, self._temporary)
+
+    @abstractmethod
+    async def _apply_rows(self, events: tuple[bytes, ...]) -> None:
+        """Apply row events inside the open transaction."""
+
+    async def has_executed(self, gtid: str) -> bool:
+        """See `Applier`."""
+        return await has_executed(self._connection, gtid)
+
+    async def log_position(self) -> tuple[str, int]:
+        """See `Applier`."""
+        return await self._session.log_position()
+
+    async def note(self, doubt: InDoubt, *, anew: bool = False) -> None:
+        """See `Applier`."""
+        former = [self._tables.delete_in_doubt(doubt.number)] if anew else []
+        await self._session.record([*former, self._tables.insert_in_doubt(doubt)])
+
+    async def forget(self, number: int) -> None:
+        """See `Applier`."""
+        await self._session.record([self._tables.delete_in_doubt(number)])
+
+    async def settle(self, row: WorkerRow, number: int) -> None:
+        """See `Applier`."""
+        await self._session.record(self._tables.settled(row, number))
+
+    async def run_definition(self, group: Group, gtid: str, thread: int) -> None:
+        """See `Applier`."""
+        definition = definition_of(group, thread)
+        # A format description would reset the GTID, so it comes first.
+        await self.describe_format(group.format_description)
+        await apply_definition(
+            self._session, definition, group.steps[1:], gtid, self.apply_steps, self._reached
+        )
+
+    async def make_table(self, group: Group) -> None:
+        """See `Applier`."""
+        await make_table(self._session, definition_of(group), self._reached)
+
+    async def fill_table(self, group: Group, row: WorkerRow) -> None:
+        """See `Applier`."""
+        try:
+            await self.describe_format(group.format_description)
+            await self._connection.run(b"BEGIN", 1)
+            await self.apply_steps(group.steps[1:])
+            await self._session.commit(self._tables.settled(row, group.number))
+        except MtsdError as error:
+            await self._undo(error)
+            raise
+
+    @abstractmethod
+    def statement_count(self, group: Group) -> int:
+        """See `Applier`."""
+
+    @abstractmethod
+    async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
+        """See `Applier`."""
+
+    @abstractmethod
+    async def describe_format(self, format_description: bytes) -> None:
+        """Get ready for events that have the source's format description."""
+
+    async def _set_gtid(self, gtid: str) -> None:
+        if self._preserves:
+            await self._session.set_gtid(gtid)
+
+    async def _undo(self, error: MtsdError) -> None:
+        if self.closed:
+            return
+        if isinstance(error, ServerError):
+            await self._session.undo(error)
+        else:
+            await self._session.rollback()
+        # Also of a group that has one of mtsd's own.
+        await self._session.set_gtid("")
+        await self._leave_branch()
+
+    def _use(self, session: TargetSession) -> None:
+        """Apply what comes now on that session."""
+        self._session = session
+        self._connection = session.connection
+        self._format = b""
+        self._loads = FileLoads(session)
+        own = session is self._own
+        self._branch = self._branches if own else Branches(session, self._tables, self._reached)
+
+    async def _leave_branch(self) -> None:
+        """Return to the worker's session once that of the branch has ended, if it has one."""
+        self._branch_rows = self._session.changed_rows
+        if self._branch_sessions is None or self._session is self._own:
+            return
+        ended = self._session
+        self._use(self._own)
+        await self._branch_sessions.end(ended, self._connection)

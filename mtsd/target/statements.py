@@ -1,0 +1,55 @@
+"""Statements of the source, as they run on the target."""
+
+from typing import Final
+
+from mtsd.binlog.invoker import with_invoker
+from mtsd.binlog.statement import disable_on_replica
+from mtsd.binlog.temporary_tables import drop_if_there, is_rename
+from mtsd.model.errors import NotSupportedError
+from mtsd.model.server import Flavour, ServerVersion
+from mtsd.model.step import Statement, StatementKind
+from mtsd.target.session import TargetSession
+from mtsd.target.session_tables import SessionTables
+
+_KNOWS_REPLICAS: Final = (8, 2, 0)
+"""Versions of MySQL from here on; before that, and in MariaDB, they know slaves."""
+_EXCERPT: Final = 200
+_DEFINITIONS: Final = frozenset({StatementKind.DDL, StatementKind.EVENT_DDL})
+
+
+async def apply_statement(
+    session: TargetSession, statement: Statement, temporary: SessionTables
+) -> None:
+    """Run a statement in its own session state; `temporary` are the worker's temporary tables.
+
+    An event of the event scheduler is created disabled: it runs on the source, and its changes
+    are replicated. Raises ServerError, NotSupportedError, ConnectionLostError.
+    """
+    query = statement.query
+    text = query.statement
+    server = session.traits.server
+    if (
+        statement.kind is StatementKind.DDL
+        and temporary.are_in_use
+        and server.flavour is Flavour.MYSQL
+        and is_rename(query)
+    ):
+        raise NotSupportedError(
+            "RENAME TABLE of a temporary table, which MySQL does not have:"
+            f" {query.statement[:_EXCERPT].decode('utf-8', 'replace')}"
+        )
+    if statement.kind in _DEFINITIONS:
+        text = with_invoker(text, query.invoker, query.context)
+    if statement.kind is StatementKind.DROP_TEMPORARY:
+        text = drop_if_there(text, query.context)
+    if statement.kind is StatementKind.EVENT_DDL:
+        text = disable_on_replica(text, query.context, _disabled(server))
+    await session.run_statement(statement, text)
+    temporary.ran(statement)
+
+
+def _disabled(server: ServerVersion) -> bytes:
+    """Return the clause of an event that is disabled because it runs on the source."""
+    if server.flavour is Flavour.MYSQL and server.number >= _KNOWS_REPLICAS:
+        return b"DISABLE ON REPLICA"
+    return b"DISABLE ON SLAVE"
