@@ -10,14 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from mtsd.binlog.character_sets import character_set, text_decoder
-from mtsd.binlog.tokenizer import Token, TokenKind
-from mtsd.binlog.words import Words, unquoted
-from mtsd.model.errors import MtsdError
+from mtsd.binlog.table_names import NameReader, Table, UnclearError, as_table
+from mtsd.binlog.table_references import Reference, references, skip_with
+from mtsd.binlog.tokenizer import TokenKind
 from mtsd.model.session import SessionContext
-
-Table = tuple[str, str]
-"""A database, "" for the default one, and a table."""
 
 
 class Extent(enum.Enum):
@@ -48,10 +44,6 @@ class Changed:
     database: str = ""
 
 
-class _UnclearError(Exception):
-    """The text is not what this understands."""
-
-
 _UNKNOWN: Final = Changed(Extent.UNKNOWN)
 _NONE: Final = Changed(Extent.NONE)
 _BEFORE_INSERTED: Final = (b"LOW_PRIORITY", b"DELAYED", b"HIGH_PRIORITY", b"IGNORE", b"INTO")
@@ -65,12 +57,6 @@ _BEFORE_THE_KIND: Final = frozenset({
     b"OR", b"RELATIONAL", b"REPLACE", b"SPATIAL", b"SQL", b"TEMPORARY", b"TEMPTABLE",
     b"UNDEFINED", b"UNIQUE",
 })  # fmt: skip
-_NO_ALIAS: Final = frozenset({
-    b"AS", b"CROSS", b"FORCE", b"IGNORE", b"INNER", b"JOIN", b"LEFT", b"LIMIT", b"NATURAL", b"ON",
-    b"ORDER", b"PARTITION", b"RIGHT", b"SET", b"STRAIGHT_JOIN", b"TABLESAMPLE", b"USE", b"USING",
-    b"WHERE",
-})  # fmt: skip
-_QUERIES: Final = frozenset({b"SELECT", b"TABLE", b"VALUES", b"WITH"})
 
 
 def changed(
@@ -81,41 +67,31 @@ def changed(
     `updated_positions` has a bit for each table of a multi-table UPDATE that it updates, by their
     order in its text, if the source says so.
     """
-    words = Words(statement, context)
     try:
-        return _Reading(words, statement, context).changed(updated_positions)
-    except _UnclearError:
+        return _Reading(NameReader(statement, context)).changed(updated_positions)
+    except UnclearError:
         return _UNKNOWN
-
-
-@dataclass(frozen=True, slots=True)
-class _Reference:
-    """A table in a FROM clause, or in the place of one."""
-
-    table: Table
-    alias: str
 
 
 class _Reading:
     """A statement while it is read."""
 
-    __slots__ = ("_context", "_statement", "_words")
+    __slots__ = ("_names", "_words")
 
-    def __init__(self, words: Words, statement: bytes, context: SessionContext) -> None:
-        self._words = words
-        self._statement = statement
-        self._context = context
+    def __init__(self, names: NameReader) -> None:
+        self._names = names
+        self._words = names.words
 
     def changed(self, updated_positions: int | None) -> Changed:
         words = self._words
         after_with = words.at_word(b"WITH")
         if after_with:
-            self._skip_with()
+            skip_with(self._names)
         first = words.word()
         match first:
             case b"INSERT" | b"REPLACE":
                 words.take_words(*_BEFORE_INSERTED)
-                return _tables([self._name()])
+                return _tables([self._names.name()])
             case b"UPDATE":
                 words.take_words(b"LOW_PRIORITY", b"IGNORE")
                 return self._update(None if after_with else updated_positions)
@@ -128,12 +104,12 @@ class _Reading:
                 if words.find(b"INTO", b"TABLE") is None:
                     return _UNKNOWN
                 words.take()
-                return _tables([self._name()])
+                return _tables([self._names.name()])
             case b"SELECT" | b"DO" | b"CALL" | b"TABLE" | b"VALUES" | b"SET":
                 return self._query(first)
             case b"TRUNCATE":
                 words.take_words(b"TABLE")
-                return _tables([self._name()])
+                return _tables([self._names.name()])
             case b"RENAME":
                 return self._rename()
             case b"CREATE" | b"ALTER" | b"DROP":
@@ -155,10 +131,10 @@ class _Reading:
     # Changes of rows
 
     def _update(self, positions: int | None) -> Changed:
-        references, exact = self._references(frozenset({b"SET"}))
-        if len(references) == 1 and exact:
-            return _tables([references[0].table])
-        tables = [each.table for each in references]
+        named, exact = references(self._names, frozenset({b"SET"}))
+        if len(named) == 1 and exact:
+            return _tables([named[0].table])
+        tables = [each.table for each in named]
         if exact and positions and positions < 1 << len(tables):
             return _tables([table for place, table in enumerate(tables) if positions >> place & 1])
         return Changed(Extent.SOME, tuple(tables))
@@ -168,46 +144,34 @@ class _Reading:
         targets: list[tuple[str, ...]] = []
         if words.at_word(b"FROM"):
             words.take()
-            name, starred = self._target()
+            name, starred = self._names.qualified()
             if not (starred or words.at_symbol(b",") or words.at_word(b"USING")):
-                return _tables([_as_table(name)])
+                return _tables([as_table(name)])
             targets.append(name)
             targets += self._more_targets()
             if words.word() != b"USING":
-                raise _UnclearError
+                raise UnclearError
         else:
-            targets.append(self._target()[0])
+            targets.append(self._names.qualified()[0])
             targets += self._more_targets()
             if words.word() != b"FROM":
-                raise _UnclearError
-        references, exact = self._references(frozenset({b"WHERE", b"ORDER", b"LIMIT"}))
+                raise UnclearError
+        named, exact = references(self._names, frozenset({b"WHERE", b"ORDER", b"LIMIT"}))
         meant: set[int] = set()
         for target in targets:
-            places = [place for place, each in enumerate(references) if _is_meant(target, each)]
+            places = [place for place, each in enumerate(named) if _is_meant(target, each)]
             exact = exact and len(places) == 1
             meant.update(places)
         if exact:
-            return _tables([references[place].table for place in sorted(meant)])
-        return Changed(Extent.SOME, tuple(each.table for each in references))
+            return _tables([named[place].table for place in sorted(meant)])
+        return Changed(Extent.SOME, tuple(each.table for each in named))
 
     def _more_targets(self) -> list[tuple[str, ...]]:
         found: list[tuple[str, ...]] = []
         while self._words.at_symbol(b","):
             self._words.take()
-            found.append(self._target()[0])
+            found.append(self._names.qualified()[0])
         return found
-
-    def _target(self) -> tuple[tuple[str, ...], bool]:
-        """Take a table that a DELETE names; return its parts, and whether `.*` follows them."""
-        words = self._words
-        parts = [self._identifier()]
-        while words.at_symbol(b"."):
-            words.take()
-            if words.at_symbol(b"*"):
-                words.take()
-                return tuple(parts), True
-            parts.append(self._identifier())
-        return tuple(parts), False
 
     def _query(self, first: bytes) -> Changed:
         """Return the extent of a statement that changes something only by functions it calls."""
@@ -221,110 +185,9 @@ class _Reading:
                 depth += (token.text == b"(") - (token.text == b")")
             elif token.kind is TokenKind.WORD and token.text in {b"FROM", b"TABLE"}:
                 if depth:
-                    raise _UnclearError
+                    raise UnclearError
                 found = not words.at_word(b"DUAL")
         return Changed(Extent.READS) if found else _NONE
-
-    def _references(self, ends: frozenset[bytes]) -> tuple[list[_Reference], bool]:
-        """Read table references up to one of the words `ends`.
-
-        Return the tables in their order, and whether they are all that a server counts up to there:
-        a subquery brings tables of its own.
-        """
-        words = self._words
-        found: list[_Reference] = []
-        exact = True
-        expected = True
-        depth = 0
-        while (token := words.next) is not None:
-            if token.kind is TokenKind.UNCLOSED or token.text == b"{":
-                raise _UnclearError
-            if token.kind is TokenKind.WORD and not depth and not expected and token.text in ends:
-                break
-            if expected:
-                expected = False
-                if token.text == b"(":
-                    words.take()
-                    if words.next is not None and words.next.text in _QUERIES | {b"("}:
-                        self._skip_to_end()
-                        exact = False
-                    else:
-                        depth += 1
-                        expected = True
-                elif token.text == b"LATERAL":
-                    words.take()
-                    expected = True
-                else:
-                    table = self._name()
-                    if words.at_symbol(b"("):
-                        # A table function.
-                        words.take()
-                        self._skip_to_end()
-                        exact = False
-                    else:
-                        found.append(_Reference(table, self._alias() or table[1]))
-                continue
-            words.take()
-            if token.text == b"(" and token.kind is TokenKind.SYMBOL:
-                exact = self._skip_to_end() and exact
-            elif token.text == b")" and token.kind is TokenKind.SYMBOL:
-                depth -= 1
-            elif token.text == b",":
-                expected = True
-            elif token.text == b"FOR":
-                # USE INDEX FOR JOIN
-                words.take()
-            elif token.text in {b"JOIN", b"STRAIGHT_JOIN"}:
-                expected = True
-        if expected or depth or (not found and exact):
-            raise _UnclearError
-        return found, exact
-
-    def _alias(self) -> str:
-        words = self._words
-        if words.at_word(b"PARTITION"):
-            words.take()
-            words.take()
-            self._skip_to_end()
-        if words.at_word(b"AS"):
-            words.take()
-            return self._identifier()
-        token = words.next
-        if token is None or (token.kind is TokenKind.WORD and token.text in _NO_ALIAS):
-            return ""
-        if token.kind in {TokenKind.WORD, TokenKind.QUOTED}:
-            return self._identifier()
-        return ""
-
-    def _skip_with(self) -> None:
-        """Skip the common table expressions before a statement."""
-        words = self._words
-        words.take_words(b"WITH", b"RECURSIVE")
-        while True:
-            self._identifier()
-            if words.at_symbol(b"("):
-                words.take()
-                self._skip_to_end()
-            if words.word() != b"AS" or not words.at_symbol(b"("):
-                raise _UnclearError
-            words.take()
-            self._skip_to_end()
-            if not words.at_symbol(b","):
-                return
-            words.take()
-
-    def _skip_to_end(self) -> bool:
-        """Skip the rest of parentheses; return whether there is no query in them."""
-        plain = True
-        depth = 1
-        while token := self._words.take():
-            if token.kind is TokenKind.SYMBOL:
-                depth += (token.text == b"(") - (token.text == b")")
-                if not depth:
-                    return plain
-            elif token.kind is TokenKind.WORD and token.text in _QUERIES:
-                plain = False
-        raise _UnclearError
 
     # Definitions and the rest
 
@@ -346,19 +209,19 @@ class _Reading:
             case b"INDEX":
                 words.take_words(b"IF", b"NOT", b"EXISTS")
                 if not words.passes(frozenset({b"ON"})):
-                    raise _UnclearError
-                return _tables([self._name()])
+                    raise UnclearError
+                return _tables([self._names.name()])
             case b"DATABASE" | b"SCHEMA":
                 words.take_words(b"IF", b"NOT", b"EXISTS")
                 return Changed(Extent.DATABASE, database=self._database(first))
             case b"TRIGGER":
                 words.take_words(b"IF", b"NOT", b"EXISTS")
-                database, _ = self._name()
+                database, _ = self._names.name()
                 if first == b"DROP":
                     return Changed(Extent.IN_DATABASE, database=database)
                 if not words.passes(frozenset({b"ON"})):
-                    raise _UnclearError
-                return _tables([self._name()])
+                    raise UnclearError
+                return _tables([self._names.name()])
             case word if word in _OF_ACCOUNTS:
                 return Changed(Extent.ACCOUNTS)
             case word if word in _WITHOUT_TABLES:
@@ -369,8 +232,8 @@ class _Reading:
         words = self._words
         words.take_words(b"IF", b"NOT", b"EXISTS")
         if first == b"DROP":
-            return _tables(self._names())
-        tables = [self._name()]
+            return _tables(self._names.names())
+        tables = [self._names.name()]
         if first == b"ALTER" and kind == b"TABLE":
             depth = 0
             while token := words.take():
@@ -378,10 +241,10 @@ class _Reading:
                     depth += (token.text == b"(") - (token.text == b")")
                 elif token.text == b"EXCHANGE" and not depth and words.at_word(b"PARTITION"):
                     words.take()
-                    self._identifier()
+                    self._names.identifier()
                     if words.word() != b"WITH" or words.word() != b"TABLE":
-                        raise _UnclearError
-                    tables.append(self._name())
+                        raise UnclearError
+                    tables.append(self._names.name())
         return _tables(tables)
 
     def _database(self, first: bytes) -> str:
@@ -392,7 +255,7 @@ class _Reading:
         }  # fmt: skip
         if first == b"ALTER" and token is not None and token.text in left_out:
             return ""
-        return self._identifier()
+        return self._names.identifier()
 
     def _rename(self) -> Changed:
         words = self._words
@@ -400,10 +263,10 @@ class _Reading:
             return Changed(Extent.ACCOUNTS)
         tables: list[Table] = []
         while True:
-            tables.append(self._name())
+            tables.append(self._names.name())
             if words.word() != b"TO":
-                raise _UnclearError
-            tables.append(self._name())
+                raise UnclearError
+            tables.append(self._names.name())
             if not words.at_symbol(b","):
                 return _tables(tables)
             words.take()
@@ -411,11 +274,11 @@ class _Reading:
     def _list_of_tables(self) -> Changed:
         words = self._words
         if words.word() not in {b"TABLE", b"TABLES"}:
-            raise _UnclearError
+            raise UnclearError
         token = words.next
         if token is None or token.text in {b"WITH", b"FOR", b";"}:
             return _NONE
-        return _tables(self._names())
+        return _tables(self._names.names())
 
     def _grant(self) -> Changed:
         """Return the extent of GRANT or REVOKE, and the table or routine that it names, if any."""
@@ -432,8 +295,8 @@ class _Reading:
                     words.take_words(b"TABLE", b"FUNCTION", b"PROCEDURE", b"LIBRARY")
                     if words.at_symbol(b"*"):
                         break
-                    parts, starred = self._target()
-                    return Changed(Extent.ACCOUNTS, () if starred else (_as_table(parts),))
+                    parts, starred = self._names.qualified()
+                    return Changed(Extent.ACCOUNTS, () if starred else (as_table(parts),))
         return Changed(Extent.ACCOUNTS)
 
     def _set(self) -> Changed:
@@ -442,63 +305,14 @@ class _Reading:
             return Changed(Extent.ACCOUNTS)
         return _NONE
 
-    # Names
-
-    def _names(self) -> list[Table]:
-        found = [self._name()]
-        while self._words.at_symbol(b","):
-            self._words.take()
-            found.append(self._name())
-        return found
-
-    def _name(self) -> Table:
-        parts = [self._identifier()]
-        while self._words.at_symbol(b"."):
-            self._words.take()
-            parts.append(self._identifier())
-        return _as_table(parts)
-
-    def _identifier(self) -> str:
-        token = self._words.take()
-        if token is None or not _may_be_name(token):
-            raise _UnclearError
-        raw = unquoted(self._statement[token.start : token.end])
-        try:
-            return self._decoded(raw)
-        except (MtsdError, UnicodeDecodeError) as error:
-            raise _UnclearError from error
-
-    def _decoded(self, raw: bytes) -> str:
-        """Return a name, which is in the session's character_set_client."""
-        if raw.isascii():
-            return raw.decode()
-        client = self._context.character_set_client
-        if client is None or character_set(client).startswith("utf8"):
-            return raw.decode()
-        return text_decoder(client)(raw)
-
-
-def _may_be_name(token: Token) -> bool:
-    quoted = token.kind is TokenKind.QUOTED and token.text[:1] in (b"`", b'"')
-    return quoted or token.kind is TokenKind.WORD
-
-
-def _as_table(parts: Sequence[str]) -> Table:
-    match parts:
-        case [table]:
-            return "", table
-        case [database, table]:
-            return database, table
-    raise _UnclearError
-
 
 def _tables(tables: Sequence[Table]) -> Changed:
     return Changed(Extent.TABLES, tuple(tables))
 
 
-def _is_meant(target: Sequence[str], reference: _Reference) -> bool:
+def _is_meant(target: Sequence[str], reference: Reference) -> bool:
     """Return whether a DELETE's target may be that table reference; by case it is left open."""
-    database, name = _as_table(target)
+    database, name = as_table(target)
     if name.lower() != reference.alias.lower():
         return False
     return not database or not reference.table[0] or database == reference.table[0]

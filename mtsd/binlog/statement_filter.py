@@ -8,8 +8,9 @@ names no table passes them (MySQL manual, "How Servers Evaluate Replication Filt
 
 from dataclasses import replace
 
-from mtsd.binlog.changed_tables import Changed, Extent, Table, changed
+from mtsd.binlog.changed_tables import Changed, Extent, changed
 from mtsd.binlog.statement import without_secrets
+from mtsd.binlog.table_names import Table
 from mtsd.binlog.words import Words
 from mtsd.filter.filter import Filter
 from mtsd.model.errors import NotSupportedError

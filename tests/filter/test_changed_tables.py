@@ -2,7 +2,8 @@
 
 import pytest
 
-from mtsd.binlog.changed_tables import Changed, Extent, Table, changed
+from mtsd.binlog.changed_tables import Changed, Extent, changed
+from mtsd.binlog.table_names import Table
 from mtsd.model.session import SessionContext
 
 ANY = SessionContext()

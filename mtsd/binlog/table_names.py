@@ -1,0 +1,93 @@
+"""Reads the names of tables out of the text of a statement."""
+
+from collections.abc import Sequence
+
+from mtsd.binlog.character_sets import character_set, text_decoder
+from mtsd.binlog.tokenizer import Token, TokenKind
+from mtsd.binlog.words import Words, unquoted
+from mtsd.model.errors import MtsdError
+from mtsd.model.session import SessionContext
+
+Table = tuple[str, str]
+"""A database, "" for the default one, and a table."""
+
+
+class UnclearError(Exception):
+    """The text of a statement is not one that is understood here."""
+
+
+class NameReader:
+    """Takes names from the words of a statement. `context` is as for `tokenize`.
+
+    Its methods raise UnclearError if no name comes next.
+    """
+
+    __slots__ = ("_context", "_statement", "words")
+
+    def __init__(self, statement: bytes, context: SessionContext) -> None:
+        self.words = Words(statement, context)
+        self._statement = statement
+        self._context = context
+
+    def names(self) -> list[Table]:
+        """Take a list of tables."""
+        found = [self.name()]
+        while self.words.at_symbol(b","):
+            self.words.take()
+            found.append(self.name())
+        return found
+
+    def name(self) -> Table:
+        """Take a table."""
+        parts = [self.identifier()]
+        while self.words.at_symbol(b"."):
+            self.words.take()
+            parts.append(self.identifier())
+        return as_table(parts)
+
+    def identifier(self) -> str:
+        """Take a name without a qualifier, without its quotes."""
+        token = self.words.take()
+        if token is None or not _may_be_name(token):
+            raise UnclearError
+        raw = unquoted(self._statement[token.start : token.end])
+        try:
+            return self._decoded(raw)
+        except (MtsdError, UnicodeDecodeError) as error:
+            raise UnclearError from error
+
+    def qualified(self) -> tuple[tuple[str, ...], bool]:
+        """Take a name with its qualifiers; return its parts, and whether `.*` follows them."""
+        words = self.words
+        parts = [self.identifier()]
+        while words.at_symbol(b"."):
+            words.take()
+            if words.at_symbol(b"*"):
+                words.take()
+                return tuple(parts), True
+            parts.append(self.identifier())
+        return tuple(parts), False
+
+    def _decoded(self, raw: bytes) -> str:
+        """Return a name, which is in the session's character_set_client."""
+        if raw.isascii():
+            return raw.decode()
+        client = self._context.character_set_client
+        if client is None or character_set(client).startswith("utf8"):
+            return raw.decode()
+        return text_decoder(client)(raw)
+
+
+def as_table(parts: Sequence[str]) -> Table:
+    """Return the table that the parts of a qualified name mean."""
+    match parts:
+        case [table]:
+            return "", table
+        case [database, table]:
+            return database, table
+    raise UnclearError
+
+
+def _may_be_name(token: Token) -> bool:
+    quoted = token.kind is TokenKind.QUOTED and token.text[:1] in (b"`", b'"')
+    return quoted or token.kind is TokenKind.WORD
