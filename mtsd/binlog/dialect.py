@@ -13,7 +13,7 @@ from mtsd.binlog.load_data import LOAD_DATA
 from mtsd.binlog.mariadb_compressed import PLAIN_TYPES, uncompressed
 from mtsd.binlog.mariadb_gtid_event import parse_gtid_list, parse_mariadb_gtid
 from mtsd.binlog.previous_gtids import parse_previous_gtids
-from mtsd.binlog.query import parse_mariadb_query, parse_query
+from mtsd.binlog.query import parse_mariadb_query, parse_mysql_query
 from mtsd.binlog.rows import ROW_EVENTS
 from mtsd.binlog.satellites import parse_intvar, parse_rand, parse_user_var
 from mtsd.model.gtid import GtidSet
@@ -70,7 +70,7 @@ MYSQL = Dialect(
     name="MySQL",
     heads=_HEADS,
     parse_head=parse_gtid,
-    parse_query=parse_query,
+    parse_query=parse_mysql_query,
     # Plain ints: they are looked up for every event.
     rows=frozenset(kind.value for kind in ROW_EVENTS),
     satellites=_SATELLITES,

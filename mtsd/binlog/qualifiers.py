@@ -6,7 +6,7 @@ that runs before those exist fails.
 """
 
 from mtsd.binlog.tokenizer import TokenKind, tokenize
-from mtsd.binlog.words import unquoted
+from mtsd.binlog.words import identifier
 from mtsd.model.session import SessionContext
 
 MOST = 1024
@@ -23,7 +23,7 @@ def qualifiers(statement: bytes, context: SessionContext) -> set[str]:
     name = b""
     for token in tokenize(statement, context):
         if token.kind is TokenKind.SYMBOL and token.text == b"." and name:
-            found.add(unquoted(name).decode("utf-8", "surrogateescape"))
+            found.add(identifier(name, context))
             if len(found) == MOST:
                 break
         named = token.kind is TokenKind.WORD or (
@@ -39,5 +39,5 @@ def names(statement: bytes, context: SessionContext) -> set[str]:
     found: set[str] = set()
     for token in tokenize(statement, context):
         if token.kind is TokenKind.WORD or token.text[:1] in (b"`", b'"'):
-            found.add(unquoted(token.text).decode("utf-8", "surrogateescape").upper())
+            found.add(identifier(statement[token.start : token.end], context).upper())
     return found

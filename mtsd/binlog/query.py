@@ -12,6 +12,7 @@ from struct import Struct
 
 from mtsd.binlog.cursor import Cursor
 from mtsd.binlog.set_statement import without_set_statement
+from mtsd.binlog.tokenizer import as_executed
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
 from mtsd.model.step import AlterPhase, QueryEvent
@@ -72,12 +73,22 @@ class StatusVariables:
 _remembered: dict[tuple[bytes, bool], StatusVariables] = {}
 
 
+def parse_mysql_query(event: bytes) -> QueryEvent:
+    """Decode a Query event of MySQL, with what it has executed; BinlogError as for parse_query."""
+    return _as_executed(parse_query(event), mariadb=False)
+
+
 def parse_mariadb_query(event: bytes) -> QueryEvent:
-    """Decode a Query event of MariaDB; BinlogError as for parse_query."""
-    query = parse_query(event, mariadb=True)
+    """Decode one of MariaDB, with what it has executed; BinlogError as for parse_query."""
+    query = _as_executed(parse_query(event, mariadb=True), mariadb=True)
     if query.statement[:1] in _NO_PREFIX:
         return query
     return replace(query, statement=without_set_statement(query.statement, query.context))
+
+
+def _as_executed(query: QueryEvent, *, mariadb: bool) -> QueryEvent:
+    statement = as_executed(query.statement, query.context, mariadb=mariadb)
+    return query if statement is query.statement else replace(query, statement=statement)
 
 
 def parse_query(event: bytes, *, mariadb: bool = False) -> QueryEvent:

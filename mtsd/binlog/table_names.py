@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from mtsd.binlog.character_sets import character_set, text_decoder
 from mtsd.binlog.tokenizer import Token, TokenKind
-from mtsd.binlog.words import Words, unquoted
+from mtsd.binlog.words import Words, decoded, unquoted
 from mtsd.model.errors import MtsdError
 from mtsd.model.session import SessionContext
 
@@ -52,7 +51,7 @@ class NameReader:
             raise UnclearError
         raw = unquoted(self._statement[token.start : token.end])
         try:
-            return self._decoded(raw)
+            return decoded(raw, self._context)
         except (MtsdError, UnicodeDecodeError) as error:
             raise UnclearError from error
 
@@ -67,15 +66,6 @@ class NameReader:
                 return tuple(parts), True
             parts.append(self.identifier())
         return tuple(parts), False
-
-    def _decoded(self, raw: bytes) -> str:
-        """Return a name, which is in the session's character_set_client."""
-        if raw.isascii():
-            return raw.decode()
-        client = self._context.character_set_client
-        if client is None or character_set(client).startswith("utf8"):
-            return raw.decode()
-        return text_decoder(client)(raw)
 
 
 def as_table(parts: Sequence[str]) -> Table:

@@ -2,6 +2,10 @@
 
 A small tokenizer over bytes: comments are skipped, except version comments (`/*! … */`,
 `/*!80000 … */`), whose contents are executed (MySQL manual, "Comments").
+
+Which versions those are depends on the server. MariaDB leaves out MySQL's from 5.7 on, and also
+executes `/*M! … */`, which is an ordinary comment to MySQL (MariaDB documentation, "Comment
+Syntax"). But a source logs as an ordinary comment what it has not executed.
 """
 
 import enum
@@ -39,7 +43,7 @@ class Token:
 
 
 _TOKEN = rb"""
-    (?P<space> [\s\0]+ | --(?=[\s\0]|\Z)[^\n]* | \#[^\n]* )
+    (?P<space> [\s\0]+ | --(?=[\0-\x20\x7f]|\Z)[^\n]* | \#[^\n]* )
   | (?P<enter> /\*! (?:[0-9]{5,6})? )
   | (?P<comment> /\* )
   | (?P<leave> \*/ )
@@ -92,6 +96,12 @@ def _patterns(escapes: bool, collation: int) -> _Patterns:
     )
 
 
+def _patterns_of(context: SessionContext) -> _Patterns:
+    escapes = not (context.sql_mode or 0) & SQL_MODE_NO_BACKSLASH_ESCAPES
+    collation = context.character_set_client or 0
+    return _patterns(escapes, collation if collation in _WIDE else 0)
+
+
 def _compiled(text: bytes) -> re.Pattern[bytes]:
     return re.compile(text, re.VERBOSE | re.DOTALL)
 
@@ -118,9 +128,7 @@ def tokenize(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Iterato
 
     Of the session, sql_mode and character_set_client matter: they determine where strings end.
     """
-    escapes = not (context.sql_mode or 0) & SQL_MODE_NO_BACKSLASH_ESCAPES
-    collation = context.character_set_client or 0
-    patterns = _patterns(escapes, collation if collation in _WIDE else 0)
+    patterns = _patterns_of(context)
     next_token = patterns.token.match
     at = 0
     inside = 0
@@ -158,6 +166,45 @@ def tokenize(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Iterato
             else:
                 at = start + 1
                 yield Token(TokenKind.SYMBOL, b"*", start, at)
+
+
+_OF_MARIADB = re.compile(rb"/\*M!(?:[0-9]{5,6})?")
+
+
+def as_executed(statement: bytes, context: SessionContext, *, mariadb: bool) -> bytes:
+    """Return a logged statement of which every server executes what its source has executed.
+
+    It has the same length; its version comments have no version. `mariadb`: the source is a
+    MariaDB. `context` is as for `tokenize`.
+    """
+    if b"/*!" not in statement and b"/*M!" not in statement:
+        return statement
+    patterns = _patterns_of(context)
+    pieces: list[bytes] = []
+    copied = at = 0
+    while match := patterns.token.match(statement, at):
+        start, at = match.span()
+        group = match.lastgroup
+        opening = b""
+        if group == "word" and patterns.word is not None:
+            at = _end_of_all(patterns.word, statement, at)
+        elif group == "quote":
+            at = _end_of_all(patterns.inside[match[0]], statement, at) + 1
+        elif group == "enter":
+            opening = b"/*!"
+        elif group == "comment":
+            of_mariadb = _OF_MARIADB.match(statement, start)
+            if of_mariadb is not None:
+                opening = b"/*!" if mariadb else b"/*M"
+                at = of_mariadb.end()
+            if not opening.endswith(b"!"):
+                end = statement.find(b"*/", at)
+                at = len(statement) if end < 0 else end + 2
+        if opening:
+            after = at if opening.endswith(b"!") else start + 4
+            pieces += (statement[copied:start], opening.ljust(after - start))
+            copied = after
+    return b"".join((*pieces, statement[copied:]))
 
 
 def _comment_end(statement: bytes, at: int) -> int:

@@ -2,18 +2,21 @@
 
 from collections.abc import Set as AbstractSet
 
+from mtsd.binlog.character_sets import character_set, text_decoder
 from mtsd.binlog.tokenizer import Token, TokenKind, tokenize
+from mtsd.model.errors import MtsdError
 from mtsd.model.session import SessionContext
 
 
 class Words:
     """Reads a statement token by token, with a lookahead of one token."""
 
-    __slots__ = ("_rest", "_statement", "last", "next")
+    __slots__ = ("_context", "_rest", "_statement", "last", "next")
 
     def __init__(self, statement: bytes, context: SessionContext) -> None:
         """`context` is as for `tokenize`."""
         self._statement = statement
+        self._context = context
         self._rest = tokenize(statement, context)
         self.last: Token | None = None
         self.next = next(self._rest, None)
@@ -64,7 +67,7 @@ class Words:
         token = self.take()
         if token is None:
             return ""
-        return unquoted(self._statement[token.start : token.end]).decode("utf-8", "surrogateescape")
+        return identifier(self._statement[token.start : token.end], self._context)
 
     def text_of(self, start: int, end: int) -> str:
         """Return a part of the statement by its bytes."""
@@ -110,6 +113,28 @@ class Words:
         elif self.at_symbol(b"("):
             self.take()
             self.take()
+
+
+def identifier(name: bytes, context: SessionContext) -> str:
+    """Return the name that an identifier stands for, which may be in quotes.
+
+    It is in the session's character_set_client. What is no text in that keeps its bytes.
+    """
+    raw = unquoted(name)
+    try:
+        return decoded(raw, context)
+    except (MtsdError, UnicodeDecodeError):
+        return raw.decode("utf-8", "surrogateescape")
+
+
+def decoded(raw: bytes, context: SessionContext) -> str:
+    """Return text of a statement; raises MtsdError, UnicodeDecodeError if it is none."""
+    if raw.isascii():
+        return raw.decode()
+    client = context.character_set_client
+    if client is None or character_set(client).startswith("utf8"):
+        return raw.decode()
+    return text_decoder(client)(raw)
 
 
 def unquoted(name: bytes) -> bytes:

@@ -5,6 +5,7 @@ may be half applied depends on the target's engines, which may differ.
 """
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from mtsd.binlog.qualifiers import names, qualifiers
 from mtsd.binlog.table_map import parse_table_map
@@ -13,6 +14,7 @@ from mtsd.target import literals
 from mtsd.wire.connection import Connection
 
 _MANY = 8192
+_OF_THE_SERVER: Final = b"'information_schema','mysql','performance_schema','sys'"
 
 
 class TableEngines:
@@ -22,7 +24,10 @@ class TableEngines:
     a table altered by replicated DDL appears with another id.
     """
 
-    __slots__ = ("_connection", "_definitions", "_engines", "_safe", "_suspects", "_without")
+    __slots__ = (
+        "_any_suspects", "_connection", "_definitions", "_engines", "_safe", "_suspects", "_ways",
+        "_without",
+    )  # fmt: skip
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -30,6 +35,8 @@ class TableEngines:
         self._without: dict[bytes, str] = {}
         self._engines: frozenset[str] | None = None
         self._suspects: dict[str, frozenset[str]] = {}
+        self._any_suspects: bool | None = None
+        self._ways: frozenset[str] | None = None
         self._definitions = 0
 
     def are_safe(self, table_maps: Collection[bytes]) -> bool:
@@ -52,47 +59,72 @@ class TableEngines:
     async def may_change(self, statements: Sequence[QueryEvent], definitions: int) -> bool:
         """Return whether statements may change a table that cannot roll back.
 
-        Judged by their words: a statement that has none of the names of such tables in the
+        Judged by their words: a statement cannot that has none of the names of such tables in the
         databases that it updates, nor that of a view, of a table with triggers or of a function,
-        cannot. What is known is kept as long as `definitions` is the same. Raises ServerError,
-        ConnectionLostError.
+        which may reach a table of another database. What is known is kept as long as `definitions`
+        is the same. Raises ServerError, ConnectionLostError.
         """
         if definitions != self._definitions:
             self._suspects.clear()
+            self._ways = self._any_suspects = None
             self._definitions = definitions
         for query in statements:
-            databases = set(query.updated_databases or ()) | {query.database}
-            if query.over_max or query.updated_databases is None:
-                databases |= qualifiers(query.statement, query.context)
-            databases.discard("")
-            suspects: set[str] = set()
-            for database in databases:
-                if database not in self._suspects:
-                    self._suspects[database] = await self._suspects_of(database)
-                suspects |= self._suspects[database]
-            if suspects and not suspects.isdisjoint(names(query.statement, query.context)):
+            if await self._may_be_changed_by(query):
                 return True
         return False
 
+    async def _may_be_changed_by(self, query: QueryEvent) -> bool:
+        is_told = not query.over_max and query.updated_databases != ("",)
+        listed = query.updated_databases if is_told else None
+        databases = {query.database, *(listed or qualifiers(query.statement, query.context))}
+        databases.discard("")
+        suspects: set[str] = set()
+        for database in databases:
+            if database not in self._suspects:
+                self._suspects[database] = await self._suspects_of(database)
+            suspects |= self._suspects[database]
+        if listed and not suspects:
+            # What a view, a trigger or a function changes is listed, too.
+            return False
+        words = names(query.statement, query.context)
+        if not suspects.isdisjoint(words):
+            return True
+        if self._ways is None:
+            self._ways = await self._ways_to_tables()
+        if self._ways.isdisjoint(words):
+            return False
+        if self._any_suspects is None:
+            found = await self._connection.query(
+                b"SELECT 1 FROM information_schema.tables WHERE table_schema NOT IN (%b) AND %b"
+                b" LIMIT 1" % (_OF_THE_SERVER, await self._cannot_roll_back())
+            )
+            self._any_suspects = bool(found)
+        return self._any_suspects
+
     async def _suspects_of(self, database: str) -> frozenset[str]:
-        """Return the names, in upper case, by which a statement may change such a table."""
-        name = _utf8(database)
-        without = await self._connection.query(
-            b"SELECT table_name FROM information_schema.tables WHERE table_schema=%b"
-            b" AND engine IS NOT NULL AND LOWER(engine) NOT IN (%b)"
-            % (name, b",".join(_utf8(engine) for engine in await self._transactional()))
+        """Return the names, in upper case, of the tables of a database that cannot roll back."""
+        rows = await self._connection.query(
+            b"SELECT table_name FROM information_schema.tables WHERE table_schema=%b AND %b"
+            % (_utf8(database), await self._cannot_roll_back())
         )
-        if not without:
-            return frozenset()
-        ways = await self._connection.query(
-            b"SELECT table_name FROM information_schema.views WHERE table_schema=%b"
+        return frozenset(str(found).upper() for (found,) in rows)
+
+    async def _ways_to_tables(self) -> frozenset[str]:
+        """Return the names, in upper case, by which a statement may change tables unnamed in it."""
+        rows = await self._connection.query(
+            b"SELECT table_name FROM information_schema.views WHERE table_schema NOT IN (%b)"
             b" UNION SELECT event_object_table FROM information_schema.triggers"
-            b" WHERE event_object_schema=%b"
+            b" WHERE event_object_schema NOT IN (%b)"
             b" UNION SELECT routine_name FROM information_schema.routines"
-            b" WHERE routine_type=%b AND routine_schema NOT IN (%b,%b)"
-            % (name, name, _utf8("FUNCTION"), _utf8("sys"), _utf8("mysql"))
+            b" WHERE routine_type=%b AND routine_schema NOT IN (%b)"
+            % (_OF_THE_SERVER, _OF_THE_SERVER, _utf8("FUNCTION"), _OF_THE_SERVER)
         )
-        return frozenset(str(found).upper() for (found,) in (*without, *ways))
+        return frozenset(str(found).upper() for (found,) in rows)
+
+    async def _cannot_roll_back(self) -> bytes:
+        """Return the condition for such tables in information_schema.tables."""
+        transactional = b",".join(map(_utf8, await self._transactional()))
+        return b"engine IS NOT NULL AND LOWER(engine) NOT IN (%b)" % transactional
 
     async def _learn(self, table_maps: Collection[bytes]) -> None:
         if len(self._safe) + len(self._without) > _MANY:

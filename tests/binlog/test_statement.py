@@ -9,7 +9,12 @@ from mtsd.binlog.statement import (
     without_secrets,
     without_start_transaction,
 )
-from mtsd.binlog.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES, TokenKind, tokenize
+from mtsd.binlog.tokenizer import (
+    SQL_MODE_NO_BACKSLASH_ESCAPES,
+    TokenKind,
+    as_executed,
+    tokenize,
+)
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent, StatementKind
@@ -390,3 +395,31 @@ def test_one_phase_wherever_it_ends(statement: str) -> None:
 )
 def test_other_secrets(statement: str, shown: str) -> None:
     assert without_secrets(statement.encode()).decode() == shown
+
+
+@pytest.mark.parametrize(
+    ("statement", "by_mysql", "by_mariadb"),
+    [
+        ("a /*! b */", "a /*! b */", "a /*! b */"),
+        ("a /*!80000 b */", "a /*!      b */", "a /*!      b */"),
+        ("a /*!100100 b */", "a /*!       b */", "a /*!       b */"),
+        ("a /*M! b */ c", "a /*M  b */ c", "a /*!  b */ c"),
+        ("/*M!100100 /*!80000 b*/*/", "/*M 100100 /*!80000 b*/*/", "/*!        /*!      b*/*/"),
+        ("a /* /*!80000 b */", "a /* /*!80000 b */", "a /* /*!80000 b */"),
+        ("a '/*!80000 b */'", "a '/*!80000 b */'", "a '/*!80000 b */'"),
+        ("a `/*M!` /*!80000b*/", "a `/*M!` /*!     b*/", "a `/*M!` /*!     b*/"),
+        ("a -- /*!80000\n/*!50100b*/", "a -- /*!80000\n/*!     b*/", "a -- /*!80000\n/*!     b*/"),
+        ("a # /*M! b", "a # /*M! b", "a # /*M! b"),
+        ("a /*M!", "a /*M ", "a /*! "),
+        ("a '/*!80000", "a '/*!80000", "a '/*!80000"),
+    ],
+)  # fmt: skip
+def test_what_a_source_has_executed(statement: str, by_mysql: str, by_mariadb: str) -> None:
+    for mariadb, expected in ((False, by_mysql), (True, by_mariadb)):
+        found = as_executed(statement.encode(), SessionContext(), mariadb=mariadb)
+        assert found == expected.encode()
+
+
+def test_a_control_character_begins_a_comment() -> None:
+    assert classify(b"--\x01 CREATE\n DROP TABLE t") is StatementKind.DDL
+    assert classify(b"--x CREATE\n DROP TABLE t") is StatementKind.OTHER

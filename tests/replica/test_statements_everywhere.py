@@ -144,7 +144,31 @@ SATELLITES = (
 )
 
 
+COMMENTS = (
+    (
+        "INSERT INTO t (v) VALUES ('any') /*!80000 , ('80000') */ /*M! , ('M!') */"
+        " /*!50100 , ('50100') */ /*M!100100 , ('M!100100') */ /*!100100 , ('100100') */"
+        " /*M!999999 , ('future') */ /*!50701 , ('50701') */ /*! , ('/*!80000 a string */') */"
+        " -- /*!80000 , ('line')"
+    ),
+    "INSERT INTO t (v) --\x01 VALUES ('\n VALUES ('after a line') # /*! '",
+    "CREATE TABLE comments (i INT /*!80000 DEFAULT 80000 */ /*!100100 DEFAULT 100100 */)",
+    "INSERT INTO comments VALUES ()",
+    "CREATE /*M!100100 TEMPORARY */ TABLE tc (i INT)",
+    "CREATE /*!80000 TEMPORARY */ TABLE td (i INT)",
+    "INSERT INTO tc VALUES (1)",
+    "INSERT INTO td VALUES (2)",
+    "INSERT INTO t (v) SELECT CONCAT('from tc ', i) FROM tc",
+    "INSERT INTO t (v) SELECT CONCAT('from td ', i) FROM td",
+)
+"""Each family executes some of them."""
 OF_MARIADB = (
+    "ANALYZE FORMAT = JSON INSERT INTO t (v) VALUES ('analyzed')",
+    "ANALYZE UPDATE t SET v = CONCAT(v, '!') WHERE v = 'analyzed'",
+    "BEGIN",
+    "INSERT INTO t (v) VALUES ('before')",
+    "ANALYZE INSERT INTO t (v) VALUES ('analyzed')",
+    "COMMIT",
     "SET STATEMENT max_statement_time = 1000 FOR CREATE TEMPORARY TABLE h (a INT, b INT)",
     "INSERT INTO h VALUES (7, 7)",
     "RENAME TABLE h TO w2",
@@ -178,6 +202,7 @@ def change(source: Server, binlog_format: str, *, between_mariadbs: bool, to_mys
         run(cursor, ENGINES)
         run(cursor, TEMPORARY)
         run(cursor, SATELLITES)
+        run(cursor, COMMENTS)
         if between_mariadbs:
             run(cursor, OF_MARIADB)
 
