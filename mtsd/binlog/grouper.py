@@ -80,6 +80,8 @@ class Grouper:
         """The files of LOAD DATA whose statement has not been read."""
         self._fold_case = fold_case
         self._start = start
+        self._before = start.offset
+        """Where the last event begins, in its file."""
         self._gaps = 0
         self._format = b""
         self._maps: dict[bytes, tuple[TableMap, bytes | None]] = {}
@@ -131,7 +133,7 @@ class Grouper:
                     at = plain[1]
                     continue
             file = reader.file
-            before = reader.offset
+            before = self._before = reader.offset
             try:
                 group = self._group
                 event = read(events[at], group is not None)
@@ -168,6 +170,7 @@ class Grouper:
             self._group = OpenGroup(
                 event,
                 self.next_number,
+                begin=Position(self._reader.file, self._before),
                 hold_bytes=self._hold_bytes,
                 chunk_bytes=self._chunk_bytes,
                 replicated=self._replicated,

@@ -53,7 +53,7 @@ _NEVER_EMPTY: Final = frozenset({GroupKind.INCIDENT, GroupKind.XA_PREPARE})
 
 
 class OpenGroup:
-    """Collects the events of group `number`, which begins with `first`.
+    """Collects the events of group `number`, which begins with `first`, at `begin`.
 
     When it has more than `hold_bytes` of them, they are passed on in chunks of about
     `chunk_bytes`, see `overflow`. What is not `replicated` is left out. `description` is the
@@ -62,7 +62,7 @@ class OpenGroup:
     """
 
     __slots__ = (
-        "_alone", "_chunk_bytes", "_databases", "_description", "_flags_differ", "_head",
+        "_alone", "_begin", "_chunk_bytes", "_databases", "_description", "_flags_differ", "_head",
         "_hold_bytes", "_idle_bytes", "_kind", "_left_out", "_limit", "_number", "_owners",
         "_passed_on", "_replicated", "_row_flags", "_rows", "_satellites", "_size", "_steps",
         "_temporary", "_timestamp", "_total", "_unsupported", "begun", "rolled_back",
@@ -74,6 +74,7 @@ class OpenGroup:
         first: bytes,
         number: int,
         *,
+        begin: Position,
         hold_bytes: int,
         chunk_bytes: int,
         replicated: Filter,
@@ -90,6 +91,7 @@ class OpenGroup:
         self.xid: XaXid | None = None
         """Of the XA transaction that it is, or that it completes."""
         self._number = number
+        self._begin = begin
         self._hold_bytes = hold_bytes
         self._chunk_bytes = chunk_bytes
         self._replicated = replicated
@@ -392,6 +394,7 @@ class OpenGroup:
                 length=head.transaction_length if head else 0,
                 format_description=self._description,
                 unsupported=self._unsupported,
+                begin=self._begin,
                 xid=self.xid,
             )
         if self._rows or self._steps:
@@ -443,6 +446,7 @@ class OpenGroup:
             uses_temporary=self._temporary.use(streaming=self.streaming),
             rolled_back=self.rolled_back,
             xid=self.xid if kind in _OF_XIDS else None,
+            begin=self._begin.offset,
         )
         yield GroupClosed(group) if self.streaming else group
 

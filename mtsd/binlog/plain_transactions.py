@@ -30,8 +30,8 @@ _HEADS: Final = MYSQL.heads
 _ROWS: Final = MYSQL.rows
 _KIND: Final = GroupKind.ROWS
 _EMPTY: Final = GroupKind.EMPTY
-_DEFAULTS: Final[tuple[object, ...]] = tuple(Group._field_defaults.values())
-"""Of a group's last fields."""
+_DEFAULTS: Final[tuple[object, ...]] = tuple(Group._field_defaults.values())[:-1]
+"""Of a group's last fields, without `begin`."""
 _SHORTEST_ROWS: Final = HEADER_SIZE + 8 + 4
 _XID_SIZE: Final = HEADER_SIZE + 8 + 4
 _BEGIN: Final = b"\0BEGIN"
@@ -95,6 +95,7 @@ class PlainTransactions:
         `description`.
         """
         crc: Callable[[bytes], int] = crc32
+        begin = offset
         try:
             first = events[at]
             if first[4] not in _HEADS or crc(first) != RESIDUE:
@@ -182,6 +183,7 @@ class PlainTransactions:
                 head.sequence_number,
                 head.immediate_commit_time or int.from_bytes(first[:4], "little") * 1_000_000,
                 *_DEFAULTS,
+                begin,
             ),
         )
         return group, at

@@ -3,6 +3,7 @@
 import argparse
 import gc
 import os
+from collections.abc import Callable
 
 import uvloop
 
@@ -15,13 +16,21 @@ from mtsd.cli.arguments import (
 from mtsd.daemon import signals
 from mtsd.daemon.life import Daemon
 from mtsd.daemon.logging import set_up_logging
+from mtsd.model.until import (
+    Until,
+    UntilAfterGtids,
+    UntilBeforeGtids,
+    UntilGapsFilled,
+    UntilPosition,
+    parse_gtids,
+)
 
 _EXAMPLE = """\
 example:
   mtsd run --config /etc/mtsd/config.toml
 
-exit status: 0 stopped gracefully, 1 unexpected failure, 2 bad usage or configuration,
-3 replication stopped on an error that needs a person
+exit status: 0 stopped gracefully, or where --until-… says, 1 unexpected failure, 2 bad usage or
+configuration, 3 replication stopped on an error that needs a person
 """
 
 
@@ -39,7 +48,53 @@ def register(subparsers: Subparsers) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_configuration(parser)
+    _add_until(parser)
     parser.set_defaults(run=run)
+
+
+def _add_until(parser: argparse.ArgumentParser) -> None:
+    until = parser.add_argument_group(
+        "where to stop by itself", "as with START REPLICA UNTIL; the exit status is 0"
+    ).add_mutually_exclusive_group()
+    until.add_argument(
+        "--until-position",
+        type=_parsed(UntilPosition.parse),
+        dest="until",
+        metavar="FILE:POS",
+        help="before the first transaction that begins at or after this place in the source's"
+        " binary log",
+    )
+    until.add_argument(
+        "--until-before-gtids",
+        type=_parsed(lambda text: UntilBeforeGtids(parse_gtids(text))),
+        dest="until",
+        metavar="SET",
+        help="before the first transaction that is in this GTID set",
+    )
+    until.add_argument(
+        "--until-after-gtids",
+        type=_parsed(lambda text: UntilAfterGtids(parse_gtids(text))),
+        dest="until",
+        metavar="SET",
+        help="once all transactions of this GTID set are applied",
+    )
+    until.add_argument(
+        "--until-gaps-filled",
+        action="store_const",
+        const=UntilGapsFilled(),
+        dest="until",
+        help="once no transaction is missing before one that a previous run has applied",
+    )
+
+
+def _parsed(parse: Callable[[str], Until]) -> Callable[[str], Until]:
+    def parsed(text: str) -> Until:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{text[:80]!r}: {error}") from None
+
+    return parsed
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,7 +108,9 @@ def run(args: argparse.Namespace) -> int:
 
     async def live() -> int:
         try:
-            return await Daemon(settings, os.environ, lambda: read_configuration(args)).run()
+            return await Daemon(
+                settings, os.environ, lambda: read_configuration(args), until=args.until
+            ).run()
         finally:
             # The event loop resets the signals to their defaults, but the exit status is decided.
             signals.hold()

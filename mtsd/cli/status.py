@@ -90,8 +90,13 @@ def lines(status: Status) -> Iterator[str]:
     facts += _place("executed", status.executed)
     if running:
         lag = status.lag_seconds
+        delayed = status.remaining_delay
+        held = f", on purpose: the next group is due in {delayed:.0f} s" if delayed else ""
         facts += [
-            ("lag", "unknown: not connected to the source" if lag is None else f"{lag:.3f} s"),
+            (
+                "lag",
+                "unknown: not connected to the source" if lag is None else f"{lag:.3f} s{held}",
+            ),
             ("pending", f"{status.pending_groups} groups, {_size(status.pending_bytes)}"),
         ]
     if status.prepared_transactions:

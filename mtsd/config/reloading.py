@@ -13,6 +13,7 @@ APPLIED = frozenset({
     "replica.transaction_retries",
     "replica.skip_errors",
     "replica.stop_timeout",
+    "replica.delay",
     "log.level",
     "log.format",
 })  # fmt: skip

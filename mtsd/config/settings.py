@@ -195,7 +195,8 @@ class ReplicaSettings:
     """Apply the parts of one transaction in parallel. Needs consistency = "eventual"."""
 
     delay: Annotated[int, Unit("seconds"), Field(ge=0, le=2**31 - 1)] = 0
-    """How far to stay behind the source deliberately."""
+    """How far to stay behind the source deliberately. What has not been applied is still to be
+    read: the source must keep its binary log that long."""
 
     stop_timeout: Annotated[float, Unit("seconds"), Field(ge=0, le=_YEAR)] = 60.0
     """How long a graceful stop may take to finish what has begun, before it is rolled back."""

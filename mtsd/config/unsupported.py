@@ -9,7 +9,6 @@ SUPPORTED: Mapping[str, tuple[object, ...]] = MappingProxyType(
         "replica.parallel_type": ("database",),
         "replica.consistency": ("partition",),
         "replica.split_transactions": ("off",),
-        "replica.delay": (0,),
         "status.listen": ("",),
     }
 )

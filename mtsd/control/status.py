@@ -170,6 +170,8 @@ class Status:
     """The setting in force."""
     filter: str = ""
     """The filter rules in force, in one line; "" if everything is replicated."""
+    remaining_delay: float = 0.0
+    """Seconds until the next group is due, while `replica.delay` holds it back."""
     prepared_transactions: int = 0
     """XA transactions that are prepared, and that the source has neither committed nor rolled back
     as far as it has been read."""

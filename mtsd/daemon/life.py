@@ -25,6 +25,7 @@ from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.exit_status import ExitStatus
 from mtsd.model.fault_points import Reached, nothing
 from mtsd.model.progress import Progress
+from mtsd.model.until import Until
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.replica import Replica, StopTimeoutError
 from mtsd.replica.start import start
@@ -43,7 +44,8 @@ _STATUS_PERIOD_S = 5.0
 class Daemon:
     """One daemon on one channel. `run` returns the exit status of `contracts`.
 
-    `read_again` reloads the configuration that `settings` come from, for SIGHUP.
+    `read_again` reloads the configuration that `settings` come from, for SIGHUP. It stops by
+    itself at `until`.
     """
 
     def __init__(
@@ -52,9 +54,11 @@ class Daemon:
         environ: Mapping[str, str],
         read_again: Callable[[], Loaded],
         *,
+        until: Until | None = None,
         reached: Reached = nothing,
     ) -> None:
         self._settings = settings
+        self._until = until
         self._read_again = read_again
         self._reached = reached
         self._ready = False
@@ -208,6 +212,7 @@ class Daemon:
             start(
                 settings,
                 new_source=self._new_source,
+                until=self._until,
                 progress=self._progress,
                 reached=self._reached,
             )
@@ -237,6 +242,9 @@ class Daemon:
             await replica.run()
         finally:
             self._replica = None
+        if replica.finished:
+            log.info("stopped where it was to stop", until=str(self._until))
+            self._stopping.set()
 
     def _may_try_again(self, error: StreamedGroupError) -> bool:
         attempts = self._streamed_attempts.get(error.number, 0) + 1

@@ -49,6 +49,8 @@ def stated(
     lag: float | None = None
     if statistics.connected:
         lag = _age(now, statistics.oldest_commit_time)
+    if state == "running" and statistics.remaining_delay > 0:
+        state = "delayed"
     return Status(
         state=state,
         source=settings.source.address,
@@ -57,6 +59,7 @@ def stated(
         received=Place.of(statistics.received, statistics.received_gtids),
         executed=Place.of(statistics.executed, statistics.executed_gtids),
         lag_seconds=lag,
+        remaining_delay=round(statistics.remaining_delay, 3),
         pending_groups=statistics.pending_groups,
         pending_bytes=statistics.pending_bytes,
         last_error=last_error,

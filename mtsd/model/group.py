@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mtsd.model.gtid import Gtid, GtidSet
-from mtsd.model.position import Position
+from mtsd.model.position import NOWHERE, Position
 from mtsd.model.step import Step, row_events
 from mtsd.model.temporary_tables import TemporaryTables, TemporaryUse
 from mtsd.model.xa_xid import XaXid
@@ -76,6 +76,8 @@ class Group(NamedTuple):
     """It ends with ROLLBACK: of its changes only those remain that cannot be rolled back."""
     xid: XaXid | None = None
     """The transaction that it prepares or completes, by its kind; None for all other kinds."""
+    begin: int = 0
+    """The offset of its first event, in the file of `end`."""
 
     @property
     def rows(self) -> tuple[bytes, ...]:
@@ -94,6 +96,8 @@ class GroupOpened:
     """Bytes announced by the GTID event; 0 if unknown."""
     format_description: bytes
     unsupported: str = ""
+    begin: Position = NOWHERE
+    """Where its first event begins."""
     xid: XaXid | None = None
     """Of an XA transaction, which its end prepares or, in one phase, commits."""
 

@@ -1,6 +1,6 @@
 """A place in the source's binary log."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 FIRST_EVENT = 4
 """The offset of the first event in a file, after the magic number."""
@@ -35,3 +35,7 @@ class Position(NamedTuple):
     def _order(self) -> tuple[int, int, str]:
         suffix = self.file.rpartition(".")[2]
         return (int(suffix) if suffix.isdecimal() else 0, self.offset, self.file)
+
+
+NOWHERE: Final = Position("", 0)
+"""No place in a file."""

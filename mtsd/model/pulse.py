@@ -16,6 +16,8 @@ class Wait(enum.StrEnum):
     """The queues are full, because the target is slower than the source."""
     EARLIER_GROUPS = "earlier_groups"
     """A group that runs alone waits for all groups before it."""
+    DELAY = "delay"
+    """The next group is not applied yet, on purpose."""
     TARGET = "target"
     """The target is working on a group that is applied while it is read."""
     END = "end"

@@ -5,7 +5,8 @@ locks.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 
 from mtsd.model.group import Group, PositionReached, StreamItem
 from mtsd.model.low_water_mark import LowWaterMark
@@ -26,6 +27,8 @@ class Coordinator:
         """Set when nothing more will begin: after a failure, or when a stop is complete."""
         self.failure: BaseException | None = None
         self.stopping = False
+        self.finished = False
+        """Whether it has stopped because nothing more is to be applied."""
         self.definitions = 0
         """How many definitions have been applied: what is known about tables may have changed."""
         self.waits: dict[str, float] = {}
@@ -72,6 +75,14 @@ class Coordinator:
     def reach(self, reached: PositionReached) -> None:
         """Note a place between groups."""
         self.scheduler.reach(reached.end, reached.gtids, reached.temporary)
+
+    async def due(self, seconds_left: Callable[[], float]) -> None:
+        """Wait until no seconds are left, or groups are no longer accepted."""
+        with self.pulse.waiting(Wait.DELAY):
+            while self.reads_on and (left := seconds_left()) > 0:
+                self._room.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._room.wait(), left)
 
     async def drained(self) -> None:
         """Wait until everything that was added has committed, or nothing more will."""
@@ -135,6 +146,12 @@ class Coordinator:
         self.scheduler.stop(reading=reading)
         self._room.set()
         self._end_if_stopped()
+
+    def finish(self) -> None:
+        """Stop because nothing more is to be applied; everything that was added has committed."""
+        if not self.ended.is_set():
+            self.finished = True
+            self.stop(reading=False)
 
     def fail(self, error: BaseException) -> None:
         """Begin nothing more; the first error is kept."""

@@ -30,6 +30,7 @@ from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.report import contents
 from mtsd.replica.skipped_groups import GroupStream
 from mtsd.replica.streamed_groups import StreamedGroups, failed_stream
+from mtsd.replica.until_stage import UntilReachedError
 from mtsd.schedule.temporary_sessions import LostTables
 from mtsd.source.stream import StreamClosedError
 
@@ -79,6 +80,9 @@ class Dispatcher:
                         await self._other(item)
         except StreamClosedError:
             pass
+        except UntilReachedError:
+            await self._coordinator.drained()
+            self._coordinator.finish()
         finally:
             pulse.waits_for = Wait.END
             await self._streamed.drop()

@@ -13,6 +13,7 @@ from mtsd.model.pulse import Pulse
 from mtsd.model.temporary_tables import described
 from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.delay_stage import DelayStage
 from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.limits import limits_of
@@ -45,6 +46,7 @@ class Replica:
         coordinator: Coordinator,
         workers: list[Worker],
         stream: SourceStream,
+        delayed: DelayStage,
         dispatcher: Dispatcher,
         checkpointer: Checkpointer,
         reached: Reached,
@@ -54,6 +56,7 @@ class Replica:
         self._coordinator = coordinator
         self._workers = workers
         self._stream = stream
+        self._delayed = delayed
         self._checkpointer = checkpointer
         self._dispatcher = dispatcher
         self._reached = reached
@@ -142,6 +145,7 @@ class Replica:
             hold_bytes=read.pending_jobs_size_max,
             chunk_bytes=read.batch_bytes,
         )
+        self._delayed.delay = settings.replica.delay
         self._coordinator.set_limits(limits_of(settings))
         for worker in self._workers:
             worker.settings = replace(
@@ -159,6 +163,11 @@ class Replica:
         return self._coordinator.pulse
 
     @property
+    def finished(self) -> bool:
+        """Whether it has ended because it has reached where it was to stop by itself."""
+        return self._coordinator.finished
+
+    @property
     def statistics(self) -> ReplicaStatistics:
         """The current state."""
         scheduler = self._coordinator.scheduler
@@ -170,7 +179,10 @@ class Replica:
             executed_gtids=scheduler.gaq.mark().gtids,
             executed_number=scheduler.gaq.number,
             clock_offset=self._stream.clock_offset,
-            oldest_commit_time=scheduler.gaq.oldest_commit_time,
+            oldest_commit_time=_first(
+                scheduler.gaq.oldest_commit_time, self._delayed.held_commit_time
+            ),
+            remaining_delay=self._delayed.seconds_left(),
             pending_groups=scheduler.pending_groups,
             prepared_transactions=scheduler.prepared_transactions,
             pending_bytes=scheduler.pending_bytes,
@@ -230,3 +242,8 @@ class Replica:
         for worker in self._workers:
             worker.applier.close()
         self._session.connection.close()
+
+
+def _first(oldest: int | None, next_one: int | None) -> int | None:
+    """Return the commit time of the oldest group not yet applied; `next_one` comes after it."""
+    return next_one if oldest is None else oldest

@@ -15,9 +15,11 @@ from mtsd.model.progress import Progress
 from mtsd.model.pulse import Pulse
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, flavour_of_identity
+from mtsd.model.until import Goal, Until
 from mtsd.replica.apply_mode import applies_sql
 from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.delay_stage import DelayStage
 from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.endpoints import endpoint, identity
 from mtsd.replica.filters import filter_of, rules_of
@@ -26,9 +28,10 @@ from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
 from mtsd.replica.limits import limits_of
 from mtsd.replica.recovery import Recovered, adopt_source, make_tables, recover
 from mtsd.replica.replica import Replica
-from mtsd.replica.skipped_groups import AsSkipped
+from mtsd.replica.skipped_groups import AsSkipped, GroupStream
 from mtsd.replica.stopped_group import record_stopped
 from mtsd.replica.streamed_groups import StreamedGroups
+from mtsd.replica.until_stage import UntilStage
 from mtsd.replica.worker import Worker
 from mtsd.replica.worker_opening import open_worker
 from mtsd.schedule.alone import AloneRule
@@ -53,13 +56,14 @@ async def start(
     settings: Settings,
     *,
     new_source: str = "",
+    until: Until | None = None,
     progress: Progress | None = None,
     reached: Reached = nothing,
 ) -> Replica:
     """Connect to the target, recover, and get everything ready to run.
 
     `new_source` is the UUID of a source that continues by GTID set where the previous one
-    stopped; `progress` is told what the start is doing.
+    stopped; the run ends by itself at `until`; `progress` is told what the start is doing.
     Raises NeedsPersonError, ServerError, ConnectionLostError, with nothing left open.
     """
     progress = progress or Progress()
@@ -99,6 +103,7 @@ async def start(
             told,
             reached,
         )
+        groups = _groups(stream, recovered, until)
     except BaseException as error:
         await record_stopped(session.connection, tables, error)
         for worker in workers:
@@ -106,10 +111,12 @@ async def start(
         session.connection.close()
         raise
     streamed = StreamedGroups(coordinator, workers[0], preserved)
-    groups = AsSkipped(stream, recovered.skipped)
-    dispatcher = Dispatcher(groups, coordinator, streamed, preserved, recovered.mark.temporary)
+    delayed = DelayStage(
+        groups, settings.replica.delay, lambda: stream.clock_offset, coordinator.due
+    )
+    dispatcher = Dispatcher(delayed, coordinator, streamed, preserved, recovered.mark.temporary)
     return Replica(
-        settings, session, coordinator, workers, stream, dispatcher, checkpointer, reached
+        settings, session, coordinator, workers, stream, delayed, dispatcher, checkpointer, reached
     )
 
 
@@ -201,6 +208,15 @@ def _scheduler(settings: Settings, recovered: Recovered) -> Scheduler:
             (each.xid, Prepared(each.databases, each.alone)) for each in left
         ),
     )
+
+
+def _groups(stream: SourceStream, recovered: Recovered, until: Until | None) -> GroupStream:
+    """Return the source's groups, up to where the run is to end."""
+    groups = AsSkipped(stream, recovered.skipped)
+    if until is None:
+        return groups
+    goal = Goal(until, recovered.mark, recovered.executed.highest, recovered.gtids)
+    return UntilStage(groups, goal)
 
 
 def _stream(

@@ -38,6 +38,8 @@ class ReplicaStatistics:
     executed_number: int
     clock_offset: float
     oldest_commit_time: int | None
+    remaining_delay: float
+    """Until the next group is due, if it is held because of `replica.delay`; else 0."""
     pending_groups: int
     prepared_transactions: int
     """XA transactions that have been read and whose completion has not."""

@@ -186,7 +186,6 @@ def test_what_else_is_wrong_is_said_beside_an_unreadable_file(tmp_path: Path) ->
 
 # A value outside the supported ones, for keys without a list of words.
 NOT_SUPPORTED = {
-    "replica.delay": "60",
     "status.listen": "127.0.0.1:9104",
 }
 
@@ -241,7 +240,7 @@ def test_errors_of_all_kinds_come_together(write: Write) -> None:
             write(
                 "[source]\nport = 0\npassword_file = '/no/such'\nnone = 1\n"
                 "[target]\nhost = 'a'\nunix_socket = '/s'\n"
-                "[replica]\ndelay = 1\nbind = [['a'], ['a']]\n"
+                "[replica]\nparallel_type = 'row'\nbind = [['a'], ['a']]\n"
             ),
             {"log.level": "loud"},
             {"MTSD_NONE": "1"},
@@ -253,7 +252,7 @@ def test_errors_of_all_kinds_come_together(write: Write) -> None:
         "source.port",
         "replica.bind",
         "log.level",
-        "replica.delay",
+        "replica.parallel_type",
         "target.unix_socket",
         "source.password_file",
     ]

@@ -18,7 +18,7 @@ NEEDS_RESTART = {
     "source.semi_sync", "target.schema", "target.apply_mode", "target.binary_log", "target.gtid",
     "replica.channel", "replica.parallel_workers", "replica.parallel_type", "replica.consistency",
     "replica.exec_mode", "replica.ddl", "replica.statements", "replica.split_transactions",
-    "replica.delay", "replica.bind",
+    "replica.bind",
     "status.socket", "status.listen",
     *(key for key in FIELDS if key.startswith("filter.")),
 }  # fmt: skip

@@ -38,7 +38,7 @@ def test_the_scan_sees_what_is_there_and_nothing_else(tmp_path: Path) -> None:
         "        self._settings = settings\n"
         "        self.other = other\n"
         "    def run(self) -> None:\n"
-        "        print(self._settings.replica.bind, self.other.replica.delay, self.replica.ddl)\n"
+        "        print(self._settings.replica.bind, self.other.replica.ddl, self.replica.ddl)\n"
         "def one(read: ReplicaSettings, replica: Replica, endpoint: EndpointSettings) -> None:\n"
         "    print(read.batch_bytes, replica.stop_timeout, endpoint.port)\n"
         "    read.batch_groups = 1\n"
@@ -52,7 +52,6 @@ def test_the_scan_sees_what_is_there_and_nothing_else(tmp_path: Path) -> None:
 
 
 OTHER_VALUES = {
-    "replica.delay": ["1"],
     "status.listen": ['"127.0.0.1:9104"'],
 }
 

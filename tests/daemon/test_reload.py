@@ -158,6 +158,7 @@ REACHES: dict[str, Callable[[Replica], object]] = {
     },
     "replica.skip_errors": lambda it: {worker.settings.skip_errors for worker in it._workers},
     "replica.stop_timeout": lambda it: it._settings.replica.stop_timeout,
+    "replica.delay": lambda it: it._delayed.delay,
     "source.user": lambda it: it._stream.endpoint.user,
     "source.password": lambda it: it._stream.endpoint.password,
     "source.connect_timeout": lambda it: it._stream.endpoint.connect_timeout,

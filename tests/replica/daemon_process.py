@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -76,14 +76,17 @@ class DaemonProcess:
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def start(self, *, fault: str = "") -> None:
-        """Start it; with `fault` ("point:n", see `faulty_daemon`) it has one there."""
+    def start(self, *, fault: str = "", arguments: Sequence[str] = ()) -> None:
+        """Start it with further `arguments` of `mtsd run`.
+
+        With `fault` ("point:n", see `faulty_daemon`) it has one there, and takes no arguments.
+        """
         self.configure()
         command = [sys.executable, "-m"]
         if fault:
             command += ["tests.replica.faulty_daemon", fault, str(self.config)]
         else:
-            command += ["mtsd", "run", "--config", str(self.config)]
+            command += ["mtsd", "run", "--config", str(self.config), *arguments]
         environ = {name: value for name, value in os.environ.items() if "MTSD_" not in name}
         environ.update(self.environ)
         with self.log.open("ab") as log:

@@ -1,0 +1,171 @@
+"""Where a replica stops by itself: the conditions of START REPLICA UNTIL (MySQL manual).
+
+Pure: `Goal` sees each item of the stream once, in order, and says where the end is.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from mtsd.model.errors import NeedsPersonError
+from mtsd.model.group import (
+    Group,
+    GroupClosed,
+    GroupOpened,
+    PositionReached,
+    StreamItem,
+)
+from mtsd.model.gtid import Gtid, GtidSet
+from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.position import FIRST_EVENT, Position
+
+_POSITION: Final = re.compile(r"([^\s/\\:'\"`]{1,255}):([0-9]{1,20})")
+_LAST_POSITION: Final = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class UntilPosition:
+    """Every group that begins before a place in the source's binary log."""
+
+    position: Position
+
+    @classmethod
+    def parse(cls, text: str) -> "UntilPosition":
+        """Parse "FILE:POS". Raises ValueError with the reason."""
+        parts = _POSITION.fullmatch(text)
+        if parts is None:
+            raise ValueError("FILE:POS is needed")
+        offset = int(parts[2])
+        if not FIRST_EVENT <= offset <= _LAST_POSITION:
+            raise ValueError(f"the first event of a binary log begins at {FIRST_EVENT}")
+        return cls(Position(parts[1], offset))
+
+    def __str__(self) -> str:
+        return f"position {self.position}"
+
+
+@dataclass(frozen=True, slots=True)
+class UntilBeforeGtids:
+    """Every group before the first one that is in a GTID set."""
+
+    gtids: GtidSet
+
+    def __str__(self) -> str:
+        return f"before the GTIDs {self.gtids}"
+
+
+@dataclass(frozen=True, slots=True)
+class UntilAfterGtids:
+    """Every group up to the last one of a GTID set, those between them included."""
+
+    gtids: GtidSet
+
+    def __str__(self) -> str:
+        return f"after the GTIDs {self.gtids}"
+
+
+@dataclass(frozen=True, slots=True)
+class UntilGapsFilled:
+    """Every group before the last one that a previous run has committed."""
+
+    def __str__(self) -> str:
+        return "no gaps"
+
+
+Until = UntilPosition | UntilBeforeGtids | UntilAfterGtids | UntilGapsFilled
+
+
+def parse_gtids(text: str) -> GtidSet:
+    """Parse the GTID set of a condition. Raises ValueError with the reason."""
+    gtids = GtidSet.parse(text)
+    if not gtids:
+        raise ValueError("a GTID set is needed")
+    return gtids
+
+
+class Goal:
+    """Whether `until` is reached; no gap that a previous run has left remains then.
+
+    `mark` is where reading begins, `highest` the number of the highest group that has been
+    committed, and `executed` the GTIDs of all of them; None if unknown.
+    """
+
+    def __init__(
+        self, until: Until, mark: LowWaterMark, highest: int, executed: GtidSet | None
+    ) -> None:
+        self._until = until
+        self._highest = highest
+        self._left = GtidSet()
+        """Of UntilAfterGtids: those that have not been read."""
+        self._met = isinstance(until, UntilGapsFilled)
+        if isinstance(until, UntilAfterGtids):
+            self._left = until.gtids.minus(executed or GtidSet())
+            self._met = not self._left
+        self._passed(mark.position)
+        self.reached = self._met and mark.number >= highest
+        """Whether nothing more is to be applied."""
+
+    def is_past(self, item: StreamItem) -> bool:
+        """Return whether the goal is before `item`, which is the next one of the stream.
+
+        Raises NeedsPersonError if the source's groups do not tell.
+        """
+        if isinstance(item, Group | GroupOpened) and not self.reached:
+            self.reached = item.number > self._highest and (self._met or self._is_before(item))
+        return self.reached
+
+    def passed(self, item: StreamItem) -> None:
+        """Note that `item` is to be applied."""
+        group = item.group if isinstance(item, GroupClosed) else item
+        if isinstance(group, Group):
+            if group.gtid is not None and self._left:
+                self._left = self._left.minus(_only(group.gtid))
+                self._met = not self._left
+            self._passed(group.end)
+            self.reached = self._met and group.number >= self._highest
+        elif isinstance(group, PositionReached):
+            self._passed(group.end)
+
+    def _is_before(self, group: Group | GroupOpened) -> bool:
+        until = self._until
+        begin = Position(group.end.file, group.begin) if isinstance(group, Group) else group.begin
+        if isinstance(until, UntilPosition):
+            return begin >= until.position
+        if isinstance(until, UntilGapsFilled):
+            return True
+        gtid = group.gtid
+        if gtid is None:
+            raise NeedsPersonError(
+                f"group {group.number}, beginning at {begin}, has no GTID, so {until} is a"
+                " condition that it does not meet or miss: use --until-position FILE:POS"
+            )
+        return isinstance(until, UntilBeforeGtids) and _reaches(gtid, until.gtids)
+
+    def _passed(self, position: Position) -> None:
+        until = self._until
+        if not isinstance(until, UntilPosition) or self._met:
+            return
+        if not position.file:
+            return
+        wanted = until.position
+        if position.file.rpartition(".")[0] != wanted.file.rpartition(".")[0]:
+            raise NeedsPersonError(
+                f"--until-position is in {wanted.file}, but the source's binary log files are named"
+                f" like {position.file}"
+            )
+        self._met = position >= wanted
+
+
+def _reaches(gtid: Gtid, gtids: GtidSet) -> bool:
+    """Return whether a group is one of the set, or on MariaDB at the set's place or past it."""
+    domain = gtid.uuid.partition("-")[0]
+    for place in gtids.places():
+        if place.uuid.partition("-")[0] == domain:
+            return gtid.number >= place.number
+    return gtid in gtids
+
+
+def _only(gtid: Gtid) -> GtidSet:
+    result = GtidSet()
+    result.advance(gtid)
+    return result
