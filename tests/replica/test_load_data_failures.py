@@ -39,7 +39,7 @@ DEFINITIONS = (
 )
 TARGETS: dict[str, tuple[Options, bool]] = {
     "GTIDs": (GTIDS, True),
-    "statements logged": ({**GTIDS, "binlog_format": "STATEMENT"}, True),
+    "statements logged": ({**GTIDS, "binlog_format": "MIXED"}, True),
     "not logged": (GTIDS, False),
     "neither": ({**NO_GTIDS, "skip_log_bin": None}, True),
 }
