@@ -162,6 +162,7 @@ class SqlApplier(SessionApplier):
         """See `Applier`."""
         self._loads.start_over(unprotected=True)
         try:
+            await self.describe_format(group.format_description)
             await apply_unprotected(
                 self._session,
                 group,

@@ -163,7 +163,8 @@ def test_killed_at_any_point(source: str, target: str, kills: int, tmp_path: Pat
         assert unequal_rows(pair.source, pair.target) == []
 
 
-def test_shapes_and_compressed_columns_of_mariadb(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", ["InnoDB", "MyISAM"])
+def test_shapes_and_compressed_columns_of_mariadb(engine: str, tmp_path: Path) -> None:
     """Its row metadata counts shapes among the texts, and COMPRESSED columns are logged so."""
     columns = (
         "id INT PRIMARY KEY, g POINT, b VARBINARY(9), v VARCHAR(9) CHARACTER SET latin1,"
@@ -171,8 +172,10 @@ def test_shapes_and_compressed_columns_of_mariadb(tmp_path: Path) -> None:
     )
     with families("11.8", "9.7", {"binlog_row_metadata": "MINIMAL"}) as pair:
         create = "CREATE DATABASE a; CREATE TABLE a.t"
-        pair.source.sql(f"SET sql_log_bin = 0; {create} ({columns.format('COMPRESSED')})")
-        pair.target.sql(f"{create} ({columns.format('')})")
+        pair.source.sql(
+            f"SET sql_log_bin = 0; {create} ({columns.format('COMPRESSED')}) ENGINE={engine}"
+        )
+        pair.target.sql(f"{create} ({columns.format('')}) ENGINE={engine}")
         pair.source.sql(
             "INSERT INTO a.t VALUES (1, POINT(1, 2), x'ff00', 'ä', REPEAT('é', 300),"
             " REPEAT(x'ff', 2000)), (2, NULL, '', '', 'é', x'00'), (3, NULL, NULL, NULL, '', NULL);"
