@@ -33,7 +33,7 @@ from mtsd.replica.streamed_groups import StreamedGroupError
 from mtsd.source.stream import SourceChangedError
 from mtsd.target.retry import worth_a_retry
 from mtsd.wire.backoff import Backoff
-from mtsd.wire.connection import BUSY
+from mtsd.wire.failure import BUSY
 from mtsd.wire.refusal import explained
 
 log = structlog.get_logger(__name__)

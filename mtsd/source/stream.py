@@ -37,9 +37,9 @@ from mtsd.source.handshake import (
 from mtsd.source.read_state import read_source_state
 from mtsd.source.received import Received
 from mtsd.wire.backoff import Backoff
-from mtsd.wire.connection import BUSY
 from mtsd.wire.dump_packets import event_of
 from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.failure import BUSY
 from mtsd.wire.framing import PacketFramer
 from mtsd.wire.refusal import explained
 

@@ -16,7 +16,7 @@ from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, 
 from mtsd.spark.live_options import LiveOptions
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.binlog_status import binlog_status
-from mtsd.wire.connection import BUSY, Connection
+from mtsd.wire.connection import Connection
 from mtsd.wire.dump_packets import (
     COM_BINLOG_DUMP,
     COM_REGISTER_SLAVE,
@@ -24,6 +24,7 @@ from mtsd.wire.dump_packets import (
     dump,
     register,
 )
+from mtsd.wire.failure import BUSY
 from mtsd.wire.refusal import explained
 from mtsd.wire.replica_status import registered_replicas
 from mtsd.wire.traits import ServerTraits, read_traits

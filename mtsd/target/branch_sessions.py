@@ -11,8 +11,9 @@ from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.fault_points import Reached, nothing
 from mtsd.target.fencing import release_lock, take_lock
 from mtsd.target.session import SessionSettings, TargetSession
-from mtsd.wire.connection import BUSY, Connection
+from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.failure import BUSY
 
 PATIENCE_S = 60
 """How long to wait for the server to notice that a session has ended."""

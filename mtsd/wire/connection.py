@@ -9,34 +9,25 @@ import asyncio
 import contextlib
 import re
 import socket
-import ssl
-import struct
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable
 from typing import NamedTuple, TypeVar
 
-from pymysql.err import InternalError, MySQLError, raise_mysql_exception
+from pymysql.err import MySQLError, raise_mysql_exception
 from pymysql.protocol import OKPacketWrapper
 
-from mtsd.model.errors import ConnectionLostError, MtsdError, ServerError
+from mtsd.model.errors import ConnectionLostError
 from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.failure import NO_SESSION, not_opened, translated
 from mtsd.wire.inbox import AnswerError, Inbox
 from mtsd.wire.login import LogIn
-from mtsd.wire.refusal import RefusedError, refused, tls_failed, unreachable
 
 _QUIT = 0x01
 _QUERY = 0x03
 _FULL = 0xFFFFFF
-_CONNECTION_ERRORS = frozenset({1152, 1158, 1159, 1160, 1161, 2002, 2003, 2006, 2013, 2055, 4031})
-"""Aborted connections, read and write errors, lost and refused connections, idle timeout."""
-_SERVER_GOING = frozenset({1053, 1077, 1079})
-"""The server is shutting down."""
 _KEEPALIVE_IDLE_S = 15
 _KEEPALIVE_INTERVAL_S = 5
 _KEEPALIVE_PROBES = 3
-
-BUSY = frozenset({1040, 1053, 1203, 1226, 3032})
-"""Transient errors: too many connections, shutdown, resource limit exceeded, offline mode."""
 
 Value = str | bytes | int | float | None
 Row = tuple[Value, ...]
@@ -98,8 +89,8 @@ class Connection:
             if writer is not None:
                 writer.transport.abort()
                 raw.close()
-            if isinstance(error, _NO_SESSION):
-                raise _not_opened(endpoint, error) from error
+            if isinstance(error, NO_SESSION):
+                raise not_opened(endpoint, error) from error
             raise
         if not endpoint.unix_socket:
             _keep_alive(raw._writer.get_extra_info("socket"))  # noqa: SLF001
@@ -369,39 +360,10 @@ class Connection:
         try:
             return await awaitable
         except MySQLError as error:
-            raise _translated(error, self.endpoint) from error
+            raise translated(error, self.endpoint) from error
         except (OSError, asyncio.IncompleteReadError, RuntimeError) as error:
             self.close()
             raise ConnectionLostError(self.endpoint.role, str(error)) from error
-
-
-_NO_SESSION = (
-    MySQLError, OSError, asyncio.IncompleteReadError,
-    # Raised by aiomysql on a greeting that is not MySQL's.
-    struct.error, ValueError, IndexError,
-)  # fmt: skip
-
-
-def _not_opened(endpoint: Endpoint, error: BaseException) -> MtsdError:
-    """Return the error that describes, for a replica, why there is no session."""
-    cause = error.__cause__ if isinstance(error, MySQLError) else error
-    if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
-        return tls_failed(endpoint, cause)
-    if isinstance(cause, PermissionError):
-        return RefusedError(f"mtsd may not connect to the {endpoint.role} {endpoint}: {cause}")
-    if isinstance(cause, OSError | asyncio.IncompleteReadError):
-        return ConnectionLostError(endpoint.role, unreachable(endpoint, cause))
-    if not isinstance(error, MySQLError) or (
-        isinstance(error, InternalError) and not isinstance(error.args[0], int)
-    ):
-        return RefusedError(
-            f"what answers at {endpoint} is not a MySQL server:"
-            f" check [{endpoint.role}] host and port"
-        )
-    said = _translated(error, endpoint)
-    if isinstance(said, ServerError) and said.number not in BUSY:
-        return refused(endpoint, said)
-    return said
 
 
 def _keep_alive(connected: socket.socket) -> None:
@@ -412,15 +374,3 @@ def _keep_alive(connected: socket.socket) -> None:
         (socket.TCP_KEEPCNT, _KEEPALIVE_PROBES),
     ):
         connected.setsockopt(socket.IPPROTO_TCP, option, value)
-
-
-def _translated(error: MySQLError, endpoint: Endpoint) -> ServerError | ConnectionLostError:
-    number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
-    text = str(error.args[1]) if len(error.args) > 1 else str(error)
-    if isinstance(error, InternalError) and not number:
-        return ConnectionLostError(endpoint.role, text)
-    if number in _CONNECTION_ERRORS or number in _SERVER_GOING:
-        return ConnectionLostError(endpoint.role, text)
-    said = ServerError(number, getattr(error, "sqlstate", None) or "", text)
-    said.server = f"{endpoint.role} {endpoint}"
-    return said

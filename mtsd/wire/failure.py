@@ -1,0 +1,66 @@
+"""What the errors of aiomysql and of the system mean for a session; without I/O.
+
+Error numbers are those of servers and of the client library (MySQL manual, "Server Error Message
+Reference" and "Client Error Message Reference").
+"""
+
+import asyncio
+import ssl
+import struct
+from typing import Final
+
+from pymysql.err import InternalError, MySQLError
+
+from mtsd.model.errors import ConnectionLostError, MtsdError, ServerError
+from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.refusal import RefusedError, refused, tls_failed, unreachable
+
+BUSY: Final = frozenset({1040, 1053, 1203, 1226, 3032})
+"""Transient errors: too many connections, shutdown, resource limit exceeded, offline mode."""
+_CONNECTION_ERRORS: Final = frozenset(
+    {1152, 1158, 1159, 1160, 1161, 2002, 2003, 2006, 2013, 2055, 4031}
+)
+"""Aborted connections, read and write errors, lost and refused connections, idle timeout."""
+_SERVER_GOING: Final = frozenset({1053, 1077, 1079})
+"""The server is shutting down."""
+NO_SESSION: Final = (
+    MySQLError, OSError, asyncio.IncompleteReadError,
+    # Raised by aiomysql on a greeting that is not MySQL's.
+    struct.error, ValueError, IndexError,
+)  # fmt: skip
+"""What may be raised while a session is opened."""
+
+
+def not_opened(endpoint: Endpoint, error: BaseException) -> MtsdError:
+    """Return the error that describes, for a replica, why there is no session."""
+    cause = error.__cause__ if isinstance(error, MySQLError) else error
+    if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
+        return tls_failed(endpoint, cause)
+    if isinstance(cause, PermissionError):
+        return RefusedError(f"mtsd may not connect to the {endpoint.role} {endpoint}: {cause}")
+    if isinstance(cause, OSError | asyncio.IncompleteReadError):
+        return ConnectionLostError(endpoint.role, unreachable(endpoint, cause))
+    if not isinstance(error, MySQLError) or (
+        isinstance(error, InternalError) and not isinstance(error.args[0], int)
+    ):
+        return RefusedError(
+            f"what answers at {endpoint} is not a MySQL server:"
+            f" check [{endpoint.role}] host and port"
+        )
+    said = translated(error, endpoint)
+    if isinstance(said, ServerError) and said.number not in BUSY:
+        return refused(endpoint, said)
+    return said
+
+
+def translated(error: MySQLError, endpoint: Endpoint) -> ServerError | ConnectionLostError:
+    """Return the error of an open session as mtsd knows it."""
+    number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    text = str(error.args[1]) if len(error.args) > 1 else str(error)
+    if isinstance(error, InternalError) and not number:
+        return ConnectionLostError(endpoint.role, text)
+    if number in _CONNECTION_ERRORS or number in _SERVER_GOING:
+        return ConnectionLostError(endpoint.role, text)
+    said = ServerError(number, getattr(error, "sqlstate", None) or "", text)
+    said.server = f"{endpoint.role} {endpoint}"
+    return said
