@@ -11,8 +11,9 @@ from typing import Final
 from mtsd.binlog.character_sets import character_set, text_decoder
 from mtsd.binlog.tokenizer import TokenKind
 from mtsd.binlog.words import Words
+from mtsd.catalog.clause_parts import UnknownClauseError
 from mtsd.catalog.definition import TableDefinition
-from mtsd.catalog.table_statement import UnknownClauseError, altered, created, with_unique, without
+from mtsd.catalog.table_statement import altered, created, with_unique, without
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent

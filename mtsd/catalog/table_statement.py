@@ -9,7 +9,15 @@ from typing import Final
 
 from mtsd.binlog.tokenizer import TokenKind
 from mtsd.binlog.words import Words
-from mtsd.catalog.definition import PRIMARY, ColumnDefinition, Key, TableDefinition, lower
+from mtsd.catalog.clause_parts import (
+    UnknownClauseError,
+    bare_name,
+    column_type,
+    named_character_set,
+    skip_clause,
+    skip_parentheses,
+)
+from mtsd.catalog.definition import PRIMARY, ColumnDefinition, Key, TableDefinition
 
 _NO_CHANGE: Final = frozenset({
     b"ALGORITHM", b"AUTOEXTEND_SIZE", b"AUTO_INCREMENT", b"AVG_ROW_LENGTH", b"CHECK",
@@ -25,17 +33,6 @@ _NO_CHANGE: Final = frozenset({
 _OTHER_KEYS: Final = frozenset(
     {b"INDEX", b"KEY", b"FULLTEXT", b"SPATIAL", b"FOREIGN", b"CHECK", b"PARTITION"}
 )
-_SYNONYMS: Final = {
-    "bool": "tinyint", "boolean": "tinyint", "int1": "tinyint", "int2": "smallint",
-    "int3": "mediumint", "middleint": "mediumint", "int4": "int", "integer": "int",
-    "int8": "bigint", "dec": "decimal", "fixed": "decimal", "numeric": "decimal",
-    "character": "char", "real": "double",
-}  # fmt: skip
-_WIDE_TEXTS: Final = frozenset({"nchar", "nvarchar", "national"})
-
-
-class UnknownClauseError(Exception):
-    """The statement contains something that this module does not parse."""
 
 
 @dataclass(slots=True)
@@ -145,20 +142,20 @@ def _clause(tokens: Words, table: _Table) -> None:
             _rename(tokens, table)
         case b"CONVERT":
             tokens.take_words(b"TO")
-            table.character_set = _character_set(tokens)
+            table.character_set = named_character_set(tokens)
             table.columns = [
                 replace(column, character_set=table.character_set) if _is_text(column) else column
                 for column in table.columns
             ]
-            _skip(tokens)
+            skip_clause(tokens)
         case b"DEFAULT" | b"CHARACTER" | b"CHARSET" | b"COLLATE":
-            table.character_set = _character_set(tokens, first)
-            _skip(tokens)
+            table.character_set = named_character_set(tokens, first)
+            skip_clause(tokens)
         case b"ALTER":
             # Changes a column's default, or the visibility of a column or index.
-            _skip(tokens)
+            skip_clause(tokens)
         case word if word in _NO_CHANGE:
-            _skip(tokens)
+            skip_clause(tokens)
         case word:
             raise UnknownClauseError(f"ALTER TABLE … {word.decode(errors='replace')}")
 
@@ -198,7 +195,7 @@ def _addition(tokens: Words, table: _Table, *, inside: bool) -> None:
     elif tokens.next is not None and (
         tokens.next.kind is TokenKind.WORD and tokens.next.text in _OTHER_KEYS
     ):
-        _skip(tokens)
+        skip_clause(tokens)
     else:
         if not inside:
             tokens.take_words(b"COLUMN")
@@ -217,13 +214,13 @@ def _key(tokens: Words, table: _Table, name: str) -> None:
             # A prefix or an expression: a prefix belongs to a column, an expression does not.
             before = tokens.last.text if tokens.last is not None else b""
             is_plain = is_plain and before not in {b"(", b","}
-            _parentheses(tokens)
+            skip_parentheses(tokens)
         elif tokens.at_symbol(b",") or tokens.at_word(b"ASC") or tokens.at_word(b"DESC"):
             tokens.take()
         else:
-            columns.append(table_name(tokens))
+            columns.append(bare_name(tokens))
     tokens.take()
-    _skip(tokens)
+    skip_clause(tokens)
     if not is_plain:
         return
     if not columns:
@@ -244,19 +241,14 @@ def _free_name(table: _Table, column: str) -> str:
     return next(name for name in names if name.lower() not in taken)
 
 
-def table_name(tokens: Words) -> str:
-    """Take an unqualified name."""
-    return tokens.take_name()[1]
-
-
 def _column(tokens: Words, table: _Table, name: str, place: int) -> None:
     """Parse a column from its type on, and insert it at `place` unless it says where."""
-    kind, character_set = _type(tokens)
+    kind, character_set = column_type(tokens)
     if not (name and kind):
         raise UnknownClauseError("a column without a type")
     while tokens.next is not None and not tokens.at_symbol(b",);"):
         if tokens.at_symbol(b"("):
-            _parentheses(tokens)
+            skip_parentheses(tokens)
             continue
         word = tokens.word()
         match word:
@@ -265,7 +257,7 @@ def _column(tokens: Words, table: _Table, name: str, place: int) -> None:
             case b"UNSIGNED" | b"ZEROFILL":
                 kind += " " + word.decode().lower()
             case b"CHARACTER" | b"CHARSET" | b"COLLATE":
-                character_set = _character_set(tokens, word) or character_set
+                character_set = named_character_set(tokens, word) or character_set
             case b"PRIMARY":
                 tokens.take_words(b"KEY")
                 table.keys.append(Key(PRIMARY, (name,)))
@@ -281,7 +273,7 @@ def _column(tokens: Words, table: _Table, name: str, place: int) -> None:
             case b"FIRST":
                 place = 0
             case b"AFTER":
-                place = table.place(table_name(tokens)) + 1
+                place = table.place(bare_name(tokens)) + 1
     if kind == "serial":
         table.keys.append(Key(_free_name(table, name), (name,)))
     if character_set == "binary" and kind.startswith(("char", "varchar", "text")):
@@ -292,28 +284,6 @@ def _column(tokens: Words, table: _Table, name: str, place: int) -> None:
     if not character_set and _is_text(column):
         column = replace(column, character_set=table.character_set)
     table.columns.insert(place, column)
-
-
-def _type(tokens: Words) -> tuple[str, str]:
-    """Return a type in lower case with its parentheses, and its character set."""
-    name = tokens.word().decode().lower()
-    character_set = ""
-    if name == "long":
-        name = "mediumblob" if tokens.at_word(b"VARBINARY") else "mediumtext"
-        tokens.take_words(b"VARBINARY", b"VARCHAR", b"VARCHARACTER", b"CHAR", b"VARYING")
-    if name in _WIDE_TEXTS:
-        character_set = "utf8mb3"
-        if name == "national":
-            name = tokens.word().decode().lower()
-        name = name.removeprefix("n")
-    name = _SYNONYMS.get(name, name)
-    if tokens.at_word(b"VARYING") or name == "varcharacter":
-        name = "varchar"
-    tokens.take_words(b"PRECISION", b"VARYING")
-    inside = ""
-    if tokens.at_symbol(b"("):
-        inside = tokens.text_of(*_parentheses(tokens))
-    return lower(name + inside), character_set
 
 
 def _is_text(column: ColumnDefinition) -> bool:
@@ -331,12 +301,12 @@ def _drop(tokens: Words, table: _Table) -> None:
             _remove_key(table, PRIMARY)
         case b"INDEX" | b"KEY" | b"CONSTRAINT":
             tokens.take_words(b"IF", b"EXISTS")
-            _remove_key(table, table_name(tokens))
+            _remove_key(table, bare_name(tokens))
         case b"FOREIGN" | b"CHECK" | b"PARTITION":
-            _skip(tokens)
+            skip_clause(tokens)
         case _:
             tokens.take_words(b"IF", b"EXISTS")
-            name = table_name(tokens)
+            name = bare_name(tokens)
             del table.columns[table.place(name)]
             table.keys = [
                 Key(key.name, left)
@@ -358,17 +328,17 @@ def _remove_key(table: _Table, name: str) -> None:
 def _rename(tokens: Words, table: _Table) -> None:
     if tokens.at_word(b"COLUMN"):
         tokens.take()
-        old = table_name(tokens)
+        old = bare_name(tokens)
         tokens.take_words(b"TO")
-        new = table_name(tokens)
+        new = bare_name(tokens)
         place = table.place(old)
         table.columns[place] = replace(table.columns[place], name=new)
         _rename_in_keys(table, old, new)
     elif tokens.at_word(b"INDEX") or tokens.at_word(b"KEY"):
         tokens.take()
-        old = table_name(tokens)
+        old = bare_name(tokens)
         tokens.take_words(b"TO")
-        new = table_name(tokens)
+        new = bare_name(tokens)
         table.keys = [
             replace(key, name=new) if key.name.lower() == old.lower() else key for key in table.keys
         ]
@@ -391,13 +361,13 @@ def _options(tokens: Words, table: _Table) -> None:
     """Parse the options after the columns of a CREATE TABLE."""
     while tokens.next is not None:
         if tokens.at_symbol(b"("):
-            _parentheses(tokens)
+            skip_parentheses(tokens)
             continue
         match tokens.word():
             case b"":
                 tokens.take()
             case b"CHARACTER" | b"CHARSET" | b"COLLATE" as word:
-                table.character_set = _character_set(tokens, word)
+                table.character_set = named_character_set(tokens, word)
             case b"PARTITION":
                 return
             case b"COMMENT" | b"CONNECTION" | b"ENGINE":
@@ -405,45 +375,3 @@ def _options(tokens: Words, table: _Table) -> None:
                 tokens.take()
             case b"SELECT" | b"AS" | b"TABLE" | b"VALUES":
                 raise UnknownClauseError("CREATE TABLE … SELECT")
-
-
-def _character_set(tokens: Words, first: bytes = b"") -> str:
-    """Return the last character set named here; `first` has already been taken."""
-    found = ""
-    word = first or tokens.word()
-    while word in {b"DEFAULT", b"CHARACTER", b"SET", b"CHARSET", b"COLLATE"}:
-        if word in {b"SET", b"CHARSET", b"COLLATE"}:
-            if tokens.at_symbol(b"="):
-                tokens.take()
-            name = table_name(tokens).strip("'\"").lower()
-            name = name.partition("_")[0] if word == b"COLLATE" else name
-            found = {"utf8": "utf8mb3"}.get(name, name)
-        ahead = tokens.next.text if tokens.next else b""
-        if ahead not in {b"DEFAULT", b"CHARACTER", b"SET", b"CHARSET", b"COLLATE"} or (
-            # The default value of a column rather than a table's default.
-            word in {b"SET", b"CHARSET", b"COLLATE"} and ahead == b"DEFAULT" and not first
-        ):
-            break
-        word = tokens.word()
-    return found
-
-
-def _parentheses(tokens: Words) -> tuple[int, int]:
-    """Skip parentheses and their contents; return where they begin and end."""
-    start = tokens.next.start if tokens.next else 0
-    depth = 0
-    while token := tokens.take():
-        if token.kind is TokenKind.SYMBOL:
-            depth += (token.text == b"(") - (token.text == b")")
-            if not depth:
-                return start, token.end
-    raise UnknownClauseError("a parenthesis that is not closed")
-
-
-def _skip(tokens: Words) -> None:
-    """Skip the rest of a clause."""
-    while tokens.next is not None and not tokens.at_symbol(b",);"):
-        if tokens.at_symbol(b"("):
-            _parentheses(tokens)
-        else:
-            tokens.take()
