@@ -8,9 +8,9 @@ file may show neither of these.
 from typing import Final
 
 from mtsd.binlog.event_type import EventType
+from mtsd.binlog.file_beginning import LARGEST_DESCRIPTION
 from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.header import HEADER_SIZE, parse_header
-from mtsd.binlog.range_reader import LARGEST_DESCRIPTION
 from mtsd.binlog.sync import FileContents
 from mtsd.model.position import FIRST_EVENT
 

@@ -7,9 +7,10 @@ any range, a false end would be detected when reading up to it, or from there on
 from dataclasses import dataclass
 from typing import Final
 
+from mtsd.binlog.file_beginning import LARGEST_DESCRIPTION
 from mtsd.binlog.framing import MAGIC
 from mtsd.binlog.header import HEADER_SIZE, parse_header
-from mtsd.binlog.range_reader import LARGEST_DESCRIPTION, RangeReader
+from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.ranges import ByteRange, Tail
 from mtsd.binlog.sync import FileContents
 from mtsd.model.position import FIRST_EVENT

@@ -12,51 +12,35 @@ range begins with the file, and the beginning of every other range has been chec
 predecessor, no range can start at a false event.
 """
 
-import enum
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from mtsd.binlog.dialect import MARIADB
 from mtsd.binlog.event_reader import EventReader
 from mtsd.binlog.event_type import IN_USE, RELAY_LOG, EventType
+from mtsd.binlog.file_beginning import read_description
 from mtsd.binlog.format_description import FormatDescription
-from mtsd.binlog.framing import MAGIC, FileFramer
+from mtsd.binlog.framing import FileFramer
+from mtsd.binlog.group_boundaries import ENDS, QUERY, Boundary, boundary_at
 from mtsd.binlog.grouper import Grouper
 from mtsd.binlog.header import HEADER_SIZE, parse_header
-from mtsd.binlog.query import parse_query
 from mtsd.binlog.ranges import ByteRange, Tail
-from mtsd.binlog.statement import classify
 from mtsd.binlog.sync import FileContents, first_event
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.group import Group, GroupChunk, GroupClosed, GroupOpened, PositionReached
 from mtsd.model.gtid import Gtid
 from mtsd.model.position import FIRST_EVENT, Position
-from mtsd.model.step import StatementKind, Step
+from mtsd.model.step import Step
 
 _PIECE: Final = 1 << 20
 _PIECE_BEHIND: Final = 1 << 18
 """The size of reads past the range's end, where mostly very little is needed."""
-_ENCRYPTED: Final = b"\xfdbin"
-LARGEST_DESCRIPTION: Final = 1 << 12
-"""Bytes; servers write about 120."""
-_XID: Final[int] = EventType.XID_EVENT.value
-_QUERY: Final[int] = EventType.QUERY_EVENT.value
-_XA_PREPARE: Final[int] = EventType.XA_PREPARE_LOG_EVENT.value
 _PAYLOAD: Final[int] = EventType.TRANSACTION_PAYLOAD_EVENT.value
-_ENDS: Final = frozenset({_XID, _XA_PREPARE})
 _LAST: Final = frozenset({EventType.ROTATE_EVENT.value, EventType.STOP_EVENT.value})
-_ENDING: Final = frozenset({StatementKind.COMMIT, StatementKind.ROLLBACK})
 _LOW: Final = 0xFFFFFFFF
 _NO_NAME: Final = ""
 """The file's name for event readers, because a renamed file does not match its Rotate event.
 """
-
-
-class _Boundary(enum.Enum):
-    """Where an event shows that one group ends and the next begins."""
-
-    BEFORE = enum.auto()
-    AFTER = enum.auto()
 
 
 class PlacedEvent(NamedTuple):
@@ -105,7 +89,7 @@ class RangeReader:
         self._bounds = bounds
         self._name = name
         self._hold_bytes = hold_bytes
-        self._raw_description = self._read_description()
+        self._raw_description = read_description(contents, name)
         reader = self._reader(FIRST_EVENT)
         reader.offset = FIRST_EVENT
         self._read(reader, self._raw_description)
@@ -205,13 +189,14 @@ class RangeReader:
             end = at + max(header.size, HEADER_SIZE)
             if end > self._contents.size or header.type in _LAST:
                 return None
-            if header.type in _ENDS or header.type == _PAYLOAD:
+            if header.type in ENDS or header.type == _PAYLOAD:
                 return end
             if at != begin and header.type in self._dialect.heads:
                 return at
-            if header.type == _QUERY or header.type in self._dialect.compressed:
+            if header.type == QUERY or header.type in self._dialect.compressed:
                 raw = self._contents.read(at, end - at)
-                if self._boundary(self._read(self._reader(at), raw)) is _Boundary.AFTER:
+                event = self._read(self._reader(at), raw)
+                if boundary_at(event, self._dialect) is Boundary.AFTER:
                     return end
             at = end
         return None
@@ -266,23 +251,11 @@ class RangeReader:
             before = reader.offset
             event = self._read(reader, raw)
             try:
-                boundary = self._boundary(event)
+                boundary = boundary_at(event, self._dialect)
             except BinlogError as error:
                 raise self.error(error.message, before) from error
             if boundary is not None:
-                return count + (boundary is _Boundary.AFTER)
-        return None
-
-    def _boundary(self, event: bytes) -> _Boundary | None:
-        code = event[4]
-        if code in self._dialect.heads:
-            return _Boundary.BEFORE
-        if code in _ENDS:
-            return _Boundary.AFTER
-        if code == _QUERY:
-            query = parse_query(event)
-            if classify(query.statement, context=query.context) in _ENDING:
-                return _Boundary.AFTER
+                return count + (boundary is Boundary.AFTER)
         return None
 
     def _batches(self, start: int) -> Iterator[tuple[int, list[bytes]]]:
@@ -374,28 +347,6 @@ class RangeReader:
                 or (self._dialect.unplaced and header.log_pos == 0)
             )
         )
-
-    def _read_description(self) -> bytes:
-        """Return the format description, which every range needs."""
-        head = self._contents.read(0, FIRST_EVENT + HEADER_SIZE)
-        if head[:FIRST_EVENT] == _ENCRYPTED:
-            raise NotSupportedError(
-                f"{self._name} is encrypted (binlog_encryption): only its server can read it"
-            )
-        if head[:FIRST_EVENT] != MAGIC:
-            what = "it does not begin with the magic number" if head else "it is empty"
-            raise self.error(f"not a binary log: {what}", 0)
-        if len(head) < FIRST_EVENT + HEADER_SIZE:
-            raise self.error("the file ends before its format description", FIRST_EVENT)
-        header = parse_header(head[FIRST_EVENT:])
-        if header.type != EventType.FORMAT_DESCRIPTION_EVENT or not (
-            HEADER_SIZE <= header.size <= LARGEST_DESCRIPTION
-        ):
-            raise self.error("the file does not begin with a format description", FIRST_EVENT)
-        raw = self._contents.read(FIRST_EVENT, header.size)
-        if len(raw) < header.size:
-            raise self.error("the file ends inside its format description", FIRST_EVENT)
-        return raw
 
     def error(self, message: str, at: int) -> BinlogError:
         """Return an error about what follows byte `at`."""

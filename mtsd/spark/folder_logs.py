@@ -2,10 +2,11 @@
 
 from contextlib import AbstractContextManager
 
+from mtsd.binlog.file_beginning import LARGEST_DESCRIPTION
 from mtsd.binlog.file_end import begins_with_a_server, ends_as_written
 from mtsd.binlog.format_description import FormatDescription
 from mtsd.binlog.group_ends import end_behind, end_within, is_described, last_end
-from mtsd.binlog.range_reader import LARGEST_DESCRIPTION, RangeReader
+from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.ranges import ByteRange, Tail, planned, whole_file
 from mtsd.catalog.definition import TableDefinition
 from mtsd.model.position import FIRST_EVENT
