@@ -1,22 +1,19 @@
 """A group while it is being read: what the events so far amount to."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC, EventType
-from mtsd.binlog.group_parts import SAVEPOINTS
+from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC
 from mtsd.binlog.group_temporary_tables import GroupTemporaryTables
 from mtsd.binlog.gtid_event import GtidEvent, Opens
-from mtsd.binlog.load_data import parse_block
-from mtsd.binlog.position_schema import Treatment, treatment
+from mtsd.binlog.held_events import HeldEvents
 from mtsd.binlog.qualifiers import qualifiers
 from mtsd.binlog.query import INTERRUPTIONS, MAX_DBS_IN_EVENT_MTS
+from mtsd.binlog.replicated_statement import WITHOUT_EFFECT, renamed, replicated_part
 from mtsd.binlog.rows import STMT_END
-from mtsd.binlog.statement_filter import filtered
 from mtsd.binlog.table_map import TableMap
 from mtsd.filter.filter import Filter
-from mtsd.model.errors import BinlogError, NotSupportedError
+from mtsd.model.errors import BinlogError
 from mtsd.model.group import (
     Group,
     GroupChunk,
@@ -26,28 +23,15 @@ from mtsd.model.group import (
     StreamItem,
 )
 from mtsd.model.position import Position
-from mtsd.model.step import (
-    AlterPhase,
-    FromFile,
-    LoadFile,
-    QueryEvent,
-    Rows,
-    Satellite,
-    Statement,
-    StatementKind,
-    Step,
-    row_events,
-)
+from mtsd.model.step import FromFile, QueryEvent, Satellite, StatementKind
 from mtsd.model.temporary_tables import SourceThread, TemporaryTables
 from mtsd.model.xa_xid import XaXid
 
-_TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _MOST_NAMED: Final = 1 << 16
 """Databases of a group: one with more runs alone, and the rest need not be known."""
 _OF_XIDS: Final = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
 _MAY_BE_SPECIFIC: Final = frozenset({StatementKind.TEMPORARY, StatementKind.DDL})
 """Kinds of statements that may concern temporary tables without the flag THREAD_SPECIFIC."""
-_WITHOUT_EFFECT: Final = frozenset({AlterPhase.START, AlterPhase.ROLLBACK})
 _NEVER_EMPTY: Final = frozenset({GroupKind.INCIDENT, GroupKind.XA_PREPARE})
 """What was prepared without changes is committed or rolled back later all the same."""
 
@@ -62,11 +46,10 @@ class OpenGroup:
     """
 
     __slots__ = (
-        "_alone", "_begin", "_chunk_bytes", "_databases", "_description", "_flags_differ", "_head",
-        "_hold_bytes", "_idle_bytes", "_kind", "_left_out", "_limit", "_number", "_owners",
-        "_passed_on", "_replicated", "_row_flags", "_rows", "_satellites", "_size", "_steps",
-        "_temporary", "_timestamp", "_total", "_unsupported", "begun", "rolled_back",
-        "streaming", "xid",
+        "_alone", "_begin", "_chunk_bytes", "_databases", "_description", "_flags_differ",
+        "_head", "_held", "_hold_bytes", "_kind", "_left_out", "_limit", "_number", "_owners",
+        "_passed_on", "_replicated", "_row_flags", "_temporary", "_timestamp", "_total",
+        "_unsupported", "begun", "rolled_back", "streaming", "xid",
     )  # fmt: skip
 
     def __init__(
@@ -101,15 +84,10 @@ class OpenGroup:
         )
         self._head: GtidEvent | None = None
         self._kind: GroupKind | None = None
-        self._size = 0
         self._total = 0
         self._limit = hold_bytes
         self._databases: dict[str, None] = {}
-        self._steps: list[Step] = []
-        self._rows: list[bytes] = []
-        """Events of the step that comes after `_steps`, if any."""
-        self._satellites: list[Satellite] = []
-        """Of the next statement."""
+        self._held = HeldEvents()
         self._alone = False
         self._unsupported = ""
         self._row_flags: int | None = None
@@ -120,8 +98,6 @@ class OpenGroup:
         """Other channels that replicate what is left out here."""
         self._passed_on = False
         """Whether there were changes among what has been passed on."""
-        self._idle_bytes = 0
-        """Of savepoints and files, which have no effect by themselves, among what is held."""
         self._timestamp = int.from_bytes(first[:4], "little")
 
     @property
@@ -150,14 +126,14 @@ class OpenGroup:
             raise BinlogError("a row event is shorter than its header")
         if self._left_out and event[19:25] in self._left_out:
             if event[25] & STMT_END:
-                self._end_statement()
+                self._held.end_statement()
             return
         flags = (event[25] | event[26] << 8) & ~STMT_END
         if self._row_flags is None:
             self._row_flags = flags
         elif self._row_flags != flags:
             self._flags_differ = True
-        self._keep_row(event)
+        self._held.add_row(event)
 
     def leave_out(self, table_id: bytes, owners: Sequence[str]) -> None:
         """Leave out the row events that follow of a table that is not replicated.
@@ -179,7 +155,7 @@ class OpenGroup:
             self._alone = True
         if table.referred_by_foreign_key_of_other_database:
             self._alone = True
-        self._keep_row(event)
+        self._held.add_row(event)
 
     def refuse(self, what: str) -> None:
         """Note that the group contains something that is not applied."""
@@ -199,21 +175,18 @@ class OpenGroup:
 
     def satellite(self, satellite: Satellite, event: bytes) -> None:
         """Add session state for the next statement."""
-        self._satellites.append(satellite)
-        self._size += len(event)
+        self._held.add_satellite(satellite, event)
 
     def load_file(self, event: bytes) -> None:
         """Add a block of the file of a LOAD DATA, or its removal."""
         self._temporary.only = False
-        self._idle_bytes += len(event)
-        self._keep(LoadFile(event), event)
+        self._held.add_file(event)
 
     def savepoint(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
         """Add a statement that names no database and has no effect unless there is a rollback."""
-        self._idle_bytes += len(event)
         if kind is StatementKind.ROLLBACK_TO and self._kind is None:
             self._kind = GroupKind.STATEMENTS
-        self._keep_statement(event, query, kind)
+        self._held.add_statement(event, query, kind, idle=True)
 
     def completion(self, event: bytes, query: QueryEvent, kind: StatementKind, xid: XaXid) -> None:
         """Add the statement that commits or rolls back a prepared transaction.
@@ -221,7 +194,7 @@ class OpenGroup:
         It names no database; its partitions are those of what was prepared.
         """
         self.of_xa(xid)
-        self._keep_statement(event, query, kind)
+        self._held.add_statement(event, query, kind)
 
     def statement(
         self, event: bytes, query: QueryEvent, kind: StatementKind, file: FromFile | None = None
@@ -233,28 +206,34 @@ class OpenGroup:
         thread = None
         if event[17] & THREAD_SPECIFIC or kind in _MAY_BE_SPECIFIC:
             thread = self._specific_to(event, query, kind)
-        applied = self._replicated_part(query, kind)
+        applied = self._on_target(query, kind)
         if applied is None:
-            if thread is not None and query.alter_phase not in _WITHOUT_EFFECT:
+            if thread is not None and query.alter_phase not in WITHOUT_EFFECT:
                 self._temporary.left_out(thread, self._renamed(query), kind)
-            self._leave_out_statement(file)
+            self._held.leave_out_statement(file)
             return False
         if thread is None:
             self._temporary.only = False
         elif not self._has_to_be_applied(thread, applied, kind):
-            self._satellites = []
+            self._held.leave_out_statement(None)
             return False
         if query.error_code in INTERRUPTIONS:
             self.refuse(
                 f"a statement that was interrupted on the source (error {query.error_code}),"
                 " perhaps after a part of its changes"
             )
-        names = query.updated_databases
-        query = applied
         if kind is StatementKind.CREATE_SELECT:
             self._kind = GroupKind.CREATE_SELECT
         elif self._kind is None and (self.begun or file is not None):
             self._kind = GroupKind.STATEMENTS
+        self._note_databases(query.updated_databases, applied, file)
+        self._held.add_statement(event, applied, kind, file)
+        return True
+
+    def _note_databases(
+        self, names: tuple[str, ...] | None, query: QueryEvent, file: FromFile | None
+    ) -> None:
+        """Note the databases of a statement; `names` are those that it lists on the source."""
         if not names or query.over_max or names == ("",):
             self._alone = True
             names = (query.database,) if query.database else ()
@@ -276,8 +255,6 @@ class OpenGroup:
                 self._alone = True
             elif name != self._replicated.position_schema:
                 self._databases[name] = None
-        self._keep_statement(event, query, kind, file)
-        return True
 
     def _specific_to(
         self, event: bytes, query: QueryEvent, kind: StatementKind
@@ -289,60 +266,17 @@ class OpenGroup:
             return thread
         return None
 
-    def _replicated_part(self, query: QueryEvent, kind: StatementKind) -> QueryEvent | None:
+    def _on_target(self, query: QueryEvent, kind: StatementKind) -> QueryEvent | None:
         """Return a statement as it runs on the target; None if nothing of it is applied."""
-        if query.alter_phase in _WITHOUT_EFFECT:
-            # Only the group that commits an ALTER TABLE has an effect.
-            return None
-        position_schema = self._replicated.position_schema
-        treated = treatment(query, position_schema)
-        if treated is Treatment.LEFT_OUT:
-            return None
-        if treated is Treatment.REFUSED:
-            self.refuse(
-                f"a statement on a database with the position schema's name,"
-                f" {position_schema!r}, and on others"
-            )
-        if not self._replicated.rules:
-            return query
-        if kind is StatementKind.DROP_TEMPORARY:
-            # It concerns only a session's own tables. That were created is known.
-            return self._renamed(query)
-        return self._on_target(query)
+        part = replicated_part(query, kind, self._replicated)
+        for channel in part.owners:
+            self._owners[channel] = None
+        if part.refused:
+            self.refuse(part.refused)
+        return part.query
 
     def _renamed(self, query: QueryEvent) -> QueryEvent:
-        """Return a statement in the target's database, by whose name its tables are known."""
-        name = self._replicated.target_name(query.database)
-        return query if name == query.database else replace(query, database=name)
-
-    def _on_target(self, query: QueryEvent) -> QueryEvent | None:
-        """Return a statement as it runs on the target; None if it is not replicated."""
-        replicated = self._replicated
-        databases: Iterable[str] = query.updated_databases or (query.database,)
-        if not query.updated_databases and replicated.others:
-            # MariaDB does not list them, and MySQL not if they are too many.
-            databases = {query.database} | qualifiers(query.statement, query.context)
-        owners = dict.fromkeys(owner for name in databases for owner in replicated.owners(name))
-        try:
-            found = filtered(query, replicated)
-        except NotSupportedError as error:
-            self.refuse(str(error))
-            return query
-        if found is not None:
-            for channel, other in replicated.others.items():
-                try:
-                    if filtered(query, other) is not None:
-                        owners[channel] = None
-                except NotSupportedError:
-                    owners[channel] = None
-        self._owners.update(owners)
-        return found
-
-    def _end_statement(self) -> None:
-        """End the statement of the last row event that is kept: the one that did is left out."""
-        if self._rows and self._rows[-1][4] != _TABLE_MAP:
-            last = self._rows[-1]
-            self._rows[-1] = last[:25] + bytes((last[25] | STMT_END,)) + last[26:]
+        return renamed(query, self._replicated)
 
     def _has_to_be_applied(
         self, thread: SourceThread, query: QueryEvent, kind: StatementKind
@@ -353,30 +287,15 @@ class OpenGroup:
             self.refuse(self._temporary.unsupported)
         return applied
 
-    def _leave_out_statement(self, file: FromFile | None) -> None:
-        """Leave out what came before a statement that is not applied."""
-        self._satellites = []
-        if file is None:
-            return
-        kept = [
-            step
-            for step in self._steps
-            if not (isinstance(step, LoadFile) and parse_block(step.event)[0] == file.file_id)
-        ]
-        self._steps = kept
-
     @property
     def _holds_changes(self) -> bool:
         # Without a row event there are only table maps.
-        rows = self._row_flags is not None
-        return (rows and bool(self._rows)) or any(
-            _is_change(step) and (rows or not isinstance(step, Rows)) for step in self._steps
-        )
+        return self._held.have_changes(rows=self._row_flags is not None)
 
     @property
     def is_full(self) -> bool:
         """Whether the events held have to be passed on."""
-        return self._size > self._limit
+        return self._held.size > self._limit
 
     def overflow(self) -> Iterator[StreamItem]:
         """Yield the events held as a chunk, preceded by the opening if it is the first."""
@@ -397,30 +316,29 @@ class OpenGroup:
                 begin=self._begin,
                 xid=self.xid,
             )
-        if self._rows or self._steps:
+        if self._held:
             yield self._chunk()
 
     def end(self, kind: GroupKind, event: bytes, end: Position) -> Iterator[StreamItem]:
         """Yield the group, whose last event is `event`."""
         if kind is GroupKind.ROWS and self._kind is not None:
             kind = self._kind
-        if self._idle_bytes and (
+        if self._held.idle_bytes and (
             self._kind is None or not (self._passed_on or self._holds_changes)
         ):
-            self._leave_out_idle()
+            self._held.leave_out_idle()
         if int.from_bytes(event[17:19], "little") & MTS_ISOLATE:
             self._alone = True
-        if self._left_out and self._row_flags is None and not self._steps:
+        if self._left_out and self._row_flags is None:
             # Table maps may be left, of tables without a row event.
-            self._rows = []
-            self._size = 0
+            self._held.leave_out_table_maps()
         if self._owners and (self._passed_on or self._holds_changes):
             channels = ", ".join(map(repr, self._owners))
             self.refuse(
                 f"changes that this channel replicates, and others for channel {channels}: they"
                 " would no longer be one transaction"
             )
-        if not (self._rows or self._steps):
+        if not self._held:
             if not (self.streaming or self._unsupported or kind in _NEVER_EMPTY):
                 kind = GroupKind.EMPTY
                 self._databases.clear()
@@ -433,8 +351,8 @@ class OpenGroup:
             end=end,
             databases=tuple(self._databases),
             alone=self._alone,
-            steps=self._taken_steps(),
-            size=self._total + self._size,
+            steps=self._held.taken_steps(),
+            size=self._total + self._held.size,
             row_flags=None if self._flags_differ else self._row_flags,
             format_description=self._description,
             gtid=head.gtid if head else None,
@@ -450,56 +368,13 @@ class OpenGroup:
         )
         yield GroupClosed(group) if self.streaming else group
 
-    def _keep_row(self, event: bytes) -> None:
-        self._rows.append(event)
-        self._size += len(event)
-
-    def _keep_statement(
-        self, event: bytes, query: QueryEvent, kind: StatementKind, file: FromFile | None = None
-    ) -> None:
-        flags = event[17] | event[18] << 8
-        self._keep(Statement(query, kind, flags, self._taken_satellites(), file), event)
-
-    def _keep(self, step: Step, event: bytes) -> None:
-        self._end_rows()
-        self._steps.append(step)
-        self._size += len(event)
-
-    def _end_rows(self) -> None:
-        if self._rows:
-            self._steps.append(Rows(tuple(self._rows)))
-            self._rows = []
-
-    def _taken_satellites(self) -> tuple[Satellite, ...]:
-        satellites, self._satellites = self._satellites, []
-        return tuple(satellites)
-
-    def _taken_steps(self) -> tuple[Step, ...]:
-        self._end_rows()
-        steps, self._steps = self._steps, []
-        return tuple(steps)
-
-    def _leave_out_idle(self) -> None:
-        """Reduce a transaction without other steps than rows to the one that it is."""
-        self._rows = list(row_events(self._taken_steps()))
-        self._size -= self._idle_bytes
-
     def _chunk(self) -> GroupChunk:
         self._passed_on = self._passed_on or self._holds_changes
-        chunk = GroupChunk(self._taken_steps(), self._size)
-        self._total += self._size
-        self._size = self._idle_bytes = 0
-        return chunk
+        self._total += self._held.size
+        return self._held.taken_chunk()
 
     def _commit_time(self) -> int:
         head = self._head
         if head is not None and head.immediate_commit_time:
             return head.immediate_commit_time
         return self._timestamp * 1_000_000
-
-
-def _is_change(step: Step) -> bool:
-    """Return whether a step changes something, rather than prepare or undo what others change."""
-    if isinstance(step, LoadFile):
-        return False
-    return isinstance(step, Rows) or step.kind not in SAVEPOINTS
