@@ -7,6 +7,9 @@ from mtsd.config.problems import shown
 from mtsd.config.settings import EndpointSettings, Settings
 from mtsd.config.start import Earliest
 
+_BY_THE_SOURCE = frozenset({"logical_clock", "commit_parent"})
+"""Values of replica.parallel_type that take the dependencies from the source."""
+
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
@@ -41,6 +44,14 @@ def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
             ("replica.exec_mode", "target.apply_mode"),
             'found "idempotent" together with target.apply_mode = "binlog"',
             'allowed is target.apply_mode = "sql", or "auto", which then means the same',
+        )
+    if replica.bind and replica.parallel_type in _BY_THE_SOURCE:
+        yield Conflict(
+            ("replica.bind", "replica.parallel_type"),
+            f"found {shown([list(names) for names in replica.bind])} together with"
+            f" replica.parallel_type = {shown(replica.parallel_type)}",
+            "allowed is [], because that policy goes by the source's order of commits and by no"
+            " names; databases are bound where they are what keeps transactions in order",
         )
     for name, target in settings.filter.rewrite_db:
         if target == settings.target.schema:

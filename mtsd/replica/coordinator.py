@@ -129,7 +129,7 @@ class Coordinator:
 
     def set_limits(self, limits: Limits) -> None:
         """Continue with other limits, from the next group and the next batch on."""
-        self.scheduler.limits = limits
+        self.scheduler.set_limits(limits)
         self._room.set()
 
     @property

@@ -5,15 +5,22 @@ from types import MappingProxyType
 
 from mtsd.schedule.assignment import Policy
 from mtsd.schedule.database_policy import DatabasePolicy
+from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.sequential_policy import SequentialPolicy
 
 Bind = Sequence[Sequence[str]]
 """Sets of databases, each of which is one partition."""
 
 POLICIES: Mapping[str, Callable[[int, Bind], Policy]] = MappingProxyType(
-    {"database": DatabasePolicy}
+    {
+        "database": DatabasePolicy,
+        "logical_clock": lambda *_: LogicalClockPolicy(),
+    }
 )
-"""By `parallel_type`: the factory of a policy for a number of workers."""
+"""By `parallel_type`: the factory of a policy for a number of workers.
+
+What goes by the source's clock has no use for bound databases: `mtsd.config` refuses them there.
+"""
 
 
 def choose_policy(parallel_type: str, parallel_workers: int, bind: Bind = ()) -> Policy:

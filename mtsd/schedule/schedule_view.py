@@ -9,17 +9,22 @@ class ScheduleView:
     """The current load of each worker's queue and the low-water mark, read-only.
 
     `groups` and `sizes` are by worker: how many groups that have not committed are in its queue,
-    whether begun or not, and their bytes.
+    whether begun or not, and their bytes. `batch_groups` is how many groups may be combined.
     """
 
-    __slots__ = ("_gaq", "groups", "sizes")
+    __slots__ = ("_gaq", "batch_groups", "groups", "sizes")
 
     def __init__(
-        self, groups: Sequence[int], sizes: Sequence[int], gaq: GroupAssignedQueue
+        self,
+        groups: Sequence[int],
+        sizes: Sequence[int],
+        gaq: GroupAssignedQueue,
+        batch_groups: int,
     ) -> None:
         self.groups = groups
         self.sizes = sizes
         self._gaq = gaq
+        self.batch_groups = batch_groups
 
     @property
     def mark(self) -> int:

@@ -74,7 +74,7 @@ class Scheduler:
     ) -> None:
         self._policy = policy
         self.limits = limits
-        """May be changed at any time: what already exceeds a new limit is let through."""
+        """See `set_limits`."""
         self._executed = executed
         self._executed_up_to = executed.highest
         self._alone = alone
@@ -90,7 +90,7 @@ class Scheduler:
         self.pending_bytes = 0
         self._groups = [0] * workers
         self._sizes = [0] * workers
-        self.view = ScheduleView(self._groups, self._sizes, self.gaq)
+        self.view = ScheduleView(self._groups, self._sizes, self.gaq, limits.batch_groups)
         self.sessions = TemporarySessions(workers)
         """Which of them hold temporary tables of the source."""
         self.skipped = 0
@@ -105,6 +105,11 @@ class Scheduler:
         self._halted = False
         # What a previous run has committed counts as begun: a stop has to close the gap before it.
         self._highest_begun = max(mark.number, executed.highest)
+
+    def set_limits(self, limits: Limits) -> None:
+        """Go on with other limits: what already exceeds a new one is let through."""
+        self.limits = limits
+        self.view.batch_groups = limits.batch_groups
 
     def blocked(self, size: int) -> WaitCause | None:
         """Return what prevents adding a group of `size` bytes now, or None."""

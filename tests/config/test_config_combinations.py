@@ -42,6 +42,10 @@ REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
         '[replica]\nexec_mode = "idempotent"\n[target]\napply_mode = "binlog"\n',
         ("replica.exec_mode", "idempotent", 'target.apply_mode = "binlog"', '"sql"'),
     ),
+    "bound databases where databases do not count": (
+        '[replica]\nparallel_type = "logical_clock"\nbind = [["a", "b"]]\n',
+        ("replica.bind", '[["a", "b"]]', 'replica.parallel_type = "logical_clock"'),
+    ),
     "a database renamed to the position schema": (
         '[filter]\nrewrite_db = [["a", "mtsd"]]\n',
         ("filter.rewrite_db", '["a", "mtsd"]', "target.schema"),

@@ -15,8 +15,9 @@ from mtsd.model.position import Position
 from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
 from mtsd.schedule.assignment import Assignment, Policy
 from mtsd.schedule.database_policy import DatabasePolicy
+from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
+from mtsd.schedule.policies import choose_policy
 from mtsd.schedule.scheduler import Limits, Scheduler
-from mtsd.schedule.sequential_policy import SequentialPolicy
 from mtsd.schedule.worker_row import blank_row
 from tests.schedule.planned_policy import PlannedPolicy
 from tests.schedule.simulated_target import SimulatedTarget
@@ -28,10 +29,11 @@ ROOMY = Limits(
 
 
 class Mode(enum.Enum):
-    """How the daemon is set to schedule."""
+    """How the daemon is set to schedule: by a `parallel_type`, or otherwise."""
 
     SEQUENTIAL = "sequential"
     DATABASE = "database"
+    LOGICAL_CLOCK = "logical_clock"
     PLANNED = "planned"
     """By the assignments of `RunSettings.plan`."""
 
@@ -65,7 +67,24 @@ class RunSettings:
                 or earlier.number in after
                 or self.plan[earlier.number - 1].worker == worker
             )
+        if self.mode is Mode.LOGICAL_CLOCK:
+            return may_depend(earlier, later)
         return not partitions(earlier, self.bind).isdisjoint(partitions(later, self.bind))
+
+
+def may_depend(earlier: Group, later: Group) -> bool:
+    """Tell whether the source's clock leaves it open that a group depends on an earlier one."""
+    return (
+        earlier.end.file != later.end.file
+        or later.last_committed == 0
+        or not _has_time(earlier)
+        or not _has_time(later)
+        or earlier.sequence_number <= later.last_committed
+    )
+
+
+def _has_time(group: Group) -> bool:
+    return group.sequence_number > group.last_committed
 
 
 class Step(enum.Enum):
@@ -102,11 +121,13 @@ class SimulatedRun:
         target.recovered()
         mark = target.mark
         workers = 1 if settings.mode is Mode.SEQUENTIAL else settings.workers
-        policy: Policy = SequentialPolicy()
-        if settings.mode is Mode.DATABASE:
-            policy = DatabasePolicy(workers, settings.bind)
-        elif settings.mode is Mode.PLANNED:
+        policy: Policy
+        if settings.mode is Mode.PLANNED:
             policy = PlannedPolicy(settings.plan)
+        elif settings.mode is Mode.SEQUENTIAL:
+            policy = choose_policy("", 0)
+        else:
+            policy = choose_policy(settings.mode.value, workers, settings.bind)
         self.policy = policy
         self.scheduler = Scheduler(
             policy, workers, settings.limits, mark, self.executed, alone=settings.alone
@@ -442,6 +463,9 @@ class SimulatedRun:
                 for name, entry in sorted(policy.aph._entries.items())
                 if entry.usage
             )
+        elif isinstance(policy, LogicalClockPolicy):
+            runs = policy.distribution
+            placed = (runs._worker, runs._groups, tuple(runs._starts), tuple(runs._owners))
         queues = tuple(
             (
                 tuple(

@@ -28,6 +28,8 @@ class Shape:
     format_description: bytes = FORMAT
     row_flags: int | None = 1
     uses_temporary: TemporaryUse | None = None
+    clock: tuple[int, int] = (0, 0)
+    """last_committed and sequence_number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,8 @@ def group_of(shape: Shape, number: int, end: Position) -> Group:
         row_flags=shape.row_flags,
         format_description=shape.format_description,
         gtid=gtid,
-        last_committed=0,
-        sequence_number=0,
+        last_committed=shape.clock[0],
+        sequence_number=shape.clock[1],
         commit_time=number * 1_000_000,
         unsupported=shape.unsupported,
         uses_temporary=shape.uses_temporary,

@@ -5,6 +5,7 @@ import pytest
 from mtsd.config.unsupported import SUPPORTED
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.policies import POLICIES, choose_policy
 from mtsd.schedule.scheduler import Scheduler
@@ -19,6 +20,7 @@ def test_every_parallel_type_that_may_be_given_has_its_policy() -> None:
         assert isinstance(choose_policy(parallel_type, 0), SequentialPolicy)
         assert not isinstance(choose_policy(parallel_type, 1), SequentialPolicy)
     assert isinstance(choose_policy("database", 4), DatabasePolicy)
+    assert isinstance(choose_policy("logical_clock", 4), LogicalClockPolicy)
     with pytest.raises(KeyError):
         choose_policy("no_such_type", 4)
 

@@ -1,0 +1,95 @@
+"""First-available distribution (WL#7165): who gets a group that any worker may apply.
+
+The worklog's idea is one queue, of which each worker takes the first group when it has nothing
+to do. Here a group joins a worker's queue at once, so that consecutive groups can be combined.
+Therefore the stream is cut into runs of consecutive groups, each for one worker:
+
+- a worker without work gets the next group;
+- a group that waits for one shortly before it goes to the same worker, behind it, if both may be
+  combined: elsewhere it would wait for a commit, here the order of the queue is enough;
+- otherwise a run goes on until it is long enough, and the next one is for the worker with the
+  least to do. What its groups wait for is mostly applied when they reach the queue's head.
+
+Which groups have to wait is not decided here.
+"""
+
+from bisect import bisect_right
+from typing import Final
+
+from mtsd.schedule.schedule_view import ScheduleView
+
+_RUN_GROUPS: Final = 128
+_RUN_BYTES: Final = 1 << 20
+"""A run ends when it has this many groups or bytes, or as many groups as may be combined: longer
+ones are not applied faster, and leave less for the others."""
+_SHORTLY_BYTES: Final = 1 << 17
+"""What is that far before a group takes longer to be applied than to be committed, so that it is
+worth having it done by others."""
+
+
+class FirstAvailable:
+    """Cuts the stream into runs, and remembers which worker has each of the last of them."""
+
+    __slots__ = ("_before", "_bytes", "_groups", "_owners", "_size", "_starts", "_worker")
+
+    def __init__(self) -> None:
+        self._worker = 0
+        """The worker of the current run."""
+        self._groups = 0
+        self._size = 0
+        """Groups and bytes of the current run."""
+        self._starts: list[int] = []
+        """The first number of each recent run, in order."""
+        self._owners: list[int] = []
+        """Their workers."""
+        self._bytes = 0
+        """Of all groups so far."""
+        self._before = [0] * _RUN_GROUPS
+        """By the last digits of a number: the bytes of all groups before that one."""
+
+    def place(self, number: int, size: int, mark: int, view: ScheduleView) -> int:
+        """Return the worker of group `number`, which waits for all groups up to `mark`.
+
+        `size` is in bytes.
+        """
+        worker = self._worker
+        longest = min(view.batch_groups, _RUN_GROUPS)
+        if mark > view.mark and self._is_shortly_before(number, mark, longest):
+            worker = self._owner(mark)
+        elif view.groups[worker]:
+            if mark <= view.mark and 0 in view.groups:
+                worker = view.groups.index(0)
+            elif self._groups >= longest or self._size >= _RUN_BYTES:
+                worker = view.sizes.index(min(view.sizes))
+                self._groups = self._size = 0
+        self.note(number, size, worker)
+        return worker
+
+    def note(self, number: int, size: int, worker: int) -> None:
+        """Note that a group has been given to a worker, by whatever rule."""
+        if worker != self._worker or not self._starts:
+            self._begin(number, worker)
+        self._groups += 1
+        self._size += size
+        self._before[number % _RUN_GROUPS] = self._bytes
+        self._bytes += size
+
+    def _begin(self, number: int, worker: int) -> None:
+        self._worker = worker
+        self._groups = self._size = 0
+        self._starts.append(number)
+        self._owners.append(worker)
+        if len(self._starts) > 2 * _RUN_GROUPS:
+            del self._starts[:_RUN_GROUPS]
+            del self._owners[:_RUN_GROUPS]
+
+    def _is_shortly_before(self, number: int, mark: int, longest: int) -> bool:
+        distance = number - mark
+        if distance > longest or distance >= _RUN_GROUPS:
+            return False
+        return distance == 1 or self._bytes - self._before[mark % _RUN_GROUPS] <= _SHORTLY_BYTES
+
+    def _owner(self, number: int) -> int:
+        """Return the worker of the run that contains a number, or would if it were applied."""
+        at = bisect_right(self._starts, number) - 1
+        return self._owners[at] if at >= 0 else self._worker

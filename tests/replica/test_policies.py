@@ -1,0 +1,188 @@
+"""Every policy gives the same data, whatever the number of workers, through kills and changes."""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Thread
+from typing import Final
+
+import pymysql
+import pytest
+
+from mtsd.schedule.policies import POLICIES
+from tests.load.compare import differences
+from tests.load.journal import audit
+from tests.load.mixed import Mix, MixedLoad
+from tests.load.xa import XaLoad
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.replica.test_kills import kill_at_random, kill_either, live_load
+from tests.replica.test_xa import assert_equal
+from tests.servers.mysqld import GTIDS, Server
+from tests.servers.pair import Pair
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
+
+MIX: Final = Mix(statement_format=True, create_select=True, non_transactional=True)
+TRANSACTIONS: Final = 400
+OTHERS: Final = [name for name in POLICIES if name != "database"]
+"""The database policy is the default: most other tests run it."""
+LONG = pytest.mark.long
+
+
+@pytest.fixture(scope="module")
+def loaded() -> Iterator[tuple[Server, MixedLoad]]:
+    """Start a source whose binary log contains everything that a load consists of."""
+    with Server(GTIDS) as source:
+        load = MixedLoad(source, seed=11, mix=MIX)
+        load.prepare()
+        load.run(transactions=TRANSACTIONS)
+        yield source, load
+
+
+@pytest.mark.parametrize("workers", [0, 1, 4, pytest.param(16, marks=LONG)])
+@pytest.mark.parametrize("policy", OTHERS)
+def test_equal(policy: str, workers: int, loaded: tuple[Server, MixedLoad], tmp_path: Path) -> None:
+    source, load = loaded
+    settings: dict[str, Value] = {
+        "replica.parallel_type": policy,
+        "replica.parallel_workers": workers,
+    }
+    with Server(GTIDS) as target:
+        with DaemonProcess(source, target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert differences(source, target) == []
+        assert audit(target, load.ledger) == []
+
+
+@pytest.mark.parametrize("policy", OTHERS)
+@pytest.mark.parametrize(
+    "kills",
+    [pytest.param(6), pytest.param(100, marks=[LONG, pytest.mark.timeout(1800)])],
+)
+def test_killed(policy: str, kills: int, tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        kill_at_random(pair, tmp_path, kills, MIX, **{"replica.parallel_type": policy})
+
+
+def test_another_policy_after_each_kill(tmp_path: Path) -> None:
+    """What one policy has applied out of order is neither lost nor repeated under another."""
+    chance = random.Random(3)
+    with Pair(GTIDS, GTIDS) as pair:
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+        with live_load(pair, seed=3, rate=150, mix=MIX) as load:
+            for policy in [*POLICIES, *reversed(list(POLICIES))]:
+                daemon.settings["replica.parallel_type"] = policy
+                daemon.settings["replica.parallel_workers"] = chance.choice((0, 1, 3, 8))
+                kill_either(pair, daemon, chance, 1)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert audit(pair.target, load.ledger) == []
+        assert differences(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize("policy", OTHERS)
+def test_prepared_transactions(policy: str, tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        load = XaLoad(pair.source, seed=4, reuse=True)
+        load.prepare()
+        settings: dict[str, Value] = {"replica.parallel_type": policy}
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            with load.running(rate=40):
+                time.sleep(5)
+            load.complete_all(but=1)
+            assert_equal(pair, daemon)
+            daemon.kill()
+            daemon.start()
+            load.complete_all()
+            assert_equal(pair, daemon)
+            assert daemon.stop() == 0
+
+
+def write_rows(server: Server, table: int) -> None:
+    with closing(server.client("a")) as client, client.cursor() as cursor:
+        for row in range(200):
+            cursor.execute(f"INSERT INTO t{table} VALUES ({row}, 0)")
+            if row % 20 == 0:
+                cursor.execute(f"UPDATE t{table} SET v = v + 1 WHERE id = {row // 2}")
+
+
+@pytest.mark.parametrize("policy", OTHERS)
+def test_one_database_over_all_workers(policy: str, tmp_path: Path) -> None:
+    """What the database policy cannot apply in parallel."""
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql("CREATE DATABASE a")
+        for table in range(8):
+            pair.source.sql(f"CREATE TABLE a.t{table} (id INT PRIMARY KEY, v INT)")
+        in_parallel(write_rows, pair.source, 8)
+        settings: dict[str, Value] = {"replica.parallel_type": policy, "replica.batch_groups": 8}
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            status = daemon.status()
+            assert status is not None
+            assert all(worker.groups > 100 for worker in status.workers)
+            assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+
+
+def in_parallel(write: Callable[[Server, int], None], server: Server, count: int) -> None:
+    threads = [Thread(target=write, args=(server, number)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+FAMILIES: Final = """
+    CREATE DATABASE a; USE a;
+    CREATE TABLE parent (id INT PRIMARY KEY, v INT);
+    CREATE TABLE child (
+        id INT PRIMARY KEY, parent_id INT, v INT,
+        FOREIGN KEY (parent_id) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE CASCADE);
+    CREATE TABLE grandchild (
+        id INT AUTO_INCREMENT PRIMARY KEY, child_id INT, v INT,
+        FOREIGN KEY (child_id) REFERENCES child (id) ON DELETE SET NULL ON UPDATE CASCADE);
+    CREATE TABLE apart (id INT PRIMARY KEY, v INT);
+    INSERT INTO parent VALUES (0, 0), (1, 0), (2, 0), (3, 0);
+    INSERT INTO apart VALUES (0, 0), (1, 0), (2, 0), (3, 0)
+"""
+CHANGES: Final = (
+    "INSERT IGNORE INTO parent VALUES ({id}, 0)",
+    "INSERT IGNORE INTO child VALUES ({id}, {other}, {n})",
+    "INSERT IGNORE INTO child VALUES ({id}, {id}, {n})",
+    "INSERT IGNORE INTO grandchild (child_id, v) VALUES ({id}, {n})",
+    "UPDATE IGNORE child SET parent_id = {other}, v = {n} WHERE id = {id}",
+    "UPDATE IGNORE parent SET id = {other} WHERE id = {id}",
+    "DELETE FROM parent WHERE id = {id}",
+    "DELETE FROM child WHERE id = {id}",
+    "UPDATE apart SET v = {n} WHERE id = {id}",
+)  # fmt: skip
+
+
+def change_families(server: Server, number: int) -> None:
+    chance = random.Random(number)
+    with closing(server.client("a")) as client, client.cursor() as cursor:
+        for step in range(300):
+            change = chance.choice(CHANGES)
+            row, other = chance.randrange(8), chance.randrange(8)
+            try:
+                cursor.execute(change.format(id=row, other=other, n=step))
+            except pymysql.err.MySQLError as error:
+                if error.args[0] not in {1213, 1451, 1452, 1062}:
+                    raise
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_foreign_keys(policy: str, tmp_path: Path) -> None:
+    """Few rows that refer to each other, so that nearly everything depends on what is near."""
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(FAMILIES)
+        in_parallel(change_families, pair.source, 4)
+        settings: dict[str, Value] = {"replica.parallel_type": policy, "replica.batch_groups": 4}
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []

@@ -1,0 +1,118 @@
+"""Small worlds under each policy, whole: every interleaving of four groups over three workers.
+
+`SimulatedRun` checks in every state that no group begins or commits before one that it may depend
+on, that something can go on, and that a worker that can begin has been woken.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import pytest
+
+from mtsd.model.group import GroupKind
+from tests.schedule.simulated_run import Mode, RunSettings
+from tests.schedule.simulated_target import SimulatedTarget
+from tests.schedule.streams import Marker, Shape, Stream
+from tests.schedule.test_every_interleaving import (
+    crash_anywhere_again,
+    crash_anywhere_once,
+    explore,
+)
+
+NEW_FILE = Marker(new_file=True)
+EMPTY = Shape((), kind=GroupKind.EMPTY)
+ALONE = Shape(("a",), alone=True)
+BY_CLOCK = RunSettings(mode=Mode.LOGICAL_CLOCK, workers=3)
+BY_DATABASE = RunSettings(mode=Mode.DATABASE, workers=3)
+SEQUENTIAL = RunSettings(mode=Mode.SEQUENTIAL)
+
+
+def go_through(items: Sequence[Shape | Marker], settings: RunSettings) -> None:
+    explore(Stream.of(items), SimulatedTarget(), settings, checkpoints=False)
+
+
+def timed(last_committed: int, sequence_number: int, kind: GroupKind = GroupKind.ROWS) -> Shape:
+    return Shape(("a",), kind=kind, clock=(last_committed, sequence_number))
+
+
+def clocks(length: int) -> Iterator[tuple[Shape, ...]]:
+    """Yield every time that a source may give to some groups in a file, and no time to some."""
+    yield from product(
+        *(
+            [timed(0, 0), *[timed(parent, number) for parent in range(number)]]
+            for number in range(1, length + 1)
+        )
+    )
+
+
+def name_of(items: Sequence[Shape | Marker]) -> str:
+    return " ".join(
+        "rotate" if isinstance(item, Marker) else "{}-{}".format(*item.clock) for item in items
+    )
+
+
+@pytest.mark.parametrize("first", list(clocks(2)), ids=name_of)
+def test_every_clock(first: tuple[Shape, ...]) -> None:
+    for shapes in clocks(4):
+        if shapes[:2] == first:
+            go_through(shapes, BY_CLOCK)
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_every_clock_over_two_files(at: int) -> None:
+    for before, after in product(clocks(at), clocks(4 - at)):
+        go_through([*before, NEW_FILE, *after], BY_CLOCK)
+
+
+@pytest.mark.parametrize("kind", [GroupKind.DDL, GroupKind.NON_TRANSACTIONAL, GroupKind.EMPTY])
+def test_every_clock_beside_groups_that_share_no_commit(kind: GroupKind) -> None:
+    for shapes in clocks(3):
+        for at in range(3):
+            changed = [*shapes]
+            changed[at] = timed(*shapes[at].clock, kind=kind)
+            go_through([*changed, timed(1, 4)], BY_CLOCK)
+
+
+def test_groups_that_run_alone() -> None:
+    for parents in product(range(1), range(2), range(3)):
+        times = [timed(parent, number) for number, parent in enumerate(parents, 1)]
+        for at in range(4):
+            go_through([*times[:at], ALONE, *times[at:]], BY_CLOCK)
+
+
+CRASHES = [
+    (timed(0, 1), timed(1, 2), timed(1, 3), timed(2, 4)),
+    (timed(0, 1), timed(1, 2), timed(0, 0), timed(1, 4)),
+    (timed(0, 1), timed(1, 2), NEW_FILE, timed(0, 1), timed(1, 2)),
+    (timed(0, 1), timed(1, 2), EMPTY, timed(1, 4), timed(2, 5)),
+]
+
+
+@pytest.mark.parametrize("items", CRASHES, ids=name_of)
+def test_crashes(items: tuple[Shape | Marker, ...]) -> None:
+    crash_anywhere_once(items, BY_CLOCK)
+
+
+@pytest.mark.parametrize("others", [BY_DATABASE, SEQUENTIAL], ids=["database", "sequential"])
+def test_crashes_and_another_policy_after_each(others: RunSettings) -> None:
+    """What one policy has committed out of order is valid under any other."""
+    names = [Shape((name,), clock=(min(at, 1), at + 1)) for at, name in enumerate("aba")]
+    crash_anywhere_again(names, (BY_CLOCK, others))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("first", list(clocks(2)), ids=name_of)
+def test_every_clock_of_five_groups(first: tuple[Shape, ...]) -> None:
+    for shapes in clocks(5):
+        if shapes[:2] == first:
+            go_through(shapes, BY_CLOCK)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("first", list(clocks(2)), ids=name_of)
+def test_crashes_under_every_clock(first: tuple[Shape, ...]) -> None:
+    for shapes in clocks(4):
+        if shapes[:2] == first:
+            crash_anywhere_once(shapes, BY_CLOCK)
