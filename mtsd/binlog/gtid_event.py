@@ -78,10 +78,11 @@ class GtidEvent(NamedTuple):
     immediate_server_version: int
     original_server_version: int
     commit_group_ticket: int | None
-    """MariaDB: the commit id, which transactions of one group commit have in common."""
     opens: Opens = Opens.NOTHING
     xid: XaXid | None = None
     """MariaDB: of the XA transaction that the group prepares or completes."""
+    commit_id: int = 0
+    """MariaDB: what the transactions of one group commit have in common; 0 if it was alone."""
 
 
 _NOTHING: Final = Opens.NOTHING
@@ -176,6 +177,7 @@ def parse_gtid(event: bytes) -> GtidEvent:
             ticket,
             _NOTHING,
             None,
+            0,
         ),
     )
 

@@ -53,7 +53,7 @@ def parse_mariadb_gtid(event: bytes) -> GtidEvent:
     number, domain, flags = _BODY.unpack_from(event, HEADER_SIZE)
     if number < 1:
         raise BinlogError(f"{_WHAT}: the transaction number is 0")
-    commit_id: int | None = None
+    commit_id = 0
     xid: XaXid | None = None
     cursor = Cursor(event, HEADER_SIZE + _BODY.size, _WHAT)
     if flags & _GROUP_COMMIT_ID:
@@ -72,7 +72,7 @@ def parse_mariadb_gtid(event: bytes) -> GtidEvent:
     server = int.from_bytes(event[5:9], "little")
     gtid = Gtid(_origin(domain, server), number)
     # Whether statements follow is not said.
-    return GtidEvent(gtid, True, 0, 0, 0, 0, 0, 0, 0, commit_id, opens, xid)
+    return GtidEvent(gtid, True, 0, 0, 0, 0, 0, 0, 0, None, opens, xid, commit_id)
 
 
 def _xid(cursor: Cursor) -> XaXid:

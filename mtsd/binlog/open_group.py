@@ -364,6 +364,7 @@ class OpenGroup:
             uses_temporary=self._temporary.use(streaming=self.streaming),
             rolled_back=self.rolled_back,
             xid=self.xid if kind in _OF_XIDS else None,
+            commit_id=head.commit_id if head else 0,
             begin=self._begin.offset,
         )
         yield GroupClosed(group) if self.streaming else group

@@ -76,6 +76,8 @@ class Group(NamedTuple):
     """It ends with ROLLBACK: of its changes only those remain that cannot be rolled back."""
     xid: XaXid | None = None
     """The transaction that it prepares or completes, by its kind; None for all other kinds."""
+    commit_id: int = 0
+    """MariaDB: what the groups of one group commit have in common; 0 if there is none."""
     begin: int = 0
     """The offset of its first event, in the file of `end`."""
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from mtsd.schedule.assignment import Policy
+from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.sequential_policy import SequentialPolicy
@@ -15,6 +16,7 @@ POLICIES: Mapping[str, Callable[[int, Bind], Policy]] = MappingProxyType(
     {
         "database": DatabasePolicy,
         "logical_clock": lambda *_: LogicalClockPolicy(),
+        "commit_parent": lambda *_: CommitParentPolicy(),
     }
 )
 """By `parallel_type`: the factory of a policy for a number of workers.

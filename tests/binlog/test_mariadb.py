@@ -238,22 +238,20 @@ XID = struct.pack("<IBB", 1, 2, 1) + b"abc"
 @pytest.mark.parametrize(
     ("flags", "rest", "opens", "commit_id"),
     [
-        (0x0C, b"", Opens.TRANSACTION, None),
+        (0x0C, b"", Opens.TRANSACTION, 0),
         (0x0E, struct.pack("<Q", 55), Opens.TRANSACTION, 55),
-        (0x29, b"", Opens.NOTHING, None),
-        (0x28, b"", Opens.CREATE_SELECT, None),
-        (0x4C, XID, Opens.XA, None),
+        (0x29, b"", Opens.NOTHING, 0),
+        (0x28, b"", Opens.CREATE_SELECT, 0),
+        (0x4C, XID, Opens.XA, 0),
         (0x4E, struct.pack("<Q", 55) + XID + b"\x01\xff", Opens.XA, 55),
-        (0x8D, XID, Opens.NOTHING, None),
-        (0x29, b"\x02", Opens.NOTHING, None),
-        (0x29, b"\x14" + bytes(8) + bytes(4), Opens.NOTHING, None),
+        (0x8D, XID, Opens.NOTHING, 0),
+        (0x29, b"\x02", Opens.NOTHING, 0),
+        (0x29, b"\x14" + bytes(8) + bytes(4), Opens.NOTHING, 0),
     ],
 )
-def test_what_a_gtid_event_begins(
-    flags: int, rest: bytes, opens: Opens, commit_id: int | None
-) -> None:
+def test_what_a_gtid_event_begins(flags: int, rest: bytes, opens: Opens, commit_id: int) -> None:
     found = parse_mariadb_gtid(gtid_event(flags, rest))
-    assert (found.gtid, found.opens, found.commit_group_ticket) == (
+    assert (found.gtid, found.opens, found.commit_id) == (
         Gtid("7-3", 100), opens, commit_id,
     )  # fmt: skip
     assert found.xid == (XaXid(1, b"ab", b"c") if XID in rest else None)

@@ -400,6 +400,23 @@ CASES = (
         target=at(in_doubt=(replace(DOUBT, kind="non_transactional", evidence=EVIDENCE),)),
     ),
     Case(
+        Kind.NO_LOGICAL_CLOCK, "MariaDB 11.8.1 logs no logical clock",
+        replica(parallel_type="logical_clock"), MARIADB_SOURCE, MARIADB_TARGET,
+    ),
+    Case(
+        Kind.NO_LOGICAL_CLOCK, 'set [replica] parallel_type = "database" or "table"',
+        replica(parallel_type="logical_clock"), source(version=(5, 6, 51)),
+    ),
+    Case(
+        Kind.CLOCK_OF_COMMITS, "= 'WRITESET' on the source",
+        replica(parallel_type="logical_clock"),
+        source({"binlog_transaction_dependency_tracking": "COMMIT_ORDER"}, version=(8, 0, 40)),
+    ),
+    Case(
+        Kind.NO_COMMIT_PARENT, "MySQL 5.6.51 logs no commit parents",
+        replica(parallel_type="commit_parent"), source(version=(5, 6, 51)),
+    ),
+    Case(
         Kind.XA_UNLOGGED, "set [target] binary_log = true", target_settings(binary_log=False)
     ),
     Case(

@@ -14,13 +14,16 @@ import pytest
 from mtsd.schedule.policies import POLICIES
 from tests.load.compare import differences
 from tests.load.journal import audit
+from tests.load.mariadb import unequal
 from tests.load.mixed import Mix, MixedLoad
 from tests.load.xa import XaLoad
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_kills import kill_at_random, kill_either, live_load
+from tests.replica.test_mariadb import mariadbs
 from tests.replica.test_xa import assert_equal
 from tests.servers.mysqld import GTIDS, Server
 from tests.servers.pair import Pair
+from tests.servers.provision import Options
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
@@ -28,6 +31,7 @@ MIX: Final = Mix(statement_format=True, create_select=True, non_transactional=Tr
 TRANSACTIONS: Final = 400
 OTHERS: Final = [name for name in POLICIES if name != "database"]
 """The database policy is the default: most other tests run it."""
+KILLED: Final = ("logical_clock", "table")
 LONG = pytest.mark.long
 
 
@@ -57,7 +61,9 @@ def test_equal(policy: str, workers: int, loaded: tuple[Server, MixedLoad], tmp_
         assert audit(target, load.ledger) == []
 
 
-@pytest.mark.parametrize("policy", OTHERS)
+@pytest.mark.parametrize(
+    "policy", [pytest.param(name, marks=() if name in KILLED else LONG) for name in OTHERS]
+)
 @pytest.mark.parametrize(
     "kills",
     [pytest.param(6), pytest.param(100, marks=[LONG, pytest.mark.timeout(1800)])],
@@ -110,7 +116,7 @@ def write_rows(server: Server, table: int) -> None:
                 cursor.execute(f"UPDATE t{table} SET v = v + 1 WHERE id = {row // 2}")
 
 
-@pytest.mark.parametrize("policy", OTHERS)
+@pytest.mark.parametrize("policy", [name for name in OTHERS if name != "commit_parent"])
 def test_one_database_over_all_workers(policy: str, tmp_path: Path) -> None:
     """What the database policy cannot apply in parallel."""
     with Pair(GTIDS, GTIDS) as pair:
@@ -126,6 +132,29 @@ def test_one_database_over_all_workers(policy: str, tmp_path: Path) -> None:
             assert all(worker.groups > 100 for worker in status.workers)
             assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize("workers", [0, 1, 4])
+def test_group_commits_of_mariadb(workers: int, tmp_path: Path) -> None:
+    waits: Options = {"binlog_commit_wait_count": 8, "binlog_commit_wait_usec": 50_000}
+    with mariadbs(options=waits) as pair:
+        pair.source.sql("CREATE DATABASE a")
+        for table in range(8):
+            pair.source.sql(f"CREATE TABLE a.t{table} (id INT PRIMARY KEY, v INT)")
+        in_parallel(write_rows, pair.source, 8)
+        settings: dict[str, Value] = {
+            "replica.parallel_type": "commit_parent",
+            "replica.parallel_workers": workers,
+            "replica.batch_groups": 1,
+        }
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            status = daemon.status()
+            assert status is not None
+            assert all(worker.groups > 100 for worker in status.workers)
+            assert len(status.workers) == max(workers, 1)
+            assert daemon.stop() == 0
+        assert unequal(pair.source, pair.target) == []
 
 
 def in_parallel(write: Callable[[Server, int], None], server: Server, count: int) -> None:

@@ -14,6 +14,7 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
 from mtsd.schedule.assignment import Assignment, Policy
+from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.policies import choose_policy
@@ -34,6 +35,7 @@ class Mode(enum.Enum):
     SEQUENTIAL = "sequential"
     DATABASE = "database"
     LOGICAL_CLOCK = "logical_clock"
+    COMMIT_PARENT = "commit_parent"
     PLANNED = "planned"
     """By the assignments of `RunSettings.plan`."""
 
@@ -67,8 +69,12 @@ class RunSettings:
                 or earlier.number in after
                 or self.plan[earlier.number - 1].worker == worker
             )
-        if self.mode is Mode.LOGICAL_CLOCK:
+        if self.mode is Mode.LOGICAL_CLOCK or (
+            self.mode is Mode.COMMIT_PARENT and later.sequence_number
+        ):
             return may_depend(earlier, later)
+        if self.mode is Mode.COMMIT_PARENT:
+            return earlier.commit_id != later.commit_id or not later.commit_id
         return not partitions(earlier, self.bind).isdisjoint(partitions(later, self.bind))
 
 
@@ -463,7 +469,7 @@ class SimulatedRun:
                 for name, entry in sorted(policy.aph._entries.items())
                 if entry.usage
             )
-        elif isinstance(policy, LogicalClockPolicy):
+        elif isinstance(policy, LogicalClockPolicy | CommitParentPolicy):
             runs = policy.distribution
             placed = (runs._worker, runs._groups, tuple(runs._starts), tuple(runs._owners))
         queues = tuple(

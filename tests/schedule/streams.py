@@ -30,6 +30,7 @@ class Shape:
     uses_temporary: TemporaryUse | None = None
     clock: tuple[int, int] = (0, 0)
     """last_committed and sequence_number."""
+    commit_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ def group_of(shape: Shape, number: int, end: Position) -> Group:
         commit_time=number * 1_000_000,
         unsupported=shape.unsupported,
         uses_temporary=shape.uses_temporary,
+        commit_id=shape.commit_id,
     )
 
 

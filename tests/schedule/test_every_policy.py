@@ -5,6 +5,7 @@ on, that something can go on, and that a worker that can begin has been woken.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -23,6 +24,8 @@ NEW_FILE = Marker(new_file=True)
 EMPTY = Shape((), kind=GroupKind.EMPTY)
 ALONE = Shape(("a",), alone=True)
 BY_CLOCK = RunSettings(mode=Mode.LOGICAL_CLOCK, workers=3)
+BY_PARENT = RunSettings(mode=Mode.COMMIT_PARENT, workers=3)
+BY_EITHER = pytest.mark.parametrize("settings", [BY_CLOCK, BY_PARENT], ids=["clock", "parent"])
 BY_DATABASE = RunSettings(mode=Mode.DATABASE, workers=3)
 SEQUENTIAL = RunSettings(mode=Mode.SEQUENTIAL)
 
@@ -51,26 +54,39 @@ def name_of(items: Sequence[Shape | Marker]) -> str:
     )
 
 
+@BY_EITHER
 @pytest.mark.parametrize("first", list(clocks(2)), ids=name_of)
-def test_every_clock(first: tuple[Shape, ...]) -> None:
+def test_every_clock(first: tuple[Shape, ...], settings: RunSettings) -> None:
     for shapes in clocks(4):
         if shapes[:2] == first:
-            go_through(shapes, BY_CLOCK)
+            go_through(shapes, settings)
 
 
+@BY_EITHER
 @pytest.mark.parametrize("at", [1, 2, 3])
-def test_every_clock_over_two_files(at: int) -> None:
+def test_every_clock_over_two_files(at: int, settings: RunSettings) -> None:
     for before, after in product(clocks(at), clocks(4 - at)):
-        go_through([*before, NEW_FILE, *after], BY_CLOCK)
+        go_through([*before, NEW_FILE, *after], settings)
 
 
+@pytest.mark.parametrize("kind", [GroupKind.ROWS, GroupKind.DDL])
+def test_every_group_commit_of_mariadb(kind: GroupKind) -> None:
+    for ids in product((0, 5, 6), repeat=4):
+        shapes = [Shape(("a",), commit_id=commit_id) for commit_id in ids]
+        go_through([*shapes[:3], replace(shapes[3], kind=kind)], BY_PARENT)
+        go_through([shapes[0], replace(shapes[1], kind=kind), NEW_FILE, *shapes[2:]], BY_PARENT)
+
+
+@BY_EITHER
 @pytest.mark.parametrize("kind", [GroupKind.DDL, GroupKind.NON_TRANSACTIONAL, GroupKind.EMPTY])
-def test_every_clock_beside_groups_that_share_no_commit(kind: GroupKind) -> None:
+def test_every_clock_beside_groups_that_share_no_commit(
+    kind: GroupKind, settings: RunSettings
+) -> None:
     for shapes in clocks(3):
         for at in range(3):
             changed = [*shapes]
             changed[at] = timed(*shapes[at].clock, kind=kind)
-            go_through([*changed, timed(1, 4)], BY_CLOCK)
+            go_through([*changed, timed(1, 4)], settings)
 
 
 def test_groups_that_run_alone() -> None:
@@ -88,31 +104,36 @@ CRASHES = [
 ]
 
 
+@BY_EITHER
 @pytest.mark.parametrize("items", CRASHES, ids=name_of)
-def test_crashes(items: tuple[Shape | Marker, ...]) -> None:
-    crash_anywhere_once(items, BY_CLOCK)
+def test_crashes(items: tuple[Shape | Marker, ...], settings: RunSettings) -> None:
+    crash_anywhere_once(items, settings)
 
 
-@pytest.mark.parametrize("others", [BY_DATABASE, SEQUENTIAL], ids=["database", "sequential"])
+@pytest.mark.parametrize(
+    "others", [BY_DATABASE, BY_PARENT, SEQUENTIAL], ids=["database", "parent", "sequential"]
+)
 def test_crashes_and_another_policy_after_each(others: RunSettings) -> None:
     """What one policy has committed out of order is valid under any other."""
     names = [Shape((name,), clock=(min(at, 1), at + 1)) for at, name in enumerate("aba")]
     crash_anywhere_again(names, (BY_CLOCK, others))
 
 
+@BY_EITHER
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("first", list(clocks(2)), ids=name_of)
-def test_every_clock_of_five_groups(first: tuple[Shape, ...]) -> None:
+def test_every_clock_of_five_groups(first: tuple[Shape, ...], settings: RunSettings) -> None:
     for shapes in clocks(5):
         if shapes[:2] == first:
-            go_through(shapes, BY_CLOCK)
+            go_through(shapes, settings)
 
 
+@BY_EITHER
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("first", list(clocks(2)), ids=name_of)
-def test_crashes_under_every_clock(first: tuple[Shape, ...]) -> None:
+def test_crashes_under_every_clock(first: tuple[Shape, ...], settings: RunSettings) -> None:
     for shapes in clocks(4):
         if shapes[:2] == first:
-            crash_anywhere_once(shapes, BY_CLOCK)
+            crash_anywhere_once(shapes, settings)

@@ -3,6 +3,7 @@
 import pytest
 
 from mtsd.config.unsupported import SUPPORTED
+from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
@@ -21,6 +22,7 @@ def test_every_parallel_type_that_may_be_given_has_its_policy() -> None:
         assert not isinstance(choose_policy(parallel_type, 1), SequentialPolicy)
     assert isinstance(choose_policy("database", 4), DatabasePolicy)
     assert isinstance(choose_policy("logical_clock", 4), LogicalClockPolicy)
+    assert isinstance(choose_policy("commit_parent", 4), CommitParentPolicy)
     with pytest.raises(KeyError):
         choose_policy("no_such_type", 4)
 

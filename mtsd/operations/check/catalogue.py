@@ -321,6 +321,27 @@ class Kind(Enum):
     IN_DOUBT_LOG_PURGED = refusal("target groups in doubt", verdict.LOG_PURGED)
     IN_DOUBT_NON_TRANSACTIONAL = refusal("target groups in doubt", verdict.NON_TRANSACTIONAL)
 
+    # The policy.
+    NO_LOGICAL_CLOCK = warning(
+        "source order of commits",
+        '{family} {version} logs no logical clock: with parallel_type = "logical_clock" one'
+        " transaction is applied after another",
+        "set [replica] parallel_type = {instead}",
+    )
+    CLOCK_OF_COMMITS = warning(
+        "source order of commits",
+        "binlog_transaction_dependency_tracking = COMMIT_ORDER: only what commits on the source at"
+        " the same time is applied in parallel",
+        "SET PERSIST binlog_transaction_dependency_tracking = 'WRITESET' on the source, if its"
+        " binlog_format is ROW",
+    )
+    NO_COMMIT_PARENT = warning(
+        "source order of commits",
+        'MySQL {version} logs no commit parents: with parallel_type = "commit_parent" one'
+        " transaction is applied after another",
+        'set [replica] parallel_type = "database" or "table"',
+    )
+
     # XA transactions.
     XA_UNLOGGED = warning("target XA transactions", UNLOGGED.found, UNLOGGED.remedy)
     XA_ATTACHED = warning("target XA transactions", ATTACHED.found, ATTACHED.remedy)

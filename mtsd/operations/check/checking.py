@@ -15,6 +15,7 @@ from mtsd.operations.check.decisions import rows_as_sql, way_of
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line
 from mtsd.operations.check.pair_lines import pair_lines
+from mtsd.operations.check.policy_lines import policy_lines
 from mtsd.operations.check.position_lines import position_lines, reach_lines
 from mtsd.operations.check.reading import read_source, read_target
 from mtsd.operations.check.replicated import as_on_target, filter_lines, only_replicated
@@ -90,6 +91,7 @@ def _lines(
         yield from filter_lines(source.server, rules, fold_case=fold_case)
         source = replace(source, server=only_replicated(source.server, rules))
         yield from source_lines(settings, source, known_target)
+        yield from policy_lines(settings, source.server)
         known_source = replace(source, server=as_on_target(source.server, rules))
     if isinstance(target, Line):
         yield target

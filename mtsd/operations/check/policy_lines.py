@@ -1,0 +1,37 @@
+"""Lines about the policy: what it can apply in parallel of what this source logs."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from mtsd.config import Settings
+from mtsd.model.server import Flavour
+from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.facts import ServerFacts
+from mtsd.operations.check.line import Line
+
+_LOGS_A_CLOCK: Final = (5, 7, 0)
+"""Since this version of MySQL, last_committed and sequence_number are in the binary log."""
+_TRACKING: Final = "binlog_transaction_dependency_tracking"
+"""How they are found; it was removed when WRITESET became the only way."""
+
+
+def policy_lines(settings: Settings, source: ServerFacts) -> Iterator[Line]:
+    """Yield the lines; none if the policy finds everything that it goes by."""
+    replica = settings.replica
+    if not replica.parallel_workers:
+        return
+    policy = replica.parallel_type
+    mariadb = source.flavour is Flavour.MARIADB
+    has_clock = not mariadb and source.version >= _LOGS_A_CLOCK
+    if policy == "logical_clock" and not has_clock:
+        yield Kind.NO_LOGICAL_CLOCK.line(
+            family=source.flavour.value,
+            version=".".join(map(str, source.version)),
+            instead='"commit_parent" or "database"' if mariadb else '"database" or "table"',
+        )
+    elif policy == "logical_clock" and source.variables.get(_TRACKING, "WRITESET").upper() == (
+        "COMMIT_ORDER"
+    ):
+        yield Kind.CLOCK_OF_COMMITS.line()
+    elif policy == "commit_parent" and not mariadb and not has_clock:
+        yield Kind.NO_COMMIT_PARENT.line(version=".".join(map(str, source.version)))
