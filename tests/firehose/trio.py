@@ -128,6 +128,8 @@ class Trio:
             )
         statements.append("CREATE DATABASE test")
         self.source.sql(";".join(statements))
+        # The histories begin behind that on both, however far behind either is.
+        self.settle()
         for server in (self.native, self.target):
             server.sql("FLUSH BINARY LOGS")
             self._files[server] = server.binlog_end()[0]
