@@ -48,6 +48,8 @@ class Dialect:
     """What turns a compressed event into one of a plain type."""
     encrypted: frozenset[int] = frozenset()
     """What comes after such an event is encrypted."""
+    all_have_gtids: bool = False
+    """Every group has a GTID: a file before which there are none is the first one."""
     renames_temporary: bool = False
     """RENAME TABLE renames temporary tables too, without the flag THREAD_SPECIFIC."""
     unplaced: bool = False
@@ -114,6 +116,7 @@ MARIADB = Dialect(
     }),
     between_groups=frozenset({EventType.MARIADB_BINLOG_CHECKPOINT_EVENT.value}),
     previous_gtids={EventType.MARIADB_GTID_LIST_EVENT.value: parse_gtid_list},
+    all_have_gtids=True,
     compressed=dict.fromkeys(PLAIN_TYPES, uncompressed),
     encrypted=frozenset({EventType.MARIADB_START_ENCRYPTION_EVENT.value}),
     renames_temporary=True,

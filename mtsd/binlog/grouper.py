@@ -249,8 +249,12 @@ class Grouper:
             if self._group is not None:
                 raise BinlogError(f"a {type_name(code)} inside a group")
             gtids = dialect.previous_gtids[code](event)
+            complete = self._gaps == self._reader.gaps and bool(self._start.file)
             known = self._after_gap()
             if in_file:
+                if dialect.all_have_gtids and not gtids and complete and not self._is_known:
+                    # Asked by GTID, a MariaDB conceals that it was started with its first file.
+                    known = self._news(NONE_OPEN)
                 yield PositionReached(self.position, gtids, known)
         elif code == EventType.STOP_EVENT:
             yield from self.abandon()

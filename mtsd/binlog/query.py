@@ -20,9 +20,11 @@ from mtsd.model.step import AlterPhase, QueryEvent
 OPTION_AUTO_IS_NULL = 0x4000
 OPTION_NO_FOREIGN_KEY_CHECKS = 0x4000000
 OPTION_RELAXED_UNIQUE_CHECKS = 0x8000000
+OPTION_NO_CHECK_CONSTRAINT_CHECKS = 0x8000
+"""MariaDB's, as are the next ones."""
 OPTION_EXPLICIT_DEFAULTS_FOR_TIMESTAMP = 0x1000000
-"""MariaDB's, as is the next one."""
 OPTION_IF_EXISTS = 0x10000000
+OPTION_INSERT_HISTORY = 0x40000000
 
 MAX_DBS_IN_EVENT_MTS = 16
 """The servers' constant: a statement that updates more databases names none of them."""
@@ -185,6 +187,10 @@ def parse_status_variables(status: bytes, *, mariadb: bool = False) -> StatusVar
                     explicit = bool(flags & OPTION_EXPLICIT_DEFAULTS_FOR_TIMESTAMP)
                     context["explicit_defaults_for_timestamp"] = explicit
                     context["sql_if_exists"] = bool(flags & OPTION_IF_EXISTS)
+                    unchecked = bool(flags & OPTION_NO_CHECK_CONSTRAINT_CHECKS)
+                    context["check_constraint_checks"] = not unchecked
+                    history = bool(flags & OPTION_INSERT_HISTORY)
+                    context["system_versioning_insert_history"] = history
             case 2:
                 cursor.skip(cursor.uint(1, name) + 1, name)
             case 3:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from mtsd.binlog.qualifiers import names
 from mtsd.binlog.tokenizer import TokenKind
 from mtsd.binlog.words import Words
-from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent, StatementKind
 from mtsd.model.temporary_tables import SourceThread, TableName, TemporaryTables, described
 
@@ -192,17 +191,6 @@ def names_one(tables: Iterable[TableName], query: QueryEvent) -> bool:
     """Return whether a statement contains the name of one of the tables."""
     known = {table.upper() for _, table in tables}
     return bool(known) and not known.isdisjoint(names(query.statement, query.context))
-
-
-def drop_if_there(statement: bytes, context: SessionContext) -> bytes:
-    """Return a DROP TEMPORARY TABLE with IF EXISTS: some may have been lost with their session."""
-    words = Words(statement, context)
-    words.take_words(b"DROP", b"TEMPORARY")
-    words.word()
-    if words.at_word(b"IF") or words.last is None:
-        return statement
-    at = words.last.end
-    return statement[:at] + b" IF EXISTS" + statement[at:]
 
 
 def what_may_use(temporary: TemporaryTables, thread: SourceThread) -> str:

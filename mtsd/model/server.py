@@ -1,6 +1,7 @@
 """Which server it is: its family, its version there, and what tells it from others."""
 
 import enum
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -9,6 +10,9 @@ Version = tuple[int, int, int]
 
 _MARIADB_IDENTITY: Final = "server_id "
 _MARIADB_KNOWS: Final[Version] = (5, 6, 0)
+_OF_OLD_REPLICAS: Final = "5.5.5-"
+"""Before a MariaDB's version: older replicas would not connect to a server of version 10."""
+_NUMBER: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
 class Flavour(enum.Enum):
@@ -37,6 +41,12 @@ class ServerVersion:
 def flavour_of(text: str) -> Flavour:
     """Return the family of a server from the `text` of its greeting."""
     return Flavour.MARIADB if "mariadb" in text.lower() else Flavour.MYSQL
+
+
+def version_of(text: str) -> Version | None:
+    """Return the version in the `text` of a server's greeting, None if there is none in it."""
+    found = _NUMBER.match(text.removeprefix(_OF_OLD_REPLICAS))
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 def identity_of(flavour: Flavour, variables: Mapping[str, str]) -> str:

@@ -32,5 +32,9 @@ class SessionContext:
     """Since 9.7: triggers fire for rows changed by a foreign key cascade."""
     sql_if_exists: bool | None = None
     """MariaDB: DROP, ALTER and RENAME act as if they said IF EXISTS."""
+    check_constraint_checks: bool | None = None
+    """MariaDB: whether CHECK constraints are checked."""
+    system_versioning_insert_history: bool | None = None
+    """MariaDB since 10.11: INSERT may set the period of a row of a versioned table."""
     character_set_collations: tuple[tuple[int, int], ...] | None = None
     """MariaDB since 11.2: pairs of a character set, by a collation of it, and its default one."""

@@ -1,6 +1,6 @@
 """The applier that passes row events on undecoded, using the BINLOG statement."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 
@@ -30,6 +30,7 @@ from mtsd.target.session_applier import SessionApplier
 from mtsd.target.streaming import RowStream
 from mtsd.target.table_columns import explain_row_failure
 from mtsd.target.unprotected import apply_unprotected, statement_count
+from mtsd.target.versioned_tables import VersionedTables
 from mtsd.target.worker_info import TABLE_ID, RowChange
 
 
@@ -55,6 +56,7 @@ class BinlogApplier(SessionApplier):
             reached=reached,
         )
         self._stream = RowStream(self._chunk_bytes)
+        self._versioned = VersionedTables(session.connection, session.traits.server)
 
     @property
     def creates_and_fills(self) -> bool:
@@ -97,10 +99,15 @@ class BinlogApplier(SessionApplier):
         others = frozenset(event for event in maps if event[19:25] != TABLE_ID)
         return Bundle(groups[0].format_description, whole, others)
 
+    def are_safe(self, table_maps: Collection[bytes]) -> bool:
+        """See `Applier`; nor does BINLOG turn their rows into others."""
+        return super().are_safe(table_maps) and self._versioned.are_passed(table_maps)
+
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `Applier`."""
         if not follows:
             await self.describe_format(bundle.format_description)
+            await self._versioned.check(bundle.format_description, bundle.table_maps)
         await self._reached(FaultPoint.BEFORE_BUNDLE)
         statements = 0
         try:
@@ -144,6 +151,7 @@ class BinlogApplier(SessionApplier):
         """See `Applier`."""
         self._loads.start_over(unprotected=True)
         await self.describe_format(group.format_description)
+        await self._versioned.check(self._format, frozenset(table_maps(group.rows)))
         await apply_unprotected(
             self._session,
             group,
@@ -169,6 +177,7 @@ class BinlogApplier(SessionApplier):
         self._format = format_description
 
     async def _apply_rows(self, events: tuple[bytes, ...]) -> None:
+        await self._versioned.check(self._format, frozenset(table_maps(events)))
         rows = self._stream.statements(events)
         for command in commands([], rows, [], self._command_limit):
             await self._connection.run(command.sql, command.statements)

@@ -61,6 +61,9 @@ _MARIADB: dict[bytes, tuple[Version, bytes]] = {
     b"tx_read_only": ((0, 0, 0), b"0"),
     b"check_constraint_checks": ((0, 0, 0), b"1"),
     b"sql_if_exists": ((0, 0, 0), b"0"),
+    b"system_versioning_insert_history": ((10, 11, 0), b"0"),
+    # As in the server's own replica: the setting of the source is not in its binlog.
+    b"system_versioning_alter_history": ((0, 0, 0), b"'KEEP'"),
     # Limits for clients: they would end a large transaction.
     b"max_statement_time": ((0, 0, 0), b"0"),
     b"idle_transaction_timeout": ((0, 0, 0), b"0"),
@@ -121,6 +124,8 @@ def statement_state(
         (b"default_table_encryption", context.default_table_encryption),
         (b"enable_cascade_triggers", context.enable_cascade_triggers),
         (b"sql_if_exists", context.sql_if_exists),
+        (b"check_constraint_checks", context.check_constraint_checks),
+        (b"system_versioning_insert_history", context.system_versioning_insert_history),
         (b"pseudo_thread_id", query.thread_id),
     ]
     for name, value in said:

@@ -2,9 +2,10 @@
 
 from typing import Final
 
+from mtsd.binlog.drop_if_there import drop_if_there, may_name_missing_tables
 from mtsd.binlog.invoker import with_invoker
 from mtsd.binlog.statement import disable_on_replica
-from mtsd.binlog.temporary_tables import drop_if_there, is_rename
+from mtsd.binlog.temporary_tables import is_rename
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.model.step import Statement, StatementKind
@@ -40,7 +41,7 @@ async def apply_statement(
         )
     if statement.kind in _DEFINITIONS:
         text = with_invoker(text, query.invoker, query.context)
-    if statement.kind is StatementKind.DROP_TEMPORARY:
+    if statement.kind is StatementKind.DROP_TEMPORARY or may_name_missing_tables(query):
         text = drop_if_there(text, query.context)
     if statement.kind is StatementKind.EVENT_DDL:
         text = disable_on_replica(text, query.context, _disabled(server))

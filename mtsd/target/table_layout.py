@@ -30,6 +30,11 @@ TRIGGERS = Reason(
     " the source's have changed already",
     'drop them there, or set [target] apply_mode = "binlog"',
 )
+VERSIONED = Reason(
+    "table {table} has system versioning on the target: the source, a MariaDB, may log the history"
+    " of its rows, which no statement can write there",
+    'drop system versioning there, or set [target] apply_mode = "binlog"',
+)
 MISSING = Reason(
     "table {table} has no column {column} on the target, which has {count} columns",
     "give it the source's definition (ALTER TABLE on the target)",
@@ -48,6 +53,8 @@ class FoundTable:
     keys: tuple[tuple[str, ...], ...]
     """Unique keys of whole columns that cannot be NULL, the primary key first."""
     triggers: tuple[str, ...]
+    versioned: bool = False
+    """It has system versioning, and may have columns that are not in `columns`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,8 @@ def layout_of(table: TableMap, found: FoundTable) -> TableLayout | Refused:
         return refuse(NO_TABLE, table=label)
     if found.triggers:
         return refuse(TRIGGERS, table=label, triggers=", ".join(found.triggers))
+    if found.versioned and table.mariadb:
+        return refuse(VERSIONED, table=label)
     formats = column_formats(table)
     shapes = shapes_of_event(table)
     by_name = {column.name.lower(): column for column in found.columns}

@@ -3,6 +3,7 @@
 from mtsd.target import literals
 from mtsd.target.table_columns import read_columns
 from mtsd.target.table_layout import FoundTable
+from mtsd.target.versioned_tables import is_versioned
 from mtsd.wire.connection import Connection
 
 
@@ -33,4 +34,5 @@ async def load_table(connection: Connection, database: str, table: str) -> Found
         tuple(columns),
         tuple(tuple(names) for index, names in keys.items() if index not in unfit),
         tuple(str(trigger) for (trigger,) in triggers),
+        await is_versioned(connection, database, table),
     )

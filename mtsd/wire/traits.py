@@ -1,11 +1,10 @@
 """What kind of server is at the other end: queried once per connection, replaces `if mariadb`."""
 
-import re
 from dataclasses import dataclass
 
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.reason import Reason, Refused, refuse
-from mtsd.model.server import Flavour, ServerVersion, Version, flavour_of, identity_of
+from mtsd.model.server import Flavour, ServerVersion, Version, flavour_of, identity_of, version_of
 from mtsd.wire.connection import Connection
 
 TOO_OLD = Reason(
@@ -19,8 +18,6 @@ _OLDEST: dict[tuple[str, Flavour], Version] = {
     ("source", Flavour.MARIADB): (10, 5, 0),
     ("target", Flavour.MARIADB): (10, 5, 0),
 }
-_OF_OLD_REPLICAS = "5.5.5-"
-"""Before a MariaDB's version: older clients expect a server of version 5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +52,7 @@ class ServerTraits:
 def supported(server: str, text: str) -> ServerVersion | Refused:
     """Return the version of a `server` ("source" or "target") from the `text` of its greeting."""
     flavour = flavour_of(text)
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", text.removeprefix(_OF_OLD_REPLICAS))
-    version = (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
+    version = version_of(text) or (0, 0, 0)
     oldest = _OLDEST[server, flavour]
     if version < oldest:
         return refuse(

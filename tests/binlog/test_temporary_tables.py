@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mtsd.binlog.drop_if_there import drop_if_there
 from mtsd.binlog.query import parse_query
 from mtsd.binlog.statement import classify
 from mtsd.binlog.temporary_tables import (
     after,
     changes_only_temporary_tables,
-    drop_if_there,
     may_use_temporary_tables,
     names_one,
     what_may_use,

@@ -1,0 +1,60 @@
+"""Statements of MariaDB that say less in the binary log than the source knew when it ran them."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from tests.load.equality import unequal
+from tests.replica.test_families import families, replicated
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+
+DROPS = (
+    "CREATE TABLE t (a INT, b INT)",
+    "CREATE TABLE u LIKE t",
+    "CREATE TABLE dropped LIKE t",
+    # The first one is dropped, and the binary log has both, without an error.
+    "DROP TABLE dropped, missing",
+    # It may use a temporary table, as far as the binary log tells; nobody ever had one.
+    "DELETE t, u FROM t JOIN u USING (a)",
+)
+OF_MARIADB = (
+    "CREATE SEQUENCE s",
+    "DROP SEQUENCE s, missing",
+    "CREATE TABLE checked (a INT CHECK (a > 0))",
+    "SET SESSION check_constraint_checks = 0",
+    "INSERT INTO checked VALUES (-1)",
+    "SET SESSION check_constraint_checks = 1",
+    "CREATE TABLE versioned (a INT) WITH SYSTEM VERSIONING",
+    "INSERT INTO versioned VALUES (1), (2)",
+    "DELETE FROM versioned WHERE a = 1",
+    "SET SESSION system_versioning_alter_history = KEEP",
+    "ALTER TABLE versioned ADD COLUMN b INT DEFAULT 3",
+    "SET SESSION system_versioning_insert_history = 1",
+    (
+        "INSERT INTO versioned (a, row_start, row_end) VALUES"
+        " (3, '2001-01-01 00:00:00.000001', '2002-02-02')"
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "statements"),
+    [("11.8", "11.8", DROPS + OF_MARIADB), ("11.8", "9.7", DROPS)],
+)
+def test_what_the_source_did_not_log(
+    source: str, target: str, statements: tuple[str, ...], tmp_path: Path
+) -> None:
+    with families(source, target, {"binlog_format": "STATEMENT"}) as pair:
+        pair.source.sql("CREATE DATABASE a CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+        with closing(pair.source.client("a")) as client, client.cursor() as cursor:
+            for statement in statements:
+                if "missing" in statement:
+                    with pytest.raises(pymysql.err.MySQLError, match="missing"):
+                        cursor.execute(statement)
+                else:
+                    cursor.execute(statement)
+        replicated(pair, tmp_path)
+        assert unequal(pair.source, pair.target) == []
