@@ -89,10 +89,11 @@ def variants(against: str) -> Iterator[list[Variant]]:
         trees = {"": _ROOT}
         if against:
             trees[f" {against}"] = tree = folder / "tree"
-            archive = folder / "tree.tar"
+            # The packed form that every Python unpacks without a warning.
+            archive = folder / "tree.zip"
             command = ["git", "archive", "--output", str(archive), against]
             subprocess.run(command, cwd=_ROOT, check=True)
-            unpack_archive(archive, tree, filter="data")
+            unpack_archive(archive, tree)
         found = []
         for number, (label, tree) in enumerate(trees.items()):
             made = folder / f"wheel{number}"

@@ -218,6 +218,11 @@ CASES = (
         Kind.RETENTION_SHORT, "after 2 hours", source=source({"binlog_expire_logs_seconds": "7200"})
     ),
     Case(
+        Kind.RETENTION_DELAY, "after 2 hours, but [replica] delay is 2 hours: ",
+        settings=replica(delay=7200),
+        source=source({"binlog_expire_logs_seconds": "7200"}),
+    ),
+    Case(
         Kind.RETENTION_NEAR, "for 20 days and is in binlog.000001",
         target=at(age=20 * 86400.0, position=Position("binlog.000001", 700)),
     ),

@@ -209,6 +209,12 @@ class Kind(Enum):
         "binary logs are purged after {period}: a replica stopped for longer loses its place",
         "SET PERSIST binlog_expire_logs_seconds = 604800 (a week), or more",
     )
+    RETENTION_DELAY = error(
+        "source retention",
+        "binary logs are purged after {period}, but [replica] delay is {delay}: what is held back"
+        " has not been read, and is purged before it is",
+        "raise binlog_expire_logs_seconds on the source well above the delay, or lower the delay",
+    )
     RETENTION_NEAR = warning(
         "source retention",
         "the position has not moved for {age} and is in {file}, and files are purged after"

@@ -35,7 +35,7 @@ def source_lines(
     else:
         yield Kind.PRIVILEGES.line(server="source", user=server.account)
     yield from _binary_log(settings, facts)
-    yield from _retention(facts)
+    yield from _retention(facts, settings.replica.delay)
     yield from _server_ids(settings, facts, target)
     yield from _position_schema(settings.target.schema, facts)
     if sees_tables(server):
@@ -94,7 +94,7 @@ def _binary_log(settings: Settings, facts: SourceFacts) -> Iterator[Line]:
         yield Kind.SYNC_BINLOG.line(value=server.number("sync_binlog"))
 
 
-def _retention(facts: SourceFacts) -> Iterator[Line]:
+def _retention(facts: SourceFacts, delay: int) -> Iterator[Line]:
     if not facts.server.on("log_bin"):
         return
     if facts.files_refused:
@@ -102,6 +102,8 @@ def _retention(facts: SourceFacts) -> Iterator[Line]:
     seconds = retention(facts)
     if seconds is None:
         yield Kind.RETENTION.line(period="binary logs are not purged automatically")
+    elif seconds <= delay:
+        yield Kind.RETENTION_DELAY.line(period=duration(seconds), delay=duration(delay))
     elif seconds < _DAY:
         yield Kind.RETENTION_SHORT.line(period=duration(seconds))
     else:
