@@ -47,15 +47,17 @@ class Changed:
 _UNKNOWN: Final = Changed(Extent.UNKNOWN)
 _NONE: Final = Changed(Extent.NONE)
 _BEFORE_INSERTED: Final = (b"LOW_PRIORITY", b"DELAYED", b"HIGH_PRIORITY", b"IGNORE", b"INTO")
+_OBJECTS: Final = frozenset({b"TABLE", b"FUNCTION", b"LIBRARY", b"PACKAGE", b"PROCEDURE"})
+"""What a GRANT may say it is about. Some of them may also be names."""
 _OF_ACCOUNTS: Final = frozenset({b"USER", b"ROLE"})
 _WITHOUT_TABLES: Final = frozenset({
-    b"EVENT", b"FUNCTION", b"INSTANCE", b"LIBRARY", b"LOGFILE", b"PROCEDURE", b"REFERENCE",
-    b"RESOURCE", b"SERVER", b"TABLESPACE", b"UNDO",
+    b"EVENT", b"FUNCTION", b"INSTANCE", b"LIBRARY", b"LOGFILE", b"PACKAGE", b"PROCEDURE",
+    b"REFERENCE", b"RESOURCE", b"SERVER", b"TABLESPACE", b"UNDO",
 })  # fmt: skip
 _BEFORE_THE_KIND: Final = frozenset({
-    b"AGGREGATE", b"ALGORITHM", b"DEFINER", b"DUALITY", b"FULLTEXT", b"JSON", b"MERGE",
-    b"OR", b"RELATIONAL", b"REPLACE", b"SPATIAL", b"SQL", b"TEMPORARY", b"TEMPTABLE",
-    b"UNDEFINED", b"UNIQUE",
+    b"AGGREGATE", b"ALGORITHM", b"DEFINER", b"DUALITY", b"FULLTEXT", b"IGNORE", b"JSON", b"MERGE",
+    b"OFFLINE", b"ONLINE", b"OR", b"RELATIONAL", b"REPLACE", b"SPATIAL", b"SQL", b"TEMPORARY",
+    b"TEMPTABLE", b"UNDEFINED", b"UNIQUE", b"VECTOR",
 })  # fmt: skip
 
 
@@ -204,7 +206,7 @@ class _Reading:
             elif kind not in _BEFORE_THE_KIND:
                 break
         match kind:
-            case b"TABLE" | b"TABLES" | b"VIEW":
+            case b"TABLE" | b"TABLES" | b"VIEW" | b"SEQUENCE":
                 return self._table_or_view(first, kind)
             case b"INDEX":
                 words.take_words(b"IF", b"NOT", b"EXISTS")
@@ -261,9 +263,15 @@ class _Reading:
         words = self._words
         if words.word() == b"USER":
             return Changed(Extent.ACCOUNTS)
+        words.take_words(b"IF", b"EXISTS")
         tables: list[Table] = []
         while True:
             tables.append(self._names.name())
+            # MariaDB can limit the time that it waits for a table.
+            if words.at_word(b"WAIT"):
+                words.take()
+                words.take()
+            words.take_words(b"NOWAIT")
             if words.word() != b"TO":
                 raise UnclearError
             tables.append(self._names.name())
@@ -292,12 +300,23 @@ class _Reading:
                 if token.text in {b"TO", b"FROM"} or (proxy and token.text == b"ON"):
                     break
                 if token.text == b"ON":
-                    words.take_words(b"TABLE", b"FUNCTION", b"PROCEDURE", b"LIBRARY")
-                    if words.at_symbol(b"*"):
-                        break
-                    parts, starred = self._names.qualified()
-                    return Changed(Extent.ACCOUNTS, () if starred else (as_table(parts),))
+                    return Changed(Extent.ACCOUNTS, self._granted_on())
         return Changed(Extent.ACCOUNTS)
+
+    def _granted_on(self) -> tuple[Table, ...]:
+        """Return the table or routine that comes after ON in a GRANT; none if it is a pattern."""
+        words = self._words
+        first = ""
+        if words.next is not None and words.next.text in _OBJECTS:
+            first = self._names.identifier()
+            if not (words.at_symbol(b".") or words.at_word(b"TO") or words.at_word(b"FROM")):
+                # It is not the name of a table.
+                first = ""
+                words.take_words(b"BODY")
+        if words.at_symbol(b"*"):
+            return ()
+        parts, starred = self._names.qualified(first)
+        return () if starred else (as_table(parts),)
 
     def _set(self) -> Changed:
         words = self._words

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from struct import Struct
 
 from mtsd.binlog.cursor import Cursor
-from mtsd.binlog.set_statement import without_set_statement
+from mtsd.binlog.statement_prefix import without_prefix
 from mtsd.binlog.tokenizer import as_executed
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
@@ -39,8 +39,8 @@ Shutdown, network read and write errors, aborted connection, KILL QUERY, and Mar
 _FIXED = Struct("<IBIIIHIIBHH")
 _FIXED_SIZE = _FIXED.size
 _WHAT = "Query event"
-_NO_PREFIX = frozenset(bytes((code,)) for code in b"ABCDEFGHIJKLMNOPQRTUVWXYZ")
-"""What most statements begin with, and none with a SET STATEMENT."""
+_NO_PREFIX = frozenset(bytes((code,)) for code in b"BCDEFGHIJKLMNOPQRTUVWXYZ")
+"""What most statements begin with, and none with a SET STATEMENT or ANALYZE."""
 
 _STARTS = 0x2
 _COMMITS = 0x4
@@ -85,7 +85,7 @@ def parse_mariadb_query(event: bytes) -> QueryEvent:
     query = _as_executed(parse_query(event, mariadb=True), mariadb=True)
     if query.statement[:1] in _NO_PREFIX:
         return query
-    return replace(query, statement=without_set_statement(query.statement, query.context))
+    return replace(query, statement=without_prefix(query.statement, query.context))
 
 
 def _as_executed(query: QueryEvent, *, mariadb: bool) -> QueryEvent:

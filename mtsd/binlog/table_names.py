@@ -55,10 +55,13 @@ class NameReader:
         except (MtsdError, UnicodeDecodeError) as error:
             raise UnclearError from error
 
-    def qualified(self) -> tuple[tuple[str, ...], bool]:
-        """Take a name with its qualifiers; return its parts, and whether `.*` follows them."""
+    def qualified(self, first: str = "") -> tuple[tuple[str, ...], bool]:
+        """Take a name with its qualifiers; return its parts, and whether `.*` follows them.
+
+        `first` is its first part if that has been taken already.
+        """
         words = self.words
-        parts = [self.identifier()]
+        parts = [first or self.identifier()]
         while words.at_symbol(b"."):
             words.take()
             if words.at_symbol(b"*"):

@@ -25,8 +25,8 @@ class Filter:
     """Decides for one channel. Names are those on the source where they are called so.
 
     Nothing on `position_schema` is replicated. With `fold_case`, the target does not distinguish
-    names by case. `others` are the filters of other channels with the same source and target, by
-    their names.
+    names by case; with `fold_tables`, the rules for tables do not (those of a MariaDB). `others`
+    are the filters of other channels with the same source and target, by their names.
     """
 
     def __init__(
@@ -35,28 +35,30 @@ class Filter:
         *,
         position_schema: str = "",
         fold_case: bool = False,
+        fold_tables: bool = False,
         others: Mapping[str, "Filter"] = _NONE,
     ) -> None:
         self.rules = rules
         self.position_schema = position_schema
         self.others = others
         self._fold_case = fold_case
-        self._do_db = self._folded(self.rules.do_db)
-        self._ignore_db = self._folded(self.rules.ignore_db)
-        self._do_table = self._folded(self.rules.do_table)
-        self._ignore_table = self._folded(self.rules.ignore_table)
-        self._wild_do = tuple(map(self._fold, self.rules.wild_do_table))
-        self._wild_ignore = tuple(map(self._fold, self.rules.wild_ignore_table))
+        self._fold_tables = fold_case or fold_tables
+        self._do_db = self._all_folded(self.rules.do_db)
+        self._ignore_db = self._all_folded(self.rules.ignore_db)
+        self._do_table = frozenset(map(self.folded_table, self.rules.do_table))
+        self._ignore_table = frozenset(map(self.folded_table, self.rules.ignore_table))
+        self._wild_do = tuple(map(self.folded_table, self.rules.wild_do_table))
+        self._wild_ignore = tuple(map(self.folded_table, self.rules.wild_ignore_table))
         self._names: dict[str, str] = {}
         for name, target in self.rules.rewrite_db:
-            self._names.setdefault(self._fold(name), target)
+            self._names.setdefault(self.folded(name), target)
         # If no rule matches a table, the existence of a do rule decides.
         self._otherwise = not (self.rules.do_table or self.rules.wild_do_table)
         self._owners: dict[str, tuple[str, ...]] = {}
 
     def target_name(self, database: str) -> str:
         """Return the name on the target of a database of the source, or of a default database."""
-        return self._names.get(self._fold(database), database)
+        return self._names.get(self.folded(database), database)
 
     def passes_database(self, database: str) -> bool:
         """Return whether the rules for databases let one pass, by its name on the target.
@@ -64,8 +66,8 @@ class Filter:
         The name "" is no default database.
         """
         if self._do_db:
-            return self._fold(database) in self._do_db
-        return self._fold(database) not in self._ignore_db
+            return self.folded(database) in self._do_db
+        return self.folded(database) not in self._ignore_db
 
     def passes_definition(self, database: str) -> bool:
         """Return whether CREATE, ALTER or DROP DATABASE is replicated, by its name there.
@@ -74,7 +76,7 @@ class Filter:
         """
         if not self.passes_database(database):
             return False
-        key = f"{self._fold(database)}."
+        key = f"{self.folded_table(database)}."
         if any(matches(pattern, key) for pattern in self._wild_do):
             return True
         if any(matches(pattern, key) for pattern in self._wild_ignore):
@@ -101,7 +103,7 @@ class Filter:
 
     def passes_any_in(self, database: str) -> bool | None:
         """Return whether a change of a table in this database passes; None if it depends on it."""
-        database = self._fold(database)
+        database = self.folded_table(database)
         prefix = f"{database}."
         if any(name.startswith(prefix) for name in self._do_table | self._ignore_table):
             return None
@@ -148,7 +150,7 @@ class Filter:
 
     def _matched(self, database: str, table: str) -> bool | None:
         """Return what the first rule that matches a table says; None if none does."""
-        key = self._fold(f"{database}.{table}")
+        key = self.folded_table(f"{database}.{table}")
         if key in self._do_table:
             return True
         if key in self._ignore_table:
@@ -159,11 +161,16 @@ class Filter:
             return False
         return None
 
-    def _fold(self, name: str) -> str:
-        return name.lower() if self._fold_case else name
+    def folded(self, database: str) -> str:
+        """Return a name by which databases compare as in the rules for them."""
+        return database.lower() if self._fold_case else database
 
-    def _folded(self, names: Iterable[str]) -> frozenset[str]:
-        return frozenset(map(self._fold, names))
+    def folded_table(self, table: str) -> str:
+        """Return a name, or a pattern, by which tables compare as in the rules for them."""
+        return table.lower() if self._fold_tables else table
+
+    def _all_folded(self, names: Iterable[str]) -> frozenset[str]:
+        return frozenset(map(self.folded, names))
 
 
 UNFILTERED: Final = Filter()

@@ -63,7 +63,7 @@ async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = F
             state.uuid,
             rules_of(settings.filter),
             then=channel.tables.begin_anew(begun),
-            fold_case=traits.lower_case_table_names,
+            fold_case=traits.rules_ignore_case,
         )
         return Moved(row.mark if row is not None else None, mark)
 

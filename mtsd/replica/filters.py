@@ -7,6 +7,7 @@ from typing import Final
 from mtsd.config import FilterSettings, Settings
 from mtsd.filter.filter import Filter
 from mtsd.filter.rules import Rules
+from mtsd.model.server import Flavour
 
 _ALONE: Final[Mapping[str, Rules]] = MappingProxyType({})
 
@@ -25,18 +26,29 @@ def rules_of(given: FilterSettings) -> Rules:
 
 
 def filter_of(
-    settings: Settings, *, fold_case: bool, others: Mapping[str, Rules] = _ALONE
+    settings: Settings,
+    *,
+    fold_case: bool,
+    target: Flavour = Flavour.MYSQL,
+    others: Mapping[str, Rules] = _ALONE,
 ) -> Filter:
-    """Return the filter; `fold_case`: the target does not distinguish names by case.
+    """Return the filter; `fold_case`: the `target` does not distinguish names by case.
 
     `others` are the rules of other channels with the same source and target, by their names.
     """
+    fold_tables = target is Flavour.MARIADB
     return Filter(
         rules_of(settings.filter),
         position_schema=settings.target.schema,
         fold_case=fold_case,
+        fold_tables=fold_tables,
         others={
-            channel: Filter(rules, position_schema=settings.target.schema, fold_case=fold_case)
+            channel: Filter(
+                rules,
+                position_schema=settings.target.schema,
+                fold_case=fold_case,
+                fold_tables=fold_tables,
+            )
             for channel, rules in others.items()
         },
     )

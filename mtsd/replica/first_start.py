@@ -36,7 +36,7 @@ async def first_start(
     ConnectionLostError.
     """
     rules = rules_of(settings.filter)
-    fold_case = session.traits.lower_case_table_names
+    fold_case = session.traits.rules_ignore_case
     former = await read_channel(session.connection, tables)
     if former is not None:
         return await claim_source(

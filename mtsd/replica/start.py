@@ -91,7 +91,8 @@ async def start(
             )  # fmt: skip
             workers.append(worker)
         fold_case = session.traits.lower_case_table_names
-        replicated = filter_of(settings, fold_case=fold_case, others=others)
+        flavour = session.traits.server.flavour
+        replicated = filter_of(settings, fold_case=fold_case, target=flavour, others=others)
         stream = _stream(settings, recovered, replicated, coordinator.pulse, reached)
         checkpointer = Checkpointer(
             session.connection,
@@ -150,7 +151,7 @@ async def _recover(
     if new_source:
         others = await adopt_source(
             session.connection, tables, recovered, new_source,
-            rules_of(settings.filter), fold_case=session.traits.lower_case_table_names,
+            rules_of(settings.filter), fold_case=session.traits.rules_ignore_case,
         )  # fmt: skip
         recovered = await recover(session.connection, tables, count, reached, progress)
     return others, recovered

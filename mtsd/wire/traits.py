@@ -44,6 +44,11 @@ class ServerTraits:
     neither files nor offsets."""
 
     @property
+    def rules_ignore_case(self) -> bool:
+        """Whether rules for tables that differ only in case may mean the same table."""
+        return self.lower_case_table_names or self.server.flavour is Flavour.MARIADB
+
+    @property
     def version(self) -> Version:
         """The version of MySQL whose statements and variables it has."""
         return self.server.mysql

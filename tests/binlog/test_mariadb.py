@@ -393,12 +393,17 @@ def test_an_encrypted_file_is_refused_with_the_reason() -> None:
          "CREATE EVENT e DO SELECT 1"),
         ("/* x */ set statement a = f('FOR', (SELECT 1 FOR UPDATE)), `for` = 1 for\nDROP TABLE t",
          "DROP TABLE t"),
+        ("ANALYZE INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (1)"),
+        ("set statement a = 1 for /**/ analyze format = json update t SET a = 1",
+         "update t SET a = 1"),
+        ("ANALYZE TABLE t", None),
+        ("ANALYZE LOCAL TABLES format, insert", None),
         ("SET PASSWORD FOR statement = 'x'", None),
         ("INSERT INTO statement VALUES (1)", None),
         ("SET STATEMENT = 1", None),
     ],
 )  # fmt: skip
-def test_set_statement_is_not_for_a_replica(statement: str, itself: str | None) -> None:
+def test_what_stands_before_is_not_for_a_replica(statement: str, itself: str | None) -> None:
     found = parse_mariadb_query(query(statement.encode(), database=b"d"))
     assert found.statement.decode() == (itself or statement)
     assert parse_query(query(statement.encode())).statement.decode() == statement

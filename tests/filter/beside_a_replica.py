@@ -9,7 +9,9 @@ from pathlib import Path
 import pymysql
 
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.servers.mysqld import GTIDS, Server
+from tests.servers.mariadb import MariadbInstallation
+from tests.servers.mysqld import GTIDS, Options, Server
+from tests.servers.provision import Installation
 
 Rules = dict[str, list[str] | list[list[str]]]
 Change = tuple[str, str]
@@ -17,7 +19,13 @@ Change = tuple[str, str]
 
 DATABASES = ("a", "b", "c", "x", "a_b", "aXb")
 TABLES = ("t", "u", "T1")
-OPTIONS = {
+OF_MARIADB: Options = {
+    "skip_slave_start": "ON",
+    "log_bin_trust_function_creators": "ON",
+    "event_scheduler": "OFF",
+    "gtid_domain_id": 0,
+}
+OPTIONS: Options = {
     **GTIDS,
     "skip_replica_start": "ON",
     "log_bin_trust_function_creators": "ON",
@@ -28,17 +36,19 @@ _SYSTEM = "'mysql', 'sys', 'information_schema', 'performance_schema', 'mtsd'"
 
 
 class Three:
-    """A source, its own kind of replica, and a target of mtsd."""
+    """A source, its own kind of replica, and a target of mtsd; `installation` is a MariaDB."""
 
-    def __init__(self) -> None:
-        self.source = Server(OPTIONS)
-        self.native = Server(OPTIONS)
-        self.target = Server(OPTIONS)
+    def __init__(self, installation: Installation | None = None) -> None:
+        self.mariadb = installation is not None
+        options = OF_MARIADB if self.mariadb else OPTIONS
+        self.source = Server(options, installation=installation)
+        self.native = Server(options, installation=installation)
+        self.target = Server(options, installation=installation)
 
     @classmethod
     @contextmanager
-    def running(cls) -> Iterator["Three"]:
-        three = cls()
+    def running(cls, installation: Installation | None = None) -> Iterator["Three"]:
+        three = cls(installation)
         try:
             for server in (three.source, three.native, three.target):
                 server.spawn()
@@ -52,16 +62,23 @@ class Three:
     def make(self, changes: Sequence[Change]) -> None:
         """Make the changes on a source that has nothing else in its binary log."""
         _clean(self.source)
+        if self.mariadb:
+            # Whether a session has temporary tables is known from the start of a server on.
+            self.source.restart()
         # Rows first: a statement that finds other rows than on the source is no error.
         for binlog_format in ("ROW", "STATEMENT"):
             _make(self.source, changes, binlog_format)
 
     def replicate(self, rules: Rules, folder: Path) -> None:
         """Let both replicate the source's changes with the rules."""
-        self.native.sql("STOP REPLICA; RESET REPLICA ALL")
+        word = "SLAVE" if self.mariadb else "REPLICA"
+        self.native.sql(f"STOP {word}; RESET {word} ALL")
         with ThreadPoolExecutor() as cleaning:
             list(cleaning.map(_clean, (self.native, self.target)))
-        self._native(rules)
+        if self.mariadb:
+            self._native_mariadb(rules)
+        else:
+            self._native(rules)
         settings: dict[str, Value] = {f"filter.{name}": value for name, value in rules.items()}
         with DaemonProcess(self.source, self.target, folder, settings) as daemon:
             daemon.wait_until_caught_up(30)
@@ -80,20 +97,37 @@ class Three:
             f" SOURCE_AUTO_POSITION = 1; START REPLICA"
         )
         ((gtids,),) = self.source.sql("SELECT @@gtid_executed")
-        deadline = time.monotonic() + 30
-        while True:
-            ((missing,),) = self.native.sql(f"SELECT GTID_SUBTRACT('{gtids}', @@gtid_executed)")
-            if not missing:
-                break
+        self._wait(f"SELECT GTID_SUBTRACT('{gtids}', @@gtid_executed) = ''")
+
+    def _native_mariadb(self, rules: Rules) -> None:
+        for name in (
+            "do_db", "ignore_db", "do_table", "ignore_table", "wild_do_table",
+            "wild_ignore_table", "rewrite_db",
+        ):  # fmt: skip
+            given = ",".join(
+                "->".join(each) if isinstance(each, list) else each for each in rules.get(name, [])
+            ).replace("\\", "\\\\")
+            self.native.sql(f"SET GLOBAL replicate_{name} = '{given}'")
+        self.native.sql(
+            f"SET GLOBAL gtid_slave_pos = ''; CHANGE MASTER TO MASTER_HOST = '127.0.0.1',"
+            f" MASTER_USER = 'root', MASTER_PORT = {self.source.port}, MASTER_SSL = 0,"
+            " MASTER_USE_GTID = slave_pos; START SLAVE"
+        )
+        ((gtid,),) = self.source.sql("SELECT @@gtid_binlog_pos")
+        self._wait(f"SELECT @@gtid_slave_pos = '{gtid}'")
+
+    def _wait(self, condition: str) -> None:
+        deadline = time.monotonic() + 60
+        while self.native.sql(condition) != [(1,)]:
             problem = self._problem()
-            assert not problem, self.native.error_log.read_text()[-1500:]
-            assert time.monotonic() < deadline, missing
+            assert not problem, problem
+            assert time.monotonic() < deadline, condition
             time.sleep(0.05)
 
     def _problem(self) -> str:
         with closing(self.native.client()) as client:
             cursor = client.cursor(pymysql.cursors.DictCursor)
-            cursor.execute("SHOW REPLICA STATUS")
+            cursor.execute("SHOW SLAVE STATUS" if self.mariadb else "SHOW REPLICA STATUS")
             row = cursor.fetchone()
         return "" if row is None else str(row["Last_SQL_Error"] or row["Last_IO_Error"])
 
@@ -148,7 +182,8 @@ def _clean(server: Server) -> None:
                 f"INSERT INTO {database}.{table} VALUES (1, 1), (2, 2), (3, 3), (4, 4)",
             ]
     server.sql("; ".join(["SET sql_log_bin = 0", *statements]))
-    server.sql("RESET BINARY LOGS AND GTIDS")
+    mariadb = isinstance(server.installation, MariadbInstallation)
+    server.sql("RESET MASTER" if mariadb else "RESET BINARY LOGS AND GTIDS")
 
 
 def _make(server: Server, changes: Sequence[Change], binlog_format: str) -> None:

@@ -218,3 +218,15 @@ def test_the_owners_of_a_database() -> None:
     assert found.owners("b") == ("two",)
     assert found.owners("c1") == ("three",)
     assert found.owners("cm") == ()
+
+
+def test_rules_for_tables_of_a_mariadb_ignore_case() -> None:
+    rules = Rules(ignore_db=("B",), do_table=("a.T",), wild_do_table=("C.%",))
+    folded = Filter(rules, fold_tables=True)
+    assert folded.row_database("a", "t") == "a"
+    assert folded.row_database("c", "u") == "c"
+    assert folded.row_database("a", "u") is None
+    assert folded.passes_definition("c")
+    assert folded.passes_any_in("c")
+    assert folded.passes_database("b")
+    assert not folded.passes_database("B")

@@ -83,12 +83,13 @@ def _lines(
     known_source = None if isinstance(source, Line) else source
     known_target = None if isinstance(target, Line) else target
     fold_case = known_target is not None and known_target.server.number(_CASE) != 0
-    rules = filter_of(settings, fold_case=fold_case)
+    flavour = Flavour.MYSQL if known_target is None else known_target.server.flavour
+    rules = filter_of(settings, fold_case=fold_case, target=flavour)
     if isinstance(source, Line):
         yield source
     else:
         yield from server_lines("source", settings.source, source.server)
-        yield from filter_lines(source.server, rules, fold_case=fold_case)
+        yield from filter_lines(source.server, rules)
         source = replace(source, server=only_replicated(source.server, rules))
         yield from source_lines(settings, source, known_target)
         yield from policy_lines(settings, source.server)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet
 from mtsd.model.reason import Refused
+from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.decisions import Decision, damage, verdicts
 from mtsd.operations.check.facts import ChannelFacts, SourceFacts, TargetFacts
@@ -80,7 +81,8 @@ def _rivals(settings: Settings, source: SourceFacts, target: TargetFacts) -> Ite
         refused = rival(
             target.position.channels,
             Channel(own, claimed, rules_of(settings.filter)),
-            fold_case=target.server.number("lower_case_table_names") != 0,
+            fold_case=target.server.number("lower_case_table_names") != 0
+            or target.server.flavour is Flavour.MARIADB,
         )
         if refused is not None:
             yield refused_line(refused)

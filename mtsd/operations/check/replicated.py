@@ -30,30 +30,32 @@ def as_on_target(facts: ServerFacts, rules: Filter) -> ServerFacts:
     return _with(facts, facts.tables, rules.target_name)
 
 
-def filter_lines(source: ServerFacts, rules: Filter, *, fold_case: bool) -> Iterator[Line]:
-    """Yield the lines about the filter; `fold_case` is as for `Filter`."""
+def filter_lines(source: ServerFacts, rules: Filter) -> Iterator[Line]:
+    """Yield the lines about the filter."""
     if not rules.rules:
         return
     yield Kind.FILTER.line(rules=rules.rules)
     if not sees_tables(source):
         return
-    unmatched = list(_unmatched(source, rules, str.lower if fold_case else str))
+    unmatched = list(_unmatched(source, rules))
     if unmatched:
         yield Kind.FILTER_MATCHES_NOTHING.line(rules=listed(unmatched))
 
 
-def _unmatched(source: ServerFacts, rules: Filter, fold: _Name) -> Iterator[str]:
+def _unmatched(source: ServerFacts, rules: Filter) -> Iterator[str]:
     given = rules.rules
-    before = {fold(table.schema) for table in source.tables}
-    there = [(fold(rules.target_name(table.schema)), fold(table.name)) for table in source.tables]
-    databases = {database for database, _ in there}
-    tables = {f"{database}.{name}" for database, name in there}
-    for key, names, known in (
-        ("do_db", given.do_db, databases),
-        ("ignore_db", given.ignore_db, databases),
-        ("do_table", given.do_table, tables),
-        ("ignore_table", given.ignore_table, tables),
-        ("rewrite_db", [name for name, _ in given.rewrite_db], before),
+    of_database, of_table = rules.folded, rules.folded_table
+    before = {of_database(table.schema) for table in source.tables}
+    databases = {of_database(rules.target_name(table.schema)) for table in source.tables}
+    tables = {
+        of_table(f"{rules.target_name(table.schema)}.{table.name}") for table in source.tables
+    }
+    for key, names, known, fold in (
+        ("do_db", given.do_db, databases, of_database),
+        ("ignore_db", given.ignore_db, databases, of_database),
+        ("do_table", given.do_table, tables, of_table),
+        ("ignore_table", given.ignore_table, tables, of_table),
+        ("rewrite_db", [name for name, _ in given.rewrite_db], before, of_database),
     ):
         yield from (f"{key} {name!r}" for name in names if fold(name) not in known)
     for key, patterns in (
@@ -61,7 +63,7 @@ def _unmatched(source: ServerFacts, rules: Filter, fold: _Name) -> Iterator[str]
         ("wild_ignore_table", given.wild_ignore_table),
     ):
         for pattern in patterns:
-            if not any(matches(fold(pattern), table) for table in tables):
+            if not any(matches(of_table(pattern), table) for table in tables):
                 yield f"{key} {pattern!r}"
 
 
