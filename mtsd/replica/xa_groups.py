@@ -74,7 +74,9 @@ async def apply_prepare(
     await reached(FaultPoint.AFTER_IN_DOUBT)
     statements = any(not isinstance(step, Rows) for step in group.steps)
     try:
-        await applier.begin_branch(group.format_description, xid, gtid, statements=statements)
+        await applier.begin_branch(
+            group.format_description, xid, gtid, statements=statements, steps=group.steps
+        )
         await applier.apply_steps(group.steps)
         await applier.end_branch(xid, gtid)
     except ServerError as error:

@@ -155,7 +155,13 @@ class Applier(Protocol):
         ...
 
     async def begin_branch(
-        self, format_description: bytes, xid: XaXid, gtid: str, *, statements: bool
+        self,
+        format_description: bytes,
+        xid: XaXid,
+        gtid: str,
+        *,
+        statements: bool,
+        steps: Sequence[Step] = (),
     ) -> None:
         """Begin the branch of an XA transaction, for `apply_steps`; see `Branches.begin`."""
         ...

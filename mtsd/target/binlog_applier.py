@@ -9,6 +9,7 @@ from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid
 from mtsd.model.server import Flavour
+from mtsd.model.step import Step
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.in_flight import Packet, Transaction
 from mtsd.schedule.worker_row import WorkerRow
@@ -137,11 +138,19 @@ class BinlogApplier(SessionApplier):
         await super().begin(format_description, gtid)
 
     async def begin_branch(
-        self, format_description: bytes, xid: XaXid, gtid: str, *, statements: bool
+        self,
+        format_description: bytes,
+        xid: XaXid,
+        gtid: str,
+        *,
+        statements: bool,
+        steps: Sequence[Step] = (),
     ) -> None:
         """See `Applier`."""
         self._stream = RowStream(self._chunk_bytes)
-        await super().begin_branch(format_description, xid, gtid, statements=statements)
+        await super().begin_branch(
+            format_description, xid, gtid, statements=statements, steps=steps
+        )
 
     def statement_count(self, group: Group) -> int:
         """See `Applier`."""

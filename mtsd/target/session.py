@@ -10,7 +10,7 @@ from mtsd.binlog.qualifiers import names
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.server import Flavour
-from mtsd.model.step import Duplicates, Satellite, Statement
+from mtsd.model.step import Duplicates, Satellite, Statement, Step
 from mtsd.model.temporary_tables import TableName
 from mtsd.model.xa_xid import XaXid
 from mtsd.target import literals
@@ -138,6 +138,28 @@ class TargetSession:
             self.connection.thread_id,
             lock.encode(),
         )
+
+    async def settle(self, steps: Sequence[Step]) -> None:
+        """Set what a transaction of these steps needs and cannot set itself; none may be open.
+
+        Each statement of a MariaDB says its explicit_defaults_for_timestamp, which a MySQL does not
+        set inside a transaction.
+        """
+        families = self._settings.source, self.traits.server.flavour
+        if families != (Flavour.MARIADB, Flavour.MYSQL):
+            return
+        said = (
+            step.query.context.explicit_defaults_for_timestamp
+            for step in steps
+            if isinstance(step, Statement)
+        )
+        explicit = next((each for each in said if each is not None), None)
+        if explicit is None:
+            return
+        settled = {**self._state, b"explicit_defaults_for_timestamp": b"%d" % explicit}
+        if settled != self._state:
+            await self.connection.run(changes(self._state, settled), 1)
+            self._state = settled
 
     async def commit(self, record: Sequence[bytes]) -> None:
         """Run the statements of `record` and commit, in one packet."""

@@ -169,6 +169,7 @@ class SessionApplier(ABC):
         self._loads.start_over()
         try:
             await self.describe_format(group.format_description)
+            await self._session.settle(group.steps)
             await self._set_gtid(str(group.gtid))
             await self._connection.run(STATEMENTS_READ + b";BEGIN", 2)
             await self.apply_steps(group.steps)
@@ -229,7 +230,13 @@ class SessionApplier(ABC):
         return self._branches
 
     async def begin_branch(
-        self, format_description: bytes, xid: XaXid, gtid: str, *, statements: bool
+        self,
+        format_description: bytes,
+        xid: XaXid,
+        gtid: str,
+        *,
+        statements: bool,
+        steps: Sequence[Step] = (),
     ) -> None:
         """See `Applier`."""
         if self._branch_sessions is not None:
@@ -238,6 +245,7 @@ class SessionApplier(ABC):
         self._session.changed_rows = 0
         try:
             await self.describe_format(format_description)
+            await self._session.settle(steps)
             await self._branch.begin(xid, gtid, statements=statements)
         except ServerError:
             await self._leave_branch()

@@ -8,6 +8,7 @@ import pytest
 
 from tests.load.equality import unequal
 from tests.replica.test_families import families, replicated
+from tests.replica.test_statements_everywhere import pair_of
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
@@ -56,5 +57,31 @@ def test_what_the_source_did_not_log(
                         cursor.execute(statement)
                 else:
                     cursor.execute(statement)
+        replicated(pair, tmp_path)
+        assert unequal(pair.source, pair.target) == []
+
+
+def test_explicit_defaults_for_timestamp(tmp_path: Path) -> None:
+    """Each statement of MariaDB has its own; MySQL cannot set it inside a transaction."""
+    with pair_of("11.8", "9.7") as pair:
+        pair.source.sql(
+            "CREATE DATABASE a CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci; USE a;"
+            "CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMP NOT NULL) ENGINE = InnoDB;"
+            "CREATE TABLE m (id INT PRIMARY KEY, at TIMESTAMP NOT NULL) ENGINE = MyISAM"
+        )
+        for setting in (0, 1, 0):
+            (number,) = pair.source.sql("SELECT COUNT(*) * 10 FROM a.t")[0]
+            given = "NULL" if setting == 0 else "'2020-02-02'"
+            pair.source.sql(
+                f"USE a; SET SESSION explicit_defaults_for_timestamp = {setting};"
+                f"BEGIN; INSERT INTO t VALUES ({number}, {given}), ({number + 1}, {given});"
+                f"UPDATE t SET at = {given} WHERE id = {number}; COMMIT;"
+                f"INSERT INTO t VALUES ({number + 2}, {given});"
+                f"INSERT INTO m VALUES ({number}, {given});"
+                f"BEGIN; INSERT INTO t VALUES ({number + 3}, {given});"
+                f"INSERT INTO m VALUES ({number + 1}, {given}); ROLLBACK;"
+                f"XA START 'x{number}'; INSERT INTO t VALUES ({number + 4}, {given});"
+                f"XA END 'x{number}'; XA PREPARE 'x{number}'; XA COMMIT 'x{number}'"
+            )
         replicated(pair, tmp_path)
         assert unequal(pair.source, pair.target) == []
