@@ -25,12 +25,14 @@ class TableEngines:
     """
 
     __slots__ = (
-        "_any_suspects", "_connection", "_definitions", "_engines", "_safe", "_suspects", "_ways",
-        "_without",
+        "_any_suspects", "_connection", "_definitions", "_engines", "_most", "_safe", "_suspects",
+        "_ways", "_without",
     )  # fmt: skip
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, most: int = _MANY) -> None:
+        """`most`: how many tables it remembers, approximately."""
         self._connection = connection
+        self._most = most
         self._safe: set[bytes] = set()
         self._without: dict[bytes, str] = {}
         self._engines: frozenset[str] | None = None
@@ -49,6 +51,10 @@ class TableEngines:
         A table that the target lacks, or hides from the user, is not included. Nothing may be in
         flight on the session. Raises ServerError, ConnectionLostError.
         """
+        if len(self._safe) + len(self._without) > self._most:
+            # Before it is decided what is unknown: all of these tables count.
+            self._safe.clear()
+            self._without.clear()
         unknown = [
             event for event in table_maps if event not in self._safe and event not in self._without
         ]
@@ -127,9 +133,6 @@ class TableEngines:
         return b"engine IS NOT NULL AND LOWER(engine) NOT IN (%b)" % transactional
 
     async def _learn(self, table_maps: Collection[bytes]) -> None:
-        if len(self._safe) + len(self._without) > _MANY:
-            self._safe.clear()
-            self._without.clear()
         names = {}
         for event in table_maps:
             described = parse_table_map(event)

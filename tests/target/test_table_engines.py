@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from mtsd.binlog.event_type import EventType
 from mtsd.binlog.framing import FileFramer
 from mtsd.model.group import Group
 from mtsd.model.step import QueryEvent, Statement
@@ -16,6 +17,7 @@ from tests.target.sessions import open_session
 
 pytestmark = pytest.mark.servers
 
+TABLE_MAP = EventType.TABLE_MAP_EVENT.value
 DEFINITIONS = (
     "CREATE DATABASE a; CREATE DATABASE b; CREATE DATABASE c; CREATE DATABASE d;"
     "CREATE TABLE b.m (n INT) ENGINE = MyISAM;"
@@ -94,3 +96,20 @@ async def test_names_are_in_the_clients_character_set(server: Server, names: str
 @pytest.mark.parametrize("what", SAFE)
 async def test_what_cannot(server: Server, what: str) -> None:
     assert not await may_change(server, logged(server, *SAFE[what]))
+
+
+async def test_what_is_forgotten_is_asked_again(server: Server) -> None:
+    server.sql("FLUSH BINARY LOGS")
+    server.sql(
+        "SET binlog_format = ROW; INSERT INTO b.m VALUES (1); INSERT INTO b.plain VALUES (1)"
+    )
+    path = max(server.datadir.glob("binlog.0*[0-9]"))
+    maps = [event for event in FileFramer().feed(path.read_bytes()) if event[4] == TABLE_MAP]
+    assert len(maps) == 2
+    session = await open_session(server)
+    try:
+        engines = TableEngines(session.connection, most=0)
+        for asked in (maps[:1], maps, maps):
+            assert await engines.without_transactions(asked) == ("b.m",)
+    finally:
+        session.connection.close()
