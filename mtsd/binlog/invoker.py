@@ -25,6 +25,8 @@ def with_invoker(
     if first == b"ALTER" and words.at_word(b"EVENT") and words.last is not None:
         at = words.last.end
         return b"%b DEFINER = %b%b" % (statement[:at], _account(invoker), statement[at:])
+    if first == b"CREATE":
+        words.take_words(b"OR", b"REPLACE")
     accounts = first in _ACCOUNTS_AT_ONCE or (
         first in {b"ALTER", b"CREATE", b"DROP", b"RENAME"} and words.word() in _OF_ACCOUNTS
     )

@@ -24,6 +24,10 @@ INVOKER = b"o`neil", b"%.local"
             "REVOKE ALL ON d.* FROM a, WHO, WHO",
         ),
         ("DROP USER IF EXISTS CURRENT_USER", "DROP USER IF EXISTS WHO"),
+        (
+            "CREATE OR REPLACE ROLE r WITH ADMIN CURRENT_USER",
+            "CREATE OR REPLACE ROLE r WITH ADMIN WHO",
+        ),
         ("SET PASSWORD FOR CURRENT_USER() = 'x'", "SET PASSWORD FOR WHO = 'x'"),
         ("ALTER USER 'CURRENT_USER' ACCOUNT LOCK", None),
         ("CREATE PROCEDURE p() SELECT CURRENT_USER()", None),
