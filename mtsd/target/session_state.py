@@ -70,7 +70,8 @@ _MARIADB: dict[bytes, tuple[Version, bytes]] = {
     b"idle_write_transaction_timeout": ((0, 0, 0), b"0"),
     # Logged twice, a definition that was interrupted would look as if it had been applied.
     b"binlog_alter_two_phase": ((10, 8, 1), b"0"),
-    b"character_set_collations": ((11, 2, 0), b"''"),
+    # Not '', which is NULL under sql_mode = EMPTY_STRING_IS_NULL.
+    b"character_set_collations": ((11, 2, 0), b"X''"),
 }
 """What a MariaDB has in place of `_NEWER`, and since which version."""
 

@@ -85,3 +85,25 @@ def test_explicit_defaults_for_timestamp(tmp_path: Path) -> None:
             )
         replicated(pair, tmp_path)
         assert unequal(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        # An empty text is NULL then, also in the statements that mtsd runs in between.
+        "EMPTY_STRING_IS_NULL",
+        "ORACLE,EMPTY_STRING_IS_NULL,PAD_CHAR_TO_FULL_LENGTH",
+        "ANSI_QUOTES,IGNORE_SPACE,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES,HIGH_NOT_PRECEDENCE",
+    ],
+)
+def test_modes_that_change_what_a_statement_means(mode: str, tmp_path: Path) -> None:
+    with families("11.8", "11.8", {"binlog_format": "STATEMENT"}) as pair:
+        pair.source.sql(
+            f"CREATE DATABASE a; USE a; SET sql_mode = '{mode}';"
+            "CREATE TABLE t (a INT, b VARCHAR(10)); SET @e = 'x';"
+            "INSERT INTO t VALUES (1, ''), (2, @e); SET @e = ''; INSERT INTO t VALUES (3, @e);"
+            "CREATE TABLE u SELECT * FROM t; UPDATE u SET b = '' WHERE a = 2;"
+            "CREATE EVENT e ON SCHEDULE EVERY 1 HOUR DO SELECT 1"
+        )
+        replicated(pair, tmp_path)
+        assert unequal(pair.source, pair.target) == []
