@@ -7,8 +7,8 @@ from mtsd.config.problems import shown
 from mtsd.config.settings import EndpointSettings, Settings
 from mtsd.config.start import Earliest
 
-_BY_THE_SOURCE = frozenset({"logical_clock", "commit_parent"})
-"""Values of replica.parallel_type that take the dependencies from the source."""
+BY_THE_SOURCE = frozenset({"logical_clock", "commit_parent"})
+"""As in `mtsd.schedule.policies`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
             'found "idempotent" together with target.apply_mode = "binlog"',
             'allowed is target.apply_mode = "sql", or "auto", which then means the same',
         )
-    if replica.bind and replica.parallel_type in _BY_THE_SOURCE:
+    if replica.bind and replica.parallel_type in BY_THE_SOURCE:
         yield Conflict(
             ("replica.bind", "replica.parallel_type"),
             f"found {shown([list(names) for names in replica.bind])} together with"

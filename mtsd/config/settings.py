@@ -149,8 +149,8 @@ class ReplicaSettings:
     """Workers that apply in parallel; 0: one worker applies everything, in order."""
 
     parallel_type: ParallelType = "database"
-    """What keeps two transactions in order: a database that both update, or what the source has
-    logged of the order of their commits."""
+    """What keeps two transactions in order: a database or table that both update, or what the
+    source has logged of the order of their commits."""
 
     consistency: Consistency = "partition"
     """What a reader of the target may see: any_time: only states that the source had;

@@ -79,7 +79,7 @@ class WorkerStatus:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """One partition of the schedule: a database, under parallel_type = "database"."""
+    """One partition of the schedule: a database or table, by parallel_type."""
 
     name: str
     worker: int | None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
-from mtsd.schedule.policies import POLICIES
+from mtsd.schedule.policies import BY_THE_SOURCE, POLICIES
 
 Bind = tuple[tuple[str, ...], ...]
 """Sets of databases, each of which is one partition."""
@@ -58,7 +58,8 @@ def candidates(
 ) -> list[Candidate]:
     """Return every combination, cheaper ones first, by default for all policies.
 
-    A single worker behaves the same under every policy and bind, so it appears once per batch.
+    A single worker behaves the same under every policy and bind, so it appears once per batch;
+    and binds are not combined with policies that go by no names.
     """
     found: dict[Candidate, None] = {}
     first = next(iter(POLICIES))
@@ -68,6 +69,6 @@ def candidates(
                 for batch in sorted(set(batches)):
                     if count <= 1:
                         found[Candidate(first, count, batch)] = None
-                    else:
+                    elif not (bind and policy in BY_THE_SOURCE):
                         found[Candidate(policy, count, batch, bind)] = None
     return list(found)

@@ -5,6 +5,7 @@ from typing import Final
 
 import structlog
 
+from mtsd.binlog.updated_tables import UpdatedTables
 from mtsd.config import Settings
 from mtsd.filter.filter import Filter
 from mtsd.filter.rules import Rules
@@ -35,6 +36,7 @@ from mtsd.replica.until_stage import UntilStage
 from mtsd.replica.worker import Worker
 from mtsd.replica.worker_opening import open_worker
 from mtsd.schedule.alone import AloneRule
+from mtsd.schedule.assignment import Need
 from mtsd.schedule.policies import choose_policy
 from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
 from mtsd.schedule.scheduler import Scheduler
@@ -42,6 +44,7 @@ from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_allowed import allows_binlog
 from mtsd.target.executed_gtids import execute_empty
 from mtsd.target.fencing import take_channel
+from mtsd.target.foreign_keys import read_foreign_keys
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.binlog_status import executed_gtids
@@ -83,7 +86,7 @@ async def start(
         as_sql = await _applies_sql(settings, session, family)
         progress.doing = "opens the sessions of the workers"
         preserved, told = await _settle_gtids(gtids, session, recovered)
-        coordinator = Coordinator(_scheduler(settings, recovered))
+        coordinator = Coordinator(await _scheduler(settings, session, recovered))
         for index in range(_worker_count(settings)):
             worker = await open_worker(
                 index, settings, tables, coordinator, recovered, reached,
@@ -193,17 +196,24 @@ def _worker_count(settings: Settings) -> int:
     return max(settings.replica.parallel_workers, 1)
 
 
-def _scheduler(settings: Settings, recovered: Recovered) -> Scheduler:
+async def _scheduler(settings: Settings, session: TargetSession, recovered: Recovered) -> Scheduler:
     replica = settings.replica
-    policy = choose_policy(replica.parallel_type, replica.parallel_workers, replica.bind)
-    # The records tell nothing that other policies than by database need: then they run alone.
-    left = () if policy.needs else recovered.prepared
+    fold_case = session.traits.lower_case_table_names
+    foreign_keys = []
+    if replica.parallel_type == "table" and replica.parallel_workers:
+        foreign_keys = await read_foreign_keys(session.connection, fold_case=fold_case)
+    policy = choose_policy(
+        replica.parallel_type, replica.parallel_workers, replica.bind, foreign_keys
+    )
+    # The records tell of databases only: where more is needed, completions run alone.
+    left = () if Need.KEYS in policy.needs else recovered.prepared
     return Scheduler(
         policy,
         _worker_count(settings),
         limits_of(settings),
         recovered.mark,
         recovered.executed,
+        fillers={Need.TABLES: UpdatedTables(fold_case=fold_case)},
         alone=AloneRule(ddl=replica.ddl == "alone", statements=replica.statements == "alone"),
         prepared=PreparedTransactions(
             (each.xid, Prepared(each.databases, each.alone)) for each in left

@@ -2,34 +2,43 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Final
 
 from mtsd.schedule.assignment import Policy
 from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
+from mtsd.schedule.foreign_key_families import ForeignKeys
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.sequential_policy import SequentialPolicy
+from mtsd.schedule.table_policy import TablePolicy
 
 Bind = Sequence[Sequence[str]]
 """Sets of databases, each of which is one partition."""
 
-POLICIES: Mapping[str, Callable[[int, Bind], Policy]] = MappingProxyType(
+POLICIES: Mapping[str, Callable[[int, Bind, ForeignKeys], Policy]] = MappingProxyType(
     {
-        "database": DatabasePolicy,
+        "database": lambda workers, bind, _: DatabasePolicy(workers, bind),
         "logical_clock": lambda *_: LogicalClockPolicy(),
         "commit_parent": lambda *_: CommitParentPolicy(),
+        "table": TablePolicy,
     }
 )
 """By `parallel_type`: the factory of a policy for a number of workers.
 
-What goes by the source's clock has no use for bound databases: `mtsd.config` refuses them there.
+A policy in `BY_THE_SOURCE` has no use for bound databases: `mtsd.config` refuses them there.
 """
+BY_THE_SOURCE: Final = frozenset({"logical_clock", "commit_parent"})
+"""Policies that go by what the source has logged of its commits, and by no names."""
 
 
-def choose_policy(parallel_type: str, parallel_workers: int, bind: Bind = ()) -> Policy:
+def choose_policy(
+    parallel_type: str, parallel_workers: int, bind: Bind = (), foreign_keys: ForeignKeys = ()
+) -> Policy:
     """Return a new policy; without parallel workers there is one worker, in the stream's order.
 
-    Raises KeyError for a `parallel_type` that is not in POLICIES.
+    `foreign_keys` are the target's, for a policy by tables. Raises KeyError for a
+    `parallel_type` that is not in POLICIES.
     """
     if parallel_workers == 0:
         return SequentialPolicy()
-    return POLICIES[parallel_type](parallel_workers, bind)
+    return POLICIES[parallel_type](parallel_workers, bind, foreign_keys)

@@ -39,13 +39,15 @@ SCHEMA: Final = pa.schema([
     pa.field("rows", pa.int64()),
     pa.field("last_committed", pa.int64()),
     pa.field("sequence_number", pa.int64()),
+    pa.field("commit_id", pa.int64()),
     pa.field("commit_time", pa.int64()),
     pa.field("unsupported", _WORD),
 ])  # fmt: skip
 """`pos` is where the group ends in `file`, `length` its bytes there, `size` the bytes of its
-applied events; `statements` tells whether it contains anything but rows; `format` counts the
-format descriptions of the stream; `commit_time` is in µs since 1970."""
-_VERSION: Final = b"1"
+applied events; `statements` tells whether it contains anything but rows, and only if not, `tables`
+are all that it updates; `format` counts the format descriptions of the stream; `commit_time` is in
+µs since 1970."""
+_VERSION: Final = b"2"
 _ABOUT: Final = {b"mtsd.group_record": _VERSION, b"mtsd.needs": Need.TABLES.value.encode()}
 _MANY: Final = 1 << 15
 """Groups per Parquet row group."""
@@ -129,7 +131,8 @@ class GroupRecorder:
             self._position = end
             # Drops the only reference to its events.
             bare = group if not group.steps else group._replace(steps=())
-            self._lines.append(_Line(bare, end.offset - start, self._statements, tuple(tables)))
+            named = () if self._statements else tuple(tables)
+            self._lines.append(_Line(bare, end.offset - start, self._statements, named))
             self._statements = False
             if tables:
                 self._tables = {}
@@ -168,6 +171,7 @@ class GroupRecorder:
             pa.array(rows, pa.int64()),
             pa.array([group.last_committed for group in groups], pa.int64()),
             pa.array([group.sequence_number for group in groups], pa.int64()),
+            pa.array([group.commit_id for group in groups], pa.int64()),
             pa.array([group.commit_time for group in groups], pa.int64()),
             pa.array([group.unsupported for group in groups]).dictionary_encode(),
         ]
@@ -225,7 +229,7 @@ def _replayed(path: str) -> Iterator[ReplayedGroup]:
             columns = [column.to_pylist() for column in batch.columns]
             for (
                 name, pos, length, kind, databases, tables, alone, statements, row_flags, form,
-                size, rows, last_committed, sequence_number, commit_time, unsupported,
+                size, rows, last_committed, sequence_number, commit_id, commit_time, unsupported,
             ) in zip(*columns, strict=True):  # fmt: skip
                 number += 1
                 names = tuple(databases)
@@ -247,5 +251,6 @@ def _replayed(path: str) -> Iterator[ReplayedGroup]:
                     commit_time,
                     unsupported,
                     together.setdefault(of, of),
+                    commit_id=commit_id,
                 )
                 yield ReplayedGroup(group, rows, length)

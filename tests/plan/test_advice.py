@@ -11,7 +11,7 @@ from mtsd.plan.outcome import Outcome
 from mtsd.plan.page import page
 from mtsd.plan.plan import Fit, Plan, toml
 from mtsd.plan.table import lines
-from mtsd.schedule.policies import POLICIES
+from mtsd.schedule.policies import BY_THE_SOURCE, POLICIES
 from tests.plan.streams import COSTS, load_of_shapes
 from tests.schedule.streams import Shape
 
@@ -47,7 +47,8 @@ def result(
 def test_every_policy_of_the_scheduler_is_tried() -> None:
     tried = candidates([1, 4], [1, 512], [(), (("a", "b"),)])
     assert {one.parallel_type for one in tried} == set(POLICIES)
-    assert len(tried) == len(set(tried)) == 2 + 2 * 2 * len(POLICIES)
+    assert len(tried) == len(set(tried)) == 2 + 2 * (2 * len(POLICIES) - len(BY_THE_SOURCE))
+    assert not any(one.bind for one in tried if one.parallel_type in BY_THE_SOURCE)
     assert sum(one.parallel_workers == 1 for one in tried) == 2
 
 

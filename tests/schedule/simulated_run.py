@@ -5,7 +5,7 @@ must be true in each state: so a driver only has to choose steps, at random or a
 """
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -13,12 +13,13 @@ from mtsd.model.group import Group, GroupKind
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
-from mtsd.schedule.assignment import Assignment, Policy
+from mtsd.schedule.assignment import Assignment, Need, Policy
 from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.policies import choose_policy
-from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.scheduler import Filler, Limits, Scheduler
+from mtsd.schedule.table_policy import TablePolicy
 from mtsd.schedule.worker_row import blank_row
 from tests.schedule.planned_policy import PlannedPolicy
 from tests.schedule.simulated_target import SimulatedTarget
@@ -36,6 +37,7 @@ class Mode(enum.Enum):
     DATABASE = "database"
     LOGICAL_CLOCK = "logical_clock"
     COMMIT_PARENT = "commit_parent"
+    TABLE = "table"
     PLANNED = "planned"
     """By the assignments of `RunSettings.plan`."""
 
@@ -75,7 +77,14 @@ class RunSettings:
             return may_depend(earlier, later)
         if self.mode is Mode.COMMIT_PARENT:
             return earlier.commit_id != later.commit_id or not later.commit_id
+        if self.mode is Mode.TABLE and earlier.tables and later.tables:
+            return not set(earlier.tables).isdisjoint(later.tables)
         return not partitions(earlier, self.bind).isdisjoint(partitions(later, self.bind))
+
+
+def as_filled(policy: Policy) -> Mapping[Need, Filler]:
+    """Return fillers that leave groups as they are: those of the tests have what is needed."""
+    return dict.fromkeys(policy.needs, lambda group: group)
 
 
 def may_depend(earlier: Group, later: Group) -> bool:
@@ -136,7 +145,13 @@ class SimulatedRun:
             policy = choose_policy(settings.mode.value, workers, settings.bind)
         self.policy = policy
         self.scheduler = Scheduler(
-            policy, workers, settings.limits, mark, self.executed, alone=settings.alone
+            policy,
+            workers,
+            settings.limits,
+            mark,
+            self.executed,
+            alone=settings.alone,
+            fillers=as_filled(policy),
         )
         self.rows = [blank_row(worker + 1, mark) for worker in range(workers)]
         self.running: list[tuple[Group, ...]] = [()] * workers
@@ -463,7 +478,7 @@ class SimulatedRun:
         scheduler = self.scheduler
         policy = self.policy
         placed: object = None
-        if isinstance(policy, DatabasePolicy):
+        if isinstance(policy, DatabasePolicy | TablePolicy):
             placed = tuple(
                 (name, entry.worker, entry.usage, entry.last)
                 for name, entry in sorted(policy.aph._entries.items())

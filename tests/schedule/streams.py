@@ -31,6 +31,7 @@ class Shape:
     clock: tuple[int, int] = (0, 0)
     """last_committed and sequence_number."""
     commit_id: int = 0
+    tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def group_of(shape: Shape, number: int, end: Position) -> Group:
         unsupported=shape.unsupported,
         uses_temporary=shape.uses_temporary,
         commit_id=shape.commit_id,
+        tables=shape.tables,
     )
 
 

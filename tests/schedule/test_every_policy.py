@@ -89,6 +89,24 @@ def test_every_clock_beside_groups_that_share_no_commit(
             go_through([*changed, timed(1, 4)], settings)
 
 
+BY_TABLE = RunSettings(mode=Mode.TABLE, workers=3)
+TABLES = [
+    *[Shape(("a",), tables=(f"a.{name}",)) for name in "tu"],
+    Shape(("a",), tables=("a.t", "a.u")),
+    Shape(("b",), tables=("b.t",)),
+    Shape(("a",), kind=GroupKind.DDL),
+    Shape(("a", "b"), kind=GroupKind.STATEMENTS),
+]
+
+
+@pytest.mark.parametrize(
+    "first", [0, 2, 4, *(pytest.param(at, marks=pytest.mark.long) for at in (1, 3, 5))]
+)
+def test_every_choice_of_tables(first: int) -> None:
+    for others in product(TABLES, repeat=3):
+        go_through([TABLES[first], *others], BY_TABLE)
+
+
 def test_groups_that_run_alone() -> None:
     for parents in product(range(1), range(2), range(3)):
         times = [timed(parent, number) for number, parent in enumerate(parents, 1)]
@@ -110,8 +128,15 @@ def test_crashes(items: tuple[Shape | Marker, ...], settings: RunSettings) -> No
     crash_anywhere_once(items, settings)
 
 
+@pytest.mark.parametrize("second", range(0, len(TABLES), 2))
+def test_crashes_by_table(second: int) -> None:
+    crash_anywhere_once([TABLES[0], TABLES[second], TABLES[3], TABLES[1]], BY_TABLE)
+
+
 @pytest.mark.parametrize(
-    "others", [BY_DATABASE, BY_PARENT, SEQUENTIAL], ids=["database", "parent", "sequential"]
+    "others",
+    [BY_DATABASE, BY_TABLE, BY_PARENT, SEQUENTIAL],
+    ids=["database", "table", "parent", "sequential"],
 )
 def test_crashes_and_another_policy_after_each(others: RunSettings) -> None:
     """What one policy has committed out of order is valid under any other."""

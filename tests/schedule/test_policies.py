@@ -2,15 +2,17 @@
 
 import pytest
 
+from mtsd.config import conflicts
 from mtsd.config.unsupported import SUPPORTED
 from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.partition_statistics import PartitionStatistics
-from mtsd.schedule.policies import POLICIES, choose_policy
+from mtsd.schedule.policies import BY_THE_SOURCE, POLICIES, choose_policy
 from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
+from mtsd.schedule.table_policy import TablePolicy
 from tests.schedule.simulated_run import ROOMY
 from tests.schedule.streams import START_MARK, group
 
@@ -23,6 +25,8 @@ def test_every_parallel_type_that_may_be_given_has_its_policy() -> None:
     assert isinstance(choose_policy("database", 4), DatabasePolicy)
     assert isinstance(choose_policy("logical_clock", 4), LogicalClockPolicy)
     assert isinstance(choose_policy("commit_parent", 4), CommitParentPolicy)
+    assert isinstance(choose_policy("table", 4), TablePolicy)
+    assert BY_THE_SOURCE == conflicts.BY_THE_SOURCE
     with pytest.raises(KeyError):
         choose_policy("no_such_type", 4)
 

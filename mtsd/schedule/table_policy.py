@@ -1,0 +1,140 @@
+"""The table policy, an aim of WL#5569: as the database policy, keyed by table.
+
+Only groups that consist of rows say which tables they change. All others, statements and DDL,
+count as changes of every table of their databases: they wait for what the workers have of any of
+them, and what comes later waits for them. So do groups of databases that are bound together, and
+of those whose foreign keys have changed since they were read.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from mtsd.model.group import Group, GroupKind
+from mtsd.model.step import Statement
+from mtsd.schedule.assigned_partition_hash import (
+    AssignedPartitionHash,
+    PartitionEntry,
+    oldest_commit_times,
+)
+from mtsd.schedule.assignment import Assignment, Need
+from mtsd.schedule.foreign_key_families import ForeignKeys, families
+from mtsd.schedule.partition_statistics import PartitionStatistics
+from mtsd.schedule.schedule_view import ScheduleView
+
+_CROWDED: Final = 2
+"""A partition moves to another worker when its own worker holds this many more of them."""
+_MANY_TABLES: Final = 16_384
+_DEFINITIONS: Final = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
+
+
+class TablePolicy:
+    """Assigns groups by the tables that they update.
+
+    `bind` lists sets of databases that count as one partition. `foreign_keys` are those of the
+    target: tables that they join are one partition, see `mtsd.schedule.foreign_key_families`.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        bind: Sequence[Sequence[str]] = (),
+        foreign_keys: ForeignKeys = (),
+    ) -> None:
+        self.needs = frozenset({Need.TABLES})
+        self._workers = workers
+        self._family = families(foreign_keys)
+        self._whole = {name: "+".join(together) for together in bind for name in together}
+        """By database: the partition that stands for all its tables."""
+        self._undivided = set(self._whole)
+        """Databases that are one partition."""
+        self.aph = AssignedPartitionHash(workers)
+        self._tables: dict[str, set[str]] = {}
+        """By database: partitions of its tables, among them all that are in use."""
+        self._counted: dict[int, tuple[str, ...]] = {}
+        """By number: the partitions on which an unfinished group is counted."""
+
+    def assign(self, group: Group, view: ScheduleView, forced: int = -1) -> Assignment:
+        """Decide by the owners of the group's partitions; see `Policy`."""
+        aph = self.aph
+        cgap, beside = self._partitions(group)
+        in_use: list[PartitionEntry] = []
+        for partition in cgap:
+            entry = aph.owner(partition)
+            if entry is not None:
+                in_use.append(entry)
+        joined = len(in_use)
+        for partition in beside:
+            entry = aph.owner(partition)
+            if entry is not None:
+                in_use.append(entry)
+        worker = forced
+        if worker < 0 and in_use:
+            # What is on its own partitions counts for more than what is only beside them.
+            newest = max(in_use[:joined] or in_use, key=_last)
+            if len(cgap) > 1 or aph.excess(newest.worker) < _CROWDED:
+                worker = newest.worker
+        if worker < 0:
+            worker = self._least_occupied(view)
+        after = frozenset([entry.last for entry in in_use if entry.worker != worker])
+        aph.assign(cgap, worker, group.number)
+        self._counted[group.number] = cgap
+        return Assignment(worker, after)
+
+    def finished(self, groups: Sequence[Group]) -> None:
+        """Remove the groups from the counts of their partitions; see `Policy`."""
+        for group in groups:
+            self.aph.execute(self._counted.pop(group.number))
+
+    def partitions(self, unfinished: Iterable[Group]) -> list[PartitionStatistics]:
+        """Describe the tables, and as "database.*" what concerns a whole one; see `Policy`."""
+        waiting = ((self._counted[group.number], group.commit_time) for group in unfinished)
+        return self.aph.statistics(oldest_commit_times(waiting))
+
+    def _partitions(self, group: Group) -> tuple[tuple[str, ...], list[str]]:
+        """Return the group's own partitions, and others that exclude it."""
+        databases = group.databases
+        if not group.tables or not self._undivided.isdisjoint(databases):
+            if group.kind in _DEFINITIONS:
+                self._look_at(group)
+            cgap = tuple(dict.fromkeys(map(self._whole_of, databases)))
+            return cgap, [name for each in databases for name in self._tables.pop(each, ())]
+        family = self._family
+        cgap = group.tables
+        if family:
+            cgap = tuple(dict.fromkeys([family.get(table, table) for table in cgap]))
+        known = self._tables
+        for database in databases:
+            tables = known.get(database)
+            if tables is None:
+                tables = known[database] = set()
+            elif len(tables) > _MANY_TABLES:
+                tables = known[database] = {name for name in tables if self.aph.owner(name)}
+            tables.update(cgap)
+        return cgap, [self._whole_of(database) for database in databases]
+
+    def _whole_of(self, database: str) -> str:
+        whole = self._whole.get(database)
+        if whole is None:
+            whole = self._whole[database] = f"{database}.*"
+        return whole
+
+    def _look_at(self, group: Group) -> None:
+        """Keep databases undivided from here on if their foreign keys may be others afterwards."""
+        for step in group.steps:
+            if isinstance(step, Statement):
+                text = step.query.statement.upper()
+                if b"REFERENCES" in text or b"RENAME" in text:
+                    self._undivided.update(group.databases)
+
+    def _least_occupied(self, view: ScheduleView) -> int:
+        held = self.aph.held
+        groups = view.groups
+        best = 0
+        for worker in range(1, self._workers):
+            if (held(worker), groups[worker]) < (held(best), groups[best]):
+                best = worker
+        return best
+
+
+def _last(entry: PartitionEntry) -> int:
+    return entry.last
