@@ -182,7 +182,8 @@ SHAPES: Final = {
     "point": ("POINT(? ?)",),
     "linestring": ("LINESTRING(? ?, ? ?)", "LINESTRING(? ?, ? ?, ? ?, ? ?)"),
     "polygon": (f"POLYGON({SQUARE})", f"POLYGON({SQUARE}, (2 2, 4 2, 4 4, 2 4, 2 2))"),
-    "multipoint": ("MULTIPOINT((? ?), (? ?))",),
+    # Without brackets around each point, which MariaDB does not understand.
+    "multipoint": ("MULTIPOINT(? ?, ? ?)",),
     "multilinestring": ("MULTILINESTRING((? ?, ? ?), (? ?, ? ?))",),
     "multipolygon": (f"MULTIPOLYGON(({SQUARE}), ((20 20, 30 20, 30 30, 20 20)))",),
     "geometrycollection": (
