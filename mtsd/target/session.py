@@ -411,4 +411,4 @@ def _unknown_database(database: str) -> ServerError:
 
 def next_gtid(gtid: str) -> bytes:
     """Return the statement that sets the next transaction's GTID; "": an automatic one."""
-    return b"SET @@session.gtid_next='%b'" % (gtid or "AUTOMATIC").encode("ascii")
+    return b"SET @@session.gtid_next=" + literals.text(gtid or "AUTOMATIC")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from mtsd.binlog.character_sets import character_set
 from mtsd.model.server import Flavour, ServerVersion, Version
 from mtsd.model.step import QueryEvent
-from mtsd.target.literals import blob
+from mtsd.target.literals import blob, text
 
 PINNED: dict[bytes, bytes] = {
     b"sql_mode": b"0",
@@ -35,10 +35,13 @@ PINNED: dict[bytes, bytes] = {
     b"sql_safe_updates": b"0",
     b"sql_select_limit": b"18446744073709551615",
 }
-"""Variables of a session between statements; those of `_NEWER` if the server has them."""
+"""Variables of a session between statements; those of `_NEWER` if the server has them.
+
+Texts are hex literals, as the session's character set may be UTF-16 when they are set.
+"""
 
 _NEWER: dict[bytes, tuple[tuple[int, int, int], bytes]] = {
-    b"transaction_isolation": ((5, 7, 20), b"'READ-COMMITTED'"),
+    b"transaction_isolation": ((5, 7, 20), text("READ-COMMITTED")),
     b"transaction_read_only": ((5, 7, 20), b"0"),
     b"default_collation_for_utf8mb4": ((8, 0, 11), b"DEFAULT"),
     b"sql_require_primary_key": ((8, 0, 13), b"0"),
@@ -57,20 +60,20 @@ _MARIADB: dict[bytes, tuple[Version, bytes]] = {
     # utf8mb4_general_ci: it has no utf8mb4_0900_ai_ci, at least not in every version.
     b"character_set_client": ((0, 0, 0), b"45"),
     b"collation_connection": ((0, 0, 0), b"45"),
-    b"tx_isolation": ((0, 0, 0), b"'READ-COMMITTED'"),
+    b"tx_isolation": ((0, 0, 0), text("READ-COMMITTED")),
     b"tx_read_only": ((0, 0, 0), b"0"),
     b"check_constraint_checks": ((0, 0, 0), b"1"),
     b"sql_if_exists": ((0, 0, 0), b"0"),
     b"system_versioning_insert_history": ((10, 11, 0), b"0"),
     # As in the server's own replica: the setting of the source is not in its binlog.
-    b"system_versioning_alter_history": ((0, 0, 0), b"'KEEP'"),
+    b"system_versioning_alter_history": ((0, 0, 0), text("KEEP")),
     # Limits for clients: they would end a large transaction.
     b"max_statement_time": ((0, 0, 0), b"0"),
     b"idle_transaction_timeout": ((0, 0, 0), b"0"),
     b"idle_write_transaction_timeout": ((0, 0, 0), b"0"),
     # Logged twice, a definition that was interrupted would look as if it had been applied.
     b"binlog_alter_two_phase": ((10, 8, 1), b"0"),
-    # Not '', which is NULL under sql_mode = EMPTY_STRING_IS_NULL.
+    # An empty text would be NULL under sql_mode = EMPTY_STRING_IS_NULL.
     b"character_set_collations": ((11, 2, 0), b"X''"),
 }
 """What a MariaDB has in place of `_NEWER`, and since which version."""
@@ -107,7 +110,7 @@ def statement_state(
     state = dict(pinned_state)
     for name in _ISOLATION:
         if name in state:
-            state[name] = b"'REPEATABLE-READ'"
+            state[name] = text("REPEATABLE-READ")
     said: list[tuple[bytes, int | bool | None]] = [
         (b"sql_mode", context.sql_mode),
         (b"foreign_key_checks", context.foreign_key_checks),
@@ -135,7 +138,7 @@ def statement_state(
     client = context.character_set_client
     if client is not None and server.flavour is Flavour.MARIADB:
         # By number it accepts only the default collation of each set.
-        state[b"character_set_client"] = b"'%b'" % character_set(client).encode()
+        state[b"character_set_client"] = text(character_set(client))
     if context.sql_mode is not None:
         state[b"sql_mode"] = b"%d" % (context.sql_mode & ~_gone_modes(server))
     if context.character_set_collations and b"character_set_collations" in state:

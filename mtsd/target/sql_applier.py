@@ -26,6 +26,7 @@ from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, flavour_of
 from mtsd.schedule.in_flight import Packet
 from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target import literals
 from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.bundle import Bundle, Command, RowTooLargeError, table_maps
 from mtsd.target.position_tables import PositionTables
@@ -36,7 +37,7 @@ from mtsd.target.table_layout import NO_TABLE, TableLayout, layout_of
 from mtsd.target.table_loading import load_table
 from mtsd.target.unprotected import apply_unprotected
 
-ROW_MODE: Final = b"'NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES'"
+ROW_MODE: Final = literals.text("NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES")
 """The sql_mode of its sessions: a value is stored as it is, or not at all."""
 _TABLE_MAP: Final = EventType.TABLE_MAP_EVENT.value
 _DUMMY: Final = DUMMY_TABLE_ID.to_bytes(6, "little")

@@ -18,6 +18,7 @@ async def executed_gtids(connection: Connection) -> GtidSet:
 async def has_executed(connection: Connection, gtid: str) -> bool:
     """Return whether a server has executed a GTID. Raises ServerError, ConnectionLostError."""
     rows = await connection.query(
-        b"SELECT GTID_SUBSET('%b', @@global.gtid_executed)" % gtid.encode("ascii")
+        # Not a text: the session may have any character set.
+        b"SELECT GTID_SUBSET(X'%b', @@global.gtid_executed)" % gtid.encode("ascii").hex().encode()
     )
     return rows[0][0] == 1

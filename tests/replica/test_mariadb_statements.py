@@ -107,3 +107,23 @@ def test_modes_that_change_what_a_statement_means(mode: str, tmp_path: Path) -> 
         )
         replicated(pair, tmp_path)
         assert unequal(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize(("source", "target"), [("9.7", "9.7"), ("11.8", "11.8"), ("11.8", "9.7")])
+def test_connections_in_character_sets_of_two_bytes_and_more(
+    source: str, target: str, tmp_path: Path
+) -> None:
+    with families(source, target, {"binlog_format": "STATEMENT"}) as pair:
+        pair.source.sql("CREATE DATABASE a CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+        for number, collation in enumerate(("ucs2_bin", "utf16_general_ci", "utf32_general_ci")):
+            pair.source.sql(
+                f"USE a; SET collation_connection = {collation}, time_zone = '+03:00',"
+                " lc_time_names = 'de_DE';"
+                f"CREATE TABLE t{number} (id INT PRIMARY KEY, a VARCHAR(20), b BLOB,"
+                " at TIMESTAMP NULL);"
+                f"INSERT INTO t{number} VALUES (1, 'ä', 'ä', NOW()),"
+                " (2, MONTHNAME(20200303), 'x', NULL);"
+                f"CREATE EVENT e{number} ON SCHEDULE EVERY 1 HOUR DO SELECT 'ö'"
+            )
+        replicated(pair, tmp_path)
+        assert unequal(pair.source, pair.target) == []

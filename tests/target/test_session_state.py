@@ -11,6 +11,7 @@ from mtsd.model.errors import ServerError
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent, Statement, StatementKind
+from mtsd.target import literals
 from mtsd.target.session import TargetSession
 from mtsd.target.session_state import PINNED, changes, pinned, statement_state
 from tests.binlog.building import query
@@ -334,9 +335,9 @@ def test_a_mariadb_is_asked_for_its_own_variables() -> None:
         character_set_client=2304, collation_connection=45, character_set_collations=((45, 2304),)
     )
     state = statement_state(replace(found, context=collations), MARIADB, own)
-    assert state[b"character_set_client"] == b"'utf8mb4'"
+    assert state[b"character_set_client"] == literals.text("utf8mb4")
     assert state[b"collation_connection"] == b"45"
-    assert state[b"tx_isolation"] == b"'REPEATABLE-READ'"
+    assert state[b"tx_isolation"] == literals.text("REPEATABLE-READ")
     assert b"WHERE id IN (2304)" in state[b"character_set_collations"]
     older = pinned(ServerVersion(Flavour.MARIADB, (10, 11, 1)), 1)
     assert b"character_set_collations" not in older
