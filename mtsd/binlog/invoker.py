@@ -4,7 +4,9 @@ A server's own replica knows the user from the event. A client's session is alwa
 there an ALTER EVENT without DEFINER would become the replica's, and CURRENT_USER() be another.
 """
 
+from mtsd.binlog.statement import without_secrets
 from mtsd.binlog.words import Words
+from mtsd.model.errors import NotSupportedError
 from mtsd.model.session import SessionContext
 
 _OF_ACCOUNTS = frozenset({b"USER", b"ROLE"})
@@ -16,13 +18,14 @@ def with_invoker(
 ) -> bytes:
     """Return the statement with its `invoker`, (user, host), in the places where it counts.
 
-    `context` is as for `tokenize`. Unchanged if there is no invoker or the statement names it.
+    `context` is as for `tokenize`. Unchanged if the statement names it. Raises NotSupportedError if
+    it counts and the source does not say who that was: a MariaDB does not for every statement.
     """
-    if invoker is None or not invoker[0]:
-        return statement
     words = Words(statement, context)
     first = words.word()
-    if first == b"ALTER" and words.at_word(b"EVENT") and words.last is not None:
+    if invoker is None or not invoker[0]:
+        invoker = None
+    elif first == b"ALTER" and words.at_word(b"EVENT") and words.last is not None:
         at = words.last.end
         return b"%b DEFINER = %b%b" % (statement[:at], _account(invoker), statement[at:])
     if first == b"CREATE":
@@ -33,7 +36,7 @@ def with_invoker(
     return _named(statement, words, invoker) if accounts else statement
 
 
-def _named(statement: bytes, words: Words, invoker: tuple[bytes, bytes]) -> bytes:
+def _named(statement: bytes, words: Words, invoker: tuple[bytes, bytes] | None) -> bytes:
     """Return it with each CURRENT_USER replaced."""
     pieces: list[bytes] = []
     copied = 0
@@ -42,6 +45,11 @@ def _named(statement: bytes, words: Words, invoker: tuple[bytes, bytes]) -> byte
         if not words.at_word(b"CURRENT_USER"):
             words.take()
             continue
+        if invoker is None:
+            raise NotSupportedError(
+                "a statement on accounts with CURRENT_USER, of which the source does not say who"
+                f" that was: {without_secrets(statement)[:200].decode('utf-8', 'replace')}"
+            )
         words.take()
         if words.at_symbol(b"("):
             words.take()

@@ -272,6 +272,18 @@ class Worker:
 
         Raises ServerError with nothing left behind, HalfAppliedError.
         """
+        try:
+            await self._apply_by_kind(group)
+        except NotSupportedError as error:
+            if error.group is not None:
+                raise
+            later = self._coordinator.scheduler.gaq.highest_done > group.number
+            refused = FailedGroup.of(group, later_applied=later)
+            raise NotSupportedError(
+                f"{refused}, cannot be applied: {error}. {refused.way_past}", group=refused
+            ) from error
+
+    async def _apply_by_kind(self, group: Group) -> None:
         kind = group.kind
         if kind in _IN_ROWS and not group.rolled_back and await self._can_be_rolled_back(group):
             await self._apply_bundle(group)

@@ -3,6 +3,7 @@
 import pytest
 
 from mtsd.binlog.invoker import with_invoker
+from mtsd.model.errors import NotSupportedError
 from mtsd.model.session import SessionContext
 
 CONTEXT = SessionContext()
@@ -37,4 +38,8 @@ INVOKER = b"o`neil", b"%.local"
 def test_who_ran_it_is_named(statement: str, named: str | None) -> None:
     wanted = (named or statement).replace("WHO", "`o``neil`@`%.local`")
     assert with_invoker(statement.encode(), INVOKER, CONTEXT) == wanted.encode()
-    assert with_invoker(statement.encode(), None, CONTEXT) == statement.encode()
+    if named is None or "EVENT" in named.upper():
+        assert with_invoker(statement.encode(), None, CONTEXT) == statement.encode()
+        return
+    with pytest.raises(NotSupportedError, match="does not say who"):
+        with_invoker(statement.encode(), None, CONTEXT)

@@ -14,10 +14,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 OF_MARIADB: list[Change] = [
     ("a", "CREATE SEQUENCE sq@"),
     ("b", "CREATE OR REPLACE SEQUENCE a.sp@; DROP SEQUENCE a.sp@"),
-    (
-        "a",
-        "CREATE OR REPLACE TABLE b.cr@ (i INT PRIMARY KEY); CREATE OR REPLACE TABLE b.cr@ SELECT 5",
-    ),
+    ("c", "CREATE OR REPLACE TABLE cr@ (i INT); CREATE OR REPLACE TABLE cr@ SELECT 5"),
     ("a", "ALTER ONLINE IGNORE TABLE b.u COMMENT 'x@'; ALTER TABLE IF EXISTS b.u ADD KEY q@ (v)"),
     ("c", "CREATE TABLE rn@ (i INT); RENAME TABLE IF EXISTS a.zz TO a.zy, rn@ WAIT 5 TO rm@"),
     ("a", "CREATE OR REPLACE DATABASE d@"),
