@@ -60,9 +60,12 @@ limits = st.one_of(
     ),
 )
 binds = st.sampled_from([(), (), (("a", "b"),), (("d", "c", "a"), ("b", "e"))])
+MODES = (
+    *[Mode.DATABASE] * 3, Mode.SEQUENTIAL, Mode.TABLE, Mode.LOGICAL_CLOCK, Mode.COMMIT_PARENT,
+)  # fmt: skip
 run_settings = st.builds(
     RunSettings,
-    mode=st.sampled_from([*[Mode.DATABASE] * 5, Mode.SEQUENTIAL]),
+    mode=st.sampled_from(MODES),
     workers=st.sampled_from([2, 3, 4, 5, 1]),
     bind=binds,
     limits=limits,
@@ -86,6 +89,8 @@ class Lives(RuleBasedStateMachine):
         self.stream = Stream()
         self.target = SimulatedTarget()
         self.run: SimulatedRun
+        self.sequence_number = 0
+        """Of the last group in the source's current file."""
 
     def _start(self, chosen: RunSettings) -> None:
         self.run = SimulatedRun(self.stream, self.target, chosen)
@@ -105,7 +110,22 @@ class Lives(RuleBasedStateMachine):
         random = Random(seed)
         for _ in range(count):
             rare = random.random() < uncommon
-            self.stream.append(random.choice(UNCOMMON if rare else COMMON))
+            item = random.choice(UNCOMMON if rare else COMMON)
+            if isinstance(item, Marker):
+                self.sequence_number *= not item.new_file
+                self.stream.append(item)
+                continue
+            self.sequence_number += 1
+            since = random.choice((1, 2, 3, 8, 30))
+            clock = (max(0, self.sequence_number - since), self.sequence_number)
+            tables = tuple(f"{name}.{random.choice('tu')}" for name in item.databases)
+            self.stream.append(
+                replace(
+                    item,
+                    clock=clock if random.random() < 0.97 else (0, 0),
+                    tables=tables if item.kind is GroupKind.ROWS else (),
+                )
+            )
 
     @rule(count=st.integers(1, 100), adding=SHARES, seed=SEEDS)
     def walk(self, count: int, adding: float, seed: int) -> None:

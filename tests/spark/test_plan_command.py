@@ -9,7 +9,7 @@ from mtsd.cli.main import main
 from mtsd.plan.calibration import Point
 from mtsd.plan.candidate import Candidate
 from mtsd.plan.points import points_json
-from mtsd.schedule.policies import POLICIES
+from mtsd.schedule.policies import BY_THE_SOURCE, POLICIES
 from tests.load import small
 from tests.servers.mysqld import Server
 
@@ -69,7 +69,7 @@ def test_a_recorded_load_is_planned(
     assert {one["parallel_workers"] for one in results} == {1, 2}
     # With and without the bind that the load suggests.
     assert {json.dumps(one["bind"]) for one in results} == {"[]", '[["small0", "small1"]]'}
-    assert len(results) == 2 + 2 * 2 * len(POLICIES)
+    assert len(results) == 2 + 2 * (2 * len(POLICIES) - len(BY_THE_SOURCE))
     best = document["recommended"]
     assert best["replica"]["batch_groups"] == 64
     assert best["rate"] >= 0.95 * max(one["rate"] for one in results)
