@@ -3,13 +3,14 @@
 Measured on MariaDB 10.11 and 11.8: after XA PREPARE a session begins nothing else before it has
 completed that transaction, and any other session gets XAER_NOTA for it until the first has ended.
 So each branch has a session, which ends after XA PREPARE; the worker's own, with its temporary
-tables, remains. Its lock tells when the server has noticed the end: by then the transaction is
-detached. A restart takes these locks, too, before it looks for what is prepared.
+tables, remains. Its lock tells when the server has noticed the end, and InnoDB's monitor when the
+transaction is detached. A restart takes these locks, too, before it looks for what is prepared.
 """
 
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.fault_points import Reached, nothing
 from mtsd.target.fencing import release_lock, take_lock
+from mtsd.target.innodb_monitor import MONITOR, wait_for_session
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
@@ -37,6 +38,8 @@ class BranchSessions:
         self._settings = settings
         self._lock = lock
         self._reached = reached
+        self._may_look = False
+        """Whether the user may see InnoDB's monitor."""
 
     async def open(self) -> TargetSession:
         """Return a session for the next branch. Raises ServerError, ConnectionLostError."""
@@ -50,6 +53,10 @@ class BranchSessions:
             # The replica waits, and connects again.
             raise ConnectionLostError("target", str(error)) from error
         try:
+            if not self._may_look:
+                # Before anything is prepared that could not be let go.
+                await session.connection.query(MONITOR)
+                self._may_look = True
             if not await take_lock(session.connection, self._lock):
                 raise ConnectionLostError("target", f"somebody else holds the lock {self._lock}")
         except BaseException:
@@ -64,10 +71,12 @@ class BranchSessions:
         Raises ServerError, ConnectionLostError, also if that takes too long.
         """
         await session.connection.quit()
-        if not await take_lock(own, self._lock, PATIENCE_S):
+        thread = session.connection.thread_id
+        ended = await take_lock(own, self._lock, PATIENCE_S)
+        if not ended or not await wait_for_session(own, thread, PATIENCE_S):
             raise ConnectionLostError(
                 "target",
-                f"its connection {session.connection.thread_id}, which has prepared an XA"
-                f" transaction, has not ended within {PATIENCE_S} s",
+                f"its connection {thread}, which has prepared an XA transaction, has not ended"
+                f" within {PATIENCE_S} s",
             )
         await release_lock(own, self._lock)

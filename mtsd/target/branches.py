@@ -20,6 +20,7 @@ from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.innodb_monitor import wait_for_ended_sessions
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.session import TargetSession, next_gtid
@@ -144,6 +145,7 @@ class Branches:
                 await self._return_to_automatic()
                 if clock() < deadline and await self._is_attached(error, xid):
                     await asyncio.sleep(_LOOK_PERIOD_S)
+                    await wait_for_ended_sessions(self._connection)
                     continue
                 if not await self._is_completed(error, xid, gtid, commits=commits):
                     raise

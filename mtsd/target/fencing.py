@@ -14,8 +14,9 @@ import structlog
 from mtsd.binlog.statement import without_secrets
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.progress import Progress
+from mtsd.target.innodb_monitor import wait_for_ended_sessions
 from mtsd.target.signs_of_life import Session, SignsOfLife
-from mtsd.target.xa import needs_branch_sessions
+from mtsd.target.xa import needs_branch_sessions, prepared_xids
 from mtsd.wire.connection import Connection, Row
 
 log = structlog.get_logger(__name__)
@@ -105,7 +106,8 @@ async def fence(
     """End what a previous daemon's workers are still doing; returns their locks, which it holds.
 
     Only for the holder of the coordinator's lock: no living daemon has these sessions. It waits
-    for a session that cannot be ended, or that takes long to roll back.
+    for a session that cannot be ended, or that takes long to roll back, and until what such a
+    session has prepared can be completed.
     """
     kinds = (False, True) if needs_branch_sessions(connection) else (False,)
     locks = [lock_name(channel, id_, branch=branch) for id_ in ids for branch in kinds]
@@ -124,6 +126,8 @@ async def fence(
             if await take_lock(connection, lock, _LOOK_PERIOD_S):
                 break
             waiting.tell(lock, holder, (await _sessions(connection)).get(holder))
+    if needs_branch_sessions(connection) and await prepared_xids(connection):
+        await wait_for_ended_sessions(connection)
     return locks
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import pymysql
 import pytest
@@ -13,6 +14,12 @@ from mtsd.model.xa_xid import XaXid
 from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.branches import FORMAT_TOO_LARGE, Branches
 from mtsd.target.fencing import fence, lock_name, take_lock
+from mtsd.target.innodb_monitor import (
+    MONITOR,
+    attached,
+    wait_for_ended_sessions,
+    wait_for_session,
+)
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.target.xa import UNKNOWN_XID, prepared_xids
@@ -63,6 +70,38 @@ async def test_completed_as_soon_as_its_session_has_ended(server: Server) -> Non
         )
     assert server.sql("SELECT i FROM a.t ORDER BY i") == [(0,), (2,), (4,), (6,), (8,)]
     own.connection.close()
+
+
+async def test_the_monitor_tells_whether_it_is_let_go(server: Server) -> None:
+    own, session = await open_session(server), await open_session(server)
+    thread = session.connection.thread_id
+
+    async def seen() -> frozenset[int]:
+        ((_, _, text),) = await own.connection.query(MONITOR)
+        return attached(str(text))
+
+    assert thread not in await seen()
+    await prepare(session, 15)
+    assert thread in await seen()
+    assert not await wait_for_session(own.connection, thread, 0.1)
+    waiting = asyncio.create_task(wait_for_ended_sessions(own.connection))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    session.connection.close()
+    await waiting
+    assert await wait_for_session(own.connection, thread, 10)
+    assert thread not in await seen()
+    await own.connection.run(b"XA ROLLBACK X'612700ff',X'ff',7", 1)
+    own.connection.close()
+
+
+async def test_without_the_privilege_nothing_is_begun(server: Server) -> None:
+    server.sql("CREATE USER blind; GRANT BINLOG REPLAY, BINLOG MONITOR ON *.* TO blind")
+    sessions = BranchSessions(
+        replace(endpoint(server), user="blind"), SessionSettings(binary_log=True), LOCK
+    )
+    with pytest.raises(ServerError, match="PROCESS"):
+        await sessions.open()
 
 
 async def test_a_completion_waits_for_the_end_of_its_session(server: Server) -> None:

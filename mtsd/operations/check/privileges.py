@@ -89,8 +89,9 @@ MIRROR = (Need(("SYSTEM_VARIABLES_ADMIN", "SUPER")),)
 """For SET GLOBAL gtid_purged."""
 EVIDENCE = _needs("REPLICATION SLAVE")
 """To read the target's own binlog if the target has no GTIDs."""
-XA = (Need(("XA_RECOVER_ADMIN",), flavour=_MYSQL),)
-"""To list what the target has prepared, which shows what became of an interrupted group."""
+XA = (Need(("XA_RECOVER_ADMIN",), flavour=_MYSQL), Need(("PROCESS",), flavour=_MARIADB))
+"""To list what the target has prepared, which shows what became of an interrupted group; to see
+when InnoDB has let go of it, on MariaDB."""
 ACCOUNTS = (
     *_needs("CREATE USER"),
     Need(("ROLE_ADMIN",), flavour=_MYSQL),
