@@ -224,8 +224,10 @@ def test_the_source_is_switched_to_gtids_and_back(target: Options, tmp_path: Pat
         try:
             for mode in SWITCHES:
                 daemon.start()
+                if mode == "ON":
+                    # What has no GTID has to be read before, also again after a kill.
+                    daemon.wait_until_caught_up()
                 pair.source.sql(f"SET GLOBAL gtid_mode = {mode}")
-                # What has no GTID has to be read before gtid_mode = ON.
                 daemon.wait_until_caught_up()
                 time.sleep(chance.random())
                 if chance.random() < 0.7:
