@@ -1,4 +1,5 @@
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -79,7 +80,8 @@ def test_a_recorded_load_is_planned(
     assert "simulating" in err
     page = html.read_text()
     assert page.count("data:image/png;base64,") == 4
-    assert "http" not in page
+    # The page loads nothing; what an image happens to spell in base64 says nothing of that.
+    assert "http" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)
     names = {path.name for path in plots.iterdir()}
     assert names == {"throughput.png", "speed_up.png", "load.png", "calibration.png"}
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in plots.iterdir())
