@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from mtsd.config.problems import shown
 from mtsd.config.settings import EndpointSettings, Settings
 from mtsd.config.start import Earliest
-
-BY_THE_SOURCE = frozenset({"logical_clock", "commit_parent"})
-"""As in `mtsd.schedule.policies`."""
+from mtsd.model.parallel_type import BY_THE_SOURCE
 
 
 @dataclass(frozen=True, slots=True)

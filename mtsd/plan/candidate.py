@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
-from mtsd.schedule.policies import BY_THE_SOURCE, POLICIES
+from mtsd.schedule.policies import POLICIES
 
 Bind = tuple[tuple[str, ...], ...]
 """Sets of databases, each of which is one partition."""

@@ -5,11 +5,14 @@ being assigned are its CGAP (current group assigned partitions); those that its 
 are its CGEP (current group executed partitions).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from mtsd.schedule.partition_statistics import PartitionStatistics
 
+_CROWDED: Final = 2
+"""A worker is crowded when it holds this many more partitions than the one with the fewest."""
 _MOST_REMEMBERED = 16_384
 """The number of entries above which those not in use are dropped."""
 
@@ -53,9 +56,21 @@ class AssignedPartitionHash:
         """Return how many partitions in use belong to the worker."""
         return self._held[worker]
 
-    def excess(self, worker: int) -> int:
-        """Return how many more partitions the worker holds than the one with the fewest."""
-        return self._held[worker] - self._fewest
+    def is_crowded(self, worker: int) -> bool:
+        """Return whether partitions should move from this worker to one that holds fewer."""
+        return self._held[worker] - self._fewest >= _CROWDED
+
+    def least_occupied(self, groups: Sequence[int]) -> int:
+        """Return the worker with the fewest partitions in use, and of those with fewest groups.
+
+        `groups` are the unfinished groups of each worker.
+        """
+        held = self._held
+        best = 0
+        for worker in range(1, len(held)):
+            if (held[worker], groups[worker]) < (held[best], groups[best]):
+                best = worker
+        return best
 
     def assign(self, cgap: Iterable[str], worker: int, number: int) -> None:
         """Count a group on its partitions and make `worker` their owner."""

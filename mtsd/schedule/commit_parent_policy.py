@@ -10,25 +10,19 @@ A group waits for everything before the interval that it belongs to. One without
 whose numbers cannot be, is an interval by itself; so is DDL of MariaDB.
 """
 
-from collections.abc import Iterable, Sequence
 from typing import Final
 
 from mtsd.model.group import Group, GroupKind
-from mtsd.schedule.assignment import NO_NEEDS, Assignment
-from mtsd.schedule.first_available import FirstAvailable
-from mtsd.schedule.partition_statistics import PartitionStatistics
-from mtsd.schedule.schedule_view import ScheduleView
+from mtsd.schedule.first_available_policy import FirstAvailablePolicy
 
-_NOTHING: frozenset[int] = frozenset()
 _DDL: Final = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
 
 
-class CommitParentPolicy:
+class CommitParentPolicy(FirstAvailablePolicy):
     """Assigns groups by the intervals of the source, to whichever worker is available first."""
 
     def __init__(self) -> None:
-        self.needs = NO_NEEDS
-        self.distribution = FirstAvailable()
+        super().__init__()
         self._file = ""
         self._parent = 0
         """Of the current interval, in `_file`; 0 if nothing more can belong to it."""
@@ -37,8 +31,8 @@ class CommitParentPolicy:
         self._newest = 0
         """The previous group's sequence number."""
 
-    def assign(self, group: Group, view: ScheduleView, forced: int = -1) -> Assignment:
-        """Decide by the interval that the group belongs to; see `Policy`."""
+    def mark_of(self, group: Group) -> int:
+        """Decide by the interval that the group belongs to; see `FirstAvailablePolicy`."""
         parent = _parent_of(group)
         file = group.end.file
         sequence_number = group.sequence_number
@@ -49,20 +43,7 @@ class CommitParentPolicy:
             self._file = file
             self._parent = parent
             self._first = group.number
-        mark = self._first - 1
-        if forced >= 0:
-            self.distribution.note(group.number, group.size, forced)
-            return Assignment(forced, _NOTHING, mark)
-        worker = self.distribution.place(group.number, group.size, mark, view)
-        return Assignment(worker, _NOTHING, mark)
-
-    def finished(self, groups: Sequence[Group]) -> None:
-        """Do nothing: the low-water mark tells what has committed; see `Policy`."""
-
-    def partitions(self, unfinished: Iterable[Group]) -> Sequence[PartitionStatistics]:
-        """Return nothing: there are no partitions; see `Policy`."""
-        del unfinished
-        return ()
+        return self._first - 1
 
 
 def _parent_of(group: Group) -> int:

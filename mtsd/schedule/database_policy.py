@@ -6,7 +6,6 @@ queue waits. The dependencies are the same.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from mtsd.model.group import Group
 from mtsd.schedule.assigned_partition_hash import (
@@ -17,9 +16,6 @@ from mtsd.schedule.assigned_partition_hash import (
 from mtsd.schedule.assignment import NO_NEEDS, Assignment
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
-
-_CROWDED: Final = 2
-"""A partition moves to another worker when its own worker holds this many more of them."""
 
 
 class DatabasePolicy:
@@ -33,7 +29,6 @@ class DatabasePolicy:
     """
 
     def __init__(self, workers: int, bind: Sequence[Sequence[str]] = ()) -> None:
-        self._workers = workers
         self._partition_of = {name: "+".join(together) for together in bind for name in together}
         self.needs = NO_NEEDS
         self.aph = AssignedPartitionHash(workers)
@@ -45,7 +40,7 @@ class DatabasePolicy:
         aph = self.aph
         if len(cgap) == 1 and forced < 0:
             entry = aph.owner(cgap[0])
-            if entry is not None and aph.excess(entry.worker) < _CROWDED:
+            if entry is not None and not aph.is_crowded(entry.worker):
                 # After the last group on its only partition, in the same queue.
                 entry.join(group.number)
                 return self._unconditional[entry.worker]
@@ -61,8 +56,8 @@ class DatabasePolicy:
                     worker = entry.worker
         if forced >= 0:
             worker = forced
-        elif worker < 0 or (len(cgap) == 1 and aph.excess(worker) >= _CROWDED):
-            worker = self._least_occupied(view)
+        elif worker < 0 or (len(cgap) == 1 and aph.is_crowded(worker)):
+            worker = aph.least_occupied(view.groups)
         after = [entry.last for entry in in_use if entry.worker != worker]
         aph.assign(cgap, worker, group.number)
         return Assignment(worker, frozenset(after)) if after else self._unconditional[worker]
@@ -82,12 +77,3 @@ class DatabasePolicy:
         if not self._partition_of:
             return group.databases
         return tuple(dict.fromkeys(self._partition_of.get(d, d) for d in group.databases))
-
-    def _least_occupied(self, view: ScheduleView) -> int:
-        held = self.aph.held
-        groups = view.groups
-        best = 0
-        for worker in range(1, self._workers):
-            if (held(worker), groups[worker]) < (held(best), groups[best]):
-                best = worker
-        return best

@@ -16,23 +16,15 @@ A group waits for everything before it where these numbers tell nothing:
 - it is the first of a file, where the numbers begin again: likewise.
 """
 
-from collections.abc import Iterable, Sequence
-
 from mtsd.model.group import Group
-from mtsd.schedule.assignment import NO_NEEDS, Assignment
-from mtsd.schedule.first_available import FirstAvailable
-from mtsd.schedule.partition_statistics import PartitionStatistics
-from mtsd.schedule.schedule_view import ScheduleView
-
-_NOTHING: frozenset[int] = frozenset()
+from mtsd.schedule.first_available_policy import FirstAvailablePolicy
 
 
-class LogicalClockPolicy:
+class LogicalClockPolicy(FirstAvailablePolicy):
     """Assigns groups by the source's logical clock, to whichever worker is available first."""
 
     def __init__(self) -> None:
-        self.needs = NO_NEEDS
-        self.distribution = FirstAvailable()
+        super().__init__()
         self._file = ""
         self._offset = 0
         """A group's number less its sequence number, since the clock was last interrupted."""
@@ -41,24 +33,8 @@ class LogicalClockPolicy:
         self._floor = 0
         """All further groups wait for everything up to this number."""
 
-    def assign(self, group: Group, view: ScheduleView, forced: int = -1) -> Assignment:
-        """Decide by the group's place in the source's clock; see `Policy`."""
-        mark = self._mark(group)
-        if forced >= 0:
-            self.distribution.note(group.number, group.size, forced)
-            return Assignment(forced, _NOTHING, mark)
-        worker = self.distribution.place(group.number, group.size, mark, view)
-        return Assignment(worker, _NOTHING, mark)
-
-    def finished(self, groups: Sequence[Group]) -> None:
-        """Do nothing: the low-water mark tells what has committed; see `Policy`."""
-
-    def partitions(self, unfinished: Iterable[Group]) -> Sequence[PartitionStatistics]:
-        """Return nothing: there are no partitions; see `Policy`."""
-        del unfinished
-        return ()
-
-    def _mark(self, group: Group) -> int:
+    def mark_of(self, group: Group) -> int:
+        """Decide by the group's place in the source's clock; see `FirstAvailablePolicy`."""
         number = group.number
         sequence_number = group.sequence_number
         last_committed = group.last_committed

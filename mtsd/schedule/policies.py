@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
 
 from mtsd.schedule.assignment import Policy
 from mtsd.schedule.commit_parent_policy import CommitParentPolicy
@@ -25,10 +24,8 @@ POLICIES: Mapping[str, Callable[[int, Bind, ForeignKeys], Policy]] = MappingProx
 )
 """By `parallel_type`: the factory of a policy for a number of workers.
 
-A policy in `BY_THE_SOURCE` has no use for bound databases: `mtsd.config` refuses them there.
+Those in `mtsd.model.parallel_type.BY_THE_SOURCE` are not given bound databases.
 """
-BY_THE_SOURCE: Final = frozenset({"logical_clock", "commit_parent"})
-"""Policies that go by what the source has logged of its commits, and by no names."""
 
 
 def choose_policy(

@@ -21,8 +21,6 @@ from mtsd.schedule.foreign_key_families import ForeignKeys, families
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
 
-_CROWDED: Final = 2
-"""A partition moves to another worker when its own worker holds this many more of them."""
 _MANY_TABLES: Final = 16_384
 _DEFINITIONS: Final = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
 
@@ -41,7 +39,6 @@ class TablePolicy:
         foreign_keys: ForeignKeys = (),
     ) -> None:
         self.needs = frozenset({Need.TABLES})
-        self._workers = workers
         self._family = families(foreign_keys)
         self._whole = {name: "+".join(together) for together in bind for name in together}
         """By database: the partition that stands for all its tables."""
@@ -71,10 +68,10 @@ class TablePolicy:
         if worker < 0 and in_use:
             # What is on its own partitions counts for more than what is only beside them.
             newest = max(in_use[:joined] or in_use, key=_last)
-            if len(cgap) > 1 or aph.excess(newest.worker) < _CROWDED:
+            if len(cgap) > 1 or not aph.is_crowded(newest.worker):
                 worker = newest.worker
         if worker < 0:
-            worker = self._least_occupied(view)
+            worker = aph.least_occupied(view.groups)
         after = frozenset([entry.last for entry in in_use if entry.worker != worker])
         aph.assign(cgap, worker, group.number)
         self._counted[group.number] = cgap
@@ -125,15 +122,6 @@ class TablePolicy:
                 text = step.query.statement.upper()
                 if b"REFERENCES" in text or b"RENAME" in text:
                     self._undivided.update(group.databases)
-
-    def _least_occupied(self, view: ScheduleView) -> int:
-        held = self.aph.held
-        groups = view.groups
-        best = 0
-        for worker in range(1, self._workers):
-            if (held(worker), groups[worker]) < (held(best), groups[best]):
-                best = worker
-        return best
 
 
 def _last(entry: PartitionEntry) -> int:

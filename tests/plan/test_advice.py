@@ -3,6 +3,7 @@ from collections.abc import Mapping
 import pytest
 
 from mtsd.model.group import GroupKind
+from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.plan.advice import Result, reasons, recommended
 from mtsd.plan.candidate import Candidate, candidates
 from mtsd.plan.costs import Machines
@@ -11,7 +12,7 @@ from mtsd.plan.outcome import Outcome
 from mtsd.plan.page import page
 from mtsd.plan.plan import Fit, Plan, toml
 from mtsd.plan.table import lines
-from mtsd.schedule.policies import BY_THE_SOURCE, POLICIES
+from mtsd.schedule.policies import POLICIES
 from tests.plan.streams import COSTS, load_of_shapes
 from tests.schedule.streams import Shape
 

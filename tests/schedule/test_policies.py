@@ -2,14 +2,15 @@
 
 import pytest
 
-from mtsd.config import conflicts
 from mtsd.config.unsupported import SUPPORTED
+from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.first_available_policy import FirstAvailablePolicy
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.partition_statistics import PartitionStatistics
-from mtsd.schedule.policies import BY_THE_SOURCE, POLICIES, choose_policy
+from mtsd.schedule.policies import POLICIES, choose_policy
 from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
 from mtsd.schedule.table_policy import TablePolicy
@@ -26,7 +27,10 @@ def test_every_parallel_type_that_may_be_given_has_its_policy() -> None:
     assert isinstance(choose_policy("logical_clock", 4), LogicalClockPolicy)
     assert isinstance(choose_policy("commit_parent", 4), CommitParentPolicy)
     assert isinstance(choose_policy("table", 4), TablePolicy)
-    assert BY_THE_SOURCE == conflicts.BY_THE_SOURCE
+    by_the_source = {
+        name for name in POLICIES if isinstance(choose_policy(name, 4), FirstAvailablePolicy)
+    }
+    assert by_the_source == BY_THE_SOURCE
     with pytest.raises(KeyError):
         choose_policy("no_such_type", 4)
 

@@ -7,10 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mtsd.cli.main import main
+from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.plan.calibration import Point
 from mtsd.plan.candidate import Candidate
 from mtsd.plan.points import points_json
-from mtsd.schedule.policies import BY_THE_SOURCE, POLICIES
+from mtsd.schedule.policies import POLICIES
 from tests.load import small
 from tests.servers.mysqld import Server
 
