@@ -1,14 +1,9 @@
 """Where to begin reading while the target has no position: the setting `source.start`."""
 
-import re
 from dataclasses import dataclass
 
 from mtsd.model.gtid import GtidSet
-from mtsd.model.position import FIRST_EVENT
-
-_LAST_POSITION = 2**64 - 1
-
-_FILE_POSITION = re.compile(r"([^\s/\\:'\"`]{1,255}):([0-9]{1,20})")
+from mtsd.model.position import parse_position
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +63,7 @@ def parse_start(text: str) -> Start | None:
             raise ValueError("not a GTID set")
         GtidSet.parse(gtids)
         return GtidStart(gtids)
-    parts = _FILE_POSITION.fullmatch(text)
-    if parts is None:
+    position = parse_position(text)
+    if position is None:
         raise ValueError("not one of the four forms")
-    pos = int(parts[2])
-    if not FIRST_EVENT <= pos <= _LAST_POSITION:
-        raise ValueError(f"the first event of a binary log begins at {FIRST_EVENT}")
-    return FilePosition(parts[1], pos)
+    return FilePosition(position.file, position.offset)

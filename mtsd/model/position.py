@@ -1,9 +1,12 @@
 """A place in the source's binary log."""
 
+import re
 from typing import Final, NamedTuple
 
 FIRST_EVENT = 4
 """The offset of the first event in a file, after the magic number."""
+_LAST_OFFSET: Final = 2**64 - 1
+_FILE_POSITION: Final = re.compile(r"([^\s/\\:'\"`]{1,255}):([0-9]{1,20})")
 
 
 class Position(NamedTuple):
@@ -39,3 +42,17 @@ class Position(NamedTuple):
 
 NOWHERE: Final = Position("", 0)
 """No place in a file."""
+
+
+def parse_position(text: str) -> Position | None:
+    """Parse "FILE:POS", where an event may begin; None if the text is not of that form.
+
+    Raises ValueError with the reason if no event can begin at POS.
+    """
+    parts = _FILE_POSITION.fullmatch(text)
+    if parts is None:
+        return None
+    offset = int(parts[2])
+    if not FIRST_EVENT <= offset <= _LAST_OFFSET:
+        raise ValueError(f"the first event of a binary log begins at {FIRST_EVENT}")
+    return Position(parts[1], offset)

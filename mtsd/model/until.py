@@ -3,9 +3,7 @@
 Pure: `Goal` sees each item of the stream once, in order, and says where the end is.
 """
 
-import re
 from dataclasses import dataclass
-from typing import Final
 
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.group import (
@@ -17,10 +15,7 @@ from mtsd.model.group import (
 )
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.position import FIRST_EVENT, Position
-
-_POSITION: Final = re.compile(r"([^\s/\\:'\"`]{1,255}):([0-9]{1,20})")
-_LAST_POSITION: Final = 2**64 - 1
+from mtsd.model.position import Position, parse_position
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +27,10 @@ class UntilPosition:
     @classmethod
     def parse(cls, text: str) -> "UntilPosition":
         """Parse "FILE:POS". Raises ValueError with the reason."""
-        parts = _POSITION.fullmatch(text)
-        if parts is None:
+        position = parse_position(text)
+        if position is None:
             raise ValueError("FILE:POS is needed")
-        offset = int(parts[2])
-        if not FIRST_EVENT <= offset <= _LAST_POSITION:
-            raise ValueError(f"the first event of a binary log begins at {FIRST_EVENT}")
-        return cls(Position(parts[1], offset))
+        return cls(position)
 
     def __str__(self) -> str:
         return f"position {self.position}"

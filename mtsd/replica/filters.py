@@ -1,6 +1,7 @@
 """The filter of a channel, from its settings and those of the other channels."""
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -36,19 +37,11 @@ def filter_of(
 
     `others` are the rules of other channels with the same source and target, by their names.
     """
-    fold_tables = target is Flavour.MARIADB
-    return Filter(
-        rules_of(settings.filter),
+    filter_by = partial(
+        Filter,
         position_schema=settings.target.schema,
         fold_case=fold_case,
-        fold_tables=fold_tables,
-        others={
-            channel: Filter(
-                rules,
-                position_schema=settings.target.schema,
-                fold_case=fold_case,
-                fold_tables=fold_tables,
-            )
-            for channel, rules in others.items()
-        },
+        fold_tables=target is Flavour.MARIADB,
     )
+    filters_of_others = {channel: filter_by(rules) for channel, rules in others.items()}
+    return filter_by(rules_of(settings.filter), others=filters_of_others)

@@ -12,7 +12,7 @@ from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.position import Position
+from mtsd.model.position import NOWHERE
 from mtsd.model.progress import Progress
 from mtsd.model.reason import Refused
 from mtsd.model.server import flavour_of
@@ -243,7 +243,7 @@ async def adopt_source(
     )
     if isinstance(way, Refused):
         raise NeedsPersonError(str(way))
-    mark = LowWaterMark(recovered.executed.highest, Position("", 0), way.executed)
+    mark = LowWaterMark(recovered.executed.highest, NOWHERE, way.executed)
     row = ChannelRow(mark, 0, source_uuid, recovered.daemon_uuid)
     others = await claim_source(
         connection, tables, source_uuid, rules, then=tables.begin_anew(row), fold_case=fold_case

@@ -12,7 +12,7 @@ from mtsd.binlog.event_type import THREAD_SPECIFIC
 from mtsd.model.errors import ApplyError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import Group, GroupKind, GroupOpened
-from mtsd.model.position import Position
+from mtsd.model.position import NOWHERE
 from mtsd.model.step import Rows, Statement, Step
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.in_doubt import InDoubtWorker, doubt_of, gtid_for
@@ -134,7 +134,7 @@ def _known_of(opened: GroupOpened) -> Group:
     return Group(
         number=opened.number,
         kind=GroupKind.XA_PREPARE,
-        end=Position("", 0),
+        end=NOWHERE,
         databases=(),
         alone=True,
         steps=(),

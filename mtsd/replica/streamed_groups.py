@@ -18,7 +18,7 @@ from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerErr
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import Group, GroupChunk, GroupKind, GroupOpened
 from mtsd.model.gtid import GtidSet
-from mtsd.model.position import Position
+from mtsd.model.position import NOWHERE
 from mtsd.model.pulse import Wait
 from mtsd.model.step import Statement, Step, row_events
 from mtsd.replica.coordinator import Coordinator
@@ -269,7 +269,7 @@ def _doubt(opened: GroupOpened, worker_id: int, databases: tuple[str, ...]) -> I
     return InDoubt(
         number=opened.number,
         worker_id=worker_id,
-        end=Position("", 0),
+        end=NOWHERE,
         kind=GroupKind.NON_TRANSACTIONAL.value,
         evidence="",
         source_gtid=str(opened.gtid or ""),

@@ -5,7 +5,7 @@ import re
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.model.position import FIRST_EVENT, NOWHERE, Position
 from mtsd.model.server import Flavour
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.wire.binlog_status import binlog_status
@@ -96,7 +96,7 @@ async def end_without_files(connection: Connection) -> LowWaterMark:
     Raises ServerError, ConnectionLostError.
     """
     ((gtids,),) = await connection.query(b"SELECT @@global.gtid_binlog_pos")
-    return LowWaterMark(0, Position("", 0), GtidSet.parse(str(gtids)))
+    return LowWaterMark(0, NOWHERE, GtidSet.parse(str(gtids)))
 
 
 async def read_mariadb_state(connection: Connection) -> GtidSet:

@@ -3,7 +3,7 @@
 from mtsd.config.start import Earliest, FilePosition, GtidStart, Latest, Start
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.model.position import FIRST_EVENT, NOWHERE, Position
 from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.source.continuation import PURGED, Channel, continuation, shown
 from mtsd.source.source_state import SourceState
@@ -82,7 +82,7 @@ def _after(gtids: GtidSet, source: SourceState) -> LowWaterMark | Refused:
     gone = source.purged.minus(gtids)
     if gone:
         return refuse(PURGED, missing=shown(gone))
-    return LowWaterMark(0, Position("", 0), gtids)
+    return LowWaterMark(0, NOWHERE, gtids)
 
 
 def _at(start: FilePosition, source: SourceState) -> LowWaterMark | Refused:
@@ -102,7 +102,7 @@ def _earliest(
 ) -> LowWaterMark | Refused:
     if source.without_files:
         # If it has purged transactions, it refuses to send any.
-        return LowWaterMark(0, Position("", 0), told.intersection(source.executed))
+        return LowWaterMark(0, NOWHERE, told.intersection(source.executed))
     if not source.files:
         return refuse(UNSEEN, start=Earliest())
     first = source.files[0].name
@@ -116,5 +116,5 @@ def _earliest(
         record = "first GTID_LIST event" if source.by_gtid else "gtid_purged"
         return refuse(HISTORY_PURGED, record=record, purged=shown(missing))
     if common.minus(source.purged):
-        return LowWaterMark(0, Position("", 0), source.purged.union(common))
+        return LowWaterMark(0, NOWHERE, source.purged.union(common))
     return LowWaterMark(0, Position(first, FIRST_EVENT), source.purged)

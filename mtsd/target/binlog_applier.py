@@ -7,10 +7,7 @@ from itertools import chain, islice
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
-from mtsd.model.gtid import Gtid
 from mtsd.model.server import Flavour
-from mtsd.model.step import Step
-from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.in_flight import Packet, Transaction
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.branch_sessions import BranchSessions
@@ -132,33 +129,13 @@ class BinlogApplier(SessionApplier):
         except ServerError:
             return error
 
-    async def begin(self, format_description: bytes, gtid: Gtid | None) -> None:
-        """See `Applier`."""
-        self._stream = RowStream(self._chunk_bytes)
-        await super().begin(format_description, gtid)
-
-    async def begin_branch(
-        self,
-        format_description: bytes,
-        xid: XaXid,
-        gtid: str,
-        *,
-        statements: bool,
-        steps: Sequence[Step] = (),
-    ) -> None:
-        """See `Applier`."""
-        self._stream = RowStream(self._chunk_bytes)
-        await super().begin_branch(
-            format_description, xid, gtid, statements=statements, steps=steps
-        )
-
     def statement_count(self, group: Group) -> int:
         """See `Applier`."""
         return statement_count(group, self._largest_statement, self._command_limit)
 
     async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
         """See `Applier`."""
-        self._loads.start_over(unprotected=True)
+        self._start_over(unprotected=True)
         await self.describe_format(group.format_description)
         await self._versioned.check(self._format, frozenset(table_maps(group.rows)))
         await apply_unprotected(
@@ -184,6 +161,10 @@ class BinlogApplier(SessionApplier):
             statements.append(next_gtid(""))
         await self._connection.run(b";".join(statements), len(statements))
         self._format = format_description
+
+    def _start_over(self, *, unprotected: bool = False) -> None:
+        super()._start_over(unprotected=unprotected)
+        self._stream = RowStream(self._chunk_bytes)
 
     async def _apply_rows(self, events: tuple[bytes, ...]) -> None:
         await self._versioned.check(self._format, frozenset(table_maps(events)))

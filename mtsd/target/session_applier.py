@@ -166,7 +166,7 @@ class SessionApplier(ABC):
 
     async def apply_in_order(self, group: Group, row: WorkerRow) -> None:
         """See `Applier`."""
-        self._loads.start_over()
+        self._start_over()
         try:
             await self.describe_format(group.format_description)
             await self._session.settle(group.steps)
@@ -219,7 +219,7 @@ class SessionApplier(ABC):
 
         Whether it contains statements is not known yet.
         """
-        self._loads.start_over()
+        self._start_over()
         await self.describe_format(format_description)
         await self._set_gtid(str(gtid))
         await self._connection.run(STATEMENTS_READ + b";BEGIN", 2)
@@ -241,7 +241,7 @@ class SessionApplier(ABC):
         """See `Applier`."""
         if self._branch_sessions is not None:
             self._use(await self._branch_sessions.open())
-        self._loads.start_over()
+        self._start_over()
         self._session.changed_rows = 0
         try:
             await self.describe_format(format_description)
@@ -298,6 +298,13 @@ class SessionApplier(ABC):
                 await self._loads.run(step, step.file)
             else:
                 await apply_statement(self._session, step, self._temporary)
+
+    def _start_over(self, *, unprotected: bool = False) -> None:
+        """Forget what belongs to the last group: another one begins.
+
+        `unprotected`: it cannot be rolled back.
+        """
+        self._loads.start_over(unprotected=unprotected)
 
     @abstractmethod
     async def _apply_rows(self, events: tuple[bytes, ...]) -> None:

@@ -21,7 +21,6 @@ from mtsd.binlog.table_map import parse_table_map
 from mtsd.model.errors import BinlogError, MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
-from mtsd.model.gtid import Gtid
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, flavour_of
 from mtsd.schedule.in_flight import Packet
@@ -150,18 +149,13 @@ class SqlApplier(SessionApplier):
         del rows
         return error
 
-    async def begin(self, format_description: bytes, gtid: Gtid | None) -> None:
-        """See `Applier`."""
-        self._current.clear()
-        await super().begin(format_description, gtid)
-
     def statement_count(self, group: Group) -> int:
         """See `Applier`: more than one, because a row may be a statement."""
         return max(len(group.rows), 2)
 
     async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
         """See `Applier`."""
-        self._loads.start_over(unprotected=True)
+        self._start_over(unprotected=True)
         try:
             await self.describe_format(group.format_description)
             await apply_unprotected(
@@ -178,6 +172,10 @@ class SqlApplier(SessionApplier):
         except ServerError:
             await self._return_to_checks()
             raise
+
+    def _start_over(self, *, unprotected: bool = False) -> None:
+        super()._start_over(unprotected=unprotected)
+        self._current.clear()
 
     async def _apply_rows(
         self, events: Iterable[bytes], opening: tuple[SqlStatement, ...] = ()

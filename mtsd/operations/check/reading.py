@@ -7,7 +7,7 @@ from typing import TypeVar
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.model.position import FIRST_EVENT, NOWHERE, Position
 from mtsd.model.server import Flavour, ServerVersion, Version
 from mtsd.model.xa_xid import XaXid
 from mtsd.operations.check.facts import (
@@ -39,7 +39,7 @@ T = TypeVar("T")
 _REFUSED = frozenset({1044, 1045, 1142, 1143, 1227, 1370})
 """Errors of missing privileges, which have their own lines."""
 _OLDEST_WITH_ROLES_LISTED = (8, 0, 19)
-_NOWHERE = LowWaterMark(0, Position("", 0), None)
+_NOWHERE = LowWaterMark(0, NOWHERE, None)
 
 
 async def read_source(
