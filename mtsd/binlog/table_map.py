@@ -14,6 +14,7 @@ from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
 
 REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE = 0x2
+_GENERATED_KEY = 0x4
 _WHAT = "Table_map event"
 
 
@@ -38,6 +39,11 @@ class TableMap:
     def referred_by_foreign_key_of_other_database(self) -> bool:
         """Whether a foreign key in another database refers to the table."""
         return bool(self.flags & REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE)
+
+    @property
+    def has_generated_key(self) -> bool:
+        """Whether its first column is a primary key that MySQL, from 8.0.30 on, has added."""
+        return bool(self.flags & _GENERATED_KEY) and not self.mariadb
 
 
 def parse_table_map(event: bytes, *, mariadb: bool = False) -> TableMap:

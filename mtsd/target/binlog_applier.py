@@ -22,6 +22,7 @@ from mtsd.target.bundle import (
     table_maps,
     together,
 )
+from mtsd.target.generated_keys import GeneratedKeys, told
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import TargetSession, next_gtid
 from mtsd.target.session_applier import SessionApplier
@@ -55,6 +56,9 @@ class BinlogApplier(SessionApplier):
         )
         self._stream = RowStream(self._chunk_bytes)
         self._versioned = VersionedTables(session.connection, session.traits.server)
+        self._keys = GeneratedKeys(session.connection, session.traits.server)
+        self._before = b""
+        """What goes before each statement of rows in the open transaction."""
 
     @property
     def creates_and_fills(self) -> bool:
@@ -99,17 +103,24 @@ class BinlogApplier(SessionApplier):
 
     def are_safe(self, table_maps: Collection[bytes]) -> bool:
         """See `Applier`; nor does BINLOG turn their rows into others."""
-        return super().are_safe(table_maps) and self._versioned.are_passed(table_maps)
+        return (
+            super().are_safe(table_maps)
+            and self._versioned.are_passed(table_maps)
+            and self._keys.are_plain(table_maps)
+        )
 
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `Applier`."""
+        whole = bundle.commands
         if not follows:
             await self.describe_format(bundle.format_description)
             await self._versioned.check(bundle.format_description, bundle.table_maps)
+            if before := await self._keys.statement_before(self._format, bundle.table_maps):
+                whole = told(whole, before)
         await self._reached(FaultPoint.BEFORE_BUNDLE)
         statements = 0
         try:
-            for command in bundle.commands:
+            for command in whole:
                 if statements:
                     await self._connection.receive(statements)
                 self._connection.send(command.sql)
@@ -137,7 +148,9 @@ class BinlogApplier(SessionApplier):
         """See `Applier`."""
         self._start_over(unprotected=True)
         await self.describe_format(group.format_description)
-        await self._versioned.check(self._format, frozenset(table_maps(group.rows)))
+        maps = frozenset(table_maps(group.rows))
+        await self._versioned.check(self._format, maps)
+        before = await self._keys.statement_before(self._format, maps)
         await apply_unprotected(
             self._session,
             group,
@@ -146,6 +159,7 @@ class BinlogApplier(SessionApplier):
             self.apply_steps,
             statement_bytes=self._largest_statement,
             command_bytes=self._command_limit,
+            step_by_step=bool(before),
             reached=self._reached,
         )
 
@@ -165,9 +179,13 @@ class BinlogApplier(SessionApplier):
     def _start_over(self, *, unprotected: bool = False) -> None:
         super()._start_over(unprotected=unprotected)
         self._stream = RowStream(self._chunk_bytes)
+        self._before = b""
 
     async def _apply_rows(self, events: tuple[bytes, ...]) -> None:
-        await self._versioned.check(self._format, frozenset(table_maps(events)))
-        rows = self._stream.statements(events)
-        for command in commands([], rows, [], self._command_limit):
+        maps = frozenset(table_maps(events))
+        await self._versioned.check(self._format, maps)
+        # Rows of a streamed transaction may follow later than the table maps that they belong to.
+        self._before = await self._keys.statement_before(self._format, maps) or self._before
+        rows = commands([], self._stream.statements(events), [], self._command_limit)
+        for command in told(rows, self._before) if self._before else rows:
             await self._connection.run(command.sql, command.statements)

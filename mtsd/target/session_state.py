@@ -48,6 +48,8 @@ _NEWER: dict[bytes, tuple[tuple[int, int, int], bytes]] = {
     b"default_table_encryption": ((8, 0, 16), b"DEFAULT"),
     b"xa_detach_on_prepare": ((8, 0, 29), b"1"),
     b"sql_generate_invisible_primary_key": ((8, 0, 30), b"0"),
+    # Otherwise it is not seen where columns are looked up.
+    b"show_gipk_in_create_table_and_information_schema": ((8, 0, 30), b"1"),
     b"restrict_fk_on_non_standard_key": ((8, 4, 0), b"0"),
     b"enable_cascade_triggers": ((9, 7, 0), b"0"),
 }

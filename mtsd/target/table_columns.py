@@ -108,7 +108,7 @@ async def explain_row_failure(
 def _misfit(table: TableMap, target: Sequence[TableColumn], allowed: frozenset[str]) -> str:
     """Describe which column of a table does not accept its rows; "" if all do."""
     source = shapes_of_event(table)
-    target = without_generated_key(target, len(source))
+    target = without_generated_key(target, in_events=table.has_generated_key)
     found = misfits(source, [column.shape for column in target], allowed)
     if not found:
         return ""
@@ -122,11 +122,13 @@ def _misfit(table: TableMap, target: Sequence[TableColumn], allowed: frozenset[s
 
 
 def without_generated_key(
-    target: Sequence[TableColumn], source_count: int
+    target: Sequence[TableColumn], *, in_events: bool
 ) -> Sequence[TableColumn]:
-    """Return the columns that correspond to the source's: events skip a generated key."""
-    added = len(target) == source_count + 1 and target[0].generated_key
-    return target[1:] if added else target
+    """Return the columns that correspond to the source's.
+
+    Its events skip a key that only the target has generated; `in_events`: the source has one too.
+    """
+    return target[1:] if target and target[0].generated_key and not in_events else target
 
 
 def remedy(fits: set[Fit]) -> str:

@@ -113,7 +113,7 @@ def layout_of(table: TableMap, found: FoundTable) -> TableLayout | Refused:
     formats = column_formats(table)
     shapes = shapes_of_event(table)
     by_name = {column.name.lower(): column for column in found.columns}
-    in_order = without_generated_key(found.columns, len(formats))
+    in_order = without_generated_key(found.columns, in_events=table.has_generated_key)
     matched: list[TableColumn] = []
     for index, column in enumerate(formats):
         if column.name:

@@ -35,7 +35,9 @@ def column_lines(
     fewer: list[str] = []
     compared = 0
     for table, before in source.columns.items():
-        after = without_generated_key(target.columns.get(table, ()), len(before))
+        after = without_generated_key(
+            target.columns.get(table, ()), in_events=before[0].generated_key
+        )
         if not after:
             continue
         compared += 1
