@@ -10,6 +10,9 @@ Therefore the stream is cut into runs of consecutive groups, each for one worker
 - otherwise a run goes on until it is long enough, and the next one is for the worker with the
   least to do. What its groups wait for is mostly applied when they reach the queue's head.
 
+Groups of XA transactions are never combined, and each takes several round trips to the target. So
+they are distributed round robin (MDEV-31949): a run of them would be applied one by one.
+
 Which groups have to wait is not decided here.
 """
 
@@ -30,7 +33,7 @@ worth having it done by others."""
 class FirstAvailable:
     """Cuts the stream into runs, and remembers which worker has each of the last of them."""
 
-    __slots__ = ("_before", "_bytes", "_groups", "_owners", "_size", "_starts", "_worker")
+    __slots__ = ("_before", "_bytes", "_groups", "_owners", "_size", "_starts", "_turn", "_worker")
 
     def __init__(self) -> None:
         self._worker = 0
@@ -44,6 +47,8 @@ class FirstAvailable:
         """Their workers."""
         self._bytes = 0
         """Of all groups so far."""
+        self._turn = 0
+        """How many groups have been distributed round robin."""
         self._before = [0] * _RUN_GROUPS
         """By the last digits of a number: the bytes of all groups before that one."""
 
@@ -62,6 +67,13 @@ class FirstAvailable:
             elif self._groups >= longest or self._size >= _RUN_BYTES:
                 worker = view.sizes.index(min(view.sizes))
                 self._groups = self._size = 0
+        self.note(number, size, worker)
+        return worker
+
+    def place_in_turn(self, number: int, size: int, workers: int) -> int:
+        """Return the worker of an XA transaction's group: the one after the last one's."""
+        worker = self._turn % workers
+        self._turn += 1
         self.note(number, size, worker)
         return worker
 

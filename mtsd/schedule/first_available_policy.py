@@ -34,7 +34,10 @@ class FirstAvailablePolicy:
         if forced >= 0:
             self.distribution.note(group.number, group.size, forced)
             return Assignment(forced, _NOTHING, mark)
-        worker = self.distribution.place(group.number, group.size, mark, view)
+        if group.xid is not None:
+            worker = self.distribution.place_in_turn(group.number, group.size, len(view.groups))
+        else:
+            worker = self.distribution.place(group.number, group.size, mark, view)
         return Assignment(worker, _NOTHING, mark)
 
     def finished(self, groups: Sequence[Group]) -> None:

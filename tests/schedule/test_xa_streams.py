@@ -1,0 +1,233 @@
+"""XA transactions under each policy: distributed round robin, with the outcome of one by one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import Final
+
+import pytest
+
+from mtsd.model.group import Group, GroupKind
+from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.parallel_type import BY_THE_SOURCE
+from mtsd.model.xa_xid import XaXid
+from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.policies import POLICIES, choose_policy
+from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
+from mtsd.schedule.scheduler import Scheduler
+from tests.schedule.simulated_run import ROOMY, as_filled
+from tests.schedule.streams import START_MARK, group
+from tests.schedule.xa_streams import COMPLETE, PREPARE, XaSource, XaTarget, outcome, xa_sources
+
+LIMITS: Final = replace(ROOMY, batch_groups=4)
+LONG: Final = pytest.mark.long
+
+
+def xa(number: int, name: int, kind: GroupKind) -> Group:
+    """Make a group of which the source's clock says that it depends on nothing in the stream."""
+    xid = XaXid(1, b"%d" % name, b"")
+    plain = group(number, "a", kind=kind)
+    return plain._replace(xid=xid, last_committed=100, sequence_number=100 + number)
+
+
+class Run:
+    """A schedule whose workers begin and commit in any order; a crash is to forget it."""
+
+    def __init__(
+        self,
+        policy: str,
+        workers: int,
+        mark: LowWaterMark = START_MARK,
+        executed: ExecutedGroups | None = None,
+        left: PreparedTransactions | None = None,
+    ) -> None:
+        chosen = choose_policy(policy, workers)
+        self.scheduler = Scheduler(
+            chosen,
+            max(workers, 1),
+            LIMITS,
+            mark,
+            executed or ExecutedGroups(mark.number + 1),
+            fillers=as_filled(chosen),
+            prepared=left,
+        )
+
+    def queues(self) -> list[list[int]]:
+        """Return the numbers of the unfinished groups of each worker."""
+        return [[each.number for each in queue.pending()] for queue in self.scheduler.workers]
+
+    def commit(self, worker: int) -> set[int]:
+        """Commit what a worker has begun; return who else can begin something now."""
+        return self.scheduler.commit(worker, self.scheduler.workers[worker].running)
+
+
+@pytest.mark.parametrize("policy", sorted(BY_THE_SOURCE))
+def test_the_worked_example(policy: str) -> None:
+    """MDEV-31949: with four workers, T8 may be at its worker's turn while T1 has not begun."""
+    run = Run(policy, 4)
+    for number in range(1, 8):
+        run.scheduler.add(xa(number, number, PREPARE))
+    run.scheduler.add(xa(8, 1, COMPLETE))
+    assert run.queues() == [[1, 5], [2, 6], [3, 7], [4, 8]]
+    for worker in (1, 2, 3):
+        assert len(run.scheduler.take(worker)) == 1
+        assert run.commit(worker) == set()
+    # Worker 4 has come to T8, and T1 is still at its very beginning.
+    assert run.scheduler.take(3) == ()
+    (first,) = run.scheduler.take(0)
+    assert (first.number, run.scheduler.take(3)) == (1, ())
+    assert run.commit(0) == {3}
+    assert [each.number for each in run.scheduler.take(3)] == [8]
+
+
+def test_an_xid_used_again_waits_for_the_one_before() -> None:
+    run = Run("logical_clock", 4)
+    for number, kind in enumerate((PREPARE, COMPLETE, PREPARE, COMPLETE), 1):
+        run.scheduler.add(xa(number, 1, kind))
+    assert run.queues() == [[1], [2], [3], [4]]
+    for worker in range(4):
+        assert [len(run.scheduler.take(each)) for each in range(4)] == [
+            int(each == worker) for each in range(4)
+        ]
+        assert run.commit(worker) == ({worker + 1} if worker < 3 else set())
+
+
+@pytest.mark.parametrize("policy", sorted(BY_THE_SOURCE))
+@pytest.mark.parametrize("workers", [1, 2, 4, 16])
+def test_round_robin_goes_on_over_other_groups(policy: str, workers: int) -> None:
+    run = Run(policy, workers)
+    turns = []
+    for number in range(1, 101):
+        if number % 3:
+            run.scheduler.add(xa(number, number, PREPARE))
+            turns.append(next(at for at, queue in enumerate(run.queues()) if number in queue))
+        else:
+            run.scheduler.add(group(number, "a")._replace(last_committed=0, sequence_number=0))
+    assert turns == [at % workers for at in range(len(turns))]
+
+
+def test_where_partitions_decide_a_group_goes_to_its_partition() -> None:
+    """Round robin would have it wait at another worker for what is before it anyway."""
+    run = Run("database", 4)
+    for number in range(1, 9):
+        run.scheduler.add(xa(number, number, PREPARE)._replace(databases=("ab"[number % 2],)))
+    assert run.queues() == [[1, 3, 5, 7], [2, 4, 6, 8], [], []]
+
+
+@pytest.mark.parametrize("workers", [2, 4, 16])
+def test_two_rounds_are_enough_where_the_order_of_commits_is_kept(workers: int) -> None:
+    """What a queue's head waits for is then less than 2 x workers before it; else anywhere."""
+    chance = Random(workers)
+    for ordered in (True, False):
+        run = Run("logical_clock", workers)
+        farthest = 0
+        newest: dict[int, int] = {}
+        for number in range(1, 600):
+            name = chance.randrange(3 * workers)
+            run.scheduler.add(xa(number, name, COMPLETE if name in newest else PREPARE))
+            if newest.pop(name, None) is None:
+                newest[name] = number
+        while not run.scheduler.idle:
+            for worker in range(workers):
+                run.scheduler.take(worker)
+            for waiting in run.scheduler._waiting.items():
+                for worker, waiter in waiting[1]:
+                    head = run.scheduler.workers[worker].head
+                    if head is not None and head.number == waiter:
+                        farthest = max(farthest, waiter - waiting[0])
+            running = [
+                (queue.running[0].number, worker)
+                for worker, queue in enumerate(run.scheduler.workers)
+                if queue.running
+            ]
+            run.commit((min(running) if ordered else chance.choice(running[-2:]))[1])
+        assert farthest < 2 * workers if ordered else farthest >= 2 * workers
+
+
+def test_a_completion_waits_for_its_prepare_whatever_the_clock_says() -> None:
+    stream = [xa(1, 1, PREPARE), xa(2, 2, PREPARE), xa(3, 1, COMPLETE)]
+    for policy in POLICIES:
+        run = Run(policy, 4)
+        for each in stream:
+            run.scheduler.add(each)
+        began = [each.number for worker in range(4) for each in run.scheduler.take(worker)]
+        assert 3 not in began, policy
+
+
+def crash_and_go_on(
+    source: XaSource, policies: Sequence[str], chance: Random, crashes: int
+) -> XaTarget:
+    """Apply a whole stream, in several lives of the daemon; each may have another policy."""
+    target = XaTarget()
+    applied: dict[int, Group] = {}
+    mark = START_MARK
+    left: dict[XaXid, Prepared] = {}
+    for life in range(crashes + 1):
+        executed = ExecutedGroups(mark.number + 1).with_numbers(
+            sorted(number for number in applied if number > mark.number)
+        )
+        remembered = left.items() if chance.random() < 0.5 else ()
+        workers = chance.choice((0, 1, 2, 4, 4, 16))
+        run = Run(
+            chance.choice(policies), workers, mark, executed, PreparedTransactions(remembered)
+        )
+        scheduler = run.scheduler
+        waiting = iter(source.groups[mark.number :])
+        ends = chance.randrange(2 * len(source.groups)) if life < crashes else -1
+        eager = chance.choice((0.3, 0.9, 1.0))
+        following = next(waiting, None)
+        while ends and not (following is None and scheduler.idle):
+            ends -= 1
+            if following is not None and chance.random() < eager:
+                scheduler.add(following)
+                following = next(waiting, None)
+                continue
+            for worker in range(max(workers, 1)):
+                if chance.random() < 0.8:
+                    scheduler.take(worker)
+            running = [at for at, queue in enumerate(scheduler.workers) if queue.running]
+            if running:
+                worker = chance.choice(running)
+                for each in scheduler.workers[worker].running:
+                    assert each.number not in applied
+                    target.apply(each, source.effects[each.number - 1])
+                    applied[each.number] = each
+                    record(left, source.groups[each.number - 1])
+                run.commit(worker)
+            elif following is None:
+                for worker in range(max(workers, 1)):
+                    scheduler.take(worker)
+                assert any(queue.running for queue in scheduler.workers), "deadlock"
+        number = chance.randint(mark.number, scheduler.gaq.number)
+        if number > mark.number:
+            mark = LowWaterMark(number, source.groups[number - 1].end, None)
+    assert len(applied) == len(source.groups)
+    return target
+
+
+def record(left: dict[XaXid, Prepared], group: Group) -> None:
+    """Keep what the target's tables tell the next start of what is prepared."""
+    if group.xid is None:
+        return
+    if group.kind is PREPARE:
+        left[group.xid] = Prepared(group.databases, group.alone)
+    else:
+        left.pop(group.xid, None)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seeds", [range(25), pytest.param(range(25, 3000), marks=LONG)])
+def test_the_outcome_is_that_of_one_by_one(policy: str, seeds: range) -> None:
+    for source in xa_sources(seeds, 60):
+        expected = outcome(source.groups, source.effects)
+        for again in range(3):
+            chance = Random(again)
+            assert crash_and_go_on(source, [policy], chance, 3 * again) == expected
+
+
+@pytest.mark.parametrize("seeds", [range(25), pytest.param(range(25, 3000), marks=LONG)])
+def test_the_outcome_under_another_policy_after_each_crash(seeds: range) -> None:
+    for source in xa_sources(seeds, 60):
+        expected = outcome(source.groups, source.effects)
+        chance = Random(source.groups[-1].number)
+        assert crash_and_go_on(source, list(POLICIES), chance, 4) == expected
