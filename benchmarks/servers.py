@@ -1,5 +1,6 @@
 """The servers of a benchmark: a source that is only fast, and targets that are all alike."""
 
+from types import MappingProxyType
 from typing import Final
 
 from tests.servers.mysqld import Options, Server
@@ -50,15 +51,18 @@ REPLICA_SETTINGS: Final = (
 """What a reader needs to know about a target to judge its figures."""
 
 
-def source() -> Server:
-    """Return a source, not started."""
-    return Server(SOURCE)
+def source(options: Options = MappingProxyType({})) -> Server:
+    """Return a source, not started; `options` are added to its own."""
+    return Server({**SOURCE, **options})
 
 
-def target(*, durable: bool, workers: int) -> Server:
-    """Return a fresh target, not started; the native replica's workers are its only setting."""
-    options = {**TARGET, **(DURABLE if durable else NOT_DURABLE)}
-    return Server({**options, "replica_parallel_workers": workers})
+def target(*, durable: bool, workers: int, options: Options = MappingProxyType({})) -> Server:
+    """Return a fresh target, not started.
+
+    Its settings are those of all targets, the native replica's workers, and `options`.
+    """
+    durability = DURABLE if durable else NOT_DURABLE
+    return Server({**TARGET, **durability, "replica_parallel_workers": workers, **options})
 
 
 def settings(server: Server) -> dict[str, str]:

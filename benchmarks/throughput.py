@@ -62,9 +62,14 @@ def throughput(
     *,
     durable: bool,
     settings: Mapping[str, Value],
+    engine: str = "InnoDB",
 ) -> Throughput:
-    """Let mtsd apply the source's backlog to a fresh target for a while."""
-    with servers.target(durable=durable, workers=1) as target:
+    """Let mtsd apply the source's backlog to a fresh target for a while.
+
+    The target's tables are of `engine`.
+    """
+    options = {"default_storage_engine": engine}
+    with servers.target(durable=durable, workers=1, options=options) as target:
         prepare(target, databases)
         daemon = External(source, target, settings)
 

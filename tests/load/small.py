@@ -83,18 +83,19 @@ def fill(
     connections: int = 4,
     *,
     seed: int = 0,
+    session: str = SESSION,
 ) -> Filled:
     """Commit small transactions as fast as the server takes them, after prepare().
 
     Each is on one database: an INSERT, an UPDATE, in every third a DELETE. It may be called again
-    with another seed below 1000; rows never conflict.
+    with another seed below 1000; rows never conflict. `session` begins each connection.
     """
 
     def work(connection: int) -> int:
         share = transactions // connections + (connection < transactions % connections)
         made = _small(Random(f"{seed} {connection}"), databases, seed * connections + connection)
         with closing(server.client(flags=CLIENT.MULTI_STATEMENTS)) as client:
-            send(client, [SESSION])
+            send(client, [session])
             for begun in range(0, share, AT_ONCE):
                 count = min(AT_ONCE, share - begun)
                 send(client, [text for _ in range(count) for text in (*next(made)[1], "COMMIT")])
