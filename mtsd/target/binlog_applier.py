@@ -23,13 +23,13 @@ from mtsd.target.bundle import (
     together,
 )
 from mtsd.target.generated_keys import GeneratedKeys, told
+from mtsd.target.misread_tables import MisreadTables
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import TargetSession, next_gtid
 from mtsd.target.session_applier import SessionApplier
 from mtsd.target.streaming import RowStream
 from mtsd.target.table_columns import explain_row_failure
 from mtsd.target.unprotected import apply_unprotected, statement_count
-from mtsd.target.versioned_tables import VersionedTables
 from mtsd.target.worker_info import TABLE_ID, RowChange
 
 
@@ -55,7 +55,7 @@ class BinlogApplier(SessionApplier):
             reached=reached,
         )
         self._stream = RowStream(self._chunk_bytes)
-        self._versioned = VersionedTables(session.connection, session.traits.server)
+        self._misread = MisreadTables(session.connection, session.traits.server)
         self._keys = GeneratedKeys(session.connection, session.traits.server)
         self._before = b""
         """What goes before each statement of rows in the open transaction."""
@@ -105,7 +105,7 @@ class BinlogApplier(SessionApplier):
         """See `Applier`; nor does BINLOG turn their rows into others."""
         return (
             super().are_safe(table_maps)
-            and self._versioned.are_passed(table_maps)
+            and self._misread.are_passed(table_maps)
             and self._keys.are_plain(table_maps)
         )
 
@@ -114,7 +114,7 @@ class BinlogApplier(SessionApplier):
         whole = bundle.commands
         if not follows:
             await self.describe_format(bundle.format_description)
-            await self._versioned.check(bundle.format_description, bundle.table_maps)
+            await self._misread.check(bundle.format_description, bundle.table_maps)
             if before := await self._keys.statement_before(self._format, bundle.table_maps):
                 whole = told(whole, before)
         await self._reached(FaultPoint.BEFORE_BUNDLE)
@@ -149,7 +149,7 @@ class BinlogApplier(SessionApplier):
         self._start_over(unprotected=True)
         await self.describe_format(group.format_description)
         maps = frozenset(table_maps(group.rows))
-        await self._versioned.check(self._format, maps)
+        await self._misread.check(self._format, maps)
         before = await self._keys.statement_before(self._format, maps)
         await apply_unprotected(
             self._session,
@@ -183,7 +183,7 @@ class BinlogApplier(SessionApplier):
 
     async def _apply_rows(self, events: tuple[bytes, ...]) -> None:
         maps = frozenset(table_maps(events))
-        await self._versioned.check(self._format, maps)
+        await self._misread.check(self._format, maps)
         # Rows of a streamed transaction may follow later than the table maps that they belong to.
         self._before = await self._keys.statement_before(self._format, maps) or self._before
         rows = commands([], self._stream.statements(events), [], self._command_limit)

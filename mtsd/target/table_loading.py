@@ -1,9 +1,9 @@
 """Reads the target's table definitions for the applier of SQL, one query for each kind of fact."""
 
 from mtsd.target import literals
+from mtsd.target.misread_tables import is_versioned
 from mtsd.target.table_columns import read_columns
 from mtsd.target.table_layout import FoundTable
-from mtsd.target.versioned_tables import is_versioned
 from mtsd.wire.connection import Connection
 
 

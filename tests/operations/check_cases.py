@@ -566,6 +566,28 @@ CASES = (
         Kind.FOREIGN_KEYS, "1 foreign key from another database: a.t -> b.u",
         source=source(foreign_keys_across=("a.t -> b.u",)),
     ),
+    Case(
+        Kind.VERSIONED, "1 table with system versioning",
+        source=replace(
+            MARIADB_SOURCE,
+            server=replace(
+                MARIADB_SOURCE.server, version=(11, 4, 9), versioned=("shop.orders", "shop.new"),
+            ),
+        ),
+        target=target(flavour=Flavour.MARIADB, version=(11, 8, 1), versioned=("shop.orders",)),
+    ),
+    Case(
+        Kind.VERSIONED_AS_SQL, "1 table with system versioning", source=MARIADB_SOURCE,
+        target=target(flavour=Flavour.MARIADB, version=(11, 8, 1), versioned=("shop.orders",)),
+        settings=target_settings(apply_mode="sql"),
+    ),
+    Case(
+        Kind.NOT_GENERATED, "1 table with generated columns",
+        source=replace(
+            MARIADB_SOURCE, server=replace(MARIADB_SOURCE.server, generated=("shop.orders",)),
+        ),
+        target=target(flavour=Flavour.MARIADB, version=(10, 11, 9), tables=()),
+    ),
     Case(Kind.TRIGGERS, "0 triggers"),
     Case(
         Kind.TRIGGERS, "1 trigger", source=source(triggers=("shop.t",)),

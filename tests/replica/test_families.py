@@ -9,6 +9,7 @@ import pytest
 from mtsd.model.fault_points import FaultPoint
 from tests.load.families import change, create, unequal
 from tests.load.mariadb import MariadbLoad, unequal_rows
+from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_kills import OFTEN, ON_ERROR, ON_STOP, SIGKILLED
 from tests.replica.test_mariadb import ONCE, SMALL
@@ -52,6 +53,12 @@ def stopped(pair: Pair, folder: Path, settings: dict[str, Value] | None = None) 
     daemon.start()
     assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
     return daemon.last_words()
+
+
+def foretold(pair: Pair, folder: Path, settings: dict[str, Value] | None = None) -> dict[str, str]:
+    """Return what `mtsd check` says is not well, by the lines' ids."""
+    daemon = DaemonProcess(pair.source, pair.target, folder, settings or {})
+    return told(folder, daemon.settings).bad
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.replica.test_families import families, replicated, stopped
+from tests.replica.test_families import families, foretold, replicated, stopped
 from tests.servers.mysqld import Server
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
@@ -43,6 +43,7 @@ def test_current_rows_of_an_older_source_would_be_history(change: str, tmp_path:
             "XA": "XA START 'x'; INSERT INTO a.t VALUES (1, 1); XA END 'x'; XA PREPARE 'x'",
         }[change])  # fmt: skip
         table = "a.named" if change == "named" else "a.t"
+        assert "a.named, a.t" in foretold(pair, tmp_path)["versioned"]
         assert f"table {table} has system versioning on the target" in stopped(pair, tmp_path)
         assert pair.target.sql("SELECT * FROM a.plain") == [(1,)]
         assert pair.target.sql(f"SELECT * FROM {table} FOR SYSTEM_TIME ALL") == []
@@ -62,6 +63,7 @@ def test_rows_of_a_newer_source_stay_current(tmp_path: Path) -> None:
         replicated(pair, tmp_path)
         for table in ("t", "named"):
             assert history(pair.target, table) == history(pair.source, table)
+        assert not {"versioned", "not-generated"} & foretold(pair, tmp_path).keys()
 
 
 @pytest.mark.parametrize("table", ["t", "named"])
@@ -78,6 +80,7 @@ def test_sql_cannot_write_history(table: str, altered: str, tmp_path: Path) -> N
             pair.target.sql(f"{NO_VERSIONS} {altered.format(table)}")
         pair.source.sql(f"INSERT INTO a.{table} (i) VALUES (1); DELETE FROM a.{table}")
         said = stopped(pair, tmp_path, {"target.apply_mode": "sql"})
+        assert "versioned-as-sql" in foretold(pair, tmp_path, {"target.apply_mode": "sql"})
         assert f"table a.{table} has system versioning on the target" in said
         assert pair.target.sql(f"SELECT * FROM a.{table} FOR SYSTEM_TIME ALL") == []
 

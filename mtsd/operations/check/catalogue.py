@@ -578,6 +578,24 @@ class Kind(Enum):
         "{count} from another database: {keys}; transactions on the referenced tables run alone",
         "keep tables that reference each other in one database",
     )
+    VERSIONED = error(
+        "target tables",
+        "{count} with system versioning, whose rows would be history at once on the target, a"
+        " MariaDB from 11.5 on, because the source is older: {tables}",
+        "drop system versioning from them on both servers, or upgrade the source to 11.5 or later",
+    )
+    VERSIONED_AS_SQL = error(
+        "target tables",
+        "{count} with system versioning, but rows are applied as SQL, which cannot write the"
+        " history that a MariaDB logs: {tables}",
+        'drop system versioning on the target, or set [target] apply_mode = "binlog"',
+    )
+    NOT_GENERATED = error(
+        "target columns",
+        "{count} with generated columns, which the source, a newer MariaDB, does not log when it"
+        " changes a row: the target would keep their former values, or not find the row: {tables}",
+        'set [target] apply_mode = "sql", and the target generates them',
+    )
     TRIGGERS = ok(
         "target triggers", "{count}; they do not fire for rows, whose effects are replicated"
     )

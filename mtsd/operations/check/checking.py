@@ -14,6 +14,7 @@ from mtsd.operations.check.column_lines import column_lines
 from mtsd.operations.check.decisions import rows_as_sql, way_of
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line
+from mtsd.operations.check.misread_lines import misread_lines
 from mtsd.operations.check.pair_lines import pair_lines
 from mtsd.operations.check.policy_lines import policy_lines
 from mtsd.operations.check.position_lines import position_lines, reach_lines
@@ -109,6 +110,7 @@ def _lines(
     yield from pair_lines(settings, known_source, known_target, way)
     as_sql = rows_as_sql(settings, known_source, known_target) is True
     yield from column_lines(known_source.server, known_target.server, as_sql=as_sql)
+    yield from misread_lines(known_source.server, known_target.server, as_sql=as_sql)
 
 
 async def _look(

@@ -63,6 +63,10 @@ class ServerFacts:
     columns: Mapping[str, Sequence[TableColumn]] = field(default_factory=dict)
     """The columns of each of `tables`, by "schema.name"."""
     flavour: Flavour = Flavour.MYSQL
+    versioned: tuple[str, ...] = ()
+    """Tables with system versioning."""
+    generated: tuple[str, ...] = ()
+    """Tables of a MariaDB with STORED generated columns, or with others and no primary key."""
 
     @property
     def server(self) -> ServerVersion:

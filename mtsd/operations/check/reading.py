@@ -24,6 +24,7 @@ from mtsd.source.read_state import end_without_files, gtids_at, read_gtids
 from mtsd.target import literals
 from mtsd.target.binlog_allowed import allows_binlog
 from mtsd.target.fencing import CHANNEL, lock_name
+from mtsd.target.misread_tables import GENERATED
 from mtsd.target.position_schema import FIRST_TABLES, RULES_TABLE, TABLES
 from mtsd.target.position_tables import SCHEMA_VERSION, PositionTables
 from mtsd.target.prepared_table import PreparedRow
@@ -39,6 +40,7 @@ T = TypeVar("T")
 _REFUSED = frozenset({1044, 1045, 1142, 1143, 1227, 1370})
 """Errors of missing privileges, which have their own lines."""
 _OLDEST_WITH_ROLES_LISTED = (8, 0, 19)
+_TABLES = "table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
 _NOWHERE = LowWaterMark(0, NOWHERE, None)
 
 
@@ -158,6 +160,10 @@ async def _server(
         replicates_from=await _replicates_from(connection, version.mysql),
         columns=await _columns(connection, position_schema),
         flavour=version.flavour,
+        versioned=await _named(
+            connection, "table", "tables", position_schema, "table_type = 'SYSTEM VERSIONED'"
+        ),
+        generated=await _generated(connection, version, position_schema),
     )
 
 
@@ -183,7 +189,7 @@ async def _tables(connection: Connection, position_schema: str) -> tuple[TableFa
     keyed = {(str(schema), str(name)) for schema, name in keys}
     rows = await connection.query(
         "SELECT table_schema, table_name, engine FROM information_schema.tables"
-        f" WHERE table_type = 'BASE TABLE' AND {users} ORDER BY 1, 2"
+        f" WHERE {_TABLES} AND {users} ORDER BY 1, 2"
     )
     return tuple(
         TableFacts(
@@ -202,13 +208,25 @@ async def _columns(
     rows = await connection.query(
         f"SELECT table_schema, table_name, {COLUMNS} FROM information_schema.columns"
         " JOIN information_schema.tables USING (table_schema, table_name)"
-        f" WHERE table_type = 'BASE TABLE' AND {_users('table_schema', position_schema)}"
+        f" WHERE {_TABLES} AND {_users('table_schema', position_schema)}"
         " ORDER BY table_schema, table_name, ordinal_position"
     )
     columns: dict[str, list[TableColumn]] = {}
     for schema, name, *column in rows:
         columns.setdefault(f"{schema!s}.{name!s}", []).append(table_column(tuple(column)))
     return columns
+
+
+async def _generated(
+    connection: Connection, version: ServerVersion, position_schema: str
+) -> tuple[str, ...]:
+    if version.flavour is not Flavour.MARIADB:
+        return ()
+    rows = await connection.query(
+        "SELECT DISTINCT table_schema, table_name FROM information_schema.columns c"
+        f" WHERE {GENERATED} AND {_users('table_schema', position_schema)} ORDER BY 1, 2"
+    )
+    return tuple(f"{schema!s}.{name!s}" for schema, name in rows)
 
 
 async def _foreign_keys_across(connection: Connection, position_schema: str) -> tuple[str, ...]:

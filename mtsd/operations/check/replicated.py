@@ -78,6 +78,8 @@ def _with(facts: ServerFacts, tables: tuple[TableFacts, ...], name: _Name) -> Se
     return replace(
         facts,
         tables=tuple(replace(table, schema=name(table.schema)) for table in tables),
+        versioned=tuple(renamed(each) for each in facts.versioned if each in kept),
+        generated=tuple(renamed(each) for each in facts.generated if each in kept),
         columns={renamed(key): value for key, value in facts.columns.items() if key in kept},
         triggers=tuple(map(renamed, facts.triggers)),
         events=tuple(map(renamed, facts.events)),
