@@ -7,14 +7,25 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from benchmarks import backlog, cpu, figures, lag, large, machine, report, rows, spark
+from benchmarks import (
+    backlog,
+    cpu,
+    figures,
+    lag,
+    large,
+    machine,
+    policies,
+    report,
+    rows,
+    spark,
+)
 from benchmarks.backlog import Applied, Pair
 from benchmarks.cpu import Stages
 from benchmarks.external import installed
 from benchmarks.figures import Figure
 from benchmarks.lag import Lag
 
-PARTS: Final = ("backlog", "large", "lag", "cpu", "rows", "spark", "plan", "sql")
+PARTS: Final = ("backlog", "large", "lag", "cpu", "rows", "spark", "plan", "sql", "policies")
 DEFAULT_PARTS: Final = PARTS[:3]
 DURABLE: Final = "durable"
 NOT_DURABLE: Final = "not durable"
@@ -60,6 +71,7 @@ def main() -> int:
     if "plan" in args.part:
         _plan(args, results)
     measures = {"backlog": _backlog, "large": _large, "lag": _lag, "sql": _sql}
+    measures["policies"] = _policies
     if parts := [part for part in measures if part in args.part]:
         with installed(pure=args.pure):
             for part in parts:
@@ -118,6 +130,13 @@ def _sql(args: argparse.Namespace, results: Results) -> None:
     print(report.applied_table(title, _runs(pairs)))
     print(report.pairs_table(title, pairs))
     results.figures += [figures.ratio(variant, 1, found) for variant, found in pairs.items()]
+
+
+def _policies(args: argparse.Namespace, results: Results) -> None:
+    found = policies.measured(args.transactions, args.workers, args.repeat)
+    for title, runs in policies.tables(found):
+        print(report.applied_table(title, runs))
+    results.figures += policies.figures(found)
 
 
 def _runs(pairs: dict[str, list[Pair]]) -> dict[str, list[Applied]]:

@@ -93,11 +93,14 @@ class Pair:
 
 
 @contextmanager
-def loaded_source(transactions: int, databases: int) -> Iterator[Server]:
-    """Start a source whose binlog contains the backlog and not a single event more."""
+def loaded_source(transactions: int, databases: int, connections: int = 4) -> Iterator[Server]:
+    """Start a source whose binlog contains the backlog and not a single event more.
+
+    It was committed by so many connections, each of which changed rows of its own.
+    """
     with servers.source() as source:
         prepare(source, databases)
-        small.fill(source, transactions, databases)
+        small.fill(source, transactions, databases, connections)
         yield source
 
 

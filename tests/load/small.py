@@ -104,6 +104,22 @@ def fill(
     return _measured(server, connections, work)
 
 
+def hot(server: Server, transactions: int, connections: int = 4) -> Filled:
+    """Commit transactions that all change the same row, after prepare()."""
+    server.sql(f"INSERT INTO small0.items VALUES (1, 1, 0.25, 'hot', '{NOTE}', NOW(6))")
+
+    def work(connection: int) -> int:
+        share = transactions // connections + (connection < transactions % connections)
+        with closing(server.client(flags=CLIENT.MULTI_STATEMENTS)) as client:
+            send(client, [SESSION])
+            for begun in range(0, share, AT_ONCE):
+                count = min(AT_ONCE, share - begun)
+                send(client, ["UPDATE small0.items SET amount = amount + 1 WHERE id = 1"] * count)
+        return share
+
+    return _measured(server, connections, work)
+
+
 def live(
     server: Server,
     rate: float,
