@@ -59,6 +59,10 @@ FORMAT_TOO_LARGE = Reason(
     "the xid {xid} has a format id that a MariaDB does not accept: the largest is {largest}",
     "let the source's applications use a smaller one",
 )
+NO_GLOBAL_PART = Reason(
+    "the xid {xid} has an empty global part (gtrid), which a MariaDB does not accept",
+    "let the source's applications use another one",
+)
 _LARGEST_FORMAT_OF_MARIADB: Final = (1 << 31) - 1
 _LOOK_PERIOD_S: Final = 0.05
 _DETACHED_WITHIN_S: Final = 10.0
@@ -86,10 +90,12 @@ class Branches:
 
     def why_not_named(self, xid: XaXid) -> Refused | None:
         """Return why a transaction cannot have that xid here; None if it can."""
-        if self._session.traits.server.flavour is Flavour.MARIADB and (
-            xid.format_id > _LARGEST_FORMAT_OF_MARIADB
-        ):
+        if self._session.traits.server.flavour is not Flavour.MARIADB:
+            return None
+        if xid.format_id > _LARGEST_FORMAT_OF_MARIADB:
             return refuse(FORMAT_TOO_LARGE, xid=xid, largest=_LARGEST_FORMAT_OF_MARIADB)
+        if not xid.gtrid:
+            return refuse(NO_GLOBAL_PART, xid=xid)
         return None
 
     async def begin(self, xid: XaXid, gtid: str, *, statements: bool) -> None:

@@ -40,13 +40,14 @@ class Session:
         *,
         reuse: bool,
         formats: tuple[int, int, int],
+        no_global_part: str,
     ) -> None:
         self._server = server
         self._databases = databases
         self._rng = Random(f"{seed} {number}")
         self._xids = (
             f"'session {number}{{n}}','',{formats[0]}", f"X'00{number:02x}','{{n}}',{formats[1]}",
-            f"'','{number}{{n}}',{formats[2]}",
+            f"'{no_global_part}','{number}{{n}}',{formats[2]}",
             f"0x{number:02x}FF,'b''\\\\q{{n}}',{formats[0]}",
         )  # fmt: skip
         self._reuse = reuse
@@ -184,6 +185,7 @@ class XaLoad:
 
     With `reuse` each of them has a few xids, which it uses again and again. `formats` are format
     ids of the xids: after a crash, a MySQL with a binary log loses some unless they are equal.
+    `for_mariadb`: a MariaDB accepts all of them, too.
     """
 
     def __init__(
@@ -195,11 +197,20 @@ class XaLoad:
         databases: int = 3,
         reuse: bool = False,
         formats: tuple[int, int, int] = (1, 2147483647, 0),
+        for_mariadb: bool = False,
     ) -> None:
         self._server = server
         self._databases = [f"xa{number}" for number in range(databases)]
         self.sessions = [
-            Session(server, self._databases, seed, number, reuse=reuse, formats=formats)
+            Session(
+                server,
+                self._databases,
+                seed,
+                number,
+                reuse=reuse,
+                formats=(1, 1, 1) if for_mariadb else formats,
+                no_global_part="-" if for_mariadb else "",
+            )
             for number in range(1, sessions + 1)
         ]
 

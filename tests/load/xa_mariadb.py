@@ -22,8 +22,9 @@ DATABASES: Final = ("xa0", "xa1", "xa2")
 class Session:
     """One session of the load, with rows of its own; each prepare has a connection of its own."""
 
-    def __init__(self, server: Server, seed: int, number: int) -> None:
+    def __init__(self, server: Server, seed: int, number: int, *, reuse: bool) -> None:
         self._server = server
+        self._reuse = reuse
         self._rng = Random(f"{seed} {number}")
         self._number = number
         self._used = 0
@@ -61,11 +62,7 @@ class Session:
         self.completed += 1
 
     def _transact(self, end: str) -> None:
-        self._used += 1
-        xid = self._rng.choice((
-            f"'s{self._number}','{self._used}'", f"X'00{self._number:02x}','{self._used}',7",
-            f"0x{self._number:02x}FF,'{self._used}',2147483647",
-        ))  # fmt: skip
+        xid = self._free_xid()
         busy = set[tuple[str, int]]().union(*self.prepared.values())
         locked: set[tuple[str, int]] = set()
         changes = [self._change(locked, busy) for _ in range(self._rng.randint(1, 4))]
@@ -83,6 +80,15 @@ class Session:
         if end == "PREPARE":
             self.prepared[xid] = locked
 
+    def _free_xid(self) -> str:
+        self._used += 1
+        suffix = "" if self._reuse else self._used
+        xids = (
+            f"'s{self._number}','{suffix}'", f"X'00{self._number:02x}','{suffix}',7",
+            f"0x{self._number:02x}FF,'{suffix}',2147483647", f"'t{self._number}','{suffix}'",
+        )  # fmt: skip
+        return self._rng.choice([xid for xid in xids if xid not in self.prepared])
+
     def _change(self, locked: set[tuple[str, int]], busy: set[tuple[str, int]]) -> str:
         database = self._rng.choice(DATABASES)
         free = [id_ for id_ in self.ids if (database, id_) not in busy | locked]
@@ -95,11 +101,18 @@ class Session:
 
 
 class MariadbXaLoad:
-    """Several sessions side by side, over databases that they share."""
+    """Several sessions side by side, over databases that they share.
 
-    def __init__(self, server: Server, *, seed: int, sessions: int = 3) -> None:
+    With `reuse` each of them has a few xids, which it uses again and again.
+    """
+
+    def __init__(
+        self, server: Server, *, seed: int, sessions: int = 3, reuse: bool = False
+    ) -> None:
         self._server = server
-        self.sessions = [Session(server, seed, number) for number in range(1, sessions + 1)]
+        self.sessions = [
+            Session(server, seed, number, reuse=reuse) for number in range(1, sessions + 1)
+        ]
 
     def prepare(self, databases: Sequence[str] = DATABASES) -> None:
         """Create the databases and their rows."""

@@ -79,16 +79,21 @@ def assert_equal(
     pair: Pair, daemon: DaemonProcess, databases: tuple[str, ...] = ("a", "b")
 ) -> None:
     daemon.wait_until_caught_up()
+    assert_same(pair.source, pair.target, databases)
+
+
+def assert_same(source: Server, target: Server, databases: tuple[str, ...]) -> None:
+    """Compare what two servers have in tables `t`, and what they have prepared."""
     for name in databases:
         rows = f"SELECT * FROM {name}.t ORDER BY id"
-        assert pair.source.sql(rows) == pair.target.sql(rows)
-    assert prepared(pair.source) == prepared(pair.target)
-    recorded = pair.target.sql(
+        assert source.sql(rows) == target.sql(rows)
+    assert prepared(source) == prepared(target)
+    recorded = target.sql(
         "SELECT Format_id, LENGTH(Gtrid), LENGTH(Bqual),"
         " CONCAT('0x', HEX(Gtrid), HEX(Bqual)) FROM mtsd.slave_prepared_transaction"
     )
-    assert set(recorded) == prepared(pair.target)
-    assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+    assert set(recorded) == prepared(target)
+    assert target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
@@ -241,8 +246,15 @@ def test_the_session_of_a_worker_remains(tmp_path: Path) -> None:
         assert "uses temporary tables of its session" in daemon.last_words()
 
 
-def test_a_format_id_that_mariadb_does_not_accept(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("xid", "why"),
+    [
+        ("'x','',4294967296", "a format id that a MariaDB does not accept"),
+        ("'','x'", "an empty global part (gtrid), which a MariaDB does not accept"),
+    ],
+)
+def test_xids_that_mariadb_does_not_accept(xid: str, why: str, tmp_path: Path) -> None:
     with running("9.7", "10.11", tmp_path) as (pair, daemon):
-        prepare(pair.source, "'x','',4294967296", "UPDATE a.t SET v = 5 WHERE id = 1")
+        prepare(pair.source, xid, "UPDATE a.t SET v = 5 WHERE id = 1")
         assert daemon.wait() == 3
-        assert "a format id that a MariaDB does not accept" in daemon.last_words()
+        assert why in daemon.last_words()
