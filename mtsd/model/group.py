@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import NOWHERE, Position
 from mtsd.model.step import Step, row_events
@@ -66,7 +67,7 @@ class Group(NamedTuple):
     """What the group contains that this version does not apply; empty if it can be applied."""
     tables: tuple[str, ...] = ()
     """Every table that it updates, as "database.table"; only if the policy needs them."""
-    keys: frozenset[bytes] = frozenset()
+    keys: GroupKeys = NO_KEYS
     """The keys of the rows that it changes; only if the policy needs them."""
     temporary: TemporaryTables | None = None
     """What is known about the source's temporary tables after it; None if it changes none."""

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from mtsd.model.group import Group, GroupKind
+from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.model.xa_xid import XaXid
 
 _MOST_PREPARED: Final = 65_536
@@ -29,7 +30,7 @@ class Prepared(NamedTuple):
     databases: tuple[str, ...]
     alone: bool
     tables: tuple[str, ...] = ()
-    keys: frozenset[bytes] = frozenset()
+    keys: GroupKeys = NO_KEYS
 
 
 class PreparedTransactions:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from mtsd.model.group import Group, GroupKind
+from mtsd.model.group_keys import GroupKeys
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
@@ -18,6 +19,7 @@ from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.policies import choose_policy
+from mtsd.schedule.row_policy import RowPolicy
 from mtsd.schedule.scheduler import Filler, Limits, Scheduler
 from mtsd.schedule.table_policy import TablePolicy
 from mtsd.schedule.worker_row import blank_row
@@ -38,6 +40,7 @@ class Mode(enum.Enum):
     LOGICAL_CLOCK = "logical_clock"
     COMMIT_PARENT = "commit_parent"
     TABLE = "table"
+    ROW = "row"
     PLANNED = "planned"
     """By the assignments of `RunSettings.plan`."""
 
@@ -77,6 +80,8 @@ class RunSettings:
             return may_depend(earlier, later)
         if self.mode is Mode.COMMIT_PARENT:
             return earlier.commit_id != later.commit_id or not later.commit_id
+        if self.mode is Mode.ROW:
+            return may_conflict(earlier.keys, later.keys)
         if self.mode is Mode.TABLE and earlier.tables and later.tables:
             return not set(earlier.tables).isdisjoint(later.tables)
         return not partitions(earlier, self.bind).isdisjoint(partitions(later, self.bind))
@@ -85,6 +90,15 @@ class RunSettings:
 def as_filled(policy: Policy) -> Mapping[Need, Filler]:
     """Return fillers that leave groups as they are: those of the tests have what is needed."""
     return dict.fromkeys(policy.needs, lambda group: group)
+
+
+def may_conflict(one: GroupKeys, other: GroupKeys) -> bool:
+    """Tell whether two groups change the same, or one what the other refers to."""
+    return any(
+        not mine.rows.isdisjoint(others.rows.union(others.references))
+        or not set(mine.wholes).isdisjoint(others.wholes + others.parts)
+        for mine, others in ((one, other), (other, one))
+    )
 
 
 def may_depend(earlier: Group, later: Group) -> bool:
@@ -139,6 +153,8 @@ class SimulatedRun:
         policy: Policy
         if settings.mode is Mode.PLANNED:
             policy = PlannedPolicy(settings.plan)
+        elif settings.mode is Mode.ROW:
+            policy = RowPolicy()
         elif settings.mode is Mode.SEQUENTIAL:
             policy = choose_policy("", 0)
         else:
@@ -484,7 +500,7 @@ class SimulatedRun:
                 for name, entry in sorted(policy.aph._entries.items())
                 if entry.usage
             )
-        elif isinstance(policy, LogicalClockPolicy | CommitParentPolicy):
+        elif isinstance(policy, LogicalClockPolicy | CommitParentPolicy | RowPolicy):
             runs = policy.distribution
             placed = (runs._worker, runs._groups, tuple(runs._starts), tuple(runs._owners))
         queues = tuple(

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mtsd.model.group import Group, GroupKind, PositionReached
+from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
@@ -32,6 +33,7 @@ class Shape:
     """last_committed and sequence_number."""
     commit_id: int = 0
     tables: tuple[str, ...] = ()
+    keys: GroupKeys = NO_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ def group_of(shape: Shape, number: int, end: Position) -> Group:
         uses_temporary=shape.uses_temporary,
         commit_id=shape.commit_id,
         tables=shape.tables,
+        keys=shape.keys,
     )
 
 

@@ -11,6 +11,7 @@ from itertools import product
 import pytest
 
 from mtsd.model.group import GroupKind
+from mtsd.model.group_keys import GroupKeys
 from tests.schedule.simulated_run import Mode, RunSettings
 from tests.schedule.simulated_target import SimulatedTarget
 from tests.schedule.streams import Marker, Shape, Stream
@@ -107,6 +108,32 @@ def test_every_choice_of_tables(first: int) -> None:
         go_through([TABLES[first], *others], BY_TABLE)
 
 
+BY_ROW = RunSettings(mode=Mode.ROW, workers=3)
+DATABASE, TABLE, OTHER_TABLE = 100, 101, 102
+
+
+def of_rows(*rows: int, references: tuple[int, ...] = (), table: int = TABLE) -> Shape:
+    return Shape(("a",), keys=GroupKeys(frozenset(rows), references, parts=(DATABASE, table)))
+
+
+ROWS = [
+    of_rows(1),
+    of_rows(2, references=(1,)),
+    of_rows(1, 2),
+    of_rows(3, references=(1,), table=OTHER_TABLE),
+    Shape(("a",), keys=GroupKeys(wholes=(TABLE,), parts=(DATABASE,))),
+    Shape(("a",), kind=GroupKind.DDL, keys=GroupKeys(wholes=(DATABASE,))),
+]
+
+
+@pytest.mark.parametrize(
+    "first", [0, 3, 4, *(pytest.param(at, marks=pytest.mark.long) for at in (1, 2, 5))]
+)
+def test_every_choice_of_rows(first: int) -> None:
+    for others in product(ROWS, repeat=3):
+        go_through([ROWS[first], *others], BY_ROW)
+
+
 def test_groups_that_run_alone() -> None:
     for parents in product(range(1), range(2), range(3)):
         times = [timed(parent, number) for number, parent in enumerate(parents, 1)]
@@ -133,14 +160,22 @@ def test_crashes_by_table(second: int) -> None:
     crash_anywhere_once([TABLES[0], TABLES[second], TABLES[3], TABLES[1]], BY_TABLE)
 
 
+@pytest.mark.parametrize("second", [1, 2, 4])
+def test_crashes_by_row(second: int) -> None:
+    crash_anywhere_once([ROWS[0], ROWS[second], ROWS[3], ROWS[0]], BY_ROW)
+
+
 @pytest.mark.parametrize(
     "others",
-    [BY_DATABASE, BY_TABLE, BY_PARENT, SEQUENTIAL],
-    ids=["database", "table", "parent", "sequential"],
+    [BY_DATABASE, BY_TABLE, BY_ROW, BY_PARENT, SEQUENTIAL],
+    ids=["database", "table", "row", "parent", "sequential"],
 )
 def test_crashes_and_another_policy_after_each(others: RunSettings) -> None:
     """What one policy has committed out of order is valid under any other."""
-    names = [Shape((name,), clock=(min(at, 1), at + 1)) for at, name in enumerate("aba")]
+    names = [
+        Shape((name,), clock=(min(at, 1), at + 1), keys=GroupKeys(frozenset({ord(name)})))
+        for at, name in enumerate("aba")
+    ]
     crash_anywhere_again(names, (BY_CLOCK, others))
 
 

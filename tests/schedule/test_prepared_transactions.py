@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from mtsd.model.group import Group, GroupKind
+from mtsd.model.group_keys import GroupKeys
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.database_policy import DatabasePolicy
@@ -155,12 +156,12 @@ def test_a_crash_anywhere(seed: int, remembered: bool) -> None:
 def test_a_completion_has_the_partitions_of_its_prepare() -> None:
     known = PreparedTransactions()
     prepare, complete = stream_of([(PREPARE, ("a", "b"), X), (COMPLETE, (), X)])
-    prepare = prepare._replace(alone=True, tables=("a.t",), keys=frozenset({b"k"}))
+    prepare = prepare._replace(alone=True, tables=("a.t",), keys=GroupKeys(frozenset({7})))
     assert known.place(prepare, 0) == (prepare, 0)
     found, earlier = known.place(complete, 0)
     assert earlier == 1
     assert (found.databases, found.alone) == (("a", "b"), True)
-    assert (found.tables, found.keys) == (("a.t",), frozenset({b"k"}))
+    assert (found.tables, found.keys) == (("a.t",), GroupKeys(frozenset({7})))
     again, earlier = known.place(complete._replace(number=3), 1)
     assert (again.alone, again.databases, earlier) == (True, (), 2)
 

@@ -7,6 +7,7 @@ from random import Random
 from typing import Final
 
 from mtsd.model.group import Group, GroupKind
+from mtsd.model.group_keys import GroupKeys
 from mtsd.model.position import Position
 from mtsd.model.xa_xid import XaXid
 from tests.schedule.streams import Shape, group_of
@@ -78,7 +79,7 @@ class _Transaction:
     xid: XaXid | None
     began: int
     """How many groups were logged when it had all its locks."""
-    keys: frozenset[bytes]
+    keys: frozenset[int]
 
 
 class XaSource:
@@ -97,7 +98,7 @@ class XaSource:
         self._first = 0
         """How many groups were logged before this file."""
         self._commit_id = 0
-        self._written: dict[bytes, int] = {}
+        self._written: dict[int, int] = {}
         self._history = 0
         """Where the source's knowledge of who has written what begins."""
 
@@ -148,7 +149,7 @@ class XaSource:
     def _add(self, shape: Shape, effect: Effect, xid: XaXid | None) -> None:
         if xid is not None:
             self._busy.add(xid)
-        keys = frozenset(b"%b %d" % (table.encode(), row) for table, row in effect.writes)
+        keys = frozenset(map(hash, effect.writes))
         self._open.append(_Transaction(shape, effect, xid, len(self.groups), keys))
 
     def _locked(self) -> set[Row]:
@@ -165,7 +166,11 @@ class XaSource:
             time = (0, 0) if self._clock is Clock.COMMIT_ID else self._time(each, number)
             made = group_of(each.shape, number, Position(f"binlog.{self._file:06}", number * 100))
             by_id = self._clock is Clock.COMMIT_ID and len(together) > 1
-            keys = each.keys if each.shape.tables else frozenset[bytes]()
+            databases = tuple(map(hash, each.shape.databases))
+            keys = GroupKeys(wholes=databases)
+            if each.shape.tables:
+                parts = (*databases, *map(hash, each.shape.tables))
+                keys = GroupKeys(each.keys, parts=parts)
             self.groups.append(
                 made._replace(
                     xid=each.xid,
