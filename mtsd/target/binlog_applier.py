@@ -6,7 +6,7 @@ from itertools import chain, islice
 
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
-from mtsd.model.group import Group
+from mtsd.model.group import Group, GroupKind
 from mtsd.model.server import Flavour
 from mtsd.schedule.in_flight import Packet, Transaction
 from mtsd.schedule.worker_row import WorkerRow
@@ -57,6 +57,8 @@ class BinlogApplier(SessionApplier):
         self._stream = RowStream(self._chunk_bytes)
         self._misread = MisreadTables(session.connection, session.traits.server)
         self._keys = GeneratedKeys(session.connection, session.traits.server)
+        self._is_creating = False
+        """Whether rows are of a CREATE TABLE … SELECT, whose columns are the source's."""
         self._before = b""
         """What goes before each statement of rows in the open transaction."""
 
@@ -140,6 +142,22 @@ class BinlogApplier(SessionApplier):
         except ServerError:
             return error
 
+    async def run_definition(self, group: Group, gtid: str, thread: int) -> None:
+        """See `Applier`."""
+        if group.kind is not GroupKind.CREATE_SELECT:
+            await super().run_definition(group, gtid, thread)
+            return
+        # Inside CREATE TABLE … START TRANSACTION the server answers no queries.
+        await self.describe_format(group.format_description)
+        if version := self._keys.version_told(self._format):
+            await self._connection.run(version, 1)
+        self._is_creating = True
+        self._before = b""
+        try:
+            await super().run_definition(group, gtid, thread)
+        finally:
+            self._is_creating = False
+
     def statement_count(self, group: Group) -> int:
         """See `Applier`."""
         return statement_count(group, self._largest_statement, self._command_limit)
@@ -182,10 +200,13 @@ class BinlogApplier(SessionApplier):
         self._before = b""
 
     async def _apply_rows(self, events: tuple[bytes, ...]) -> None:
-        maps = frozenset(table_maps(events))
-        await self._misread.check(self._format, maps)
-        # Rows of a streamed transaction may follow later than the table maps that they belong to.
-        self._before = await self._keys.statement_before(self._format, maps) or self._before
+        if not self._is_creating:
+            await self._look_at(frozenset(table_maps(events)))
         rows = commands([], self._stream.statements(events), [], self._command_limit)
         for command in told(rows, self._before) if self._before else rows:
             await self._connection.run(command.sql, command.statements)
+
+    async def _look_at(self, maps: frozenset[bytes]) -> None:
+        await self._misread.check(self._format, maps)
+        # Rows of a streamed transaction may follow later than the table maps that they belong to.
+        self._before = await self._keys.statement_before(self._format, maps) or self._before

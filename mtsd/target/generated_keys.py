@@ -59,10 +59,21 @@ class GeneratedKeys:
         found = self._found.intersection(table_maps)
         if not found:
             return b""
+        before = self.version_told(format_description)
+        if not before:
+            text = parse_format_description(format_description).server_version
+            raise self._refusal(parse_table_map(min(found)), text)
+        return before
+
+    def version_told(self, format_description: bytes) -> bytes:
+        """Return the statement that tells the source's version, for one transaction.
+
+        b"" if that means nothing to the target, or the source has no such keys.
+        """
         text = parse_format_description(format_description).server_version
         version = version_of(text) or (0, 0, 0)
-        if version < _GENERATED:
-            raise self._refusal(parse_table_map(min(found)), text)
+        if not self._possible or version < _GENERATED:
+            return b""
         return b"SET @@session.immediate_server_version=%d%02d%02d" % version
 
     async def _learn(self, table_maps: Collection[bytes]) -> None:

@@ -73,6 +73,11 @@ def test_columns_correspond(settings: dict[str, Value], tmp_path: Path) -> None:
                 f"XA START 'x'; INSERT INTO {table} (a, b) VALUES (100, 101); XA END 'x';"
                 " XA PREPARE 'x'; XA COMMIT 'x'"
             )
+        pair.source.sql(
+            f"{KEY} CREATE TABLE t.made ({FUNCTIONAL}) SELECT a, b FROM {names[-1]} LIMIT 5;"
+            " INSERT INTO t.made (a, b) VALUES (1000, 1)"
+        )
+        names.append("t.made")
         with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
