@@ -13,6 +13,7 @@ from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetc
 from mtsd.control.status import Place, Status
 from mtsd.model.errors import MtsdError
 from mtsd.model.exit_status import ExitStatus
+from mtsd.schedule.wait_cause import OF_READING
 
 _MOST_PARTITIONS = 20
 _MOST_SKIPPED = 5
@@ -99,6 +100,8 @@ def lines(status: Status) -> Iterator[str]:
             ),
             ("pending", f"{status.pending_groups} groups, {_size(status.pending_bytes)}"),
         ]
+        if status.reading_waits_for:
+            facts.append(("reading", f"waiting: {status.reading_waits_for}"))
     if status.prepared_transactions:
         facts.append(("prepared", f"{status.prepared_transactions} XA transactions"))
     if status.last_error:
@@ -202,7 +205,7 @@ def _workers(status: Status, *, running: bool) -> Iterator[str]:
                 str(worker.transactions),
                 str(worker.retries),
                 f"{worker.busy_ratio:.0%}",
-                worker.state,
+                f"{worker.state}: {worker.waits_for}" if worker.waits_for else worker.state,
                 str(worker.last),
             )
             for worker in status.workers
@@ -270,12 +273,25 @@ def _partitions(status: Status) -> Iterator[str]:
 
 
 def _waits(status: Status) -> Iterator[str]:
-    if status.waits:
+    most = sorted(
+        [(time, cause) for cause, time in status.waits.items() if round(time, 1)], reverse=True
+    )
+    if most:
         yield ""
-        most = sorted(status.waits.items(), key=lambda item: -item[1])
         yield from _table(
-            ("waited for", "time"), [(cause, f"{time:.1f} s") for cause, time in most], "<>"
+            ("waited for", "time", "share"),
+            [(cause, f"{time:.1f} s", _share(status, cause, time)) for time, cause in most],
+            "<><",
         )
+
+
+def _share(status: Status, cause: str, waited: float) -> str:
+    """Return the share of the time that could have been waited, in words."""
+    reading = cause in OF_READING
+    whole = status.run_seconds * (1 if reading else len(status.workers))
+    if not whole:
+        return ""
+    return f"{waited / whole:.0%} of the time" + ("" if reading else " of all workers")
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], aligned: str) -> Iterator[str]:

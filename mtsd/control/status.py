@@ -75,6 +75,8 @@ class WorkerStatus:
     """The fraction of the time, 0 to 1, in which it had work."""
     target_wait: TargetWaitStatus | None = None
     """What it waits for at the target; None if it does not."""
+    waits_for: str = ""
+    """What the first group of its queue waits for, one of the causes in `waits`; "" if nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,12 @@ class Status:
     workers: tuple[WorkerStatus, ...] = ()
     partitions: tuple[PartitionStatus, ...] = ()
     waits: Mapping[str, float] = field(default_factory=dict)
-    """Seconds spent waiting for each named cause, all workers together."""
+    """Seconds by cause, since the replica began to run: how long the next group of the stream could
+    not be queued (`gaq_full`, `pending_bytes`, `streamed`), and how long workers that had nothing
+    else to do waited to begin one (`partition`, `dependency`, `alone`), all workers together."""
+    reading_waits_for: str = ""
+    """What keeps the next group of the stream from being queued now, one of the causes in `waits`;
+    "" if nothing does."""
     in_doubt: tuple[InDoubtStatus, ...] = ()
     stopped_at: StoppedStatus | None = None
     """Only read from the target, when no daemon is running, like `in_doubt` and `skipped`."""

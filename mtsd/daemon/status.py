@@ -73,6 +73,7 @@ def stated(
                 transactions=worker.transactions,
                 retries=worker.retries,
                 last=Place.of(worker.last_position, worker.last_gtid),
+                waits_for=worker.waits_for or "",
                 busy_ratio=round(worker.busy_seconds / max(statistics.run_seconds, 1e-9), 4),
                 target_wait=_target_wait(worker.target_wait),
             )
@@ -88,7 +89,8 @@ def stated(
             )
             for partition in statistics.partitions
         ),
-        waits=statistics.waits,
+        waits={cause.value: round(seconds, 3) for cause, seconds in statistics.waits.items()},
+        reading_waits_for=statistics.reading_waits_for or "",
         run_seconds=round(statistics.run_seconds, 3),
         cpu_seconds=round(process_time(), 3),
         batch_groups=settings.replica.batch_groups,

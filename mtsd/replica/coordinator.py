@@ -12,6 +12,7 @@ from mtsd.model.group import Group, PositionReached, StreamItem
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.pulse import Pulse, Wait
 from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.wait_cause import WaitCause
 
 
 class Coordinator:
@@ -31,8 +32,6 @@ class Coordinator:
         """Whether it has stopped because nothing more is to be applied."""
         self.definitions = 0
         """How many definitions have been applied: what is known about tables may have changed."""
-        self.waits: dict[str, float] = {}
-        """Seconds that the dispatcher has waited, by cause."""
         self.pulse = Pulse()
         """The dispatcher's, for the watchdog."""
 
@@ -54,17 +53,19 @@ class Coordinator:
         It is dropped after the end, or if it is past what a stop still accepts.
         """
         scheduler = self.scheduler
-        cause = scheduler.blocked(group.size)
-        while cause is not None and self.reads_on:
-            self._room.clear()
-            began = asyncio.get_running_loop().time()
-            with self.pulse.waiting(Wait.ROOM):
-                await self._room.wait()
-            waited = asyncio.get_running_loop().time() - began
-            self.waits[cause] = self.waits.get(cause, 0.0) + waited
-            cause = scheduler.blocked(group.size)
+        if scheduler.blocked(group.size) is not None:
+            await self._room_for(group)
         if self.reads_on and (worker := scheduler.add(group)) is not None:
             self._work[worker].set()
+
+    async def _room_for(self, group: Group) -> None:
+        scheduler = self.scheduler
+        with self.pulse.waiting(Wait.ROOM):
+            while (cause := scheduler.blocked(group.size)) is not None and self.reads_on:
+                scheduler.reading_waits(cause)
+                self._room.clear()
+                await self._room.wait()
+        scheduler.reading_waits(None)
 
     def add_committed(self, group: Group) -> None:
         """Enter a streamed group that has been applied."""
@@ -84,12 +85,18 @@ class Coordinator:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._room.wait(), left)
 
-    async def drained(self) -> None:
-        """Wait until everything that was added has committed, or nothing more will."""
+    async def drained(self, cause: WaitCause | None = None) -> None:
+        """Wait until everything that was added has committed, or nothing more will.
+
+        The wait is accounted to `cause`, if there is one.
+        """
+        scheduler = self.scheduler
         with self.pulse.waiting(Wait.EARLIER_GROUPS):
-            while not self.scheduler.idle and not self.ended.is_set():
+            while not scheduler.idle and not self.ended.is_set():
+                scheduler.reading_waits(cause)
                 self._room.clear()
                 await self._room.wait()
+        scheduler.reading_waits(None)
 
     async def turn(self, number: int) -> None:
         """Wait until everything before the group has committed, or nothing more will."""

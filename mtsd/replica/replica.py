@@ -188,7 +188,8 @@ class Replica:
             pending_bytes=scheduler.pending_bytes,
             skipped=scheduler.skipped,
             run_seconds=asyncio.get_running_loop().time() - self._began,
-            waits=dict(self._coordinator.waits),
+            waits=scheduler.wait_seconds(),
+            reading_waits_for=scheduler.reading_waits_for,
             workers=tuple(self._worker_statistics(worker) for worker in self._workers),
             partitions=tuple(scheduler.partitions()),
         )
@@ -207,6 +208,7 @@ class Replica:
             groups=worker.groups,
             transactions=worker.transactions,
             retries=worker.retries,
+            waits_for=self._coordinator.scheduler.waits_for(worker.index),
             last_position=worker.last.end if worker.last else None,
             last_gtid=worker.last.gtid if worker.last else None,
             busy_seconds=worker.busy_seconds,

@@ -1,6 +1,7 @@
 """The start of a run: takes the channel, recovers, and opens what the run needs."""
 
 from collections.abc import Mapping
+from time import monotonic
 from typing import Final
 
 import structlog
@@ -218,6 +219,7 @@ async def _scheduler(settings: Settings, session: TargetSession, recovered: Reco
         prepared=PreparedTransactions(
             (each.xid, Prepared(each.databases, each.alone)) for each in left
         ),
+        clock=monotonic,
     )
 
 

@@ -1,11 +1,13 @@
 """What a running replica reports about itself, for status and metrics."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 from mtsd.replica.target_waits import TargetWait
 from mtsd.schedule.partition_statistics import PartitionStatistics
+from mtsd.schedule.wait_cause import WaitCause
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,8 @@ class WorkerStatistics:
     groups: int
     transactions: int
     retries: int
+    waits_for: WaitCause | None
+    """What its queue's head waits for, while it is idle."""
     last_position: Position | None
     last_gtid: Gtid | None
     busy_seconds: float
@@ -46,6 +50,9 @@ class ReplicaStatistics:
     pending_bytes: int
     skipped: int
     run_seconds: float
-    waits: dict[str, float]
+    waits: Mapping[WaitCause, float]
+    """Seconds by cause: of reading, or of all idle workers together."""
+    reading_waits_for: WaitCause | None
+    """What keeps the next group of the stream from being added."""
     workers: tuple[WorkerStatistics, ...]
     partitions: tuple[PartitionStatistics, ...]

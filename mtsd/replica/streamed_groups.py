@@ -27,6 +27,7 @@ from mtsd.replica.report import half_applied, tables_of
 from mtsd.replica.streamed_branch import StreamedBranch
 from mtsd.replica.worker import Worker
 from mtsd.replica.xa_groups import without_transactions
+from mtsd.schedule.wait_cause import WaitCause
 from mtsd.target.bundle import RowTooLargeError, table_maps
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.retry import worth_a_retry
@@ -80,7 +81,7 @@ class StreamedGroups:
     async def open(self, opened: GroupOpened) -> None:
         """Begin a group that can be applied. Raises what an applier does."""
         self._passing = self.passes(opened)
-        await self._coordinator.drained()
+        await self._coordinator.drained(WaitCause.STREAMED)
         self._opened = opened
         if self._passing or not self._coordinator.reads_on:
             return

@@ -47,6 +47,11 @@ class Policy(Protocol):
         """The fields of a group that it uses, other than the databases; they never change."""
         ...
 
+    @property
+    def by_names(self) -> bool:
+        """Whether it goes by names, of databases or tables: what waits does so for a partition."""
+        ...
+
     def assign(self, group: Group, view: ScheduleView, forced: int = -1) -> Assignment:
         """Assign the next group of the stream; its number is higher than any before.
 

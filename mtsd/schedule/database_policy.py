@@ -31,6 +31,7 @@ class DatabasePolicy:
     def __init__(self, workers: int, bind: Sequence[Sequence[str]] = ()) -> None:
         self._partition_of = {name: "+".join(together) for together in bind for name in together}
         self.needs = NO_NEEDS
+        self.by_names = True
         self.aph = AssignedPartitionHash(workers)
         self._unconditional = [Assignment(worker) for worker in range(workers)]
 

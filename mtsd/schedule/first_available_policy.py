@@ -19,6 +19,7 @@ class FirstAvailablePolicy:
 
     def __init__(self) -> None:
         self.needs = NO_NEEDS
+        self.by_names = False
         self.distribution = FirstAvailable()
 
     def mark_of(self, group: Group) -> int:

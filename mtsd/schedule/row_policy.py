@@ -31,6 +31,7 @@ class RowPolicy:
 
     def __init__(self, most_keys: int = _MOST_KEYS) -> None:
         self.needs = frozenset({Need.KEYS})
+        self.by_names = False
         self.distribution = FirstAvailable()
         self._most_keys = most_keys
         self._changed: dict[int, int] = {}

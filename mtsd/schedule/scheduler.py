@@ -27,6 +27,7 @@ from mtsd.schedule.prepared_transactions import PreparedTransactions
 from mtsd.schedule.schedule_view import ScheduleView
 from mtsd.schedule.temporary_sessions import TemporarySessions
 from mtsd.schedule.wait_cause import WaitCause
+from mtsd.schedule.waits import DISPATCHER, Waits
 from mtsd.schedule.worker_queue import WorkerQueue
 
 _ROWS: Final = GroupKind.ROWS
@@ -50,14 +51,20 @@ Filler = Callable[[Group], Group]
 NO_FILLERS: Mapping[Need, Filler] = MappingProxyType({})
 
 
+def no_clock() -> float:
+    """Stand still: nothing seems to wait."""
+    return 0.0
+
+
 class Scheduler:
     """Assigns groups to workers and keeps the low-water mark.
 
     `executed` are the groups past `mark` that a previous run has committed: they are skipped.
     `alone` says which groups run alone, under every policy. `fillers` fill in the fields of a group
     that the policy needs; a policy that needs none costs nothing. `prepared` are the XA
-    transactions that a previous run has left prepared. Raises ValueError if the policy needs a
-    field that none of the fillers fills in.
+    transactions that a previous run has left prepared. `clock` returns seconds, only to account for
+    waits: no decision depends on it. Raises ValueError if the policy needs a field that none of
+    the fillers fills in.
     """
 
     def __init__(
@@ -71,6 +78,7 @@ class Scheduler:
         alone: AloneRule = BY_THEMSELVES,
         fillers: Mapping[Need, Filler] = NO_FILLERS,
         prepared: PreparedTransactions | None = None,
+        clock: Callable[[], float] = no_clock,
     ) -> None:
         self._policy = policy
         self.limits = limits
@@ -101,6 +109,9 @@ class Scheduler:
         """A heap: low-water mark, number and worker of the groups waiting for it."""
         self._newest_alone = 0
         """Everything after this group waits for it."""
+        self._unfinished_alone: set[int] = set()
+        self._clock = clock
+        self._waits = Waits(workers)
         self._limit: int | None = None
         self._halted = False
         # What a previous run has committed counts as begun: a stop has to close the gap before it.
@@ -182,12 +193,15 @@ class Scheduler:
         if group.alone or (group.kind is not _ROWS and self._alone.applies_to(group)):
             mark = number - 1
             self._newest_alone = number
+            self._unfinished_alone.add(number)
         elif self._newest_alone > mark:
             mark = self._newest_alone
         queue = self.workers[worker]
         was_empty = not len(queue)
         if after or mark > self.gaq.number:
             self._put_waiting(group, worker, after, mark)
+            if was_empty:
+                self._account(worker)
         else:
             queue.put(group)
         size = group.size
@@ -258,6 +272,7 @@ class Scheduler:
             )
         else:
             batch = queue.take(limits.batch_groups, limits.batch_bytes, self._limit, others_up_to)
+            self._account(worker)
         if batch and batch[-1].number > self._highest_begun:
             self._highest_begun = batch[-1].number
         return batch
@@ -271,8 +286,11 @@ class Scheduler:
         touched: set[int] = set()
         size = 0
         waiting = self._waiting
+        alone = self._unfinished_alone
         for group in groups:
             size += group.size
+            if alone:
+                alone.discard(group.number)
             if waiting and group.number in waiting:
                 for other, waiter in waiting.pop(group.number):
                     self.workers[other].met(waiter)
@@ -289,7 +307,54 @@ class Scheduler:
         running = self.workers[worker]
         running.running = running.running[len(groups) :]
         touched.discard(worker)
+        for other in touched:
+            self._account(other)
         return {other for other in touched if self.workers[other].can_begin}
+
+    def reading_waits(self, cause: WaitCause | None) -> None:
+        """Note what keeps the next group of the stream from being added; None if nothing does."""
+        self._waits.set(DISPATCHER, cause, self._clock())
+
+    @property
+    def reading_waits_for(self) -> WaitCause | None:
+        """What keeps the next group of the stream from being added, see `reading_waits`."""
+        return self._waits.cause(DISPATCHER)
+
+    def waits_for(self, worker: int) -> WaitCause | None:
+        """Return what keeps an idle worker from beginning the head of its queue.
+
+        None if it is at work, has nothing to do, or can begin.
+        """
+        queue = self.workers[worker]
+        head = queue.head
+        if head is None or queue.running or queue.can_begin or self._halted:
+            return None
+        if self._limit is not None and head.number > self._limit:
+            return None
+        mark = queue.awaited_mark(head.number)
+        alone = self._unfinished_alone
+        if alone and mark and (mark in alone or head.number in alone):
+            return WaitCause.ALONE
+        if self._policy.by_names and head.kind is not GroupKind.XA_COMPLETE:
+            return WaitCause.PARTITION
+        return WaitCause.DEPENDENCY
+
+    def wait_seconds(self) -> dict[WaitCause, float]:
+        """Return how long was waited by each cause so far.
+
+        Reading counts once, and every idle worker for itself.
+        """
+        return self._waits.seconds(self._clock())
+
+    def _account(self, worker: int) -> None:
+        """Note what the worker waits for from now on."""
+        cause = self.waits_for(worker)
+        if cause is not self._waits.cause(worker):
+            self._waits.set(worker, cause, self._clock())
+
+    def _account_all(self) -> None:
+        for worker in range(len(self.workers)):
+            self._account(worker)
 
     def _others_up_to(self, worker: int) -> int:
         """Return the number up to which no queue but the worker's has an unfinished group."""
@@ -327,6 +392,7 @@ class Scheduler:
         """
         newest = self.gaq.newest
         self._limit = self._highest_begun if reading else min(self._highest_begun, newest)
+        self._account_all()
 
     @property
     def reads_on(self) -> bool:
@@ -341,6 +407,7 @@ class Scheduler:
     def halt(self) -> None:
         """Begin nothing more: a group has failed."""
         self._halted = True
+        self._account_all()
 
     def checkpoint(self) -> LowWaterMark | None:
         """Return the low-water mark if it is beyond the one that is stored, or says more."""

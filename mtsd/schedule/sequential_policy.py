@@ -16,6 +16,7 @@ class SequentialPolicy:
 
     def __init__(self) -> None:
         self.needs = NO_NEEDS
+        self.by_names = True
         self._aph = AssignedPartitionHash(1)
 
     def assign(

@@ -39,6 +39,7 @@ class TablePolicy:
         foreign_keys: ForeignKeys = (),
     ) -> None:
         self.needs = frozenset({Need.TABLES})
+        self.by_names = True
         self._family = families(foreign_keys)
         self._whole = {name: "+".join(together) for together in bind for name in together}
         """By database: the partition that stands for all its tables."""

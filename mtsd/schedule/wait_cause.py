@@ -1,24 +1,33 @@
 """Why something has to wait: one name for each cause, from the schedule to the status."""
 
 import enum
+from typing import Final
 
 
 class WaitCause(enum.StrEnum):
     """What has to change before a group can proceed.
 
-    The first three prevent the next group of the stream from being added, the others prevent the
-    head of a worker's queue from beginning.
+    Those in `OF_READING` keep the dispatcher from adding the next group of the stream, the others
+    keep an idle worker from beginning the head of its queue. A worker's queue has no limit of its
+    own: it holds no more than the GAQ.
     """
 
     GAQ_FULL = "gaq_full"
     """The GAQ contains checkpoint_group groups past the stored low-water mark."""
     PENDING_BYTES = "pending_bytes"
     """pending_jobs_size_max bytes are queued."""
-    QUEUE_FULL = "queue_full"
-    """The worker's queue has reached its maximum length."""
+    STREAMED = "streamed"
+    """A group too large to be queued has to be next before it is applied while it is read."""
     PARTITION = "partition"
-    """Another worker holds a partition of the group."""
+    """Another worker has an earlier group on a partition of the group."""
     DEPENDENCY = "dependency"
-    """A group that it depends on, by the source's clock or by its rows, has not committed."""
+    """A group that it depends on has not committed.
+
+    By the source's clock, by its rows, or because it completes an XA transaction.
+    """
     ALONE = "alone"
     """It runs alone, or an earlier group does."""
+
+
+OF_READING: Final = frozenset({WaitCause.GAQ_FULL, WaitCause.PENDING_BYTES, WaitCause.STREAMED})
+"""Causes for which the dispatcher waits; for the others a worker does."""

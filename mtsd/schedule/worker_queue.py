@@ -47,6 +47,10 @@ class WorkerQueue:
         """Whether one of the groups waits for a low-water mark."""
         return bool(self._marks)
 
+    def awaited_mark(self, number: int) -> int:
+        """Return the low-water mark that group `number` waits for; 0 if for none."""
+        return self._marks.get(number, 0)
+
     def pending(self) -> Iterator[Group]:
         """Yield the groups that have not committed, in order."""
         yield from self.running

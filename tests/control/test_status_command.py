@@ -88,10 +88,12 @@ STATUS = Status(
     last_error="connection to the target lost: it is closed",
     workers=(
         WorkerStatus(1, "applying", 12, 34567, 7, 1, 0, Place("binlog.000002", 700), 0.873),
-        WorkerStatus(10, "idle"),
+        WorkerStatus(10, "waiting", waits_for="dependency"),
     ),
     partitions=(PartitionStatus("blog", None), PartitionStatus("shop", 1, 2, 0.25, 7)),
-    waits={"dependency": 0.5, "capacity": 12.25},
+    waits={"dependency": 0.5, "pending_bytes": 12.25, "alone": 0.01},
+    reading_waits_for="pending_bytes",
+    run_seconds=25.0,
     in_doubt=(InDoubtStatus(8, 1, "ddl", Place("binlog.000002", 800, f"{UUID}:8"), "shop"),),
     prepared_transactions=2,
 )
@@ -129,23 +131,24 @@ executed        binlog.000002:700
 executed GTIDs  {UUID}:1-7
 lag             0.250 s
 pending         2 groups, 5.0 MiB
+reading         waiting: pending_bytes
 prepared        2 XA transactions
 last error      connection to the target lost: it is closed
 
 in doubt: group  kind  databases  end                gtid
               8  ddl   shop       binlog.000002:800  {UUID}:8
 
-worker  queued     bytes  groups  commits  retries  busy  state     last
-     1      12  33.8 KiB       7        1        0   87%  applying  binlog.000002:700
-    10       0       0 B       0        0        0    0%  idle
+worker  queued     bytes  groups  commits  retries  busy  state                last
+     1      12  33.8 KiB       7        1        0   87%  applying             binlog.000002:700
+    10       0       0 B       0        0        0    0%  waiting: dependency
 
 partition  worker  pending      lag  groups
 shop            1        2  0.250 s       7
 blog            -        0  0.000 s       0
 
-waited for    time
-capacity    12.2 s
-dependency   0.5 s"""
+waited for       time  share
+pending_bytes  12.2 s  49% of the time
+dependency      0.5 s  1% of the time of all workers"""
     )
 
 

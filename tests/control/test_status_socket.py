@@ -125,6 +125,7 @@ def test_the_json_is_that_of_the_contract() -> None:
                 "kind": "ddl",
                 "databases": "shop",
             },
+            "waits_for": "",
         }
     ]
     assert told["partitions"][1] == {

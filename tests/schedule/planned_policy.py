@@ -13,6 +13,7 @@ class PlannedPolicy:
 
     def __init__(self, plan: Sequence[Assignment] = (), needs: frozenset[Need] = NO_NEEDS) -> None:
         self.needs = needs
+        self.by_names = False
         self._plan = plan
         self.asked: list[Group] = []
         self.told: list[Group] = []
