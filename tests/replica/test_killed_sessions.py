@@ -8,6 +8,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
+from mtsd.schedule.policies import POLICIES
 from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
@@ -27,6 +28,8 @@ SETTINGS: dict[str, Value] = {
     "source.user": "mtsd_here",
     "target.user": "mtsd_here",
 }
+
+RETRIES = 8
 
 
 def sessions(server: Server) -> list[int]:
@@ -117,3 +120,43 @@ def test_servers_shut_down_in_good_order(tmp_path: Path) -> None:
             assert daemon.stop() == 0
         assert audit(pair.target, load.ledger) == []
         assert differences(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_interrupted_transactions_are_retried(policy: str, tmp_path: Path) -> None:
+    """A transaction that is tried again keeps its place among those that depend on it."""
+    settings: dict[str, Value] = {
+        **SETTINGS,
+        "replica.parallel_type": policy,
+        "replica.batch_groups": 4,
+        "replica.transaction_retries": 1000,
+    }
+    with Pair(GTIDS, GTIDS) as pair:
+        for server in (pair.source, pair.target):
+            server.sql(
+                "SET sql_log_bin = 0; CREATE USER mtsd_here@'%'; GRANT ALL ON *.* TO mtsd_here@'%'"
+            )
+        load = MixedLoad(pair.source, seed=5, mix=Mix(statement_format=True))
+        load.prepare()
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            with load.running(rate=150), closing(pair.target.client()) as client:
+                wanted = time.monotonic() + 120
+                while sum(record["event"] == "retrying" for record in daemon.records()) < RETRIES:
+                    assert daemon.running, daemon.last_words()
+                    assert time.monotonic() < wanted
+                    interrupt(client)
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+        assert audit(pair.target, load.ledger) == []
+
+
+def interrupt(client: pymysql.Connection) -> None:
+    """Interrupt the statements of rows that the daemon's sessions run at this moment."""
+    with client.cursor() as cursor:
+        cursor.execute("SHOW PROCESSLIST")
+        for id_, user, *_, statement in cursor.fetchall():
+            if user == "mtsd_here" and str(statement).startswith("BINLOG"):
+                # The session may have ended meanwhile.
+                with suppress(pymysql.OperationalError):
+                    cursor.execute(f"KILL QUERY {id_}")
