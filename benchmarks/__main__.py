@@ -18,6 +18,7 @@ from benchmarks import (
     report,
     rows,
     spark,
+    xa,
 )
 from benchmarks.backlog import Applied, Pair
 from benchmarks.cpu import Stages
@@ -25,7 +26,7 @@ from benchmarks.external import installed
 from benchmarks.figures import Figure
 from benchmarks.lag import Lag
 
-PARTS: Final = ("backlog", "large", "lag", "cpu", "rows", "spark", "plan", "sql", "policies")
+PARTS: Final = ("backlog", "large", "lag", "cpu", "rows", "spark", "plan", "sql", "policies", "xa")
 DEFAULT_PARTS: Final = PARTS[:3]
 DURABLE: Final = "durable"
 NOT_DURABLE: Final = "not durable"
@@ -72,6 +73,7 @@ def main() -> int:
         _plan(args, results)
     measures = {"backlog": _backlog, "large": _large, "lag": _lag, "sql": _sql}
     measures["policies"] = _policies
+    measures["xa"] = _xa
     if parts := [part for part in measures if part in args.part]:
         with installed(pure=args.pure):
             for part in parts:
@@ -137,6 +139,28 @@ def _policies(args: argparse.Namespace, results: Results) -> None:
     for title, runs in policies.tables(found):
         print(report.applied_table(title, runs))
     results.figures += policies.figures(found)
+
+
+def _xa(args: argparse.Namespace, results: Results) -> None:
+    loads = [
+        xa.XaLoad(family, args.xa_transactions, databases, parallel_type)
+        for family, databases, parallel_type in (
+            (xa.MYSQL, args.databases, "database"),
+            (xa.MYSQL, 1, "logical_clock"),
+            (xa.MARIADB, args.databases, "database"),
+            (xa.MARIADB, 1, "commit_parent"),
+        )
+    ]
+    for load in loads:
+        with xa.loaded_source(load) as source:
+            for number in range(args.repeat):
+                order = {"native_first": number % 2 == 0}
+                results.add(load.name, xa.pair(source, load, args.workers, **order))
+    pairs = {load.name: results.pairs[load.name] for load in loads}
+    title = f"XA: {args.xa_transactions:,} transactions, prepared and committed, durable targets"
+    print(report.applied_table(title, _runs(pairs)))
+    print(report.pairs_table(title, pairs))
+    results.figures += [figures.ratio(name, 1, found) for name, found in pairs.items()]
 
 
 def _runs(pairs: dict[str, list[Pair]]) -> dict[str, list[Applied]]:
@@ -222,6 +246,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--long-backlog", type=int, default=700_000, help="transactions of the plan part"
     )
+    parser.add_argument("--xa-transactions", type=int, default=5_000, help="of the xa part")
     parser.add_argument("--pure", action="store_true", help="mtsd without compiled modules")
     parser.add_argument(
         "--against", default="", metavar="REVISION", help="cpu part: compare with this revision"

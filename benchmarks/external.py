@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import count
@@ -75,14 +75,18 @@ class External:
 
     def wait_until_caught_up(self, timeout: float) -> None:
         """Wait until its stored low-water mark is the source's current end; raises DaemonError."""
-        file, offset = self._source.sql("SHOW BINARY LOG STATUS")[0][:2]
+        end = self._source.binlog_end()[:2]
+        self.wait_until(lambda: self._mark() >= end, timeout, _POLL_S)
+
+    def wait_until(self, reached: Callable[[], bool], timeout: float, period: float) -> None:
+        """Ask every `period` seconds until the answer is yes; raises DaemonError."""
         deadline = time.monotonic() + timeout
-        while self._mark() < (str(file), int(offset)):
+        while not reached():
             if not self._daemon.running:
                 raise DaemonError(f"it ended:\n{self._daemon.last_words()}")
             if time.monotonic() > deadline:
                 raise DaemonError(f"it has not caught up:\n{self._daemon.last_words()}")
-            time.sleep(_POLL_S)
+            time.sleep(period)
         (record,) = (one for one in self._daemon.records() if one["event"] == "starting")
         self.began = datetime.fromisoformat(str(record["timestamp"])).timestamp()
 

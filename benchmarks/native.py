@@ -63,7 +63,11 @@ class NativeReplica:
             waited = f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{gtids}', 2)"
             if self._target.sql(waited)[0][0] == 0:
                 return
-            self._check(self._status(), deadline)
+            self.check(deadline)
+
+    def check(self, deadline: float) -> None:
+        """Raise NativeReplicaError if it has stopped, or after the deadline."""
+        self._check(self._status(), deadline)
 
     def _wait(self, reached: Callable[[Status], bool], timeout: float) -> None:
         deadline = time.monotonic() + timeout

@@ -120,6 +120,32 @@ def hot(server: Server, transactions: int, connections: int = 4) -> Filled:
     return _measured(server, connections, work)
 
 
+def fill_xa(server: Server, transactions: int, databases: int, connections: int) -> Filled:
+    """Prepare and commit XA transactions like those of fill(), after prepare().
+
+    The last transaction, an ordinary one, enters -1 into the ticks of each database.
+    """
+
+    def work(connection: int) -> int:
+        share = transactions // connections + (connection < transactions % connections)
+        made = _small(Random(f"xa {connection}"), databases, connection)
+        with closing(server.client(flags=CLIENT.MULTI_STATEMENTS)) as client:
+            send(client, ["SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"])
+            for number in range(share):
+                xid = f"'connection {connection}','{number}'"
+                _, (_, *changes) = next(made)
+                ends = (f"XA {verb} {xid}" for verb in ("END", "PREPARE", "COMMIT"))
+                send(client, [f"XA START {xid}", *changes, *ends])
+        return share
+
+    filled = _measured(server, connections, work)
+    ticks = "".join(
+        f"INSERT INTO {name}.ticks VALUES (-1, 0, 'last');" for name in database_names(databases)
+    )
+    server.sql(f"BEGIN; {ticks} COMMIT")
+    return filled
+
+
 def live(
     server: Server,
     rate: float,

@@ -1,0 +1,192 @@
+"""XA transactions that wait to be applied: by the server's own replica, and by mtsd.
+
+As in `benchmarks.backlog`, but on both families, and up to the moment when a reader sees the last
+transaction: a MariaDB's binlog has commit times in whole seconds only.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks import servers
+from benchmarks.backlog import Applied, Pair, RowsDifferError
+from benchmarks.external import External
+from benchmarks.machine import LoadWatch, own_cpu_seconds
+from benchmarks.native import NativeReplica
+from benchmarks.native_mariadb import NativeMariadbReplica
+from benchmarks.process import cpu_seconds
+from tests.load import mariadb, small
+from tests.load.compare import differences
+from tests.replica.daemon_process import Value
+from tests.servers.mariadb import provide_mariadb
+from tests.servers.mysqld import Options, Server
+
+MYSQL: Final = "MySQL"
+MARIADB: Final = "MariaDB"
+CLIENTS: Final = 16
+_TIMEOUT_S: Final = 900.0
+_POLL_S: Final = 0.01
+_MARIADB: Final[Options] = {
+    "binlog_format": "ROW",
+    "innodb_buffer_pool_size": "1G",
+    "innodb_log_file_size": "1G",
+    "max_connections": 200,
+}
+_MARIADB_TARGET: Final[Options] = {
+    **_MARIADB,
+    **servers.DURABLE,
+    "innodb_flush_method": "O_DIRECT",
+    "log_slave_updates": "ON",
+    "performance_schema": "ON",
+    "server_id": 2,
+    "slave_parallel_mode": "optimistic",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class XaLoad:
+    """What a pair of runs applies: so many XA transactions, each prepared, then committed."""
+
+    family: str
+    transactions: int
+    databases: int
+    parallel_type: str
+    """Of mtsd."""
+
+    @property
+    def name(self) -> str:
+        """Return what a table calls it."""
+        many = "one database" if self.databases == 1 else f"{self.databases} databases"
+        return f"XA, {self.family}, {many}"
+
+
+@contextmanager
+def loaded_source(load: XaLoad) -> Iterator[Server]:
+    """Start a source whose binlog contains the XA transactions, and one more."""
+    mysql = load.family == MYSQL
+    source = (
+        servers.source()
+        if mysql
+        else Server({**_MARIADB, "server_id": 1}, installation=provide_mariadb("10.11"))
+    )
+    with source:
+        _prepare(source, load)
+        small.fill_xa(source, load.transactions, load.databases, CLIENTS)
+        yield source
+
+
+def pair(source: Server, load: XaLoad, workers: int, *, native_first: bool) -> Pair:
+    """Let both replicas apply it to durable targets, one right after the other."""
+    if native_first:
+        first = _native(source, load, workers)
+        return Pair(first, _external(source, load, workers))
+    last = _external(source, load, workers)
+    return Pair(_native(source, load, workers), last)
+
+
+def _native(source: Server, load: XaLoad, workers: int) -> Applied:
+    with _target(load, workers) as target:
+        _prepare(target, load)
+        replica = (
+            NativeReplica(source, target)
+            if load.family == MYSQL
+            else NativeMariadbReplica(source, target)
+        )
+        replica.receive(_TIMEOUT_S)
+        watch = LoadWatch(
+            lambda: own_cpu_seconds() + cpu_seconds(source.pid) + cpu_seconds(target.pid)
+        )
+        cpu = cpu_seconds(target.pid)
+        began = time.monotonic()
+        replica.start_applying()
+        while not _has_last(target, load):
+            replica.check(began + _TIMEOUT_S)
+            time.sleep(_POLL_S)
+        seconds = time.monotonic() - began
+        cpu = cpu_seconds(target.pid) - cpu
+        watched = watch.ended()
+        replica.stop()
+        _verify(source, target, load)
+        return Applied(
+            replica="the server's own",
+            source_transactions=load.transactions,
+            target_transactions=2 * load.transactions,
+            seconds=seconds,
+            seconds_of_commits=seconds,
+            start_up=0.0,
+            server_cpu=cpu,
+            own_cpu=None,
+            peak_memory=None,
+            load=watched,
+            settings=servers.settings(target),
+        )
+
+
+def _external(source: Server, load: XaLoad, workers: int) -> Applied:
+    own: Mapping[str, Value] = {
+        "replica.parallel_workers": workers,
+        "replica.parallel_type": load.parallel_type,
+    }
+    with _target(load, workers) as target:
+        _prepare(target, load)
+        daemon = External(source, target, own)
+        watch = LoadWatch(
+            lambda: (
+                own_cpu_seconds()
+                + cpu_seconds(source.pid)
+                + cpu_seconds(target.pid)
+                + daemon.cpu_seconds
+            )
+        )
+        cpu = cpu_seconds(target.pid)
+        with daemon:
+            daemon.wait_until(lambda: _has_last(target, load), _TIMEOUT_S, _POLL_S)
+            ended = time.time()
+            daemon.wait_until_caught_up(_TIMEOUT_S)
+            own_cpu, memory = daemon.cpu_seconds, daemon.peak_memory
+            cpu = cpu_seconds(target.pid) - cpu
+            watched = watch.ended()
+            daemon.stop()
+        _verify(source, target, load)
+        return Applied(
+            replica="mtsd",
+            source_transactions=load.transactions,
+            target_transactions=2 * load.transactions,
+            seconds=ended - daemon.began,
+            seconds_of_commits=ended - daemon.began,
+            start_up=daemon.began - daemon.started,
+            server_cpu=cpu,
+            own_cpu=own_cpu,
+            peak_memory=memory,
+            load=watched,
+            settings=daemon.settings,
+        )
+
+
+def _target(load: XaLoad, workers: int) -> Server:
+    if load.family == MYSQL:
+        return servers.target(durable=True, workers=workers)
+    options = {**_MARIADB_TARGET, "slave_parallel_threads": workers}
+    return Server(options, installation=provide_mariadb("10.11"))
+
+
+def _prepare(server: Server, load: XaLoad) -> None:
+    small.prepare(server, load.databases)
+    if load.family == MYSQL:
+        server.sql("RESET BINARY LOGS AND GTIDS")
+    else:
+        server.sql("RESET MASTER; SET GLOBAL gtid_slave_pos = ''")
+
+
+def _has_last(target: Server, load: XaLoad) -> bool:
+    name = small.database_names(load.databases)[-1]
+    return bool(target.sql(f"SELECT 1 FROM {name}.ticks WHERE id = -1"))
+
+
+def _verify(source: Server, target: Server, load: XaLoad) -> None:
+    """Raise RowsDifferError unless all rows are the same, and nothing is still prepared."""
+    found = differences(source, target) if load.family == MYSQL else mariadb.unequal(source, target)
+    if found or target.sql("XA RECOVER"):
+        raise RowsDifferError("\n".join(found) or "the target has prepared transactions left")
