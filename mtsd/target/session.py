@@ -163,20 +163,19 @@ class TargetSession:
 
     async def commit(self, record: Sequence[bytes]) -> None:
         """Run the statements of `record` and commit, in one packet."""
+        await self._commit([*record, b"COMMIT"])
+
+    async def _commit(self, statements: Sequence[bytes]) -> None:
         await self._reached(FaultPoint.BEFORE_COMMIT)
-        self.connection.send(b";".join([*record, b"COMMIT"]))
+        self.connection.send(b";".join(statements))
         await self._reached(FaultPoint.COMMIT_SENT)
-        await self.connection.receive(len(record) + 1)
+        await self.connection.receive(len(statements))
         await self._reached(FaultPoint.AFTER_COMMIT)
 
     async def record(self, statements: Sequence[bytes]) -> None:
         """Commit mtsd's own statements in a transaction of their own, `patiently`."""
-
-        async def transaction() -> None:
-            await self.connection.run(b"BEGIN", 1)
-            await self.commit(statements)
-
-        await patiently(self.connection, transaction, statements[0])
+        whole = [b"BEGIN", *statements, b"COMMIT"]
+        await patiently(self.connection, lambda: self._commit(whole), statements[0])
 
     async def undo(self, error: ServerError, *, unsure: bool = False) -> None:
         """Roll back after an error; the error gets its warnings, and whether any changes remain.
