@@ -567,6 +567,10 @@ CASES = (
         source=source(foreign_keys_across=("a.t -> b.u",)),
     ),
     Case(
+        Kind.CASCADES, "1 foreign key with cascades",
+        target=target({"innodb_native_foreign_keys": "OFF"}, cascades=("a.t -> a.u",)),
+    ),
+    Case(
         Kind.VERSIONED, "1 table with system versioning",
         source=replace(
             MARIADB_SOURCE,

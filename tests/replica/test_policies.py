@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Final
 
 import pymysql
@@ -191,6 +191,10 @@ CHANGES: Final = (
 )  # fmt: skip
 
 
+ONE_AT_A_TIME: Final = Lock()
+"""A deadlock inside a cascade is no error for MySQL 9.7, and its binary log is wrong afterwards."""
+
+
 def change_families(server: Server, number: int) -> None:
     chance = random.Random(number)
     with closing(server.client("a")) as client, client.cursor() as cursor:
@@ -198,9 +202,10 @@ def change_families(server: Server, number: int) -> None:
             change = chance.choice(CHANGES)
             row, other = chance.randrange(8), chance.randrange(8)
             try:
-                cursor.execute(change.format(id=row, other=other, n=step))
+                with ONE_AT_A_TIME:
+                    cursor.execute(change.format(id=row, other=other, n=step))
             except pymysql.err.MySQLError as error:
-                if error.args[0] not in {1213, 1451, 1452, 1062}:
+                if error.args[0] not in {1451, 1452, 1062}:
                     raise
 
 

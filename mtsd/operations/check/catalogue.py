@@ -578,6 +578,13 @@ class Kind(Enum):
         "{count} from another database: {keys}; transactions on the referenced tables run alone",
         "keep tables that reference each other in one database",
     )
+    CASCADES = warning(
+        "{server} foreign keys",
+        "{count} with cascades, and innodb_native_foreign_keys is OFF: {keys}; a deadlock or a lock"
+        " wait time-out inside a cascade is then no error for MySQL 9.7, and changes are lost"
+        " or logged although they were undone, so that servers differ",
+        "start the server with innodb_native_foreign_keys = ON",
+    )
     VERSIONED = error(
         "target tables",
         "{count} with system versioning, whose rows would be history at once on the target, a"

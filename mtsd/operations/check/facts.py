@@ -65,6 +65,8 @@ class ServerFacts:
     flavour: Flavour = Flavour.MYSQL
     versioned: tuple[str, ...] = ()
     """Tables with system versioning."""
+    cascades: tuple[str, ...] = ()
+    """"a.t -> a.u" for each foreign key that changes rows of its table (CASCADE, SET NULL)."""
     generated: tuple[str, ...] = ()
     """Tables of a MariaDB with STORED generated columns, or with others and no primary key."""
 

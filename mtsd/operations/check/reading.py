@@ -39,6 +39,7 @@ T = TypeVar("T")
 
 _REFUSED = frozenset({1044, 1045, 1142, 1143, 1227, 1370})
 """Errors of missing privileges, which have their own lines."""
+_CASCADES = "('CASCADE' IN (delete_rule, update_rule) OR 'SET NULL' IN (delete_rule, update_rule))"
 _OLDEST_WITH_ROLES_LISTED = (8, 0, 19)
 _TABLES = "table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
 _NOWHERE = LowWaterMark(0, NOWHERE, None)
@@ -151,7 +152,9 @@ async def _server(
         grants=tuple(str(row[0]) for row in await connection.query("SHOW GRANTS")),
         roles=await _inactive_roles(connection, version.mysql),
         tables=await _tables(connection, position_schema),
-        foreign_keys_across=await _foreign_keys_across(connection, position_schema),
+        foreign_keys_across=await _foreign_keys(
+            connection, position_schema, "constraint_schema <> unique_constraint_schema"
+        ),
         triggers=await _named(connection, "trigger", "triggers", position_schema),
         events=await _named(connection, "event", "events", position_schema, "status = 'ENABLED'"),
         time_zones=(await connection.query(zones))[0][0] == 1,
@@ -160,6 +163,7 @@ async def _server(
         replicates_from=await _replicates_from(connection, version.mysql),
         columns=await _columns(connection, position_schema),
         flavour=version.flavour,
+        cascades=await _foreign_keys(connection, position_schema, _CASCADES),
         versioned=await _named(
             connection, "table", "tables", position_schema, "table_type = 'SYSTEM VERSIONED'"
         ),
@@ -229,12 +233,13 @@ async def _generated(
     return tuple(f"{schema!s}.{name!s}" for schema, name in rows)
 
 
-async def _foreign_keys_across(connection: Connection, position_schema: str) -> tuple[str, ...]:
+async def _foreign_keys(
+    connection: Connection, position_schema: str, condition: str
+) -> tuple[str, ...]:
     rows = await connection.query(
         "SELECT constraint_schema, table_name, unique_constraint_schema, referenced_table_name"
         " FROM information_schema.referential_constraints"
-        " WHERE constraint_schema <> unique_constraint_schema"
-        f" AND {_users('constraint_schema', position_schema)} ORDER BY 1, 2"
+        f" WHERE {condition} AND {_users('constraint_schema', position_schema)} ORDER BY 1, 2"
     )
     return tuple(f"{a!s}.{b!s} -> {c!s}.{d!s}" for a, b, c, d in rows)
 

@@ -34,6 +34,12 @@ def server_lines(server: str, settings: EndpointSettings, facts: ServerFacts) ->
         yield Kind.ROLES_INACTIVE.line(
             server=server, roles=listed(list(facts.roles)), user=facts.account
         )
+    if facts.cascades and facts.variables.get("innodb_native_foreign_keys") == "OFF":
+        yield Kind.CASCADES.line(
+            server=server,
+            count=counted(len(facts.cascades), "foreign key"),
+            keys=listed(list(facts.cascades)),
+        )
 
 
 def table_lines(server: str, facts: ServerFacts) -> Iterator[Line]:

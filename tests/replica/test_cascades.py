@@ -1,0 +1,88 @@
+"""What MySQL does with errors inside the cascades of foreign keys: see docs/foreign-keys.md."""
+
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from threading import Thread
+
+import pymysql
+import pytest
+
+from tests.servers.mysqld import GTIDS, Server
+
+pytestmark = [pytest.mark.servers, pytest.mark.long]
+
+TABLES = """
+    CREATE DATABASE a; USE a;
+    CREATE TABLE child (id INT PRIMARY KEY);
+    CREATE TABLE grandchild (
+        id INT PRIMARY KEY, child_id INT, FOREIGN KEY (child_id) REFERENCES child (id)
+        ON DELETE SET NULL);
+    CREATE TABLE apart (id INT PRIMARY KEY);
+    INSERT INTO child VALUES (2); INSERT INTO grandchild VALUES (1, 2), (2, 2)
+"""
+MANY_ROWS = (
+    "INSERT INTO apart WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i <"
+    " 500) SELECT i FROM n"
+)
+
+
+def left_by_a_cascade(
+    native: str, locks: Sequence[str], then: str
+) -> tuple[int, list[tuple[object, ...]], list[tuple[object, ...]], str]:
+    """Delete a row whose cascade has to wait for another session, which does something `then`.
+
+    Returns the number of the error (0: none), the rows afterwards, and the binary log.
+    """
+    with Server({**GTIDS, "innodb_native_foreign_keys": native}) as server:
+        server.sql(TABLES)
+        server.sql("FLUSH BINARY LOGS")
+        with closing(server.client("a")) as deletes, closing(server.client("a")) as holds:
+            errors: list[int] = []
+
+            def delete() -> None:
+                with deletes.cursor() as cursor:
+                    cursor.execute("SET innodb_lock_wait_timeout = 2")
+                    try:
+                        cursor.execute("DELETE FROM child WHERE id = 2")
+                        errors.append(0)
+                    except pymysql.err.OperationalError as error:
+                        errors.append(error.args[0])
+
+            with holds.cursor() as cursor:
+                for statement in ("BEGIN", *locks):
+                    cursor.execute(statement)
+                thread = Thread(target=delete)
+                thread.start()
+                waits = "SELECT 1 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+                while thread.is_alive() and not server.sql(waits):
+                    time.sleep(0.05)
+                if then:
+                    cursor.execute(then)
+                thread.join()
+                cursor.execute("ROLLBACK")
+        log = server.tool(
+            "mysqlbinlog", "-v", "--base64-output=decode-rows", server.binlog_end()[0]
+        )
+        children = server.sql("SELECT * FROM a.child")
+        return errors[0], children, server.sql("SELECT * FROM a.grandchild"), log.decode()
+
+
+def test_a_deadlock_is_logged_as_if_it_had_not_happened() -> None:
+    locks = (MANY_ROWS, "SELECT * FROM grandchild WHERE id = 2 FOR UPDATE")
+    then = "SELECT * FROM child WHERE id = 2 FOR UPDATE"
+    error, children, grandchildren, log = left_by_a_cascade("OFF", locks, then)
+    assert (error, children, grandchildren) == (0, [(2,)], [(1, 2), (2, 2)])
+    assert "UPDATE `a`.`grandchild`" in log
+    error, children, grandchildren, log = left_by_a_cascade("ON", locks, then)
+    assert (error, children, grandchildren) == (1213, [(2,)], [(1, 2), (2, 2)])
+    assert "grandchild" not in log
+
+
+def test_a_lock_wait_timeout_is_no_error() -> None:
+    locks = ("SELECT * FROM grandchild WHERE id = 2 FOR UPDATE",)
+    error, children, grandchildren, _ = left_by_a_cascade("OFF", locks, "")
+    assert (error, children, grandchildren) == (0, [(2,)], [(1, None), (2, 2)])
+    error, children, grandchildren, log = left_by_a_cascade("ON", locks, "")
+    assert (error, children, grandchildren) == (1205, [(2,)], [(1, 2), (2, 2)])
+    assert "grandchild" not in log
