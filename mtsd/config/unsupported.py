@@ -7,7 +7,7 @@ SUPPORTED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         "source.semi_sync": ("off",),
         "replica.parallel_type": ("database", "logical_clock", "commit_parent", "table"),
-        "replica.consistency": ("partition",),
+        "replica.consistency": ("any_time", "partition"),
         "replica.split_transactions": ("off",),
         "status.listen": ("",),
     }

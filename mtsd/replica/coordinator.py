@@ -30,6 +30,8 @@ class Coordinator:
         self.stopping = False
         self.finished = False
         """Whether it has stopped because nothing more is to be applied."""
+        self.connections = [0] * len(scheduler.workers)
+        """The target's id of each worker's session."""
         self.definitions = 0
         """How many definitions have been applied: what is known about tables may have changed."""
         self.pulse = Pulse()
@@ -98,11 +100,23 @@ class Coordinator:
                 await self._room.wait()
         scheduler.reading_waits(None)
 
-    async def turn(self, number: int) -> None:
-        """Wait until everything before the group has committed, or nothing more will."""
-        while self.scheduler.gaq.number < number - 1 and not self.ended.is_set():
-            self._room.clear()
-            await self._room.wait()
+    async def turn(self, number: int, patience: float | None = None) -> bool:
+        """Wait until everything before the group has committed; return whether it has.
+
+        False if nothing more will, or if the low-water mark has not moved for `patience` seconds.
+        """
+        gaq = self.scheduler.gaq
+        while (mark := gaq.number) < number - 1:
+            try:
+                async with asyncio.timeout(patience):
+                    while gaq.number == mark and not self.ended.is_set():
+                        self._room.clear()
+                        await self._room.wait()
+            except TimeoutError:
+                return gaq.number >= number - 1
+            if self.ended.is_set():
+                return gaq.number >= number - 1
+        return True
 
     async def work(self, worker: int) -> tuple[Group, ...]:
         """Wait for the worker's next batch; empty when there will be none."""

@@ -203,8 +203,14 @@ async def _scheduler(settings: Settings, session: TargetSession, recovered: Reco
     foreign_keys = []
     if replica.parallel_type == "table" and replica.parallel_workers:
         foreign_keys = await read_foreign_keys(session.connection, fold_case=fold_case)
+    # One worker always commits in the stream's order.
+    in_order = replica.consistency == "any_time" and replica.parallel_workers > 1
     policy = choose_policy(
-        replica.parallel_type, replica.parallel_workers, replica.bind, foreign_keys
+        replica.parallel_type,
+        replica.parallel_workers,
+        replica.bind,
+        foreign_keys,
+        in_order=in_order,
     )
     # The records tell of databases only: where more is needed, completions run alone.
     left = () if Need.KEYS in policy.needs else recovered.prepared
@@ -220,6 +226,7 @@ async def _scheduler(settings: Settings, session: TargetSession, recovered: Reco
             (each.xid, Prepared(each.databases, each.alone)) for each in left
         ),
         clock=monotonic,
+        in_order=in_order,
     )
 
 

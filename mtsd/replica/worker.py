@@ -17,6 +17,7 @@ from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Rows
+from mtsd.replica.commit_order import CommitOrder
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import (
     HalfAppliedError,
@@ -65,6 +66,8 @@ class Worker:
         self.index = index
         self.applier = applier
         self._coordinator = coordinator
+        coordinator.connections[index] = applier.connection_id
+        self._order = CommitOrder(coordinator, applier)
         self._flight = InFlight(row)
         self._doubts = InDoubtWorker(index + 1, settings.daemon_uuid)
         self.settings = settings
@@ -74,6 +77,8 @@ class Worker:
         """Target transactions committed."""
         self.groups = 0
         self.retries = 0
+        self.gave_way = 0
+        """Batches that were rolled back because an earlier group waited for their locks."""
         self.skipped = 0
         """Groups skipped because of skip_errors."""
         self.busy_seconds = 0.0
@@ -132,6 +137,12 @@ class Worker:
     async def _apply_rows(self) -> None:
         """Apply batches of rows, one packet ahead, until one has to wait or there are none."""
         flight = self._flight
+        number = flight.next_begun()[0].number
+        if not self._coordinator.scheduler.may_commit(number):
+            if await self._apply_held():
+                return
+            if not await self._coordinator.turn(number):
+                return
         packet, bundle = self._packet(self._gather())
         if not self.applier.are_safe(bundle.table_maps) and (
             await self.applier.without_transactions(bundle.table_maps)
@@ -153,6 +164,42 @@ class Worker:
                 raise
             left = flight.failed() or [each.batch for each in packet.transactions]
             await self._replay(left, error)
+
+    async def _apply_held(self) -> bool:
+        """Apply the next batch before its turn and commit it then; return whether that succeeded.
+
+        If not, nothing of it remains, and it is still to be applied, at its turn. Until then a
+        failure is not its own: an earlier group may hold a lock, or have failed itself.
+        """
+        flight = self._flight
+        batch = flight.next_begun()
+        packet = flight.packet([batch], self._coordinator.scheduler.stored)
+        bundle = self.applier.bundle(packet, held=True)
+        if bundle is None or (
+            not self.applier.are_safe(bundle.table_maps)
+            and await self.applier.without_transactions(bundle.table_maps)
+        ):
+            return False
+        try:
+            await self.applier.hold(bundle)
+            if not await self._order.comes(batch[0].number):
+                await self.applier.rollback()
+                self.gave_way += self._coordinator.failure is None
+                return False
+            statements = await self.applier.send_commit(bundle)
+            flight.take_begun()
+            flight.sent(packet, statements)
+            await self.applier.answer(flight.due)
+        except MtsdError as error:
+            flight.give_back(flight.failed())
+            await self.applier.undo(error, 0)
+            if not isinstance(error, ServerError):
+                raise
+            if error.leaves_changes:
+                await self._half_applied(batch, error)
+            return False
+        self._committed(flight.committed().batch)
+        return True
 
     async def _send_ahead(self) -> None:
         """Send the next packet while the server works on one, if there is a full one.

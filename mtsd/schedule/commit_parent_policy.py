@@ -13,6 +13,7 @@ whose numbers cannot be, is an interval by itself; so is DDL of MariaDB.
 from typing import Final
 
 from mtsd.model.group import Group, GroupKind
+from mtsd.schedule.first_available import FirstAvailable
 from mtsd.schedule.first_available_policy import FirstAvailablePolicy
 
 _DDL: Final = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
@@ -21,8 +22,8 @@ _DDL: Final = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
 class CommitParentPolicy(FirstAvailablePolicy):
     """Assigns groups by the intervals of the source, to whichever worker is available first."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, distribution: FirstAvailable | None = None) -> None:
+        super().__init__(distribution)
         self._file = ""
         self._parent = 0
         """Of the current interval, in `_file`; 0 if nothing more can belong to it."""

@@ -14,6 +14,7 @@ from mtsd.schedule.assigned_partition_hash import (
     oldest_commit_times,
 )
 from mtsd.schedule.assignment import NO_NEEDS, Assignment
+from mtsd.schedule.first_available import FirstAvailable
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
 
@@ -26,9 +27,17 @@ class DatabasePolicy:
     A group of several partitions brings them together on one worker. As long as they are in use
     they would stay there forever; so when that worker has become crowded, the next group of one of
     them goes to the least occupied worker, after the partition's last group.
+
+    With a `distribution`, that chooses the workers, and only the dependencies are by partition.
     """
 
-    def __init__(self, workers: int, bind: Sequence[Sequence[str]] = ()) -> None:
+    def __init__(
+        self,
+        workers: int,
+        bind: Sequence[Sequence[str]] = (),
+        distribution: FirstAvailable | None = None,
+    ) -> None:
+        self._distribution = distribution
         self._partition_of = {name: "+".join(together) for together in bind for name in together}
         self.needs = NO_NEEDS
         self.by_names = True
@@ -39,7 +48,8 @@ class DatabasePolicy:
         """Decide by the owners of the group's partitions; see `Policy`."""
         cgap = self._cgap(group)
         aph = self.aph
-        if len(cgap) == 1 and forced < 0:
+        distribution = self._distribution
+        if len(cgap) == 1 and forced < 0 and distribution is None:
             entry = aph.owner(cgap[0])
             if entry is not None and not aph.is_crowded(entry.worker):
                 # After the last group on its only partition, in the same queue.
@@ -57,6 +67,10 @@ class DatabasePolicy:
                     worker = entry.worker
         if forced >= 0:
             worker = forced
+            if distribution is not None:
+                distribution.note(group.number, group.size, worker)
+        elif distribution is not None:
+            worker = distribution.place(group.number, group.size, newest, view)
         elif worker < 0 or (len(cgap) == 1 and aph.is_crowded(worker)):
             worker = aph.least_occupied(view.groups)
         after = [entry.last for entry in in_use if entry.worker != worker]

@@ -10,6 +10,10 @@ Therefore the stream is cut into runs of consecutive groups, each for one worker
 - otherwise a run goes on until it is long enough, and the next one is for the worker with the
   least to do. What its groups wait for is mostly applied when they reach the queue's head.
 
+Where groups commit in the stream's order over all workers (`keeps_runs`), a run is what commits
+together. So it is left for nothing, and goes on past its length as long as its groups wait for one
+shortly before.
+
 Groups of XA transactions are never combined, and each takes several round trips to the target. So
 they are distributed round robin (MDEV-31949): a run of them would be applied one by one.
 
@@ -33,9 +37,13 @@ worth having it done by others."""
 class FirstAvailable:
     """Cuts the stream into runs, and remembers which worker has each of the last of them."""
 
-    __slots__ = ("_before", "_bytes", "_groups", "_owners", "_size", "_starts", "_turn", "_worker")
+    __slots__ = (
+        "_before", "_bytes", "_groups", "_keeps_runs", "_owners", "_size", "_starts", "_turn",
+        "_worker",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_runs: bool = False) -> None:
+        self._keeps_runs = keeps_runs
         self._worker = 0
         """The worker of the current run."""
         self._groups = 0
@@ -60,7 +68,8 @@ class FirstAvailable:
         worker = self._worker
         longest = min(view.batch_groups, _RUN_GROUPS)
         if mark > view.mark and self._is_shortly_before(number, mark, longest):
-            worker = self._owner(mark)
+            if not self._keeps_runs:
+                worker = self._owner(mark)
         elif view.groups[worker]:
             if mark <= view.mark and 0 in view.groups:
                 worker = view.groups.index(0)

@@ -17,10 +17,10 @@ _NOTHING: frozenset[int] = frozenset()
 class FirstAvailablePolicy:
     """Assigns groups to whichever worker is available first; a subclass says what they wait for."""
 
-    def __init__(self) -> None:
+    def __init__(self, distribution: FirstAvailable | None = None) -> None:
         self.needs = NO_NEEDS
         self.by_names = False
-        self.distribution = FirstAvailable()
+        self.distribution = distribution or FirstAvailable()
 
     def mark_of(self, group: Group) -> int:
         """Return the number up to which everything has to have committed before the group starts.

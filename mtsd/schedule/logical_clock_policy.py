@@ -17,14 +17,15 @@ A group waits for everything before it where these numbers tell nothing:
 """
 
 from mtsd.model.group import Group
+from mtsd.schedule.first_available import FirstAvailable
 from mtsd.schedule.first_available_policy import FirstAvailablePolicy
 
 
 class LogicalClockPolicy(FirstAvailablePolicy):
     """Assigns groups by the source's logical clock, to whichever worker is available first."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, distribution: FirstAvailable | None = None) -> None:
+        super().__init__(distribution)
         self._file = ""
         self._offset = 0
         """A group's number less its sequence number, since the clock was last interrupted."""

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from mtsd.schedule.assignment import Policy
 from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
+from mtsd.schedule.first_available import FirstAvailable
 from mtsd.schedule.foreign_key_families import ForeignKeys
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.sequential_policy import SequentialPolicy
@@ -14,11 +15,14 @@ from mtsd.schedule.table_policy import TablePolicy
 Bind = Sequence[Sequence[str]]
 """Sets of databases, each of which is one partition."""
 
-POLICIES: Mapping[str, Callable[[int, Bind, ForeignKeys], Policy]] = MappingProxyType(
+Runs = FirstAvailable | None
+"""What distributes groups in runs; None: as the policy does by itself."""
+
+POLICIES: Mapping[str, Callable[[int, Bind, ForeignKeys, Runs], Policy]] = MappingProxyType(
     {
-        "database": lambda workers, bind, _: DatabasePolicy(workers, bind),
-        "logical_clock": lambda *_: LogicalClockPolicy(),
-        "commit_parent": lambda *_: CommitParentPolicy(),
+        "database": lambda workers, bind, _, runs: DatabasePolicy(workers, bind, runs),
+        "logical_clock": lambda _workers, _bind, _keys, runs: LogicalClockPolicy(runs),
+        "commit_parent": lambda _workers, _bind, _keys, runs: CommitParentPolicy(runs),
         "table": TablePolicy,
     }
 )
@@ -29,13 +33,21 @@ Those in `mtsd.model.parallel_type.BY_THE_SOURCE` are not given bound databases.
 
 
 def choose_policy(
-    parallel_type: str, parallel_workers: int, bind: Bind = (), foreign_keys: ForeignKeys = ()
+    parallel_type: str,
+    parallel_workers: int,
+    bind: Bind = (),
+    foreign_keys: ForeignKeys = (),
+    *,
+    in_order: bool = False,
 ) -> Policy:
     """Return a new policy; without parallel workers there is one worker, in the stream's order.
 
-    `foreign_keys` are the target's, for a policy by tables. Raises KeyError for a
+    `foreign_keys` are the target's, for a policy by tables. With `in_order`, groups commit in the
+    stream's order over all workers, so what commits together has to follow each other in the
+    stream: every policy distributes runs, and only the dependencies differ. Raises KeyError for a
     `parallel_type` that is not in POLICIES.
     """
     if parallel_workers == 0:
         return SequentialPolicy()
-    return POLICIES[parallel_type](parallel_workers, bind, foreign_keys)
+    runs = FirstAvailable(keeps_runs=True) if in_order else None
+    return POLICIES[parallel_type](parallel_workers, bind, foreign_keys, runs)

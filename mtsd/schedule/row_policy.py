@@ -29,10 +29,12 @@ class RowPolicy:
     `most_keys` is how many keys of rows it remembers at most, approximately.
     """
 
-    def __init__(self, most_keys: int = _MOST_KEYS) -> None:
+    def __init__(
+        self, most_keys: int = _MOST_KEYS, distribution: FirstAvailable | None = None
+    ) -> None:
         self.needs = frozenset({Need.KEYS})
         self.by_names = False
-        self.distribution = FirstAvailable()
+        self.distribution = distribution or FirstAvailable()
         self._most_keys = most_keys
         self._changed: dict[int, int] = {}
         """By key of a row, table or database: the newest unfinished group that changes it."""

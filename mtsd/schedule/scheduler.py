@@ -63,8 +63,9 @@ class Scheduler:
     `alone` says which groups run alone, under every policy. `fillers` fill in the fields of a group
     that the policy needs; a policy that needs none costs nothing. `prepared` are the XA
     transactions that a previous run has left prepared. `clock` returns seconds, only to account for
-    waits: no decision depends on it. Raises ValueError if the policy needs a field that none of
-    the fillers fills in.
+    waits: no decision depends on it. With `in_order`, groups commit in the stream's order over all
+    workers (C1 of WL#4648): see `may_commit`. Raises ValueError if the policy needs a field that
+    none of the fillers fills in.
     """
 
     def __init__(
@@ -79,8 +80,10 @@ class Scheduler:
         fillers: Mapping[Need, Filler] = NO_FILLERS,
         prepared: PreparedTransactions | None = None,
         clock: Callable[[], float] = no_clock,
+        in_order: bool = False,
     ) -> None:
         self._policy = policy
+        self.in_order = in_order
         self.limits = limits
         """See `set_limits`."""
         self._executed = executed
@@ -112,6 +115,8 @@ class Scheduler:
         self._unfinished_alone: set[int] = set()
         self._clock = clock
         self._waits = Waits(workers)
+        self._newest_worker = -1
+        """The worker of the newest group that was assigned."""
         self._limit: int | None = None
         self._halted = False
         # What a previous run has committed counts as begun: a stop has to close the gap before it.
@@ -196,14 +201,22 @@ class Scheduler:
             self._unfinished_alone.add(number)
         elif self._newest_alone > mark:
             mark = self._newest_alone
+        apart = False
+        if self.in_order:
+            # The group before it has to commit first, on another worker.
+            apart = worker != self._newest_worker
+            self._newest_worker = worker
+            if group.kind is not _ROWS:
+                # What may commit by itself, or not be rolled back, begins at its turn.
+                mark = number - 1
         queue = self.workers[worker]
         was_empty = not len(queue)
         if after or mark > self.gaq.number:
-            self._put_waiting(group, worker, after, mark)
+            self._put_waiting(group, worker, after, mark, apart=apart)
             if was_empty:
                 self._account(worker)
         else:
-            queue.put(group)
+            queue.put(group, apart=apart)
         size = group.size
         self.pending_bytes += size
         self._groups[worker] += 1
@@ -214,7 +227,17 @@ class Scheduler:
         """Note that a streamed group has begun that cannot be undone: a stop has to finish it."""
         self._highest_begun = number
 
-    def _put_waiting(self, group: Group, worker: int, after: Iterable[int], mark: int) -> None:
+    def may_commit(self, number: int) -> bool:
+        """Return whether it is the turn of the batch that group `number` begins.
+
+        In order, that is when everything before it has committed. There is always a batch whose
+        turn it is: the lowest number of all unfinished groups is begun, or can begin.
+        """
+        return not self.in_order or self.gaq.number >= number - 1
+
+    def _put_waiting(
+        self, group: Group, worker: int, after: Iterable[int], mark: int, *, apart: bool
+    ) -> None:
         """Queue a group that may have to wait.
 
         What it waits for is counted here exactly once, and only if it has yet to happen: so
@@ -235,7 +258,7 @@ class Scheduler:
             heappush(self._waiting_for_mark, (mark, number, worker))
         else:
             mark = 0
-        self.workers[worker].put(group, unmet, mark)
+        self.workers[worker].put(group, unmet, mark, apart=apart)
 
     def add_committed(self, group: Group) -> None:
         """Add a streamed group that a worker has already applied and committed.

@@ -17,6 +17,7 @@ from mtsd.schedule.assigned_partition_hash import (
     oldest_commit_times,
 )
 from mtsd.schedule.assignment import Assignment, Need
+from mtsd.schedule.first_available import FirstAvailable
 from mtsd.schedule.foreign_key_families import ForeignKeys, families
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
@@ -30,6 +31,7 @@ class TablePolicy:
 
     `bind` lists sets of databases that count as one partition. `foreign_keys` are those of the
     target: tables that they join are one partition, see `mtsd.schedule.foreign_key_families`.
+    With a `distribution`, that chooses the workers, and only the dependencies are by table.
     """
 
     def __init__(
@@ -37,7 +39,9 @@ class TablePolicy:
         workers: int,
         bind: Sequence[Sequence[str]] = (),
         foreign_keys: ForeignKeys = (),
+        distribution: FirstAvailable | None = None,
     ) -> None:
+        self._distribution = distribution
         self.needs = frozenset({Need.TABLES})
         self.by_names = True
         self._family = families(foreign_keys)
@@ -66,6 +70,13 @@ class TablePolicy:
             if entry is not None:
                 in_use.append(entry)
         worker = forced
+        distribution = self._distribution
+        if distribution is not None:
+            if forced >= 0:
+                distribution.note(group.number, group.size, forced)
+            else:
+                last = max(map(_last, in_use), default=0)
+                worker = distribution.place(group.number, group.size, last, view)
         if worker < 0 and in_use:
             # What is on its own partitions counts for more than what is only beside them.
             newest = max(in_use[:joined] or in_use, key=_last)

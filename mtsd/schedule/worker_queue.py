@@ -16,6 +16,8 @@ class WorkerQueue:
         """How many groups have yet to commit, by the number of the group waiting for them."""
         self._marks: dict[int, int] = {}
         """The low-water mark still to be reached, by the number of the group waiting for it."""
+        self._apart: set[int] = set()
+        """The groups that may not share a commit, or a packet, with the one before them here."""
         self.running: tuple[Group, ...] = ()
 
     def __len__(self) -> int:
@@ -56,13 +58,16 @@ class WorkerQueue:
         yield from self.running
         yield from self._waiting
 
-    def put(self, group: Group, unmet: int = 0, mark: int = 0) -> None:
+    def put(self, group: Group, unmet: int = 0, mark: int = 0, *, apart: bool = False) -> None:
         """Add the newest group.
 
         It waits for the commits of `unmet` others, and for the low-water mark to reach `mark`
-        if that is not 0.
+        if that is not 0. `apart`: it is neither combined with the one before it, nor sent while
+        that one is in flight: others commit between them.
         """
         self._waiting.append(group)
+        if apart:
+            self._apart.add(group.number)
         if unmet:
             self._unmet[group.number] = unmet
         if mark:
@@ -104,6 +109,8 @@ class WorkerQueue:
         waiting = self._waiting
         if len(waiting) < batch_groups or waiting[0].kind is not GroupKind.ROWS:
             return ()
+        if waiting[0].number in self._apart:
+            return ()
         return self._next_batch(batch_groups, batch_bytes, limit, others_up_to)
 
     def _next_batch(
@@ -112,6 +119,7 @@ class WorkerQueue:
         waiting = self._waiting
         unmet = self._unmet
         marks = self._marks
+        apart = self._apart
         if not waiting or waiting[0].number in unmet:
             return ()
         if limit is not None and waiting[0].number > limit:
@@ -119,6 +127,7 @@ class WorkerQueue:
         if marks and marks.get(waiting[0].number, 0) > others_up_to:
             return ()
         first = waiting.popleft()
+        apart.discard(first.number)
         batch = [first]
         size = first.size
         while waiting and len(batch) < batch_groups:
@@ -127,6 +136,7 @@ class WorkerQueue:
             if (
                 together > batch_bytes
                 or group.number in unmet
+                or group.number in apart
                 or (marks and marks.get(group.number, 0) > others_up_to)
                 or (limit is not None and group.number > limit)
                 or not may_share_commit(first, group)

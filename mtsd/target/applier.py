@@ -70,8 +70,8 @@ class Applier(Protocol):
 
     # Groups of rows
 
-    def bundle(self, packet: Packet) -> Bundle | None:
-        """Return what to send for a packet of groups of rows.
+    def bundle(self, packet: Packet, *, held: bool = False) -> Bundle | None:
+        """Return what to send for a packet of groups of rows; `held`: for `hold`.
 
         None if it has several transactions and not each of them can be a single statement.
         """
@@ -103,6 +103,24 @@ class Applier(Protocol):
 
         Returns how many statements the answer to each of its transactions covers. If this
         fails, `undo` is required.
+        """
+        ...
+
+    async def hold(self, bundle: Bundle) -> None:
+        """Apply a bundle of a single transaction, and leave that open.
+
+        If this fails, `undo` is required.
+        """
+        ...
+
+    async def send_commit(self, bundle: Bundle) -> int:
+        """Send what commits a bundle that is held; see `send`."""
+        ...
+
+    async def sessions_waiting(self) -> frozenset[int] | None:
+        """Return the ids of the target's sessions that wait for a lock of the open transaction.
+
+        None if the user may not read the server's lock tables.
         """
         ...
 

@@ -70,38 +70,38 @@ class BinlogApplier(SessionApplier):
         """
         return self.is_logged and self._session.traits.server.flavour is Flavour.MYSQL
 
-    def bundle(self, packet: Packet) -> Bundle | None:
+    def bundle(self, packet: Packet, *, held: bool = False) -> Bundle | None:
         """See `Applier`.
 
         One command, if its size allows it: then the server does not wait for mtsd between its
         parts. A single BINLOG statement is autocommitted: it is applied as a whole or not at all.
         """
-        bundles = [self._bundle(each) for each in packet.transactions]
+        bundles = [self._bundle(each, held=held) for each in packet.transactions]
         if len(bundles) > 1 and not all(bundle.is_single_statements for bundle in bundles):
             return None
         return together(bundles)
 
-    def _bundle(self, transaction: Transaction) -> Bundle:
+    def _bundle(self, transaction: Transaction, *, held: bool) -> Bundle:
         groups = transaction.batch
         change = RowChange(self._tables.workers, transaction.row, transaction.before)
         maps: set[bytes] = set()
         rows = row_statements(groups, self._chunk_bytes, change, maps)
         first = list(islice(rows, 2))
         whole: Iterable[Command]
+        before, after = [b"BEGIN"], [b"COMMIT"]
         if self._preserves:
-            before = [next_gtid(str(groups[0].gtid)), b"BEGIN"]
-            after = [b"COMMIT", next_gtid("")]
-            whole = commands(before, chain(first, rows), after, self._command_limit)
-        elif len(first) == 1:
-            whole = commands([], first, [], self._command_limit)
-        else:
-            whole = commands([b"BEGIN"], chain(first, rows), [b"COMMIT"], self._command_limit)
+            before.insert(0, next_gtid(str(groups[0].gtid)))
+            after.append(next_gtid(""))
+        elif len(first) == 1 and not held:
+            before, after = [], []
+        ending = tuple(after) if held else ()
+        whole = commands(before, chain(first, rows), [] if held else after, self._command_limit)
         if sum(group.size for group in groups) <= ENOUGH:
             whole = tuple(whole)
         else:
             maps.update(event for group in groups for event in table_maps(group.rows))
         others = frozenset(event for event in maps if event[19:25] != TABLE_ID)
-        return Bundle(groups[0].format_description, whole, others)
+        return Bundle(groups[0].format_description, whole, others, ending=ending)
 
     def are_safe(self, table_maps: Collection[bytes]) -> bool:
         """See `Applier`; nor does BINLOG turn their rows into others."""
@@ -134,6 +134,10 @@ class BinlogApplier(SessionApplier):
                 await self._connection.receive(statements)
             raise
         return statements // bundle.transactions
+
+    async def hold(self, bundle: Bundle) -> None:
+        """See `Applier`."""
+        await self._connection.receive(await self.send(bundle, follows=False))
 
     async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
         """See `Applier`."""

@@ -44,12 +44,14 @@ class Bundle:
 
     Or several `transactions`, each a single statement, in one command: if one of them fails, the
     server runs none of those after it. `table_maps` are the distinct table maps of its rows.
+    `ending` are the statements that commit it, where they are sent separately.
     """
 
     format_description: bytes
     commands: Iterable[Command]
     table_maps: frozenset[bytes]
     transactions: int = 1
+    ending: tuple[bytes, ...] = ()
 
     @property
     def is_single_statements(self) -> bool:

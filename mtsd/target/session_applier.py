@@ -18,6 +18,7 @@ from mtsd.target.branches import Branches
 from mtsd.target.bundle import BASE64_SHARE, Bundle
 from mtsd.target.definitions import apply_definition, definition_of, make_table
 from mtsd.target.file_loads import FileLoads
+from mtsd.target.lock_waits import sessions_waiting
 from mtsd.target.pace import Pace
 from mtsd.target.position_tables import InDoubt, PositionTables
 from mtsd.target.retry import patiently
@@ -114,7 +115,7 @@ class SessionApplier(ABC):
         self._loads.start_over()
 
     @abstractmethod
-    def bundle(self, packet: Packet) -> Bundle | None:
+    def bundle(self, packet: Packet, *, held: bool = False) -> Bundle | None:
         """See `Applier`."""
 
     def are_safe(self, table_maps: Collection[bytes]) -> bool:
@@ -135,6 +136,21 @@ class SessionApplier(ABC):
     @abstractmethod
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `Applier`."""
+
+    @abstractmethod
+    async def hold(self, bundle: Bundle) -> None:
+        """See `Applier`."""
+
+    async def send_commit(self, bundle: Bundle) -> int:
+        """See `Applier`."""
+        await self._reached(FaultPoint.BEFORE_COMMIT)
+        self._connection.send(b";".join(bundle.ending))
+        await self._reached(FaultPoint.COMMIT_SENT)
+        return len(bundle.ending)
+
+    async def sessions_waiting(self) -> frozenset[int] | None:
+        """See `Applier`."""
+        return await sessions_waiting(self._connection, self._session.traits.server.flavour)
 
     async def answer(self, due: Due) -> None:
         """See `Applier`."""

@@ -57,7 +57,6 @@ class RowCommands:
 
     events: Iterable[bytes]
     gtid: str
-    after: tuple[bytes, ...]
     """Statements that end the transaction."""
 
     def __iter__(self) -> Iterator[Command]:
@@ -113,8 +112,9 @@ class SqlApplier(SessionApplier):
             self._of_mariadb = flavour_of(version) is Flavour.MARIADB
             self._layouts.clear()
 
-    def bundle(self, packet: Packet) -> Bundle | None:
-        """See `Applier`."""
+    def bundle(self, packet: Packet, *, held: bool = False) -> Bundle | None:
+        """See `Applier`: what commits it is always sent separately."""
+        del held
         if len(packet.transactions) > 1:
             return None
         (transaction,) = packet.transactions
@@ -126,23 +126,26 @@ class SqlApplier(SessionApplier):
         commands = RowCommands(
             chain.from_iterable(group.rows for group in groups),
             str(groups[0].gtid) if self._preserves else "",
-            tuple(after),
         )
-        return Bundle(groups[0].format_description, commands, maps)
+        return Bundle(groups[0].format_description, commands, maps, ending=tuple(after))
 
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `Applier`."""
-        rows = bundle.commands
-        if not isinstance(rows, RowCommands) or follows:
+        if follows:
             raise TypeError("only one bundle of rows at a time can be sent as SQL")
+        await self.hold(bundle)
+        return await self.send_commit(bundle)
+
+    async def hold(self, bundle: Bundle) -> None:
+        """See `Applier`."""
+        rows = bundle.commands
+        if not isinstance(rows, RowCommands):
+            raise TypeError("only rows can be sent as SQL")
         await self.describe_format(bundle.format_description)
         await self._reached(FaultPoint.BEFORE_BUNDLE)
         await self._set_gtid(rows.gtid)
         await self._apply_rows(rows.events, _BEGIN)
-        await self._reached(FaultPoint.BEFORE_COMMIT)
-        self._connection.send(b";".join(rows.after))
         await self._reached(FaultPoint.BUNDLE_SENT)
-        return len(rows.after)
 
     async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
         """See `Applier`: errors of SQL explain themselves."""

@@ -422,6 +422,18 @@ CASES = (
         replica(parallel_type="commit_parent"), source(version=(5, 6, 51)),
     ),
     Case(
+        Kind.LOCKS_UNREADABLE, "GRANT PROCESS ON *.* TO 'mtsd'@'%'",
+        replica(consistency="any_time"),
+    ),
+    Case(
+        Kind.LOCKS_UNREADABLE, "GRANT SELECT ON `performance_schema`.* TO 'mtsd'@'%'",
+        replica(consistency="any_time"),
+        target=target(grants=(
+            EVERYTHING[0].replace("SELECT, ", ""), EVERYTHING[1],
+            "GRANT PROCESS ON *.* TO `u`@`%`",
+        )),
+    ),
+    Case(
         Kind.XA_UNLOGGED, "set [target] binary_log = true", target_settings(binary_log=False)
     ),
     Case(

@@ -39,6 +39,10 @@ class PipelinedRun(SimulatedRun):
         self.wires: list[deque[OnTheWire]] = []
         self.replayed: list[list[Group]] = []
         self.failed_once: set[int] = set()
+        self.held: list[Packet | None] = [None] * settings.workers
+        """What a worker has applied before its turn, and holds open."""
+        self.gave_way: set[int] = set()
+        """The first groups of batches that were rolled back before their turn."""
         super().__init__(stream, target, settings)
         for row in self.rows:
             token = target.tokens.setdefault(row.id, 1000 * row.id)
@@ -57,10 +61,14 @@ class PipelinedRun(SimulatedRun):
     def can_send(self, worker: int) -> bool:
         """Tell whether the worker may have something to send, first or behind other packets."""
         flight = self.flights[worker]
-        if self.replayed[worker] or self.halted:
+        if self.replayed[worker] or self.halted or self.held[worker]:
             return False
         if flight.is_empty:
-            return flight.has_begun and flight.next_begun()[0].kind is GroupKind.ROWS
+            return (
+                flight.has_begun
+                and flight.next_begun()[0].kind is GroupKind.ROWS
+                and self.scheduler.may_commit(flight.next_begun()[0].number)
+            )
         return flight.wants_more and bool(len(self.scheduler.workers[worker]))
 
     def send(self, worker: int) -> None:
@@ -91,6 +99,50 @@ class PipelinedRun(SimulatedRun):
                 flight.give_back([each.batch for each in packet.transactions])
         self.check()
 
+    # Before its turn
+
+    def can_hold(self, worker: int) -> bool:
+        """Tell whether the worker may apply its next batch before its turn."""
+        flight = self.flights[worker]
+        if self.replayed[worker] or self.halted or self.held[worker] or not flight.is_empty:
+            return False
+        if not flight.has_begun:
+            return False
+        first = flight.next_begun()[0]
+        return (
+            first.kind is GroupKind.ROWS
+            and not self.scheduler.may_commit(first.number)
+            and first.number not in self.gave_way
+        )
+
+    def hold(self, worker: int) -> None:
+        """Let the server apply a batch and leave it open."""
+        flight = self.flights[worker]
+        batch = flight.next_begun()
+        for group in batch:
+            self._check_turn(group, batch)
+        self.held[worker] = flight.packet([batch], self.scheduler.stored)
+        self.check()
+
+    def give_way(self, worker: int) -> None:
+        """Roll back what is held, or let it fail."""
+        packet = self.held[worker]
+        assert packet is not None
+        self.held[worker] = None
+        self.gave_way.add(packet.transactions[0].batch[0].number)
+        self.check()
+
+    def send_commit(self, worker: int) -> None:
+        """Send the COMMIT of what is held."""
+        packet = self.held[worker]
+        assert packet is not None
+        flight = self.flights[worker]
+        self.held[worker] = None
+        assert flight.take_begun() == packet.transactions[0].batch
+        flight.sent(packet, 1)
+        self.wires[worker].append(OnTheWire(packet))
+        self.check()
+
     # The server
 
     def can_execute(self, worker: int) -> bool:
@@ -106,8 +158,7 @@ class PipelinedRun(SimulatedRun):
             sent.failed = True
             self.failed_once.update(group.number for group in transaction.batch)
         else:
-            for group in transaction.batch:
-                self._check_turn(group, transaction.batch)
+            self._check_commit(transaction.batch)
             self.target.commit(transaction.batch, transaction.row)
             sent.executed += 1
             self.running[worker] = self.running[worker][len(transaction.batch) :]
@@ -151,7 +202,7 @@ class PipelinedRun(SimulatedRun):
     def can_replay(self, worker: int) -> bool:
         """Tell whether a group is to be applied by itself."""
         flight = self.flights[worker]
-        if self.unlearned[worker] or not flight.is_empty or self.halted:
+        if self.unlearned[worker] or not flight.is_empty or self.halted or self.held[worker]:
             return False
         return bool(self.replayed[worker]) or (
             flight.has_begun and flight.next_begun()[0].kind is not GroupKind.ROWS
@@ -162,7 +213,7 @@ class PipelinedRun(SimulatedRun):
         flight = self.flights[worker]
         group = self.replayed[worker].pop(0) if self.replayed[worker] else flight.take_begun()[0]
         row = flight.row.advanced((group,), self.scheduler.stored)
-        self._check_turn(group, (group,))
+        self._check_commit((group,))
         self.target.commit((group,), row)
         self.running[worker] = self.running[worker][1:]
         flight.applied(row)
@@ -187,6 +238,13 @@ class PipelinedRun(SimulatedRun):
         known = {Step.COMMIT, Step.COMMIT_FIRST, Step.LEARN}
         result = [choice for choice in super().choices() if choice[0] not in known]
         for worker, wire in enumerate(self.wires):
+            if self.can_hold(worker):
+                result.append((Step.HOLD, worker))
+            held = self.held[worker]
+            if held is not None:
+                result.append((Step.GIVE_WAY, worker))
+                if self.scheduler.may_commit(held.transactions[0].batch[0].number):
+                    result.append((Step.SEND_COMMIT, worker))
             if self.can_send(worker):
                 result.append((Step.SEND, worker))
             if self.can_execute(worker):
@@ -205,6 +263,12 @@ class PipelinedRun(SimulatedRun):
         """Take one step."""
         step, worker = choice
         match step:
+            case Step.HOLD:
+                self.hold(worker)
+            case Step.GIVE_WAY:
+                self.give_way(worker)
+            case Step.SEND_COMMIT:
+                self.send_commit(worker)
             case Step.SEND:
                 self.send(worker)
             case Step.EXECUTE | Step.FAIL:
@@ -236,7 +300,9 @@ class PipelinedRun(SimulatedRun):
         )
         replayed = tuple(tuple(g.number for g in groups) for groups in self.replayed)
         rows = tuple((f.row.executed.base, f.row.executed.bits) for f in self.flights)
-        return super().key(), wires, begun, replayed, rows, frozenset(self.failed_once)
+        held = tuple(packet is not None for packet in self.held)
+        once = frozenset(self.failed_once), frozenset(self.gave_way)
+        return super().key(), wires, begun, replayed, rows, held, once
 
 
 def _is_single(batch: tuple[Group, ...]) -> bool:

@@ -17,6 +17,7 @@ from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
 from mtsd.schedule.assignment import Assignment, Need, Policy
 from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
+from mtsd.schedule.first_available import FirstAvailable
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.policies import choose_policy
 from mtsd.schedule.row_policy import RowPolicy
@@ -58,6 +59,8 @@ class RunSettings:
     plan: tuple[Assignment, ...] = ()
     """The assignments of the groups from number 1 on."""
     alone: AloneRule = BY_THEMSELVES
+    in_order: bool = False
+    """Whether commits keep the stream's order over all workers."""
 
     def must_precede(self, earlier: Group, later: Group) -> bool:
         """Tell whether two groups of a stream have to commit in its order."""
@@ -124,6 +127,9 @@ class Step(enum.Enum):
     COMMIT = "the target commits the rest of a batch"
     COMMIT_FIRST = "the target commits one group of a batch: it is replayed group by group"
     LEARN = "the daemon learns that the commit succeeded, or of the failure"
+    HOLD = "a worker applies a batch before its turn, and holds it open"
+    GIVE_WAY = "it rolls back what it holds"
+    SEND_COMMIT = "it sends the COMMIT of what it holds"
     SEND = "a worker sends a packet, behind others or not"
     EXECUTE = "the server runs the next transaction of a packet"
     FAIL = "that one fails"
@@ -158,7 +164,9 @@ class SimulatedRun:
         elif settings.mode is Mode.SEQUENTIAL:
             policy = choose_policy("", 0)
         else:
-            policy = choose_policy(settings.mode.value, workers, settings.bind)
+            policy = choose_policy(
+                settings.mode.value, workers, settings.bind, in_order=settings.in_order
+            )
         self.policy = policy
         self.scheduler = Scheduler(
             policy,
@@ -168,6 +176,7 @@ class SimulatedRun:
             self.executed,
             alone=settings.alone,
             fillers=as_filled(policy),
+            in_order=settings.in_order,
         )
         self.rows = [blank_row(worker + 1, mark) for worker in range(workers)]
         self.running: list[tuple[Group, ...]] = [()] * workers
@@ -253,14 +262,18 @@ class SimulatedRun:
 
     def can_commit(self, worker: int) -> bool:
         """Tell whether the target may commit something for a worker."""
-        return bool(self.running[worker]) and not self.unlearned[worker]
+        running = self.running[worker]
+        return (
+            bool(running)
+            and not self.unlearned[worker]
+            and self.scheduler.may_commit(running[0].number)
+        )
 
     def commit(self, worker: int, count: int) -> None:
         """Let the target commit the next `count` groups of a worker's batch, with its row."""
         batch = self.running[worker]
         groups, self.running[worker] = batch[:count], batch[count:]
-        for group in groups:
-            self._check_turn(group, groups)
+        self._check_commit(groups)
         self.rows[worker] = self.rows[worker].advanced(groups, self.scheduler.stored)
         self.target.commit(groups, self.rows[worker])
         self.unlearned[worker] = groups
@@ -435,6 +448,16 @@ class SimulatedRun:
                 continue
             assert not self.settings.must_precede(earlier, group)
 
+    def _check_commit(self, groups: Sequence[Group]) -> None:
+        """Check that groups may commit together now."""
+        for group in groups:
+            self._check_turn(group, groups)
+        if self.settings.in_order:
+            passed = {*self.target.applied, *(group.number for group in groups)}
+            for earlier in self.stream.groups[: groups[-1].number]:
+                is_empty = earlier.kind is GroupKind.EMPTY
+                assert is_empty or earlier.number in passed, "a state that never existed"
+
     def _check_no_gap(self) -> None:
         queue = self.scheduler.gaq
         taken_in = (number for number in self.target.applied if number <= queue.newest)
@@ -487,7 +510,13 @@ class SimulatedRun:
         else:
             progress_due = bool(pending)
         if progress_due:
-            assert able or any(self.running) or any(self.unlearned), "deadlock"
+            busy = able or any(self.unlearned) or any(map(self._proceeds, range(len(self.rows))))
+            assert busy, "deadlock"
+
+    def _proceeds(self, worker: int) -> bool:
+        """Tell whether a worker goes on with what it has begun, whatever the others do."""
+        running = self.running[worker]
+        return bool(running) and self.scheduler.may_commit(running[0].number)
 
     def key(self) -> tuple[object, ...]:
         """Return what tells two states apart for every step that may follow."""
@@ -495,18 +524,25 @@ class SimulatedRun:
         policy = self.policy
         placed: object = None
         if isinstance(policy, DatabasePolicy | TablePolicy):
-            placed = tuple(
-                (name, entry.worker, entry.usage, entry.last)
-                for name, entry in sorted(policy.aph._entries.items())
-                if entry.usage
+            placed = (
+                _runs(policy._distribution),
+                *(
+                    (name, entry.worker, entry.usage, entry.last)
+                    for name, entry in sorted(policy.aph._entries.items())
+                    if entry.usage
+                ),
             )
         elif isinstance(policy, LogicalClockPolicy | CommitParentPolicy | RowPolicy):
-            runs = policy.distribution
-            placed = (runs._worker, runs._groups, tuple(runs._starts), tuple(runs._owners))
+            placed = _runs(policy.distribution)
         queues = tuple(
             (
                 tuple(
-                    (group.number, worker._unmet.get(group.number), group.number in worker._marks)
+                    (
+                        group.number,
+                        worker._unmet.get(group.number),
+                        group.number in worker._marks,
+                        group.number in worker._apart,
+                    )
                     for group in worker._waiting
                 ),
                 tuple(group.number for group in worker.running),
@@ -532,3 +568,9 @@ class SimulatedRun:
             self.stopping,
             self.halted,
         )
+
+
+def _runs(runs: FirstAvailable | None) -> object:
+    if runs is None:
+        return None
+    return runs._worker, runs._groups, tuple(runs._starts), tuple(runs._owners)

@@ -349,6 +349,12 @@ class Kind(Enum):
     )
 
     # XA transactions.
+    LOCKS_UNREADABLE = warning(
+        "target lock waits",
+        '{user} lacks {missing}: with consistency = "any_time", an earlier transaction that waits'
+        " for a lock of a later one is held up for a second each time",
+        "{grants}",
+    )
     XA_UNLOGGED = warning("target XA transactions", UNLOGGED.found, UNLOGGED.remedy)
     XA_ATTACHED = warning("target XA transactions", ATTACHED.found, ATTACHED.remedy)
     XA_UNLISTED = warning(

@@ -16,7 +16,7 @@ from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line
 from mtsd.operations.check.misread_lines import misread_lines
 from mtsd.operations.check.pair_lines import pair_lines
-from mtsd.operations.check.policy_lines import policy_lines
+from mtsd.operations.check.policy_lines import commit_order_lines, policy_lines
 from mtsd.operations.check.position_lines import position_lines, reach_lines
 from mtsd.operations.check.reading import read_source, read_target
 from mtsd.operations.check.replicated import as_on_target, filter_lines, only_replicated
@@ -101,6 +101,7 @@ def _lines(
         yield from server_lines("target", settings.target, target.server)
         yield from target_lines(settings, target, known_source)
         yield from position_lines(settings, target)
+        yield from commit_order_lines(settings, target.server)
         yield from xa_lines(settings, target, known_source)
     if known_source is None or known_target is None:
         yield Kind.NOT_COMPARED.line()

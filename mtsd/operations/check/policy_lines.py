@@ -1,4 +1,7 @@
-"""Lines about the policy: what it can apply in parallel of what this source logs."""
+"""Lines about the policy: what it can apply in parallel of what this source logs.
+
+And about the consistency: whether mtsd can see who waits for whom.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,6 +11,7 @@ from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts
 from mtsd.operations.check.line import Line
+from mtsd.operations.check.privileges import LOCKS, LOCKS_OF_ROWS, Held, grant, missing, missing_on
 
 _LOGS_A_CLOCK: Final = (5, 7, 0)
 """Since this version of MySQL, last_committed and sequence_number are in the binary log."""
@@ -35,3 +39,22 @@ def policy_lines(settings: Settings, source: ServerFacts) -> Iterator[Line]:
         yield Kind.CLOCK_OF_COMMITS.line()
     elif policy == "commit_parent" and not mariadb and not has_clock:
         yield Kind.NO_COMMIT_PARENT.line(version=".".join(map(str, source.version)))
+
+
+def commit_order_lines(settings: Settings, target: ServerFacts) -> Iterator[Line]:
+    """Yield a line if commits keep the source's order and the target's locks cannot be read."""
+    replica = settings.replica
+    if replica.consistency != "any_time" or replica.parallel_workers in {0, 1}:
+        return
+    held = Held.of(target.grants)
+    lacking = missing(held, LOCKS, target.server)
+    texts = list(lacking)
+    grants = [grant(lacking, target.account)] if lacking else []
+    if target.flavour is Flavour.MYSQL:
+        for schema, names in missing_on(held, LOCKS_OF_ROWS, ["performance_schema"]).items():
+            texts.append(f"{', '.join(names)} on {schema}")
+            grants.append(grant(names, target.account, schema))
+    if texts:
+        yield Kind.LOCKS_UNREADABLE.line(
+            user=target.account, missing=", ".join(texts), grants="; ".join(grants)
+        )

@@ -92,6 +92,10 @@ EVIDENCE = _needs("REPLICATION SLAVE")
 XA = (Need(("XA_RECOVER_ADMIN",), flavour=_MYSQL), Need(("PROCESS",), flavour=_MARIADB))
 """To list what the target has prepared, which shows what became of an interrupted group; to see
 when InnoDB has let go of it, on MariaDB."""
+LOCKS = _needs("PROCESS")
+"""To see which transaction waits for which, with consistency = "any_time"."""
+LOCKS_OF_ROWS = _needs("SELECT")
+"""For the same on MySQL: on performance_schema."""
 ACCOUNTS = (
     *_needs("CREATE USER"),
     Need(("ROLE_ADMIN",), flavour=_MYSQL),
@@ -225,6 +229,10 @@ def statements(settings: Settings) -> Iterator[str]:
     )
     more = [] if settings.target.binary_log else ["BINLOG ADMIN"]
     yield "-- " + grant([*missing(Held(), everything, mariadb), *more], target) + ";"
+    if settings.replica.consistency == "any_time":
+        yield '-- For consistency = "any_time": who waits for whose locks (the second on MySQL):'
+        yield grant([need.anyof[0] for need in LOCKS], target) + ";"
+        yield grant([need.anyof[0] for need in LOCKS_OF_ROWS], target, "performance_schema") + ";"
     yield "-- The position tables:"
     yield grant([need.anyof[0] for need in POSITION], target, settings.target.schema) + ";"
     yield "-- Only if CREATE USER, GRANT and similar are to be replicated: they need every"

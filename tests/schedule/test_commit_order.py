@@ -1,0 +1,102 @@
+"""Commits in the stream's order over all workers: small worlds, whole, for every policy.
+
+What a reader can see is what has committed: `SimulatedRun` checks at each commit that nothing
+before it is missing. A batch that is held open may be rolled back at any time.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import pytest
+
+from mtsd.model.group import GroupKind
+from mtsd.schedule.scheduler import Limits
+from tests.schedule.pipelined_run import PipelinedRun
+from tests.schedule.simulated_run import Mode, RunSettings, SimulatedRun
+from tests.schedule.simulated_target import SimulatedTarget
+from tests.schedule.streams import Marker, Shape, Stream
+from tests.schedule.test_every_interleaving import ROTATE, explore, name_of, restart
+
+A = Shape(("a",))
+B = Shape(("b",))
+C = Shape(("c",))
+AB = Shape(("a", "b"))
+ALONE = Shape((), alone=True)
+DDL = Shape(("a",), kind=GroupKind.DDL)
+EMPTY = Shape((), kind=GroupKind.EMPTY)
+PAIRS = Limits(
+    checkpoint_group=99, pending_jobs_size_max=1 << 30, batch_groups=2, batch_bytes=1 << 20
+)
+SINGLE = Limits(checkpoint_group=99, pending_jobs_size_max=1 << 30, batch_groups=1, batch_bytes=1)
+NARROW = Limits(checkpoint_group=2, pending_jobs_size_max=250, batch_groups=2, batch_bytes=1000)
+STREAMS: Sequence[Sequence[Shape | Marker]] = (
+    (A, B, C, A),
+    (A, B, AB, C),
+    (A, ALONE, B, C),
+    (A, DDL, B, C),
+    (A, EMPTY, B, C),
+)
+
+
+def crash_anywhere(
+    shapes: Sequence[Shape | Marker],
+    settings: RunSettings,
+    run: type[SimulatedRun] = SimulatedRun,
+    *,
+    stops: bool = False,
+) -> None:
+    stream = Stream.of(shapes)
+    left = explore(stream, SimulatedTarget(), settings, checkpoints=False, run=run, stops=stops)
+    for target in left.values():
+        restart(stream, target, settings)
+        restart(stream, target, RunSettings(workers=2))
+
+
+@pytest.mark.parametrize("shapes", STREAMS, ids=name_of)
+@pytest.mark.parametrize(
+    "mode", [Mode.DATABASE, Mode.TABLE, Mode.LOGICAL_CLOCK, Mode.COMMIT_PARENT]
+)
+@pytest.mark.parametrize("limits", [PAIRS, SINGLE, NARROW], ids=["pairs", "one by one", "narrow"])
+def test_three_workers(shapes: Sequence[Shape | Marker], mode: Mode, limits: Limits) -> None:
+    settings = RunSettings(mode=mode, workers=3, limits=limits, in_order=True)
+    crash_anywhere(shapes, settings, stops=True)
+
+
+@pytest.mark.parametrize("shapes", [(A, B, A), (A, B, C, EMPTY), (A, DDL, B)], ids=name_of)
+@pytest.mark.parametrize("limits", [PAIRS, SINGLE], ids=["pairs", "one by one"])
+def test_what_is_held_open(shapes: Sequence[Shape | Marker], limits: Limits) -> None:
+    settings = RunSettings(workers=2, limits=limits, in_order=True)
+    crash_anywhere(shapes, settings, PipelinedRun)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "shapes", [(A, B, C, A), (A, B, C, B), (A, B, DDL, C), (A, ROTATE, B, C)], ids=name_of
+)
+@pytest.mark.parametrize("limits", [PAIRS, SINGLE], ids=["pairs", "one by one"])
+def test_more_of_what_is_held_open(shapes: Sequence[Shape | Marker], limits: Limits) -> None:
+    settings = RunSettings(workers=3, limits=limits, in_order=True)
+    crash_anywhere(shapes, settings, PipelinedRun)
+
+
+@pytest.mark.parametrize("policy", ["database", "table", "logical_clock", "commit_parent"])
+def test_runs_of_consecutive_groups_commit_together(policy: str) -> None:
+    """Whatever the policy: otherwise nothing could be combined."""
+    mode = Mode(policy)
+    stream = Stream.of([Shape((f"d{number}",)) for number in range(64)])
+    limits = Limits(
+        checkpoint_group=999, pending_jobs_size_max=1 << 30, batch_groups=16, batch_bytes=1 << 20
+    )
+    settings = RunSettings(mode=mode, workers=4, limits=limits, in_order=True)
+    run = SimulatedRun(stream, SimulatedTarget(), settings)
+    while run.can_read():
+        run.read()
+    queues = [[group.number for group in queue.pending()] for queue in run.scheduler.workers]
+    runs = sum(
+        1 + sum(second != first + 1 for first, second in itertools.pairwise(numbers))
+        for numbers in queues
+    )
+    # One group for each worker that has nothing to do, then 16 at a time; all at one worker where
+    # each waits for the one before.
+    assert runs <= 4 + 64 // 16
+    run.finish()
