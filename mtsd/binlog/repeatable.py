@@ -9,6 +9,9 @@ from pymysql.constants import ER
 from mtsd.binlog.words import Words
 from mtsd.model.session import SessionContext
 
+_SEQUENCE_DOES_NOT_EXIST = 4091
+_VIEW_DOES_NOT_EXIST = 4092
+"""Both of MariaDB; in a MySQL, a view that does not exist is a table that does not."""
 _EVENT_ALREADY_EXISTS = 1537
 _EVENT_DOES_NOT_EXIST = 1539
 _CREATED: dict[bytes, frozenset[int]] = {
@@ -16,6 +19,7 @@ _CREATED: dict[bytes, frozenset[int]] = {
     b"SCHEMA": frozenset({ER.DB_CREATE_EXISTS}),
     b"TABLE": frozenset({ER.TABLE_EXISTS_ERROR}),
     b"VIEW": frozenset({ER.TABLE_EXISTS_ERROR}),
+    b"SEQUENCE": frozenset({ER.TABLE_EXISTS_ERROR}),
     b"INDEX": frozenset({ER.DUP_KEYNAME}),
     b"TRIGGER": frozenset({ER.TRG_ALREADY_EXISTS}),
     b"PROCEDURE": frozenset({ER.SP_ALREADY_EXISTS}),
@@ -29,7 +33,8 @@ _DROPPED: dict[bytes, frozenset[int]] = {
     b"SCHEMA": frozenset({ER.DB_DROP_EXISTS}),
     b"TABLE": frozenset({ER.BAD_TABLE_ERROR}),
     b"TABLES": frozenset({ER.BAD_TABLE_ERROR}),
-    b"VIEW": frozenset({ER.BAD_TABLE_ERROR}),
+    b"VIEW": frozenset({ER.BAD_TABLE_ERROR, _VIEW_DOES_NOT_EXIST}),
+    b"SEQUENCE": frozenset({_SEQUENCE_DOES_NOT_EXIST}),
     b"INDEX": frozenset({ER.CANT_DROP_FIELD_OR_KEY}),
     b"TRIGGER": frozenset({ER.TRG_DOES_NOT_EXIST}),
     b"PROCEDURE": frozenset({ER.SP_DOES_NOT_EXIST}),

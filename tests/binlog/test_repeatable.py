@@ -3,6 +3,7 @@
 import pytest
 
 from mtsd.binlog.repeatable import errors_of_a_second_time
+from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Server
 
 ONCE = [
@@ -33,6 +34,13 @@ ONCE = [
     ("DROP SCHEMA d2", 1008),
     ("DROP DATABASE d", 1008),
 ]  # fmt: skip
+OF_MARIADB = [
+    ("CREATE DATABASE d", 1007),
+    ("CREATE SEQUENCE d.s", 1050),
+    ("CREATE VIEW d.v AS SELECT 1", 1050),
+    ("DROP VIEW d.v", 4092),
+    ("DROP SEQUENCE d.s", 4091),
+]
 NEVER = [
     "",
     "'CREATE TABLE'",
@@ -56,9 +64,10 @@ AGAIN = [
 
 
 @pytest.mark.servers
-def test_a_server_says_so() -> None:
-    with Server() as server:
-        for statement, number in ONCE:
+@pytest.mark.parametrize("mariadb", [False, True])
+def test_a_server_says_so(mariadb: bool) -> None:
+    with Server(installation=provide_mariadb("11.8") if mariadb else None) as server:
+        for statement, number in OF_MARIADB if mariadb else ONCE:
             server.sql(statement)
             with pytest.raises(Exception, match=rf"\b{number}\b"):
                 server.sql(statement)
