@@ -28,6 +28,7 @@ from mtsd.replica.streamed_branch import StreamedBranch
 from mtsd.replica.worker import Worker
 from mtsd.replica.xa_groups import without_transactions
 from mtsd.schedule.wait_cause import WaitCause
+from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.bundle import RowTooLargeError, table_maps
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.retry import worth_a_retry
@@ -67,6 +68,8 @@ class StreamedGroups:
         """The group was committed by a previous run: its chunks are skipped."""
         self._doubt: InDoubt | None = None
         """The record of the group, once it is applied piece by piece."""
+        self._skips: ServerError | None = None
+        """The error of skip_errors because of which the rest of the group is passed over."""
         self._branch: StreamedBranch | None = None
         """The branch that an XA transaction is applied in."""
 
@@ -99,7 +102,7 @@ class StreamedGroups:
         Raises StreamedGroupError if the group has to be read again, ApplyError.
         """
         opened = self._opened
-        if opened is None or self._passing or not self._coordinator.reads_on:
+        if opened is None or self._passing or self._skips or not self._coordinator.reads_on:
             return
         try:
             with self._coordinator.pulse.waiting(Wait.TARGET):
@@ -137,6 +140,18 @@ class StreamedGroups:
         row = self._worker.row_after(group)
         if group.rolled_back and self._doubt is not None:
             raise _stopped_half(opened, "it was rolled back on the source, which its end says")
+        if self._skips is None:
+            await self._commit(opened, group, row)
+        skipped, self._skips = self._skips, None
+        if skipped is not None:
+            with self._coordinator.pulse.waiting(Wait.TARGET):
+                await self._applier.settle(row, group.number)
+        self._opened = self._doubt = self._branch = None
+        if group.uses_temporary is not None and skipped is None:
+            self._coordinator.scheduler.sessions.assigned(group.uses_temporary, self._worker.index)
+        self._worker.applied(group, row, skipped=skipped)
+
+    async def _commit(self, opened: GroupOpened, group: Group, row: WorkerRow) -> None:
         try:
             with self._coordinator.pulse.waiting(Wait.TARGET):
                 if group.rolled_back:
@@ -150,14 +165,11 @@ class StreamedGroups:
                     await self._applier.settle(row, group.number)
         except ServerError as error:
             await self._failed(opened, error)
-        self._opened = self._doubt = self._branch = None
-        if group.uses_temporary is not None:
-            self._coordinator.scheduler.sessions.assigned(group.uses_temporary, self._worker.index)
-        self._worker.applied(group, row)
 
     async def drop(self) -> None:
         """Leave no trace of a group that does not end. Raises ApplyError if that is impossible."""
         opened, self._opened = self._opened, None
+        self._skips = None
         if opened is None or self._passing or self._applier.closed:
             return
         if self._doubt is not None:
@@ -203,7 +215,8 @@ class StreamedGroups:
 
     async def _failed(
         self, opened: GroupOpened, error: ServerError, rows: tuple[bytes, ...] = ()
-    ) -> NoReturn:
+    ) -> None:
+        """Undo what is open; raise what has failed, unless the group is skipped because of it."""
         with self._coordinator.pulse.waiting(Wait.TARGET):
             await self._applier.undo(error, 0)
             explained = await self._applier.explain(error, rows)
@@ -220,7 +233,12 @@ class StreamedGroups:
         group = failed_stream(opened, explained.number)
         if worth_a_retry(explained.number):
             raise StreamedGroupError(group, explained) from error
-        raise _stopped(group, f"{explained}. {error.warnings}", "Fix the target and start again")
+        if branch is None and explained.number in self._worker.settings.skip_errors:
+            self._opened = opened
+            self._skips = explained
+            return
+        reason = ". ".join(filter(None, (str(explained), error.warnings)))
+        raise _stopped(group, reason, "Fix the target and start again")
 
     async def _fail(self, opened: GroupOpened, reason: str) -> NoReturn:
         """Undo what is open, and raise the error that needs a person."""

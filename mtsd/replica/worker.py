@@ -128,9 +128,14 @@ class Worker:
         """Return what this worker's row becomes with a group, while nothing is in flight."""
         return self._flight.row.advanced((group,), self._coordinator.scheduler.stored)
 
-    def applied(self, group: Group, row: WorkerRow) -> None:
-        """Note that a group without a place in the queue has committed with that row."""
+    def applied(self, group: Group, row: WorkerRow, *, skipped: ServerError | None = None) -> None:
+        """Note that a group without a place in the queue has committed with that row.
+
+        `skipped`: only its row has, because of this error.
+        """
         self._flight.applied(row)
+        if skipped is not None:
+            self._tell_skipped(group, skipped)
         self._count((group,))
         self._coordinator.add_committed(group)
 
@@ -300,7 +305,8 @@ class Worker:
         row = self.row_after(group)
         await self.applier.settle(row, group.number)
         self._flight.applied(row)
-        self._skipped(group, error)
+        self._tell_skipped(group, error)
+        self._committed((group,))
 
     async def _at_its_turn(self, group: Group) -> bool:
         """Wait until all earlier groups have committed; return whether it had to wait.
@@ -431,13 +437,12 @@ class Worker:
             await self.applier.note(doubt_of(group, self.index + 1, kind=kind), anew=True)
         await keep_in_doubt(self.applier, doubt_of(batch[0], self.index + 1), error)
 
-    def _skipped(self, group: Group, error: ServerError) -> None:
+    def _tell_skipped(self, group: Group, error: ServerError) -> None:
         log.warning(
             "group skipped by skip_errors", worker=self.index + 1, group=group.number,
             position=str(group.end), gtid=str(group.gtid or ""), error=str(error),
         )  # fmt: skip
         self.skipped += 1
-        self._committed((group,))
 
     def _committed(self, batch: Sequence[Group]) -> None:
         self._count(batch)

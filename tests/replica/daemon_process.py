@@ -15,7 +15,7 @@ from mtsd.control.status import Status
 from mtsd.model.gtid import GtidSet
 from tests.servers.mysqld import Server
 
-Value = str | int | float | bool | list[str] | list[list[str]]
+Value = str | int | float | bool | list[str] | list[int] | list[list[str]]
 _ROOT = Path(__file__).parents[2]
 _MADE: Final[list["DaemonProcess"]] = []
 

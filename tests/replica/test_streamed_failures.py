@@ -1,0 +1,144 @@
+"""What interrupts a streamed transaction in its middle: it is applied exactly once, or stops."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.mysqld import GTIDS, Server
+from tests.servers.pair import Pair
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
+
+ROWS = 600
+HELD = ROWS // 2
+SMALL: dict[str, Value] = {
+    "replica.batch_bytes": 4096,
+    "replica.pending_jobs_size_max": 16384,
+    "target.user": "mtsd_here",
+}
+WAY = {
+    "rows": {},
+    "SQL": {"target.apply_mode": "sql"},
+    "statements": {},
+    "load data": {},
+    "XA": {},
+}
+CHECKSUM = "SELECT COUNT(*), SUM(CRC32(CONCAT(i, v))) FROM a.t"
+WAITS = (
+    "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+)
+
+
+def change(source: Server, way: str, folder: Path) -> None:
+    """Commit a transaction that does not fit into memory, and one after it."""
+    each = [f"({i}, REPEAT('{i % 10}', 50))" for i in range(ROWS)]
+    statements = [f"INSERT INTO a.t VALUES {','.join(each[i : i + 9])}" for i in range(0, ROWS, 9)]
+    if way == "load data":
+        file = folder / "rows"
+        file.write_text("".join(f"{i}\t{str(i % 10) * 50}\n" for i in range(ROWS)))
+        file.chmod(0o644)
+        statements = [f"LOAD DATA INFILE '{file}' INTO TABLE a.t"]
+    begin, end = "BEGIN", "COMMIT"
+    if way == "XA":
+        begin, end = "XA START 'x'", "XA END 'x'; XA PREPARE 'x'; XA COMMIT 'x'"
+    binlog_format = "STATEMENT" if way in {"statements", "load data"} else "ROW"
+    source.sql(
+        f"SET SESSION binlog_format = {binlog_format}; {begin}; {';'.join(statements)}; {end}"
+    )
+    source.sql("INSERT INTO a.t VALUES (100000, 'last')")
+
+
+def interrupted(target: Server) -> int:
+    """Return the session that waits for a lock."""
+    deadline = time.monotonic() + 120
+    while not (found := target.sql(WAITS)):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return int(found[0][0])
+
+
+@contextmanager
+def held(target: Server) -> Iterator[None]:
+    """Hold a row of the middle on the target."""
+    with closing(target.client()) as client, client.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute(f"INSERT INTO a.t VALUES ({HELD}, 'held')")
+        yield
+
+
+def kill_query(daemon: DaemonProcess) -> None:
+    daemon.target.sql(f"KILL QUERY {interrupted(daemon.target)}")
+
+
+def kill_connection(daemon: DaemonProcess) -> None:
+    daemon.target.sql(f"KILL {interrupted(daemon.target)}")
+
+
+def restart_source(daemon: DaemonProcess) -> None:
+    interrupted(daemon.target)
+    daemon.source.restart()
+
+
+def kill_daemon(daemon: DaemonProcess) -> None:
+    interrupted(daemon.target)
+    daemon.kill()
+
+
+def kill_target(daemon: DaemonProcess) -> None:
+    interrupted(daemon.target)
+    daemon.target.kill()
+
+
+@pytest.mark.parametrize("way", WAY)
+def test_interruptions(way: str, tmp_path: Path) -> None:
+    actions: list[Callable[[DaemonProcess], None]] = [
+        kill_query, kill_connection, restart_source, kill_daemon, kill_target,
+    ]  # fmt: skip
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.target.sql("SET sql_log_bin = 0; CREATE USER mtsd_here; GRANT ALL ON *.* TO mtsd_here")
+        pair.target.sql("SET GLOBAL local_infile = ON")
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY, v VARCHAR(60))")
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SMALL, **WAY[way]})
+        daemon.start()
+        for action in actions:
+            daemon.wait_until_caught_up()
+            pair.source.sql("TRUNCATE a.t")
+            daemon.wait_until_caught_up()
+            with held(pair.target):
+                change(pair.source, way, tmp_path)
+                action(daemon)
+            if action is kill_target:
+                pair.target.start()
+                pair.target.sql("SET GLOBAL local_infile = ON")
+            if not daemon.running:
+                daemon.start()
+            daemon.wait_until_caught_up()
+            assert pair.target.sql(CHECKSUM) == pair.source.sql(CHECKSUM), action.__name__
+        assert any(each["event"] == "streaming a large group" for each in daemon.records())
+        assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("way", [way for way in WAY if way != "XA"])
+def test_a_row_that_is_there(way: str, tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.target.sql("SET sql_log_bin = 0; CREATE USER mtsd_here; GRANT ALL ON *.* TO mtsd_here")
+        pair.target.sql("SET GLOBAL local_infile = ON")
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY, v VARCHAR(60))")
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SMALL, **WAY[way]})
+        daemon.start()
+        daemon.wait_until_caught_up()
+        pair.target.sql(f"SET sql_log_bin = 0; INSERT INTO a.t VALUES ({HELD}, 'own')")
+        change(pair.source, way, tmp_path)
+        assert daemon.wait() == 3
+        assert "1062" in daemon.last_words()
+        assert pair.target.sql("SELECT * FROM a.t") == [(HELD, "own")]
+        daemon.settings["replica.skip_errors"] = [1062]
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql("SELECT * FROM a.t ORDER BY i") == [(HELD, "own"), (100000, "last")]
+        assert len([each for each in daemon.records() if "skip_errors" in str(each["event"])]) == 1
