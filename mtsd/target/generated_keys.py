@@ -53,7 +53,9 @@ class GeneratedKeys:
         if len(self._plain) + len(self._found) > _MANY:
             self._plain.clear()
             self._found.clear()
-        unknown = [each for each in table_maps if each not in self._plain | self._found]
+        unknown = [
+            each for each in table_maps if each not in self._plain and each not in self._found
+        ]
         if unknown:
             await self._learn(unknown)
         found = self._found.intersection(table_maps)
