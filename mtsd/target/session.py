@@ -7,9 +7,10 @@ from pymysql.constants import ER
 
 from mtsd.binlog.event_type import SUPPRESS_USE
 from mtsd.binlog.qualifiers import names
-from mtsd.model.errors import ServerError
+from mtsd.model.errors import NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.server import Flavour
+from mtsd.model.session import SessionContext
 from mtsd.model.step import Duplicates, Satellite, Statement, Step
 from mtsd.model.temporary_tables import TableName
 from mtsd.model.xa_xid import XaXid
@@ -23,6 +24,7 @@ from mtsd.target.satellites import (
     needs_collations,
 )
 from mtsd.target.session_state import (
+    TIMESTAMP_DEFAULTS,
     changes,
     collation,
     only_settled,
@@ -89,9 +91,8 @@ class TargetSession:
         self._state = pinned(traits.server, connection.thread_id)
         self._state[b"sql_mode"] = settings.sql_mode
         # Only definitions have it in their events: others run with the target's, as in a replica.
-        self._state[b"explicit_defaults_for_timestamp"] = (
-            b"%d" % traits.explicit_defaults_for_timestamp
-        )
+        if TIMESTAMP_DEFAULTS in self._state:
+            self._state[TIMESTAMP_DEFAULTS] = b"%d" % traits.explicit_defaults_for_timestamp
         self._reset = changes({}, without_settled(self._state))
         self._lock = b""
         self._collations: dict[int, Collation] = {}
@@ -139,6 +140,13 @@ class TargetSession:
             lock.encode(),
         )
 
+    def refuse_too_large(self, steps: Sequence[Step]) -> None:
+        """Raise ServerError 1153 if the target does not accept the text of a statement."""
+        limit = self.traits.max_allowed_packet
+        for step in steps:
+            if isinstance(step, Statement) and len(step.query.statement) >= limit:
+                raise _too_large(len(step.query.statement), limit)
+
     async def settle(self, steps: Sequence[Step]) -> None:
         """Set what a transaction of these steps needs and cannot set itself; none may be open.
 
@@ -156,7 +164,7 @@ class TargetSession:
         explicit = next((each for each in said if each is not None), None)
         if explicit is None:
             return
-        settled = {**self._state, b"explicit_defaults_for_timestamp": b"%d" % explicit}
+        settled = {**self._state, TIMESTAMP_DEFAULTS: b"%d" % explicit}
         if settled != self._state:
             await self.connection.run(changes(self._state, settled), 1)
             self._state = settled
@@ -221,6 +229,7 @@ class TargetSession:
         if self._settings.source is not None:
             statement = statement_of(statement, self._settings.source, self.traits.server)
         query = statement.query
+        self._refuse_timestamps(query.context)
         if len(text) >= self.traits.max_allowed_packet:
             raise _too_large(len(text), self.traits.max_allowed_packet)
         lacking = await self._use(statement)
@@ -240,11 +249,15 @@ class TargetSession:
                 self.changed_rows += loaded.records
                 if loaded.skipped or loaded.deleted:
                     await self._check_loaded(statement, loaded)
+                if loaded.warnings:
+                    await self._check_results()
             else:
                 self.connection.ask(text)
                 await self._reached(FaultPoint.STATEMENT_SENT)
                 await self.connection.results()
                 self.changed_rows += self.connection.affected_rows
+                if self.connection.warnings:
+                    await self._check_results()
             if then is not None:
                 await then()
         except ServerError as error:
@@ -266,6 +279,17 @@ class TargetSession:
                 f" {query.statement[:200]!r}",
             )
         return loaded
+
+    def _refuse_timestamps(self, context: SessionContext) -> None:
+        said = context.explicit_defaults_for_timestamp
+        own = self.traits.explicit_defaults_for_timestamp
+        if TIMESTAMP_DEFAULTS not in self._state and said not in {None, own}:
+            value = "ON" if said else "OFF"
+            raise NotSupportedError(
+                f"a statement that ran on the source with explicit_defaults_for_timestamp = {value}"
+                ", which no session can set on the target, an early release of its version. Start"
+                " the target with that value, or upgrade it"
+            )
 
     async def _passing(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """Yield the pieces of a file that the target has asked for, with a fault point."""
@@ -291,6 +315,21 @@ class TargetSession:
             f"{loaded.deleted + loaded.skipped} of {loaded.records} rows of a LOAD DATA that"
             " succeeded on the source have keys that exist on the target",
         )
+
+    async def _check_results(self) -> None:
+        """Raise ServerError if the result of a function was too large for the target.
+
+        Outside of strict mode it is NULL then, with a warning. A server's own replica has a limit
+        of its own (replica_max_allowed_packet), of 1 GiB, which a client cannot have.
+        """
+        for _, number, text in await self.connection.query(b"SHOW WARNINGS"):
+            if number == ER.WARN_ALLOWED_PACKET_OVERFLOWED:
+                raise ServerError(
+                    ER.WARN_ALLOWED_PACKET_OVERFLOWED,
+                    "HY000",
+                    f"{text!s}: raise max_allowed_packet on the target, to that of the source or"
+                    " more",
+                )
 
     async def _prepare(self, satellites: Sequence[Satellite]) -> None:
         """Set what the next statement needs besides its session state."""

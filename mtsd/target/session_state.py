@@ -97,7 +97,21 @@ def pinned(server: ServerVersion, thread_id: int) -> dict[bytes, bytes]:
     if server.flavour is Flavour.MARIADB:
         more = _MARIADB
     added = {name: value for name, (since, value) in more.items() if version >= since}
-    return PINNED | added | {b"pseudo_thread_id": b"%d" % thread_id}
+    state = PINNED | added | {b"pseudo_thread_id": b"%d" % thread_id}
+    if not sets_timestamp_defaults(server):
+        del state[TIMESTAMP_DEFAULTS]
+    return state
+
+
+def sets_timestamp_defaults(server: ServerVersion) -> bool:
+    """Return whether a session can set explicit_defaults_for_timestamp.
+
+    In earlier versions of MariaDB it is an option of the server (error 1238), and not in its
+    binlog (MDEV-28632, MDEV-29078).
+    """
+    if server.flavour is not Flavour.MARIADB:
+        return True
+    return server.number[2] >= _TIMESTAMP_DEFAULTS_SINCE.get(server.number[:2], 0)
 
 
 def statement_state(
@@ -161,7 +175,9 @@ def only_settled(state: dict[bytes, bytes]) -> dict[bytes, bytes]:
     return {name: state[name] for name in _SETTLED if name in state}
 
 
-_SETTLED = frozenset({b"explicit_defaults_for_timestamp", b"xa_detach_on_prepare"})
+TIMESTAMP_DEFAULTS = b"explicit_defaults_for_timestamp"
+_TIMESTAMP_DEFAULTS_SINCE = {(10, 5): 17, (10, 6): 9, (10, 7): 5, (10, 8): 4, (10, 9): 2}
+_SETTLED = frozenset({TIMESTAMP_DEFAULTS, b"xa_detach_on_prepare"})
 
 
 def collation(number: int) -> bytes:

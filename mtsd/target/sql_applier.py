@@ -4,7 +4,7 @@ The rows of a transaction are sent first, with the worker's row and the COMMIT b
 packet of their own: only once each statement has found the rows that it must find.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -44,6 +44,8 @@ _MANY_TABLES: Final = 1024
 _MANY_STATEMENTS: Final = 1000
 _COMMAND_BYTES: Final = 1 << 20
 _STATEMENT_BYTES: Final = 1 << 18
+_MOST_EXPANDED: Final = 8
+"""Text of a value, by its bytes in an event: hexadecimal is 2, and JSON documents are more."""
 _ROW_MISSING: Final = 1032
 _NO_SUCH_TABLE: Final = 1146
 _CORRUPT: Final = 1610
@@ -161,6 +163,7 @@ class SqlApplier(SessionApplier):
         self._start_over(unprotected=True)
         try:
             await self.describe_format(group.format_description)
+            await self._check_sizes(group.rows)
             await apply_unprotected(
                 self._session,
                 group,
@@ -191,14 +194,40 @@ class SqlApplier(SessionApplier):
         fit.
         """
         self._checks_may_differ = True
+        pending = list(opening)
+        size = 0
+        async for statement in self._statements(events):
+            pending.append(statement)
+            size += len(statement.sql)
+            if size > _COMMAND_BYTES or len(pending) >= _MANY_STATEMENTS:
+                await self._run_rows(pending)
+                pending = []
+                size = 0
+        await self._run_rows(pending)
+        self._checks_may_differ = False
+
+    async def _check_sizes(self, events: Sequence[bytes]) -> None:
+        """Raise RowTooLargeError if one of the rows needs a larger statement than is accepted.
+
+        Before the first of a group that cannot be rolled back.
+        """
+        if max(map(len, events), default=0) < self._command_limit // _MOST_EXPANDED:
+            return
+        async for statement in self._statements(events):
+            self._check_size(len(statement.sql))
+
+    def _check_size(self, size: int) -> None:
+        if size > self._command_limit:
+            raise RowTooLargeError(size, self._command_limit)
+
+    async def _statements(self, events: Iterable[bytes]) -> AsyncIterator[SqlStatement]:
+        """Yield the statements of row events."""
         making = RowSql(
             min(_STATEMENT_BYTES, self._command_limit // 4),
             self._session.traits.server.flavour,
             idempotent=self._idempotent,
         )
-        pending = list(opening)
         checks = _CHECKED
-        size = 0
         for event in events:
             if event[4] == _TABLE_MAP:
                 self._current[event[19:25]] = await self._layout(event)
@@ -212,23 +241,18 @@ class SqlApplier(SessionApplier):
             wanted = _checks(event)
             try:
                 if wanted != checks:
-                    pending += making.rest()
-                    pending.append(SqlStatement(wanted, _UNCHECKED, ""))
+                    for statement in making.rest():
+                        yield statement
+                    yield SqlStatement(wanted, _UNCHECKED, "")
                     checks = wanted
                 for statement in making.statements(event, layout):
-                    pending.append(statement)
-                    size += len(statement.sql)
-                    if size > _COMMAND_BYTES or len(pending) >= _MANY_STATEMENTS:
-                        await self._run_rows(pending)
-                        pending = []
-                        size = 0
+                    yield statement
             except (BinlogError, NotSupportedError) as error:
                 raise self._error(_CORRUPT, f"table {layout.label}: {error}") from error
-        pending += making.rest()
+        for statement in making.rest():
+            yield statement
         if checks != _CHECKED:
-            pending.append(SqlStatement(_CHECKED, _UNCHECKED, ""))
-        await self._run_rows(pending)
-        self._checks_may_differ = False
+            yield SqlStatement(_CHECKED, _UNCHECKED, "")
 
     async def _undo(self, error: MtsdError) -> None:
         await super()._undo(error)
@@ -249,8 +273,7 @@ class SqlApplier(SessionApplier):
             ):
                 size += len(statements[end].sql) + 1
                 end += 1
-            if size > self._command_limit:
-                raise RowTooLargeError(size, self._command_limit)
+            self._check_size(size)
             part = statements[at:end]
             sql = b";".join(each.sql for each in part)
             counts = await self._connection.run_counted(sql, len(part))

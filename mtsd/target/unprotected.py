@@ -79,6 +79,7 @@ async def apply_unprotected(
     ConnectionLostError; any other NeedsPersonError with nothing left behind.
     """
     connection = session.connection
+    session.refuse_too_large(group.steps)
     isolation = [] if _is_rows(group) else [STATEMENTS_READ]
     opening = [*_gtid(session, gtid), *isolation, b"BEGIN"]
     # A COMMIT also releases the GTID of a statement that has changed nothing.

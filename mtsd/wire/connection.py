@@ -218,6 +218,12 @@ class Connection:
         result = self._raw._result  # noqa: SLF001
         return 0 if result is None or result.description else int(result.affected_rows or 0)
 
+    @property
+    def warnings(self) -> int:
+        """How many warnings the statement of the last `results` has left."""
+        result = self._raw._result  # noqa: SLF001
+        return 0 if result is None else int(result.warning_count or 0)
+
     async def load(self, statement: bytes, pieces: AsyncIterator[bytes]) -> Loaded:
         """Run a LOAD DATA LOCAL statement with `pieces` as its file, and return the counts.
 

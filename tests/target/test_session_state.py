@@ -351,3 +351,17 @@ def test_changes_names_what_differs_only() -> None:
     assert changes({b"a": b"1", b"b": b"2"}, {b"a": b"1", b"b": b"3", b"c": b"4"}) == (
         b"SET @@session.b=3,@@session.c=4"
     )
+
+
+@pytest.mark.parametrize(
+    ("version", "sets"),
+    [
+        ((10, 5, 16), False), ((10, 5, 17), True), ((10, 6, 8), False), ((10, 6, 9), True),
+        ((10, 7, 4), False), ((10, 8, 4), True), ((10, 9, 1), False), ((10, 11, 2), True),
+    ],
+)  # fmt: skip
+def test_early_releases_of_mariadb_do_not_set_what_timestamps_default_to(
+    version: tuple[int, int, int], sets: bool
+) -> None:
+    state = pinned(ServerVersion(Flavour.MARIADB, version), 1)
+    assert (b"explicit_defaults_for_timestamp" in state) == sets

@@ -457,7 +457,8 @@ class Kind(Enum):
     PACKET = ok("target max_allowed_packet", "{value}: row events up to {row} can be applied")
     PACKET_SMALL = warning(
         "target max_allowed_packet",
-        "{value}, less than the source's {source}: a row event over {row} stops the replica",
+        "{value}, less than the source's {source}: a row event over {row} stops the replica, as do"
+        " larger statements, values of variables and results of functions",
         "SET PERSIST max_allowed_packet = {wanted} on the target",
     )
     BATCH_CUT = warning(
