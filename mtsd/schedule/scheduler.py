@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from mtsd.model.group import Group, GroupKind, StreamItem
+from mtsd.model.group_keys import NO_KEYS
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
@@ -32,6 +33,8 @@ from mtsd.schedule.worker_queue import WorkerQueue
 
 _ROWS: Final = GroupKind.ROWS
 _EMPTY: Final = GroupKind.EMPTY
+_PREPARE: Final = GroupKind.XA_PREPARE
+_COMPLETE: Final = GroupKind.XA_COMPLETE
 _MANY_PASSED: Final = 128
 """Groups past the stored low-water mark that make the workers' rows worth shortening."""
 
@@ -180,10 +183,14 @@ class Scheduler:
         if group.kind is _EMPTY:
             self.gaq.enter(group, done=True)
             return None
-        for fill in self._fillers:
-            group = fill(group)
         earlier = 0
-        if group.xid is not None:
+        if group.kind is _COMPLETE:
+            group, earlier = self._prepared.place(group, self.gaq.number)
+        # Of what its prepare changed, only the databases may be known.
+        if group.kind is not _COMPLETE or (not group.tables and group.keys == NO_KEYS):
+            for fill in self._fillers:
+                group = fill(group)
+        if group.kind is _PREPARE:
             group, earlier = self._prepared.place(group, self.gaq.number)
         self.gaq.enter(group)
         use = group.uses_temporary

@@ -6,8 +6,10 @@ import pytest
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.group_keys import NO_KEYS, GroupKeys
+from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.assignment import NO_NEEDS, Need
 from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
 from mtsd.schedule.scheduler import Filler, Scheduler
 from tests.schedule.planned_policy import PlannedPolicy
 from tests.schedule.simulated_run import ROOMY
@@ -69,3 +71,21 @@ def test_a_need_that_nothing_fills_is_refused_at_once() -> None:
     policy = PlannedPolicy(needs=frozenset({Need.TABLES, Need.KEYS}))
     with pytest.raises(ValueError, match="the policy needs fields that nothing fills in: keys"):
         scheduler_of(policy, {Need.TABLES: fill_tables})
+
+
+def test_a_completion_gets_what_is_not_known_of_its_prepare() -> None:
+    xid = XaXid(1, b"x", b"")
+    left = PreparedTransactions([(xid, Prepared(("a",), alone=False))])
+    policy = PlannedPolicy(needs=frozenset({Need.KEYS}))
+    done = ExecutedGroups(1).with_numbers(())
+    scheduler = Scheduler(
+        policy, 1, ROOMY, START_MARK, done, fillers={Need.KEYS: fill_keys}, prepared=left
+    )
+    kinds = (GroupKind.XA_COMPLETE, GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE)
+    for number, kind in enumerate(kinds, 1):
+        databases = ("b",) if kind is GroupKind.XA_PREPARE else ()
+        scheduler.add(group(number, *databases, kind=kind)._replace(xid=xid))
+    first, prepare, second = policy.asked
+    assert first.databases == ("a",)
+    assert first.keys == fill_keys(group(1)).keys
+    assert (second.databases, second.keys) == (("b",), prepare.keys)

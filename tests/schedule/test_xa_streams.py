@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from mtsd.model.group import Group, GroupKind
+from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.model.xa_xid import XaXid
@@ -15,7 +16,7 @@ from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.policies import POLICIES, choose_policy
 from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
 from mtsd.schedule.scheduler import Scheduler
-from tests.schedule.simulated_run import ROOMY, as_filled
+from tests.schedule.simulated_run import ROOMY
 from tests.schedule.streams import START_MARK, group
 from tests.schedule.xa_streams import COMPLETE, PREPARE, XaSource, XaTarget, outcome, xa_sources
 
@@ -28,6 +29,13 @@ def xa(number: int, name: int, kind: GroupKind) -> Group:
     xid = XaXid(1, b"%d" % name, b"")
     plain = group(number, "a", kind=kind)
     return plain._replace(xid=xid, last_committed=100, sequence_number=100 + number)
+
+
+def with_databases(plain: Group) -> Group:
+    """Fill in the keys of a group of which only the databases are known."""
+    if plain.keys != NO_KEYS:
+        return plain
+    return plain._replace(keys=GroupKeys(wholes=tuple(map(hash, plain.databases))))
 
 
 class Run:
@@ -48,7 +56,7 @@ class Run:
             LIMITS,
             mark,
             executed or ExecutedGroups(mark.number + 1),
-            fillers=as_filled(chosen),
+            fillers=dict.fromkeys(chosen.needs, with_databases),
             prepared=left,
         )
 
