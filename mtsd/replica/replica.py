@@ -16,6 +16,7 @@ from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.delay_stage import DelayStage
 from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.endpoints import endpoint
+from mtsd.replica.key_readings import KeyReadings
 from mtsd.replica.limits import limits_of
 from mtsd.replica.statistics import ReplicaStatistics, WorkerStatistics
 from mtsd.replica.stopped_group import record_stopped
@@ -50,6 +51,7 @@ class Replica:
         dispatcher: Dispatcher,
         checkpointer: Checkpointer,
         reached: Reached,
+        readings: KeyReadings | None = None,
     ) -> None:
         self._settings = settings
         self._session = channel_session
@@ -60,6 +62,7 @@ class Replica:
         self._checkpointer = checkpointer
         self._dispatcher = dispatcher
         self._reached = reached
+        self._readings = readings
         self._began = asyncio.get_running_loop().time()
 
     async def run(self) -> None:
@@ -73,9 +76,14 @@ class Replica:
         checkpointer = asyncio.create_task(
             self._guard(self._checkpointer.run()), name="checkpointer"
         )
-        waits = asyncio.create_task(
-            TargetWaits(self._target_waits, len(self._workers)).run(), name="target waits"
-        )
+        beside = [
+            asyncio.create_task(
+                TargetWaits(self._target_waits, len(self._workers)).run(), name="target waits"
+            )
+        ]
+        if self._readings is not None:
+            readings = self._guard(self._readings.run())
+            beside.append(asyncio.create_task(readings, name="key readings"))
         try:
             await coordinator.ended.wait()
             self._stream.close()
@@ -100,7 +108,7 @@ class Replica:
                     highest_done=coordinator.scheduler.gaq.highest_done,
                 )
         finally:
-            for task in [*worker_tasks, dispatcher, checkpointer, waits]:
+            for task in [*worker_tasks, dispatcher, checkpointer, *beside]:
                 task.cancel()
             await self._close()
         if coordinator.failure is not None:

@@ -27,6 +27,8 @@ from mtsd.replica.endpoints import endpoint, identity
 from mtsd.replica.filters import filter_of, rules_of
 from mtsd.replica.first_start import first_start
 from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
+from mtsd.replica.key_readings import KeyReadings
+from mtsd.replica.known_keys_stage import KnownKeysStage
 from mtsd.replica.limits import limits_of
 from mtsd.replica.recovery import Recovered, adopt_source, make_tables, recover
 from mtsd.replica.replica import Replica
@@ -40,12 +42,14 @@ from mtsd.schedule.alone import AloneRule
 from mtsd.schedule.assignment import Need
 from mtsd.schedule.policies import choose_policy
 from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
-from mtsd.schedule.scheduler import Scheduler
+from mtsd.schedule.scheduler import Filler, Scheduler
 from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_allowed import allows_binlog
+from mtsd.target.changed_keys import ChangedKeys
 from mtsd.target.executed_gtids import execute_empty
 from mtsd.target.fencing import take_channel
 from mtsd.target.foreign_keys import read_foreign_keys
+from mtsd.target.key_definitions import read_key_definitions
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.binlog_status import executed_gtids
@@ -87,7 +91,8 @@ async def start(
         as_sql = await _applies_sql(settings, session, family)
         progress.doing = "opens the sessions of the workers"
         preserved, told = await _settle_gtids(gtids, session, recovered)
-        coordinator = Coordinator(await _scheduler(settings, session, recovered))
+        changed_keys = await _changed_keys(settings, session, as_sql=as_sql)
+        coordinator = Coordinator(await _scheduler(settings, session, recovered, changed_keys))
         for index in range(_worker_count(settings)):
             worker = await open_worker(
                 index, settings, tables, coordinator, recovered, reached,
@@ -115,14 +120,22 @@ async def start(
             worker.applier.close()
         session.connection.close()
         raise
+    if changed_keys is not None:
+        groups = KnownKeysStage(groups, changed_keys, coordinator.due)
     streamed = StreamedGroups(coordinator, workers[0], preserved)
     delayed = DelayStage(
         groups, settings.replica.delay, lambda: stream.clock_offset, coordinator.due
     )
     dispatcher = Dispatcher(delayed, coordinator, streamed, preserved, recovered.mark.temporary)
+    readings = None
+    if changed_keys is not None:
+        is_committed = coordinator.scheduler.gaq.is_committed
+        place = endpoint("target", settings.target)
+        readings = KeyReadings(place, session.traits, changed_keys, is_committed)
     return Replica(
-        settings, session, coordinator, workers, stream, delayed, dispatcher, checkpointer, reached
-    )
+        settings, session, coordinator, workers, stream, delayed, dispatcher, checkpointer, reached,
+        readings,
+    )  # fmt: skip
 
 
 async def _take_channel(
@@ -197,7 +210,26 @@ def _worker_count(settings: Settings) -> int:
     return max(settings.replica.parallel_workers, 1)
 
 
-async def _scheduler(settings: Settings, session: TargetSession, recovered: Recovered) -> Scheduler:
+async def _changed_keys(
+    settings: Settings, session: TargetSession, *, as_sql: bool
+) -> ChangedKeys | None:
+    """Return what tells the keys of groups; None if the policy does not need it."""
+    replica = settings.replica
+    if replica.parallel_type != "row" or not replica.parallel_workers:
+        return None
+    fold_case = session.traits.lower_case_table_names
+    known = await read_key_definitions(
+        session.connection, session.traits.server.flavour, fold_case=fold_case
+    )
+    return ChangedKeys(known, fold_case=fold_case, as_sql=as_sql, bind=replica.bind)
+
+
+async def _scheduler(
+    settings: Settings,
+    session: TargetSession,
+    recovered: Recovered,
+    changed_keys: ChangedKeys | None,
+) -> Scheduler:
     replica = settings.replica
     fold_case = session.traits.lower_case_table_names
     foreign_keys = []
@@ -212,6 +244,9 @@ async def _scheduler(settings: Settings, session: TargetSession, recovered: Reco
         foreign_keys,
         in_order=in_order,
     )
+    fillers: dict[Need, Filler] = {Need.TABLES: UpdatedTables(fold_case=fold_case)}
+    if changed_keys is not None:
+        fillers[Need.KEYS] = changed_keys
     # The records tell of databases only: where more is needed, completions run alone.
     left = () if Need.KEYS in policy.needs else recovered.prepared
     return Scheduler(
@@ -220,7 +255,7 @@ async def _scheduler(settings: Settings, session: TargetSession, recovered: Reco
         limits_of(settings),
         recovered.mark,
         recovered.executed,
-        fillers={Need.TABLES: UpdatedTables(fold_case=fold_case)},
+        fillers=fillers,
         alone=AloneRule(ddl=replica.ddl == "alone", statements=replica.statements == "alone"),
         prepared=PreparedTransactions(
             (each.xid, Prepared(each.databases, each.alone)) for each in left

@@ -9,6 +9,7 @@ from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.first_available import FirstAvailable
 from mtsd.schedule.foreign_key_families import ForeignKeys
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
+from mtsd.schedule.row_policy import RowPolicy
 from mtsd.schedule.sequential_policy import SequentialPolicy
 from mtsd.schedule.table_policy import TablePolicy
 
@@ -24,11 +25,13 @@ POLICIES: Mapping[str, Callable[[int, Bind, ForeignKeys, Runs], Policy]] = Mappi
         "logical_clock": lambda _workers, _bind, _keys, runs: LogicalClockPolicy(runs),
         "commit_parent": lambda _workers, _bind, _keys, runs: CommitParentPolicy(runs),
         "table": TablePolicy,
+        "row": lambda *_: RowPolicy(),
     }
 )
 """By `parallel_type`: the factory of a policy for a number of workers.
 
-Those in `mtsd.model.parallel_type.BY_THE_SOURCE` are not given bound databases.
+Those in `mtsd.model.parallel_type.BY_THE_SOURCE` are not given bound databases. The row policy
+does not look at them: they are in the keys of groups (`mtsd.target.changed_keys`).
 """
 
 

@@ -13,7 +13,7 @@ from mtsd.binlog.event_type import EventType
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.qualifiers import qualifiers
 from mtsd.binlog.row_keys import KeyReader
-from mtsd.binlog.table_map import parse_table_map
+from mtsd.binlog.table_map import TableMap, parse_table_map
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.group_keys import GroupKeys
 from mtsd.model.step import Rows, Statement
@@ -39,6 +39,10 @@ class _Changed:
     whole_parts: tuple[int, ...]
     """What a change of the whole table changes and uses besides."""
     alone: bool = False
+    is_known: bool = False
+    """The keys of its database are known."""
+    referred: bool = False
+    """The source says that foreign keys refer to it, perhaps from other databases."""
 
 
 class ChangedKeys:
@@ -113,6 +117,13 @@ class ChangedKeys:
             return self._of_databases(group)
         if alone:
             group = group._replace(alone=True)
+        elif (
+            group.alone
+            and all(each.is_known for each in tables)
+            and (any(each.referred for each in tables))
+        ):
+            # The source does not say who refers to it; here that is known.
+            group = group._replace(alone=False)
         if not as_whole and not self._relearned and len(tables) == 1:
             return group._replace(
                 keys=GroupKeys(frozenset(rows), tuple(references), (), tables[0].parts)
@@ -129,6 +140,18 @@ class ChangedKeys:
                 tuple(dict.fromkeys(parts)),
             )
         )
+
+    def redefined(self, databases: Iterable[str]) -> int:
+        """Return the newest group that has made keys of databases unknown; 0: they are known."""
+        redefined = self._redefined
+        if not redefined:
+            return 0
+        return max((redefined.get(self._folded(name), 0) for name in databases), default=0)
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether no definition has made keys unknown that have not been read since."""
+        return not self._redefined
 
     def due(self, is_committed: Callable[[int], bool]) -> Mapping[str, int]:
         """Return the databases whose keys should be read now, with what `learn` needs.
@@ -202,16 +225,14 @@ class ChangedKeys:
             keys = tuple(map(_database_key, sorted(self._joined(database))))
             found = _Changed(database, None, (), keys, ())
         else:
-            found = self._table(event, name)
+            found = self._table(table, name)
         self._changed[body] = found
         return found
 
-    def _table(self, event: bytes, name: TableName) -> _Changed:
+    def _table(self, table: TableMap, name: TableName) -> _Changed:
         foreign_keys = self._foreign_keys_of.get(name, [])
         found = self._tables.get(name)
-        keys = keys_of(
-            parse_table_map(event), name, self._tables, foreign_keys, as_sql=self._as_sql
-        )
+        keys = keys_of(table, name, self._tables, foreign_keys, as_sql=self._as_sql)
         family = sorted(self._families.get(name, {name}))
         uses = [name, *(each.parent for each in foreign_keys if each.table == name)]
         return _Changed(
@@ -221,6 +242,8 @@ class ChangedKeys:
             tuple(map(_table_key, family)),
             tuple(dict.fromkeys(_database_key(database) for database, _ in family)),
             alone=found is not None and (found.triggers or found.engine not in BY_THEMSELVES),
+            is_known=True,
+            referred=table.referred_by_foreign_key_of_other_database,
         )
 
     def _join(self) -> None:

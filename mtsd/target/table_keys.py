@@ -250,7 +250,12 @@ def _equality(found: FoundColumn) -> Equality | None:
         return None
     if collation in {"", "binary"} or collation.endswith("_bin"):
         return Equality.PADDED
-    return Equality.LETTERS if collation in _LETTERS else None
+    return Equality.LETTERS if letters_only(collation) else None
+
+
+def letters_only(collation: str) -> bool:
+    """Return whether printable ASCII is equal in a collation only as `Equality.LETTERS` says."""
+    return collation in _LETTERS
 
 
 def _why_other(column: ColumnFormat, here: Shape, there: TableColumn, *, as_sql: bool) -> str:

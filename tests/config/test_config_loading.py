@@ -238,9 +238,9 @@ def test_errors_of_all_kinds_come_together(write: Write) -> None:
     lines = problems(
         lambda: load(
             write(
-                "[source]\nport = 0\npassword_file = '/no/such'\nnone = 1\n"
+                "[source]\nport = 0\npassword_file = '/no/such'\nnone = 1\nsemi_sync = 'applied'\n"
                 "[target]\nhost = 'a'\nunix_socket = '/s'\n"
-                "[replica]\nparallel_type = 'row'\nbind = [['a'], ['a']]\n"
+                "[replica]\nbind = [['a'], ['a']]\n"
             ),
             {"log.level": "loud"},
             {"MTSD_NONE": "1"},
@@ -252,7 +252,7 @@ def test_errors_of_all_kinds_come_together(write: Write) -> None:
         "source.port",
         "replica.bind",
         "log.level",
-        "replica.parallel_type",
+        "source.semi_sync",
         "target.unix_socket",
         "source.password_file",
     ]

@@ -434,6 +434,15 @@ CASES = (
         )),
     ),
     Case(
+        Kind.KEYS_NOT_LOGGED, "binlog_row_image = MINIMAL leaves out former values of keys",
+        replica(parallel_type="row"), source({"binlog_row_image": "MINIMAL"}),
+    ),
+    Case(
+        Kind.CHANGED_AS_WHOLE, "changes of 1 table are applied one after another: a.t (no key)",
+        replica(parallel_type="row"),
+        target=replace(TARGET, changed_as_whole={"a.t": "no key"}),
+    ),
+    Case(
         Kind.XA_UNLOGGED, "set [target] binary_log = true", target_settings(binary_log=False)
     ),
     Case(

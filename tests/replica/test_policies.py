@@ -31,7 +31,7 @@ MIX: Final = Mix(statement_format=True, create_select=True, non_transactional=Tr
 TRANSACTIONS: Final = 400
 OTHERS: Final = [name for name in POLICIES if name != "database"]
 """The database policy is the default: most other tests run it."""
-KILLED: Final = ("logical_clock", "table")
+KILLED: Final = ("logical_clock", "table", "row")
 LONG = pytest.mark.long
 
 

@@ -159,8 +159,6 @@ class SimulatedRun:
         policy: Policy
         if settings.mode is Mode.PLANNED:
             policy = PlannedPolicy(settings.plan)
-        elif settings.mode is Mode.ROW:
-            policy = RowPolicy()
         elif settings.mode is Mode.SEQUENTIAL:
             policy = choose_policy("", 0)
         else:

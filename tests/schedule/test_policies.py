@@ -1,8 +1,10 @@
 """The choice of the policy, and what each says of its partitions."""
 
+from typing import get_args
+
 import pytest
 
-from mtsd.config.unsupported import SUPPORTED
+from mtsd.config.settings import ParallelType
 from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
@@ -11,6 +13,7 @@ from mtsd.schedule.first_available_policy import FirstAvailablePolicy
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.policies import POLICIES, choose_policy
+from mtsd.schedule.row_policy import RowPolicy
 from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
 from mtsd.schedule.table_policy import TablePolicy
@@ -19,7 +22,7 @@ from tests.schedule.streams import START_MARK, group
 
 
 def test_every_parallel_type_that_may_be_given_has_its_policy() -> None:
-    assert tuple(POLICIES) == SUPPORTED["replica.parallel_type"]
+    assert set(POLICIES) == set(get_args(ParallelType))
     for parallel_type in POLICIES:
         assert isinstance(choose_policy(parallel_type, 0), SequentialPolicy)
         assert not isinstance(choose_policy(parallel_type, 1), SequentialPolicy)
@@ -27,6 +30,7 @@ def test_every_parallel_type_that_may_be_given_has_its_policy() -> None:
     assert isinstance(choose_policy("logical_clock", 4), LogicalClockPolicy)
     assert isinstance(choose_policy("commit_parent", 4), CommitParentPolicy)
     assert isinstance(choose_policy("table", 4), TablePolicy)
+    assert isinstance(choose_policy("row", 4), RowPolicy)
     by_the_source = {
         name for name in POLICIES if isinstance(choose_policy(name, 4), FirstAvailablePolicy)
     }

@@ -167,6 +167,18 @@ def test_foreign_keys_to_another_database() -> None:
     assert meet(fill, changing(CHILD, 1), changing(CHILD, 2))
 
 
+def test_what_a_source_says_of_referring_tables_is_known_better() -> None:
+    def referred(table: TableName, flags: int = 3) -> Group:
+        events = (table_map(1, *table, flags=flags), rows(1, row(1)))
+        return changing(table, 1)._replace(steps=(Rows(events),), alone=True)
+
+    fill = ChangedKeys(known(REFERS))
+    assert not fill(referred(PARENT)).alone
+    assert fill(referred(PARENT, flags=1)).alone
+    assert fill(referred(("unknown", "t"))).alone
+    assert fill(statement("p", b"DELETE FROM x")._replace(alone=True)).alone
+
+
 def test_a_definition_is_apart_until_the_keys_are_read_again() -> None:
     fill = ChangedKeys(known())
     before, other = fill(changing(T, 1)), fill(changing(PARENT, 1))

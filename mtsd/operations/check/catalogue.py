@@ -347,6 +347,20 @@ class Kind(Enum):
         " transaction is applied after another",
         'set [replica] parallel_type = "database" or "table"',
     )
+    KEYS_NOT_LOGGED = warning(
+        "source keys of rows",
+        'binlog_row_image = {value} leaves out former values of keys: with parallel_type = "row",'
+        " changes of unique columns, and deletes from tables with more than a primary key, count"
+        " for their whole tables",
+        "SET PERSIST binlog_row_image = 'FULL' on the source (MariaDB: SET GLOBAL, and in its"
+        " configuration)",
+    )
+    CHANGED_AS_WHOLE = warning(
+        "target keys of rows",
+        'with parallel_type = "row", changes of {count} are applied one after another: {tables}',
+        "give them a primary key, and to text columns of keys a collation that docs/policies.md"
+        " names; or leave it so",
+    )
 
     # XA transactions.
     LOCKS_UNREADABLE = warning(

@@ -93,7 +93,7 @@ def _lines(
         yield from filter_lines(source.server, rules)
         source = replace(source, server=only_replicated(source.server, rules))
         yield from source_lines(settings, source, known_target)
-        yield from policy_lines(settings, source.server)
+        yield from policy_lines(settings, source.server, known_target)
         known_source = replace(source, server=as_on_target(source.server, rules))
     if isinstance(target, Line):
         yield target

@@ -166,3 +166,5 @@ class TargetFacts:
     """The XA transactions that it has prepared; None if the user may not list them."""
     binlog_allowed: bool = True
     """Whether the user may run BINLOG statements."""
+    changed_as_whole: Mapping[str, str] = field(default_factory=dict)
+    """Tables whose keys do not tell which changes conflict, "schema.name", and why."""

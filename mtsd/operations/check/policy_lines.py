@@ -9,9 +9,10 @@ from typing import Final
 from mtsd.config import Settings
 from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind
-from mtsd.operations.check.facts import ServerFacts
-from mtsd.operations.check.line import Line
+from mtsd.operations.check.facts import ServerFacts, TargetFacts
+from mtsd.operations.check.line import Line, listed
 from mtsd.operations.check.privileges import LOCKS, LOCKS_OF_ROWS, Held, grant, missing, missing_on
+from mtsd.operations.check.server_lines import counted
 
 _LOGS_A_CLOCK: Final = (5, 7, 0)
 """Since this version of MySQL, last_committed and sequence_number are in the binary log."""
@@ -19,7 +20,9 @@ _TRACKING: Final = "binlog_transaction_dependency_tracking"
 """How they are found; it was removed when WRITESET became the only way."""
 
 
-def policy_lines(settings: Settings, source: ServerFacts) -> Iterator[Line]:
+def policy_lines(
+    settings: Settings, source: ServerFacts, target: TargetFacts | None
+) -> Iterator[Line]:
     """Yield the lines; none if the policy finds everything that it goes by."""
     replica = settings.replica
     if not replica.parallel_workers:
@@ -39,6 +42,17 @@ def policy_lines(settings: Settings, source: ServerFacts) -> Iterator[Line]:
         yield Kind.CLOCK_OF_COMMITS.line()
     elif policy == "commit_parent" and not mariadb and not has_clock:
         yield Kind.NO_COMMIT_PARENT.line(version=".".join(map(str, source.version)))
+    elif policy == "row":
+        yield from _key_lines(source, target)
+
+
+def _key_lines(source: ServerFacts, target: TargetFacts | None) -> Iterator[Line]:
+    image = source.variables.get("binlog_row_image", "FULL")
+    if not image.upper().startswith("FULL"):
+        yield Kind.KEYS_NOT_LOGGED.line(value=image)
+    if target is not None and target.changed_as_whole:
+        tables = [f"{name} ({why})" for name, why in target.changed_as_whole.items()]
+        yield Kind.CHANGED_AS_WHOLE.line(count=counted(len(tables), "table"), tables=listed(tables))
 
 
 def commit_order_lines(settings: Settings, target: ServerFacts) -> Iterator[Line]:

@@ -24,11 +24,13 @@ from mtsd.source.read_state import end_without_files, gtids_at, read_gtids
 from mtsd.target import literals
 from mtsd.target.binlog_allowed import allows_binlog
 from mtsd.target.fencing import CHANNEL, lock_name
+from mtsd.target.key_definitions import read_key_definitions
 from mtsd.target.misread_tables import GENERATED
 from mtsd.target.position_schema import FIRST_TABLES, RULES_TABLE, TABLES
 from mtsd.target.position_tables import SCHEMA_VERSION, PositionTables
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
+from mtsd.target.table_keys import why_whole
 from mtsd.target.worker_info import COLUMNS as WORKER_COLUMNS
 from mtsd.target.xa import NOT_ALLOWED, prepared_xids
 from mtsd.wire.binlog_status import binlog_status
@@ -106,7 +108,13 @@ async def read_target(
         rows = await _allowed(connection.query("SHOW BINARY LOGS"))
         files = tuple(str(row[0]) for row in rows) or None
     prepared = await _prepared(connection)
-    return TargetFacts(server, position, files, prepared, await allows_binlog(connection))
+    known = await read_key_definitions(connection, version.flavour, fold_case=False)
+    whole = {
+        ".".join(name): why
+        for name, found in sorted(known.tables.items())
+        if name[0] != tables.schema and (why := why_whole(found))
+    }
+    return TargetFacts(server, position, files, prepared, await allows_binlog(connection), whole)
 
 
 async def _prepared(connection: Connection) -> frozenset[XaXid] | None:
