@@ -247,8 +247,6 @@ async def _scheduler(
     fillers: dict[Need, Filler] = {Need.TABLES: UpdatedTables(fold_case=fold_case)}
     if changed_keys is not None:
         fillers[Need.KEYS] = changed_keys
-    # The records tell of databases only: where more is needed, completions run alone.
-    left = () if Need.KEYS in policy.needs else recovered.prepared
     return Scheduler(
         policy,
         _worker_count(settings),
@@ -258,7 +256,7 @@ async def _scheduler(
         fillers=fillers,
         alone=AloneRule(ddl=replica.ddl == "alone", statements=replica.statements == "alone"),
         prepared=PreparedTransactions(
-            (each.xid, Prepared(each.databases, each.alone)) for each in left
+            (each.xid, Prepared(each.databases, each.alone)) for each in recovered.prepared
         ),
         clock=monotonic,
         in_order=in_order,

@@ -25,7 +25,7 @@ POLICIES: Mapping[str, Callable[[int, Bind, ForeignKeys, Runs], Policy]] = Mappi
         "logical_clock": lambda _workers, _bind, _keys, runs: LogicalClockPolicy(runs),
         "commit_parent": lambda _workers, _bind, _keys, runs: CommitParentPolicy(runs),
         "table": TablePolicy,
-        "row": lambda *_: RowPolicy(),
+        "row": lambda _workers, _bind, _keys, runs: RowPolicy(distribution=runs),
     }
 )
 """By `parallel_type`: the factory of a policy for a number of workers.

@@ -80,8 +80,8 @@ class ChangedKeys:
         if group.kind in _DEFINITIONS:
             return self._definition(group)
         if group.kind is _COMPLETE:
-            # It has those of its prepare.
-            return group
+            # It comes here only if nothing but the databases of its prepare is known.
+            return self._of_databases(group)
         changed = self._changed
         by_id: dict[bytes, _Changed] = {}
         rows: set[int] = set()

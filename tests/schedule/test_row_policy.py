@@ -30,7 +30,7 @@ STATEMENT = GroupKeys(wholes=(DATABASE,))
 
 class Scheduled:
     def __init__(self, *, workers: int = 4, most_keys: int = 1000) -> None:
-        self.policy = RowPolicy(most_keys)
+        self.policy = RowPolicy(most_keys=most_keys)
         fillers = as_filled(self.policy)
         self.scheduler = Scheduler(
             self.policy, workers, ONE_BY_ONE, START_MARK, ExecutedGroups(1), fillers=fillers

@@ -7,7 +7,6 @@ import pytest
 
 from mtsd.binlog.column_type import ColumnType
 from mtsd.model.group import Group, GroupKind
-from mtsd.model.group_keys import NO_KEYS
 from mtsd.model.step import LoadFile, Rows, Step
 from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.target.changed_keys import ChangedKeys
@@ -127,10 +126,13 @@ def test_what_is_not_only_rows_is_of_its_databases() -> None:
         assert not meet(fill, other, changing(PARENT, 2))
 
 
-def test_a_completion_gets_its_keys_elsewhere() -> None:
-    complete = group(1, kind=GroupKind.XA_COMPLETE)
-    assert ChangedKeys(known())(complete) is complete
-    assert ChangedKeys(known())(changing(T, 1, kind=GroupKind.XA_PREPARE)).keys != NO_KEYS
+def test_a_completion_of_which_only_the_databases_are_known() -> None:
+    fill = ChangedKeys(known(REFERS))
+    complete = group(1, "c", kind=GroupKind.XA_COMPLETE)
+    assert meet(fill, complete, changing(CHILD, 1))
+    assert meet(fill, changing(PARENT, 1), complete)
+    assert not meet(fill, complete, changing(T, 1))
+    assert fill(changing(T, 1, kind=GroupKind.XA_PREPARE)).keys.rows
 
 
 def test_more_rows_than_are_kept_are_a_whole() -> None:
