@@ -77,8 +77,6 @@ class Worker:
         """Target transactions committed."""
         self.groups = 0
         self.retries = 0
-        self.gave_way = 0
-        """Batches that were rolled back because an earlier group waited for their locks."""
         self.skipped = 0
         """Groups skipped because of skip_errors."""
         self.busy_seconds = 0.0
@@ -189,7 +187,6 @@ class Worker:
             await self.applier.hold(bundle)
             if not await self._order.comes(batch[0].number):
                 await self.applier.rollback()
-                self.gave_way += self._coordinator.failure is None
                 return False
             statements = await self.applier.send_commit(bundle)
             flight.take_begun()

@@ -17,12 +17,14 @@ from mtsd.replica.commit_order import must_give_way
 from mtsd.schedule.policies import POLICIES
 from tests.load.compare import differences
 from tests.load.journal import audit
+from tests.load.mariadb import MariadbLoad, unequal
 from tests.load.mixed import Mix, MixedLoad
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_kills import kill_at_random
 from tests.replica.test_mariadb import mariadbs
 from tests.servers.mysqld import GTIDS, Server
 from tests.servers.pair import Pair
+from tests.servers.provision import Options
 
 SERVERS: Final = [pytest.mark.servers, pytest.mark.timeout(900)]
 LONG: Final = pytest.mark.long
@@ -107,6 +109,26 @@ def test_rows_in_other_ways(more: dict[str, Value], tmp_path: Path) -> None:
             assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
         assert audit(pair.target, load.ledger) == []
+
+
+@pytest.mark.servers
+@pytest.mark.timeout(900)
+def test_group_commits_of_mariadb(tmp_path: Path) -> None:
+    waits: Options = {"binlog_commit_wait_count": 4, "binlog_commit_wait_usec": 20_000}
+    with mariadbs(options=waits) as pair:
+        load = MariadbLoad(pair.source, 3, ("ROW", "ROW", "MIXED"))
+        load.prepare()
+        with load.running(pause=0.0):
+            time.sleep(4)
+        settings: dict[str, Value] = {
+            **ANY_TIME,
+            "replica.parallel_type": "commit_parent",
+            "replica.batch_groups": 4,
+        }
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert unequal(pair.source, pair.target) == []
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def crash_anywhere(
 
 @pytest.mark.parametrize("shapes", STREAMS, ids=name_of)
 @pytest.mark.parametrize(
-    "mode", [Mode.DATABASE, Mode.TABLE, Mode.LOGICAL_CLOCK, Mode.COMMIT_PARENT]
+    "mode", [Mode.DATABASE, Mode.TABLE, Mode.LOGICAL_CLOCK, Mode.COMMIT_PARENT, Mode.ROW]
 )
 @pytest.mark.parametrize("limits", [PAIRS, SINGLE, NARROW], ids=["pairs", "one by one", "narrow"])
 def test_three_workers(shapes: Sequence[Shape | Marker], mode: Mode, limits: Limits) -> None:
@@ -79,7 +79,7 @@ def test_more_of_what_is_held_open(shapes: Sequence[Shape | Marker], limits: Lim
     crash_anywhere(shapes, settings, PipelinedRun)
 
 
-@pytest.mark.parametrize("policy", ["database", "table", "logical_clock", "commit_parent"])
+@pytest.mark.parametrize("policy", ["database", "table", "logical_clock", "commit_parent", "row"])
 def test_runs_of_consecutive_groups_commit_together(policy: str) -> None:
     """Whatever the policy: otherwise nothing could be combined."""
     mode = Mode(policy)
