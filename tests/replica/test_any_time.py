@@ -238,7 +238,7 @@ def test_histories(consistency: str, tmp_path: Path) -> None:
         assert differences(pair.source, pair.target) == []
 
 
-def _invert(pair: Pair, folder: Path, settings: dict[str, Value]) -> None:
+def _invert(pair: Pair, folder: Path, settings: dict[str, Value], *, readable: bool = True) -> None:
     """Make a later transaction hold what an earlier one needs, and apply both.
 
     Only the target has the foreign key, so the source and every policy take them for independent.
@@ -274,7 +274,7 @@ def _invert(pair: Pair, folder: Path, settings: dict[str, Value]) -> None:
         assert daemon.stop() == 0
         given_way = [each for each in daemon.records() if "gives way" in str(each["event"])]
         assert len(given_way) == 1
-        assert given_way[0]["locks_readable"]
+        assert given_way[0]["locks_readable"] == readable
     for table in ("a.parent", "a.gate", "b.child"):
         rows = [server.sql(f"SELECT * FROM {table}") for server in (pair.source, pair.target)]
         assert rows[0] == rows[1], table
@@ -286,6 +286,17 @@ def _invert(pair: Pair, folder: Path, settings: dict[str, Value]) -> None:
 def test_a_later_one_gives_way(policy: str, tmp_path: Path) -> None:
     with Pair(GTIDS, GTIDS) as pair:
         _invert(pair, tmp_path, {"replica.parallel_type": policy})
+
+
+@pytest.mark.servers
+@pytest.mark.timeout(900)
+def test_a_later_one_gives_way_where_locks_cannot_be_read(tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.target.sql(
+            "SET sql_log_bin = 0; CREATE USER blind; GRANT ALL ON *.* TO blind;"
+            "REVOKE PROCESS ON *.* FROM blind"
+        )
+        _invert(pair, tmp_path, {"target.user": "blind"}, readable=False)
 
 
 @pytest.mark.servers
