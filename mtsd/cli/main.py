@@ -11,7 +11,8 @@ from mtsd import __version__
 from mtsd.model.build import COMPILED
 
 COMMANDS: Final = (
-    "run", "check", "status", "position", "resolve", "skip", "binlog", "plan", "config",
+    "run", "check", "status", "position", "distribute", "resolve", "skip", "binlog", "plan",
+    "config",
 )  # fmt: skip
 """Each is the module of its name in this package, with a function `register`."""
 

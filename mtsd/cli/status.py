@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
+from mtsd.cli.distribution_lines import described
 from mtsd.cli.printable import printable
 from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
@@ -104,6 +105,7 @@ def lines(status: Status) -> Iterator[str]:
             facts.append(("reading", f"waiting: {status.reading_waits_for}"))
     if status.prepared_transactions:
         facts.append(("prepared", f"{status.prepared_transactions} XA transactions"))
+    facts += described(status.distribution)
     if status.last_error:
         facts.append(("last error", status.last_error))
     width = max(len(name) for name, _ in facts)

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from mtsd.config.problems import shown
-from mtsd.config.settings import EndpointSettings, Settings
+from mtsd.config.settings import EndpointSettings, ReplicaSettings, Settings
 from mtsd.config.start import Earliest
-from mtsd.model.parallel_type import BY_THE_SOURCE
+from mtsd.model.distribution import Distribution
+from mtsd.model.parallel_type import BY_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,7 @@ def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
             'found "idempotent" together with target.apply_mode = "binlog"',
             'allowed is target.apply_mode = "sql", or "auto", which then means the same',
         )
-    if replica.bind and replica.parallel_type in BY_THE_SOURCE:
-        yield Conflict(
-            ("replica.bind", "replica.parallel_type"),
-            f"found {shown([list(names) for names in replica.bind])} together with"
-            f" replica.parallel_type = {shown(replica.parallel_type)}",
-            "allowed is [], because that policy goes by the source's order of commits and by no"
-            " names; databases are bound where they are what keeps transactions in order",
-        )
+    yield from _distribution_conflicts(replica)
     for name, target in settings.filter.rewrite_db:
         if target == settings.target.schema:
             yield Conflict(
@@ -66,6 +60,29 @@ def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
             'allowed only with replica.consistency = "eventual", because the parts of a '
             "transaction become visible one by one",
         )
+
+
+def _distribution_conflicts(replica: ReplicaSettings) -> Iterator[Conflict]:
+    done = {"bind": "bound", "pin": "pinned", "weigh": "weighed"}
+    for name, participle in done.items():
+        value = getattr(replica, name)
+        if value and replica.parallel_type not in BY_NAMES:
+            yield Conflict(
+                (f"replica.{name}", "replica.parallel_type"),
+                f"found {shown([list(each) for each in value])} together with"
+                f" replica.parallel_type = {shown(replica.parallel_type)}",
+                f"allowed is [], because that policy goes by no names; databases are {participle}"
+                " where they are what keeps transactions in order",
+            )
+    if replica.parallel_workers:
+        distribution = Distribution(replica.bind, replica.pin)
+        for problem in distribution.problems(replica.parallel_workers):
+            yield Conflict(
+                ("replica.pin", "replica.parallel_workers", "replica.bind"),
+                f"found that {problem}",
+                "allowed is a worker from 1 to replica.parallel_workers, the same for all databases"
+                " that are bound together",
+            )
 
 
 def _endpoint_conflicts(
@@ -147,8 +164,13 @@ def ineffective(settings: Settings, given: Collection[str]) -> Iterator[str]:
             f"replica.batch_groups = {replica.batch_groups} is never reached: at most "
             f"replica.checkpoint_group = {replica.checkpoint_group} are in progress"
         )
-    if replica.bind and replica.parallel_workers == 0:
-        yield "replica.bind has no effect while replica.parallel_workers is 0: there is one queue"
+    if replica.parallel_workers == 0:
+        for name in ("bind", "pin", "weigh"):
+            if getattr(replica, name):
+                yield (
+                    f"replica.{name} has no effect while replica.parallel_workers is 0: there is"
+                    " one queue"
+                )
     yield from _ineffective_rules(settings)
     source = settings.source
     if source.allow_partial_history and source.start not in {None, Earliest()}:

@@ -10,6 +10,7 @@ from pydantic import StringConstraints as Text
 from pydantic.fields import FieldInfo
 
 from mtsd.config.start import Start, parse_start
+from mtsd.model.distribution import HEAVIEST
 
 HIDDEN = "********"
 
@@ -69,6 +70,14 @@ def _bound_once(sets: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...
             raise ValueError(f'database "{name}" occurs twice')
         seen.add(name)
     return sets
+
+
+def _named_once(pairs: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    names = [name for name, _ in pairs]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise ValueError(f'database "{name}" occurs twice')
+    return pairs
 
 
 def _renamed_once(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
@@ -167,6 +176,20 @@ NameSets = Annotated[
     _List,
     AfterValidator(_bound_once),
     Allowed('a list of lists of database names, [["db1", "db2"], ["db3"]], no name twice'),
+]
+_Pin = Annotated[tuple[_Name, Annotated[int, Field(ge=1, le=1024)]], _List]
+Pins = Annotated[
+    tuple[_Pin, ...],
+    _List,
+    AfterValidator(_named_once),
+    Allowed('a list of pairs of a database and the number of a worker, [["db1", 1], ["db2", 4]]'),
+]
+_Weight = Annotated[tuple[_Name, Annotated[int, Field(ge=1, le=HEAVIEST)]], _List]
+Weights = Annotated[
+    tuple[_Weight, ...],
+    _List,
+    AfterValidator(_named_once),
+    Allowed(f'a list of pairs of a database and a weight from 1 to {HEAVIEST}, [["db1", 5]]'),
 ]
 _ErrorNumber = Annotated[int, Field(ge=1, le=65535)]
 ErrorNumbers = Annotated[

@@ -14,10 +14,17 @@ APPLIED = frozenset({
     "replica.skip_errors",
     "replica.stop_timeout",
     "replica.delay",
+    "replica.bind",
+    "replica.pin",
+    "replica.weigh",
     "log.level",
     "log.format",
 })  # fmt: skip
 """Keys that take effect immediately."""
+
+BESIDE_THE_WORKERS = frozenset({"replica.bind", "replica.pin", "replica.weigh"})
+OF_THE_WORKERS = frozenset({"replica.parallel_type", "replica.parallel_workers"})
+"""As long as a change of these needs a restart, what fits to them only takes effect with it."""
 
 FOR_NEXT_CONNECTION = frozenset(
     f"{section}.{name}"
@@ -46,7 +53,8 @@ def reloaded(in_force: Settings, read: Settings) -> Reloaded:
     """Adopt from the settings `read` what can change while running."""
     now, wanted = _values(in_force), _values(read)
     changed = [key for key in FIELDS if now[key] != wanted[key]]
-    takes = [key for key in changed if key in APPLIED or key in FOR_NEXT_CONNECTION]
+    late = BESIDE_THE_WORKERS if OF_THE_WORKERS.intersection(changed) else frozenset()
+    takes = [key for key in changed if key in (APPLIED - late) | FOR_NEXT_CONNECTION]
     sections = {section: getattr(in_force, section) for section in SECTIONS}
     for key in takes:
         section, _, name = key.partition(".")

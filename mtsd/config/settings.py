@@ -205,6 +205,13 @@ class ReplicaSettings:
     bind: kinds.NameSets = ()
     """Sets of databases; all databases of a set share one worker queue."""
 
+    pin: kinds.Pins = ()
+    """Databases with the number of the worker that applies what updates them, from 1."""
+
+    weigh: kinds.Weights = ()
+    """Databases with a weight: how many others each counts for if the least occupied worker is
+    chosen."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class FilterSettings:

@@ -60,7 +60,7 @@ class WorkerStatus:
 
     id: int
     state: str
-    """What it is doing, in a word or two: idle, waiting, applying, retrying, stopped."""
+    """What it is doing, in a word or two: idle, waiting, applying, frozen."""
     queue_groups: int = 0
     """Groups in its queue, including those that it is applying."""
     queue_bytes: int = 0
@@ -91,6 +91,26 @@ class PartitionStatus:
     """Age of its oldest group that is not yet applied; 0 if there is none."""
     groups: int = 0
     """Groups of it since the start of the daemon."""
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionStatus:
+    """What a person decides about the distribution, as `[replica] bind`, `pin` and `weigh`.
+
+    `frozen` are the Ids of workers that begin nothing. `until_the_daemon_ends` names those of these
+    parts that were set over the status socket, and not in the configuration.
+    """
+
+    bind: tuple[tuple[str, ...], ...] = ()
+    pin: tuple[tuple[str, int], ...] = ()
+    weigh: tuple[tuple[str, int], ...] = ()
+    frozen: tuple[int, ...] = ()
+    until_the_daemon_ends: tuple[str, ...] = ()
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, object]) -> "DistributionStatus":
+        """Parse a JSON object. Raises ValueError."""
+        return _DISTRIBUTION.validate_python(document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +180,7 @@ class Status:
     """Seconds by cause, since the replica began to run: how long the next group of the stream could
     not be queued (`gaq_full`, `pending_bytes`, `streamed`), and how long workers that had nothing
     else to do waited to begin one (`partition`, `dependency`, `alone`), all workers together."""
+    distribution: DistributionStatus = DistributionStatus()
     reading_waits_for: str = ""
     """What keeps the next group of the stream from being queued now, one of the causes in `waits`;
     "" if nothing does."""
@@ -197,3 +218,4 @@ class Status:
 
 
 _ADAPTER = TypeAdapter(Status)
+_DISTRIBUTION = TypeAdapter(DistributionStatus)

@@ -11,11 +11,13 @@ import structlog
 from mtsd import __version__
 from mtsd.config import ConfigurationError, Loaded, Problem, Settings, reloaded
 from mtsd.config.reloading import Reloaded
+from mtsd.control.distribute_route import Change, distribute_route
 from mtsd.control.reload_route import NotNowError, reload_route
 from mtsd.control.server import ControlServer
-from mtsd.control.status import State, Status
+from mtsd.control.status import DistributionStatus, State, Status
 from mtsd.control.status_route import status_route
 from mtsd.daemon import signals
+from mtsd.daemon.by_hand import ByHand
 from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
 from mtsd.daemon.status import stated
@@ -27,6 +29,7 @@ from mtsd.model.fault_points import Reached, nothing
 from mtsd.model.progress import Progress
 from mtsd.model.until import Until
 from mtsd.replica.endpoints import endpoint
+from mtsd.replica.limits import distribution_of
 from mtsd.replica.replica import Replica, StopTimeoutError
 from mtsd.replica.start import start
 from mtsd.replica.streamed_groups import StreamedGroupError
@@ -58,6 +61,9 @@ class Daemon:
         reached: Reached = nothing,
     ) -> None:
         self._settings = settings
+        self._by_hand = ByHand()
+        self._in_force = settings
+        """The settings with what was set by hand."""
         self._until = until
         self._read_again = read_again
         self._reached = reached
@@ -76,7 +82,11 @@ class Daemon:
         structlog.contextvars.bind_contextvars(channel=self._settings.replica.channel)
         self._listen_to_signals()
         socket = self._settings.status.socket
-        routes = (status_route(self.status), reload_route(self.reload))
+        routes = (
+            status_route(self.status),
+            reload_route(self.reload),
+            distribute_route(self.distribute),
+        )
         server = ControlServer(socket, routes) if socket is not None else None
         try:
             if server is not None:
@@ -101,7 +111,10 @@ class Daemon:
         """Return the status as the status socket reports it."""
         statistics = self._replica.statistics if self._replica is not None else None
         doing = self._progress.doing
-        return stated(self._state, self._settings, statistics, self._last_error, doing)
+        distribution = self._by_hand.status(self._in_force)
+        return stated(
+            self._state, self._settings, statistics, self._last_error, doing, distribution
+        )
 
     def stop(self) -> None:
         """Stop gracefully; if called again, stop immediately, as in a crash."""
@@ -113,6 +126,9 @@ class Daemon:
         self._stopping.set()
         self._state = "stopping"
         self._notifier.stopping()
+        if self._by_hand.frozen:
+            log.info("frozen workers continue, to finish what has begun")
+            self._by_hand = self._by_hand.released()
         if self._replica is not None:
             self._replica.stop()
 
@@ -139,6 +155,23 @@ class Daemon:
             if self._ready:
                 self._notifier.ready()
 
+    def distribute(self, change: Change) -> DistributionStatus:
+        """Carry out a person's change of the distribution; return what is in force then.
+
+        Raises NotPossibleError, NotNowError while stopping.
+        """
+        if self._stopping.is_set():
+            raise NotNowError("nothing is distributed any more: the daemon is stopping")
+        self._by_hand = self._by_hand.changed(change, self._in_force)
+        self._in_force = self._by_hand.over(self._settings)
+        if self._replica is not None:
+            if change.do in {"freeze", "unfreeze"}:
+                self._replica.freeze(change.worker, frozen=change.do == "freeze")
+            else:
+                self._replica.distribute(distribution_of(self._in_force))
+        log.info("distribution changed by hand", **change.given)
+        return self._by_hand.status(self._in_force)
+
     def _reload_on_signal(self) -> None:
         with contextlib.suppress(ConfigurationError, NotNowError):
             self.reload()
@@ -147,8 +180,10 @@ class Daemon:
         change = reloaded(self._settings, loaded.settings)
         _check_tls_files(change.settings)
         self._settings = change.settings
+        self._by_hand = self._by_hand.without(change.applied)
+        self._in_force = self._by_hand.over(change.settings)
         if self._replica is not None:
-            self._replica.reload(change.settings)
+            self._replica.reload(self._in_force)
         set_up_logging(change.settings.log)
         for warning in loaded.warnings:
             log.warning("configuration", warning=warning)
@@ -207,7 +242,7 @@ class Daemon:
 
     async def _run_once(self, backoff: Backoff) -> None:
         self._state = "recovering"
-        settings = self._settings
+        settings = self._in_force
         starting = asyncio.create_task(
             start(
                 settings,
@@ -230,8 +265,10 @@ class Daemon:
             self._progress.doing = ""
         self._replica = replica = starting.result()
         self._new_source = ""
-        if self._settings is not settings:
-            replica.reload(self._settings)
+        if self._in_force is not settings:
+            replica.reload(self._in_force)
+        for worker in self._by_hand.frozen:
+            replica.freeze(worker, frozen=True)
         backoff.reset()
         self._state = "running"
         self._be_ready()

@@ -1,9 +1,11 @@
 """The daemon's state in the form of the status socket."""
 
 from time import process_time, time
+from typing import Final
 
 from mtsd.config import Settings
 from mtsd.control.status import (
+    DistributionStatus,
     PartitionStatus,
     Place,
     State,
@@ -15,6 +17,8 @@ from mtsd.replica.filters import rules_of
 from mtsd.replica.statistics import ReplicaStatistics
 from mtsd.replica.target_waits import TargetWait
 
+NO_DISTRIBUTION: Final = DistributionStatus()
+
 
 def stated(
     state: State,
@@ -22,6 +26,7 @@ def stated(
     statistics: ReplicaStatistics | None,
     last_error: str | None,
     doing: str = "",
+    distribution: DistributionStatus = NO_DISTRIBUTION,
 ) -> Status:
     """Return the status.
 
@@ -39,6 +44,7 @@ def stated(
             pending_groups=0,
             pending_bytes=0,
             doing=doing,
+            distribution=distribution,
             last_error=last_error,
             workers=(),
             partitions=(),
@@ -90,6 +96,7 @@ def stated(
             for partition in statistics.partitions
         ),
         waits={cause.value: round(seconds, 3) for cause, seconds in statistics.waits.items()},
+        distribution=distribution,
         reading_waits_for=statistics.reading_waits_for or "",
         run_seconds=round(statistics.run_seconds, 3),
         cpu_seconds=round(process_time(), 3),

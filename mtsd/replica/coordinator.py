@@ -148,6 +148,22 @@ class Coordinator:
         self.scheduler.checkpointed(mark)
         self._room.set()
 
+    async def released(self, worker: int) -> None:
+        """Wait until the worker is not frozen, or nothing more will begin."""
+        scheduler = self.scheduler
+        with self.pulse.waiting(Wait.EARLIER_GROUPS):
+            while scheduler.is_frozen(worker) and not self.ended.is_set():
+                scheduler.reading_waits(WaitCause.FROZEN)
+                self._room.clear()
+                await self._room.wait()
+        scheduler.reading_waits(None)
+
+    def freeze(self, worker: int, *, frozen: bool) -> None:
+        """Have a worker begin nothing more, or continue."""
+        self.scheduler.freeze(worker, frozen=frozen)
+        self._work[worker].set()
+        self._room.set()
+
     def set_limits(self, limits: Limits) -> None:
         """Continue with other limits, from the next group and the next batch on."""
         self.scheduler.set_limits(limits)
@@ -166,6 +182,9 @@ class Coordinator:
         self.stopping = True
         self.scheduler.stop(reading=reading)
         self._room.set()
+        # Those that were frozen have to finish what they can.
+        for event in self._work:
+            event.set()
         self._end_if_stopped()
 
     def finish(self) -> None:

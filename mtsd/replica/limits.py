@@ -1,6 +1,7 @@
-"""The scheduler's limits, from the settings."""
+"""The scheduler's limits, and the distribution of databases over workers, from the settings."""
 
 from mtsd.config import Settings
+from mtsd.model.distribution import Distribution
 from mtsd.schedule.scheduler import Limits
 
 
@@ -13,3 +14,9 @@ def limits_of(settings: Settings) -> Limits:
         batch_groups=1 if settings.target.gtid == "preserve" else replica.batch_groups,
         batch_bytes=replica.batch_bytes,
     )
+
+
+def distribution_of(settings: Settings) -> Distribution:
+    """Return how databases are to be distributed over the workers."""
+    replica = settings.replica
+    return Distribution(replica.bind, replica.pin, replica.weigh)

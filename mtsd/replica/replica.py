@@ -7,6 +7,7 @@ from dataclasses import replace
 import structlog
 
 from mtsd.config import Settings
+from mtsd.model.distribution import Distribution
 from mtsd.model.errors import ConnectionLostError, MtsdError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.pulse import Pulse
@@ -17,7 +18,7 @@ from mtsd.replica.delay_stage import DelayStage
 from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.key_readings import KeyReadings
-from mtsd.replica.limits import limits_of
+from mtsd.replica.limits import distribution_of, limits_of
 from mtsd.replica.statistics import ReplicaStatistics, WorkerStatistics
 from mtsd.replica.stopped_group import record_stopped
 from mtsd.replica.streamed_groups import StreamedGroupError
@@ -161,9 +162,18 @@ class Replica:
                 transaction_retries=read.transaction_retries,
                 skip_errors=frozenset(read.skip_errors),
             )
+        self.distribute(distribution_of(settings))
         self._checkpointer.period = settings.replica.checkpoint_period
         # The current period may be long.
         self._coordinator.checkpoint_due.set()
+
+    def distribute(self, distribution: Distribution) -> None:
+        """Distribute databases by other rules from the next group on, under a policy by names."""
+        self._coordinator.scheduler.distribute(distribution)
+
+    def freeze(self, worker: int, *, frozen: bool) -> None:
+        """Have the worker of that Id begin nothing more, or continue."""
+        self._coordinator.freeze(worker - 1, frozen=frozen)
 
     @property
     def pulse(self) -> Pulse:
@@ -207,10 +217,14 @@ class Replica:
 
     def _worker_statistics(self, worker: Worker) -> WorkerStatistics:
         queue = self._coordinator.scheduler.workers[worker.index]
-        waiting = "waiting" if len(queue) else "idle"
+        state = "waiting" if len(queue) else "idle"
+        if queue.running:
+            state = "applying"
+        elif self._coordinator.scheduler.is_frozen(worker.index):
+            state = "frozen"
         return WorkerStatistics(
             id=worker.index + 1,
-            state="applying" if queue.running else waiting,
+            state=state,
             queue_groups=len(queue) + len(queue.running),
             queue_bytes=self._coordinator.scheduler.view.sizes[worker.index],
             groups=worker.groups,

@@ -29,7 +29,7 @@ from mtsd.replica.first_start import first_start
 from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
 from mtsd.replica.key_readings import KeyReadings
 from mtsd.replica.known_keys_stage import KnownKeysStage
-from mtsd.replica.limits import limits_of
+from mtsd.replica.limits import distribution_of, limits_of
 from mtsd.replica.recovery import Recovered, adopt_source, make_tables, recover
 from mtsd.replica.replica import Replica
 from mtsd.replica.skipped_groups import AsSkipped, GroupStream
@@ -247,7 +247,7 @@ async def _scheduler(
     fillers: dict[Need, Filler] = {Need.TABLES: UpdatedTables(fold_case=fold_case)}
     if changed_keys is not None:
         fillers[Need.KEYS] = changed_keys
-    return Scheduler(
+    scheduler = Scheduler(
         policy,
         _worker_count(settings),
         limits_of(settings),
@@ -261,6 +261,8 @@ async def _scheduler(
         clock=monotonic,
         in_order=in_order,
     )
+    scheduler.distribute(distribution_of(settings))
+    return scheduler
 
 
 def _groups(stream: SourceStream, recovered: Recovered, until: Until | None) -> GroupStream:

@@ -16,7 +16,7 @@ class WorkerStatistics:
 
     id: int
     state: str
-    """idle, waiting (its head waits for other groups) or applying."""
+    """idle, waiting (its head waits for other groups), frozen or applying."""
     queue_groups: int
     queue_bytes: int
     groups: int

@@ -85,6 +85,8 @@ class StreamedGroups:
         """Begin a group that can be applied. Raises what an applier does."""
         self._passing = self.passes(opened)
         await self._coordinator.drained(WaitCause.STREAMED)
+        if not self._passing:
+            await self._coordinator.released(self._worker.index)
         self._opened = opened
         if self._passing or not self._coordinator.reads_on:
             return

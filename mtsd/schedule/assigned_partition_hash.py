@@ -5,14 +5,11 @@ being assigned are its CGAP (current group assigned partitions); those that its 
 are its CGEP (current group executed partitions).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from mtsd.schedule.partition_statistics import PartitionStatistics
 
-_CROWDED: Final = 2
-"""A worker is crowded when it holds this many more partitions than the one with the fewest."""
 _MOST_REMEMBERED = 16_384
 """The number of entries above which those not in use are dropped."""
 
@@ -21,13 +18,15 @@ _MOST_REMEMBERED = 16_384
 class PartitionEntry:
     """One partition: `usage` unfinished groups, of which `last`, the newest, is at `worker`.
 
-    An entry that is not in use only keeps the number of groups that have `committed`.
+    It counts as `weight` partitions. An entry that is not in use only keeps the number of groups
+    that have `committed`.
     """
 
     worker: int
     usage: int
     last: int
     committed: int = 0
+    weight: int = 1
 
     def join(self, number: int) -> None:
         """Count another group, the newest."""
@@ -35,10 +34,14 @@ class PartitionEntry:
         self.last = number
 
 
-class AssignedPartitionHash:
-    """Partitions by name, and how many of those in use each worker holds."""
+def _one(_: str) -> int:
+    return 1
 
-    __slots__ = ("_entries", "_fewest", "_forget_at", "_held")
+
+class AssignedPartitionHash:
+    """Partitions by name, and how many of those in use each worker holds, by their weights."""
+
+    __slots__ = ("_entries", "_fewest", "_forget_at", "_held", "_weight_of")
 
     def __init__(self, workers: int) -> None:
         self._entries: dict[str, PartitionEntry] = {}
@@ -46,6 +49,18 @@ class AssignedPartitionHash:
         self._fewest = 0
         """The number of partitions held by the worker with the fewest in use."""
         self._forget_at = _MOST_REMEMBERED
+        self._weight_of: Callable[[str], int] = _one
+
+    def weigh(self, weight_of: Callable[[str], int]) -> None:
+        """Let each partition count as many as the function returns for its name."""
+        self._weight_of = weight_of
+        held = [0] * len(self._held)
+        for name, entry in self._entries.items():
+            entry.weight = weight_of(name)
+            if entry.usage:
+                held[entry.worker] += entry.weight
+        self._held = held
+        self._fewest = min(held)
 
     def owner(self, partition: str) -> PartitionEntry | None:
         """Return the entry of a partition that unfinished groups use, else None."""
@@ -56,19 +71,27 @@ class AssignedPartitionHash:
         """Return how many partitions in use belong to the worker."""
         return self._held[worker]
 
-    def is_crowded(self, worker: int) -> bool:
-        """Return whether partitions should move from this worker to one that holds fewer."""
-        return self._held[worker] - self._fewest >= _CROWDED
+    def is_crowded(self, entry: PartitionEntry) -> bool:
+        """Return whether the partition should move to a worker that holds fewer.
 
-    def least_occupied(self, groups: Sequence[int]) -> int:
+        Even with it, that worker then holds fewer than its present one does now.
+        """
+        return self._held[entry.worker] - entry.weight > self._fewest
+
+    def least_occupied(self, groups: Sequence[int], frozen: Sequence[bool]) -> int:
         """Return the worker with the fewest partitions in use, and of those with fewest groups.
 
-        `groups` are the unfinished groups of each worker.
+        `groups` are the unfinished groups of each worker. One of the `frozen` workers is chosen
+        only if all are.
         """
         held = self._held
         best = 0
         for worker in range(1, len(held)):
-            if (held[worker], groups[worker]) < (held[best], groups[best]):
+            if (frozen[worker], held[worker], groups[worker]) < (
+                frozen[best],
+                held[best],
+                groups[best],
+            ):
                 best = worker
         return best
 
@@ -78,12 +101,14 @@ class AssignedPartitionHash:
             entry = self._entries.get(partition)
             if entry is None:
                 self._forget_unused()
-                entry = self._entries[partition] = PartitionEntry(worker, 0, number)
+                weight = self._weight_of(partition)
+                entry = PartitionEntry(worker, 0, number, weight=weight)
+                self._entries[partition] = entry
             if not entry.usage:
-                self._take_up(worker)
+                self._take_up(worker, entry.weight)
             elif entry.worker != worker:
-                self._let_go(entry.worker)
-                self._take_up(worker)
+                self._let_go(entry.worker, entry.weight)
+                self._take_up(worker, entry.weight)
             entry.worker = worker
             entry.join(number)
 
@@ -94,7 +119,7 @@ class AssignedPartitionHash:
             entry.committed += 1
             entry.usage -= 1
             if not entry.usage:
-                self._let_go(entry.worker)
+                self._let_go(entry.worker, entry.weight)
 
     def usage(self) -> dict[str, tuple[int, int]]:
         """Return (worker, unfinished groups) of each partition in use."""
@@ -120,15 +145,15 @@ class AssignedPartitionHash:
             for name, entry in sorted(self._entries.items())
         ]
 
-    def _take_up(self, worker: int) -> None:
+    def _take_up(self, worker: int, weight: int) -> None:
         held = self._held
-        held[worker] += 1
-        if held[worker] - 1 == self._fewest:
+        held[worker] += weight
+        if held[worker] - weight == self._fewest:
             self._fewest = min(held)
 
-    def _let_go(self, worker: int) -> None:
+    def _let_go(self, worker: int, weight: int) -> None:
         held = self._held
-        held[worker] -= 1
+        held[worker] -= weight
         self._fewest = min(self._fewest, held[worker])
 
     def _forget_unused(self) -> None:
@@ -137,6 +162,11 @@ class AssignedPartitionHash:
             return
         self._entries = {name: entry for name, entry in self._entries.items() if entry.usage}
         self._forget_at = max(_MOST_REMEMBERED, 2 * len(self._entries))
+
+
+def last_of(entry: PartitionEntry) -> int:
+    """Return the number of the partition's newest group."""
+    return entry.last
 
 
 def oldest_commit_times(unfinished: Iterable[tuple[Iterable[str], int]]) -> dict[str, int]:

@@ -4,6 +4,7 @@ import enum
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
@@ -57,6 +58,13 @@ class Policy(Protocol):
 
         If `forced` is not -1 it is the worker, whatever the policy would choose: only its session
         has the temporary tables that the group uses. The dependencies remain the policy's.
+        """
+        ...
+
+    def distribute(self, distribution: Distribution, unfinished: Iterable[Group]) -> None:
+        """Assign by other rules of a person from the next group on, if it goes by names.
+
+        `unfinished` are all groups not yet committed. What is in order with them remains so.
         """
         ...
 

@@ -7,16 +7,19 @@ queue waits. The dependencies are the same.
 
 from collections.abc import Iterable, Sequence
 
+from mtsd.model.distribution import Distribution, first_pinned
 from mtsd.model.group import Group
 from mtsd.schedule.assigned_partition_hash import (
     AssignedPartitionHash,
     PartitionEntry,
+    last_of,
     oldest_commit_times,
 )
 from mtsd.schedule.assignment import NO_NEEDS, Assignment
 from mtsd.schedule.first_available import FirstAvailable
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
+from mtsd.schedule.succession import Predecessor, Succession
 
 
 class DatabasePolicy:
@@ -38,10 +41,17 @@ class DatabasePolicy:
         distribution: FirstAvailable | None = None,
     ) -> None:
         self._distribution = distribution
-        self._partition_of = {name: "+".join(together) for together in bind for name in together}
+        self._partition_of = Distribution(bind=tuple(map(tuple, bind))).partitions
         self.needs = NO_NEEDS
         self.by_names = True
         self.aph = AssignedPartitionHash(workers)
+        self._workers: dict[str, int] = {}
+        """By database: the worker that it is pinned to."""
+        self._succession = Succession()
+        self._counted: dict[int, Sequence[str]] = {}
+        """By number: the partitions of unfinished groups that were assigned by other rules."""
+        self._by_hand = False
+        """Whether there is more to look at than the owners of partitions."""
         self._unconditional = [Assignment(worker) for worker in range(workers)]
 
     def assign(self, group: Group, view: ScheduleView, forced: int = -1) -> Assignment:
@@ -49,43 +59,83 @@ class DatabasePolicy:
         cgap = self._cgap(group)
         aph = self.aph
         distribution = self._distribution
-        if len(cgap) == 1 and forced < 0 and distribution is None:
+        if len(cgap) == 1 and forced < 0 and distribution is None and not self._by_hand:
             entry = aph.owner(cgap[0])
-            if entry is not None and not aph.is_crowded(entry.worker):
+            if entry is not None and not aph.is_crowded(entry):
                 # After the last group on its only partition, in the same queue.
                 entry.join(group.number)
                 return self._unconditional[entry.worker]
-        worker = -1
-        newest = 0
         in_use: list[PartitionEntry] = []
         for partition in cgap:
             entry = aph.owner(partition)
             if entry is not None:
                 in_use.append(entry)
-                if entry.last > newest:
-                    newest = entry.last
-                    worker = entry.worker
-        if forced >= 0:
-            worker = forced
-            if distribution is not None:
+        worker = forced
+        before: list[Predecessor] = []
+        if self._by_hand:
+            if not self._succession.is_over(view.mark):
+                before = self._succession.before(cgap)
+            self._by_hand = bool(self._workers) or not self._succession.is_over(view.mark)
+            if worker < 0:
+                worker = first_pinned(group.databases, self._workers)
+        if distribution is not None:
+            if worker >= 0:
                 distribution.note(group.number, group.size, worker)
-        elif distribution is not None:
-            worker = distribution.place(group.number, group.size, newest, view)
-        elif worker < 0 or (len(cgap) == 1 and aph.is_crowded(worker)):
-            worker = aph.least_occupied(view.groups)
+            else:
+                newest = max([*map(last_of, in_use), *[number for number, _ in before]], default=0)
+                worker = distribution.place(group.number, group.size, newest, view)
+        if worker < 0 and before and not in_use:
+            worker = before[-1][1]
+        if worker < 0 and in_use:
+            owner = max(in_use, key=last_of)
+            if len(cgap) > 1 or not aph.is_crowded(owner):
+                worker = owner.worker
+        if worker < 0:
+            worker = aph.least_occupied(view.groups, view.frozen)
         after = [entry.last for entry in in_use if entry.worker != worker]
+        after += [number for number, other in before if other != worker]
         aph.assign(cgap, worker, group.number)
         return Assignment(worker, frozenset(after)) if after else self._unconditional[worker]
 
     def finished(self, groups: Sequence[Group]) -> None:
         """Remove the groups from the counts of their partitions; see `Policy`."""
         execute = self.aph.execute
+        if self._counted:
+            for group in groups:
+                number = group.number
+                known = number in self._counted
+                execute(self._counted.pop(number) if known else self._cgap(group))
+            return
         for group in groups:
             execute(self._cgap(group))
 
+    def distribute(self, distribution: Distribution, unfinished: Iterable[Group]) -> None:
+        """Go on with other binds, pins and weights; see `Policy`."""
+        for group in unfinished:
+            self._counted.setdefault(group.number, self._cgap(group))
+        before = self._partition_of
+        self._partition_of = now = distribution.partitions
+        self._succession.follow(
+            {
+                now.get(name, name): [
+                    before.get(each, each) for each in distribution.together_with(name)
+                ]
+                for name in {**before, **now}
+            },
+            self.aph,
+        )
+        self._workers = distribution.workers
+        self._by_hand = True
+        weights = distribution.weights
+        self.aph.weigh(lambda partition: weights.get(partition, 1))
+
     def partitions(self, unfinished: Iterable[Group]) -> list[PartitionStatistics]:
         """Describe the databases, or the bound sets of them; see `Policy`."""
-        waiting = ((self._cgap(group), group.commit_time) for group in unfinished)
+        counted = self._counted
+        waiting = (
+            (counted.get(group.number, ()) or self._cgap(group), group.commit_time)
+            for group in unfinished
+        )
         return self.aph.statistics(oldest_commit_times(waiting))
 
     def _cgap(self, group: Group) -> Sequence[str]:

@@ -5,6 +5,7 @@ WL#7165 calls it that: a group goes to whichever worker is available first.
 
 from collections.abc import Iterable, Sequence
 
+from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group
 from mtsd.schedule.assignment import NO_NEEDS, Assignment
 from mtsd.schedule.first_available import FirstAvailable
@@ -40,6 +41,9 @@ class FirstAvailablePolicy:
         else:
             worker = self.distribution.place(group.number, group.size, mark, view)
         return Assignment(worker, _NOTHING, mark)
+
+    def distribute(self, distribution: Distribution, unfinished: Iterable[Group]) -> None:
+        """Do nothing: names do not count here; see `Policy`."""
 
     def finished(self, groups: Sequence[Group]) -> None:
         """Do nothing: the low-water mark tells what has committed; see `Policy`."""

@@ -12,6 +12,7 @@ groups; if that is very much, what a group changes counts as whole tables.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group
 from mtsd.model.group_keys import GroupKeys
 from mtsd.schedule.assignment import Assignment, Need
@@ -91,6 +92,9 @@ class RowPolicy:
         while len(unconditional) <= worker:
             unconditional.append(Assignment(len(unconditional)))
         return unconditional[worker]
+
+    def distribute(self, distribution: Distribution, unfinished: Iterable[Group]) -> None:
+        """Do nothing: names do not count here; see `Policy`."""
 
     def finished(self, groups: Sequence[Group]) -> None:
         """Forget what belongs to them alone; see `Policy`."""

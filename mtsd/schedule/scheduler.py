@@ -13,6 +13,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final
 
+from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group, GroupKind, StreamItem
 from mtsd.model.group_keys import NO_KEYS
 from mtsd.model.gtid import GtidSet
@@ -104,7 +105,10 @@ class Scheduler:
         self.pending_bytes = 0
         self._groups = [0] * workers
         self._sizes = [0] * workers
-        self.view = ScheduleView(self._groups, self._sizes, self.gaq, limits.batch_groups)
+        self._frozen = [False] * workers
+        self.view = ScheduleView(
+            self._groups, self._sizes, self.gaq, limits.batch_groups, self._frozen
+        )
         self.sessions = TemporarySessions(workers)
         """Which of them hold temporary tables of the source."""
         self.skipped = 0
@@ -224,11 +228,27 @@ class Scheduler:
                 self._account(worker)
         else:
             queue.put(group, apart=apart)
+            if was_empty and self._frozen[worker]:
+                self._account(worker)
         size = group.size
         self.pending_bytes += size
         self._groups[worker] += 1
         self._sizes[worker] += size
         return worker if was_empty and queue.can_begin else None
+
+    def distribute(self, distribution: Distribution) -> None:
+        """Distribute databases by other rules of a person, from the next group on."""
+        unfinished = chain.from_iterable(queue.pending() for queue in self.workers)
+        self._policy.distribute(distribution, unfinished)
+
+    def freeze(self, worker: int, *, frozen: bool) -> None:
+        """Have a worker begin nothing more, or continue; what it has begun it finishes."""
+        self._frozen[worker] = frozen
+        self._account(worker)
+
+    def is_frozen(self, worker: int) -> bool:
+        """Return whether a worker begins nothing because a person has frozen it."""
+        return self._frozen[worker]
 
     def begin_streamed(self, number: int) -> None:
         """Note that a streamed group has begun that cannot be undone: a stop has to finish it."""
@@ -291,6 +311,10 @@ class Scheduler:
         `ahead`: while its last batch is still running, so that the next one can be prepared.
         """
         if self._halted:
+            return ()
+        if self._frozen[worker]:
+            if not ahead:
+                self._account(worker)
             return ()
         limits = self.limits
         queue = self.workers[worker]
@@ -357,10 +381,14 @@ class Scheduler:
         """
         queue = self.workers[worker]
         head = queue.head
-        if head is None or queue.running or queue.can_begin or self._halted:
+        if head is None or queue.running or self._halted:
+            return None
+        if queue.can_begin and not self._frozen[worker]:
             return None
         if self._limit is not None and head.number > self._limit:
             return None
+        if self._frozen[worker]:
+            return WaitCause.FROZEN
         mark = queue.awaited_mark(head.number)
         alone = self._unfinished_alone
         if alone and mark and (mark in alone or head.number in alone):
@@ -418,10 +446,13 @@ class Scheduler:
         """Begin nothing past the highest group that has begun, so that no gap remains.
 
         With `reading`, groups of a gap that have not yet been read are still to be added (see
-        `reads_on`); without it, the gap remains as far as it has not been read.
+        `reads_on`); without it, the gap remains as far as it has not been read. No worker remains
+        frozen: a gap may be there.
         """
         newest = self.gaq.newest
         self._limit = self._highest_begun if reading else min(self._highest_begun, newest)
+        for worker in range(len(self._frozen)):
+            self._frozen[worker] = False
         self._account_all()
 
     @property

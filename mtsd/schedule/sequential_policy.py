@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group
 from mtsd.schedule.assigned_partition_hash import AssignedPartitionHash, oldest_commit_times
 from mtsd.schedule.assignment import NO_NEEDS, Assignment
@@ -28,6 +29,9 @@ class SequentialPolicy:
         """Return the only worker."""
         self._aph.assign(group.databases, 0, group.number)
         return _FIRST
+
+    def distribute(self, distribution: Distribution, unfinished: Iterable[Group]) -> None:
+        """Do nothing: names do not count here; see `Policy`."""
 
     def finished(self, groups: Sequence[Group]) -> None:
         """Remove the groups from the counts; see `Policy`."""

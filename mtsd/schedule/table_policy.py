@@ -6,14 +6,17 @@ them, and what comes later waits for them. So do groups of databases that are bo
 of those whose foreign keys have changed since they were read.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
+from mtsd.model.distribution import Distribution, first_pinned
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Statement
 from mtsd.schedule.assigned_partition_hash import (
     AssignedPartitionHash,
     PartitionEntry,
+    last_of,
     oldest_commit_times,
 )
 from mtsd.schedule.assignment import Assignment, Need
@@ -21,6 +24,7 @@ from mtsd.schedule.first_available import FirstAvailable
 from mtsd.schedule.foreign_key_families import ForeignKeys, families
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
+from mtsd.schedule.succession import Predecessor, Succession
 
 _MANY_TABLES: Final = 16_384
 _DEFINITIONS: Final = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
@@ -45,11 +49,18 @@ class TablePolicy:
         self.needs = frozenset({Need.TABLES})
         self.by_names = True
         self._family = families(foreign_keys)
-        self._whole = {name: "+".join(together) for together in bind for name in together}
+        self._bound = Distribution(bind=tuple(map(tuple, bind))).partitions
+        """By bound database: its partition."""
+        self._whole = dict(self._bound)
         """By database: the partition that stands for all its tables."""
-        self._undivided = set(self._whole)
-        """Databases that are one partition."""
+        self._redefined: set[str] = set()
+        """Databases whose foreign keys are not known any more."""
+        self._undivided = set(self._bound)
+        """Databases that are one partition: these, and the bound ones."""
         self.aph = AssignedPartitionHash(workers)
+        self._workers: dict[str, int] = {}
+        """By database: the worker that it is pinned to."""
+        self._succession = Succession()
         self._tables: dict[str, set[str]] = {}
         """By database: partitions of its tables, among them all that are in use."""
         self._counted: dict[int, tuple[str, ...]] = {}
@@ -69,25 +80,62 @@ class TablePolicy:
             entry = aph.owner(partition)
             if entry is not None:
                 in_use.append(entry)
+        before: list[Predecessor] = []
+        if not self._succession.is_over(view.mark):
+            before = self._succession.before((*cgap, *beside))
         worker = forced
+        if worker < 0 and self._workers:
+            worker = first_pinned(group.databases, self._workers)
         distribution = self._distribution
         if distribution is not None:
-            if forced >= 0:
-                distribution.note(group.number, group.size, forced)
+            if worker >= 0:
+                distribution.note(group.number, group.size, worker)
             else:
-                last = max(map(_last, in_use), default=0)
+                last = max([*map(last_of, in_use), *[number for number, _ in before]], default=0)
                 worker = distribution.place(group.number, group.size, last, view)
+        if worker < 0 and before and not in_use:
+            worker = before[-1][1]
         if worker < 0 and in_use:
             # What is on its own partitions counts for more than what is only beside them.
-            newest = max(in_use[:joined] or in_use, key=_last)
-            if len(cgap) > 1 or not aph.is_crowded(newest.worker):
+            newest = max(in_use[:joined] or in_use, key=last_of)
+            if len(cgap) > 1 or not aph.is_crowded(newest):
                 worker = newest.worker
         if worker < 0:
-            worker = aph.least_occupied(view.groups)
-        after = frozenset([entry.last for entry in in_use if entry.worker != worker])
+            worker = aph.least_occupied(view.groups, view.frozen)
+        after = frozenset(
+            [
+                *[entry.last for entry in in_use if entry.worker != worker],
+                *[number for number, other in before if other != worker],
+            ]
+        )
         aph.assign(cgap, worker, group.number)
         self._counted[group.number] = cgap
         return Assignment(worker, after)
+
+    def distribute(self, distribution: Distribution, unfinished: Iterable[Group]) -> None:
+        """Go on with other binds, pins and weights; see `Policy`."""
+        del unfinished
+        before = self._bound
+        self._bound = now = distribution.partitions
+        if now != before:
+            so_far = {
+                name: {self._whole_of(name), *self._tables.get(name, ())}
+                for name in {**before, **now}
+            }
+            self._whole = dict(now)
+            self._undivided = {*now, *self._redefined}
+            self._succession.follow(
+                {
+                    self._whole_of(name): chain.from_iterable(
+                        so_far[each] for each in distribution.together_with(name)
+                    )
+                    for name in so_far
+                },
+                self.aph,
+            )
+        self._workers = distribution.workers
+        weights = distribution.weights
+        self.aph.weigh(lambda partition: _weight(partition, weights))
 
     def finished(self, groups: Sequence[Group]) -> None:
         """Remove the groups from the counts of their partitions; see `Policy`."""
@@ -133,8 +181,13 @@ class TablePolicy:
             if isinstance(step, Statement):
                 text = step.query.statement.upper()
                 if b"REFERENCES" in text or b"RENAME" in text:
+                    self._redefined.update(group.databases)
                     self._undivided.update(group.databases)
 
 
-def _last(entry: PartitionEntry) -> int:
-    return entry.last
+def _weight(partition: str, weights: Mapping[str, int]) -> int:
+    """Return the weight of a bound set, or of the database that a table belongs to."""
+    if not weights or partition in weights:
+        return weights.get(partition, 1)
+    of_tables = (weight for name, weight in weights.items() if partition.startswith(f"{name}."))
+    return next(of_tables, 1)

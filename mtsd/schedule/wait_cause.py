@@ -27,6 +27,8 @@ class WaitCause(enum.StrEnum):
     """
     ALONE = "alone"
     """It runs alone, or an earlier group does."""
+    FROZEN = "frozen"
+    """A person has frozen its worker, or the one that is to apply it while it is read."""
 
 
 OF_READING: Final = frozenset({WaitCause.GAQ_FULL, WaitCause.PENDING_BYTES, WaitCause.STREAMED})

@@ -12,6 +12,8 @@ _BY_HAND: dict[str, tuple[object, object]] = {
     "status.listen": ("127.0.0.1:9104", "[::1]:9104"),
     "replica.skip_errors": ([1062], [1032, 1146]),
     "replica.bind": ([["a", "b"]], [["c"]]),
+    "replica.pin": ([["a", 1]], [["a", 2], ["b", 1]]),
+    "replica.weigh": ([["a", 5]], [["b", 2]]),
     "filter.do_db": (["a"], ["b"]),
     "filter.ignore_db": (["a"], ["b"]),
     "filter.do_table": (["a.t"], ["b.t"]),

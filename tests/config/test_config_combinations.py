@@ -46,6 +46,22 @@ REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
         '[replica]\nparallel_type = "logical_clock"\nbind = [["a", "b"]]\n',
         ("replica.bind", '[["a", "b"]]', 'replica.parallel_type = "logical_clock"'),
     ),
+    "pinned databases where databases do not count": (
+        '[replica]\nparallel_type = "commit_parent"\npin = [["a", 1]]\n',
+        ("replica.pin", '[["a", 1]]', "goes by no names"),
+    ),
+    "weights where databases do not count": (
+        '[replica]\nparallel_type = "commit_parent"\nweigh = [["a", 2]]\n',
+        ("replica.weigh", '[["a", 2]]', "goes by no names"),
+    ),
+    "a database pinned to a worker that is not there": (
+        '[replica]\npin = [["a", 1], ["b", 5]]\n',
+        ("replica.pin", '"b" is pinned to worker 5, and there are 4', "parallel_workers"),
+    ),
+    "bound databases pinned apart": (
+        '[replica]\nbind = [["a", "b"]]\npin = [["a", 1], ["b", 2]]\n',
+        ("replica.pin", 'pinned apart: "a" to worker 1 and "b" to worker 2'),
+    ),
     "a database renamed to the position schema": (
         '[filter]\nrewrite_db = [["a", "mtsd"]]\n',
         ("filter.rewrite_db", '["a", "mtsd"]', "target.schema"),
@@ -77,6 +93,14 @@ WARNED: dict[str, tuple[str, tuple[str, ...]]] = {
         '[replica]\nbind = [["a"]]\nparallel_workers = 0\n',
         ("replica.bind has no effect", "replica.parallel_workers"),
     ),
+    "weights without workers": (
+        '[replica]\nweigh = [["a", 2]]\nparallel_workers = 0\n',
+        ("replica.weigh has no effect", "replica.parallel_workers"),
+    ),
+    "pins without workers": (
+        '[replica]\npin = [["a", 2]]\nparallel_workers = 0\n',
+        ("replica.pin has no effect", "replica.parallel_workers"),
+    ),
     "a partial history of what does not begin early": (
         '[source]\nallow_partial_history = true\nstart = "latest"\n',
         ("source.allow_partial_history", "source.start", '"latest"'),
@@ -107,6 +131,7 @@ FINE = [
     "[source]\nallow_partial_history = true\n",
     '[source]\ntls_cert = "/c"\ntls_key = "/k"\n',
     '[replica]\nbind = [["a"]]\nparallel_workers = 1\n',
+    '[replica]\nbind = [["a", "b"]]\npin = [["b", 1], ["a", 1]]\nweigh = [["a", 7]]\n',
     '[replica]\nexec_mode = "idempotent"\n',
     '[replica]\nexec_mode = "idempotent"\n[target]\napply_mode = "sql"\n',
     '[filter]\ndo_db = ["b"]\nrewrite_db = [["a", "b"]]\n',

@@ -1,13 +1,14 @@
 """What may change while running: decided for every key, and for nothing beside it."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mtsd.config import FIELDS, HIDDEN, document, reloaded
 from mtsd.config.kinds import is_secret
-from mtsd.config.reloading import APPLIED, FOR_NEXT_CONNECTION
+from mtsd.config.reloading import APPLIED, BESIDE_THE_WORKERS, FOR_NEXT_CONNECTION
 from mtsd.config.settings import SECTIONS, Settings
 from tests.config.generated import two_values
 
@@ -18,7 +19,6 @@ NEEDS_RESTART = {
     "source.semi_sync", "target.schema", "target.apply_mode", "target.binary_log", "target.gtid",
     "replica.channel", "replica.parallel_workers", "replica.parallel_type", "replica.consistency",
     "replica.exec_mode", "replica.ddl", "replica.statements", "replica.split_transactions",
-    "replica.bind",
     "status.socket", "status.listen",
     *(key for key in FIELDS if key.startswith("filter.")),
 }  # fmt: skip
@@ -68,11 +68,12 @@ def test_all_keys_at_once() -> None:
         for values in both
     )
     change = reloaded(in_force, read)
-    assert {*change.applied, *change.for_next_connection} == APPLIED | FOR_NEXT_CONNECTION
-    assert set(change.need_restart) == NEEDS_RESTART
+    applied = APPLIED - BESIDE_THE_WORKERS
+    assert {*change.applied, *change.for_next_connection} == applied | FOR_NEXT_CONNECTION
+    assert set(change.need_restart) == NEEDS_RESTART | BESIDE_THE_WORKERS
     old, new, now = document(in_force), document(read), document(change.settings)
     for key in FIELDS:
-        assert now[key] == (old if key in NEEDS_RESTART else new)[key]
+        assert now[key] == (old if key in NEEDS_RESTART | BESIDE_THE_WORKERS else new)[key]
 
 
 def test_nothing_has_changed() -> None:
@@ -104,3 +105,14 @@ def test_the_document_lists_them() -> None:
             key.partition(".")[2] for key in FOR_NEXT_CONNECTION
         },
     }
+
+
+@pytest.mark.parametrize("key", sorted(BESIDE_THE_WORKERS))
+def test_what_fits_to_other_workers_comes_with_them(key: str) -> None:
+    value = two_values(key)[0]
+    before = Settings()
+    with_it = settings_with(key, value)
+    after = replace(with_it, replica=replace(with_it.replica, parallel_workers=2))
+    change = reloaded(before, after)
+    assert change.settings == before
+    assert set(change.need_restart) == {"replica.parallel_workers", key}

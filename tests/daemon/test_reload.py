@@ -25,6 +25,7 @@ from mtsd.control.reload_route import NotNowError
 from mtsd.daemon.life import Daemon
 from mtsd.replica.replica import Replica
 from mtsd.replica.start import start
+from mtsd.schedule.database_policy import DatabasePolicy
 from tests.config.generated import two_values
 from tests.daemon.notify_socket import NotifySocket
 from tests.replica.daemon_process import DaemonProcess, Value
@@ -143,6 +144,12 @@ def test_a_running_daemon_takes_over_what_can_change(
     assert "geheim" not in daemon.log.read_text()
 
 
+def policy_of(replica: Replica) -> DatabasePolicy:
+    policy = replica._coordinator.scheduler._policy
+    assert isinstance(policy, DatabasePolicy)
+    return policy
+
+
 REACHES: dict[str, Callable[[Replica], object]] = {
     "replica.batch_groups": lambda it: it._coordinator.scheduler.limits.batch_groups,
     "replica.batch_bytes": lambda it: (
@@ -159,6 +166,9 @@ REACHES: dict[str, Callable[[Replica], object]] = {
     "replica.skip_errors": lambda it: {worker.settings.skip_errors for worker in it._workers},
     "replica.stop_timeout": lambda it: it._settings.replica.stop_timeout,
     "replica.delay": lambda it: it._delayed.delay,
+    "replica.bind": lambda it: policy_of(it)._partition_of,
+    "replica.pin": lambda it: policy_of(it)._workers,
+    "replica.weigh": lambda it: policy_of(it).aph._weight_of("a"),
     "source.user": lambda it: it._stream.endpoint.user,
     "source.password": lambda it: it._stream.endpoint.password,
     "source.connect_timeout": lambda it: it._stream.endpoint.connect_timeout,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group
 from mtsd.schedule.assignment import NO_NEEDS, Assignment, Need
 from mtsd.schedule.partition_statistics import PartitionStatistics
@@ -26,6 +27,9 @@ class PlannedPolicy:
     ) -> Assignment:
         self.asked.append(group)
         return self._plan[group.number - 1] if self._plan else Assignment(0)
+
+    def distribute(self, distribution: Distribution, unfinished: Iterable[Group]) -> None:
+        pass
 
     def finished(self, groups: Sequence[Group]) -> None:
         self.told += groups

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.group_keys import GroupKeys
 from mtsd.model.low_water_mark import LowWaterMark
@@ -31,6 +32,14 @@ from tests.schedule.streams import Stream, partitions
 ROOMY = Limits(
     checkpoint_group=1000, pending_jobs_size_max=1 << 20, batch_groups=100, batch_bytes=1 << 20
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """A person freezes a worker, or lets it continue."""
+
+    worker: int
+    frozen: bool
 
 
 class Mode(enum.Enum):
@@ -61,9 +70,16 @@ class RunSettings:
     alone: AloneRule = BY_THEMSELVES
     in_order: bool = False
     """Whether commits keep the stream's order over all workers."""
+    by_hand: tuple[Distribution | Freeze, ...] = ()
+    """What a person does while it runs, in this order, each at any moment."""
 
-    def must_precede(self, earlier: Group, later: Group) -> bool:
-        """Tell whether two groups of a stream have to commit in its order."""
+    def must_precede(
+        self, earlier: Group, later: Group, bind: Sequence[Sequence[str]] = ()
+    ) -> bool:
+        """Tell whether two groups of a stream have to commit in its order.
+
+        `bind` are the databases that were bound when the later one was taken in.
+        """
         if GroupKind.EMPTY in (earlier.kind, later.kind):
             return False
         if self.mode is Mode.SEQUENTIAL:
@@ -85,9 +101,12 @@ class RunSettings:
             return earlier.commit_id != later.commit_id or not later.commit_id
         if self.mode is Mode.ROW:
             return may_conflict(earlier.keys, later.keys)
-        if self.mode is Mode.TABLE and earlier.tables and later.tables:
+        bound = {name for together in bind for name in together}.intersection(
+            (*earlier.databases, *later.databases)
+        )
+        if self.mode is Mode.TABLE and earlier.tables and later.tables and not bound:
             return not set(earlier.tables).isdisjoint(later.tables)
-        return not partitions(earlier, self.bind).isdisjoint(partitions(later, self.bind))
+        return not partitions(earlier, bind).isdisjoint(partitions(later, bind))
 
 
 def as_filled(policy: Policy) -> Mapping[Need, Filler]:
@@ -137,6 +156,7 @@ class Step(enum.Enum):
     COMPUTE = "the low-water mark is computed"
     STORE = "the target commits the low-water mark"
     LEARN_STORED = "the daemon learns that it did"
+    BY_HAND = "a person changes the distribution"
 
 
 Choice = tuple[Step, int]
@@ -185,6 +205,10 @@ class SimulatedRun:
         """Whether a worker has a reason to look for its next batch."""
         self.computed: LowWaterMark | None = None
         self.is_stored = False
+        self.done_by_hand = 0
+        self.bind = settings.bind
+        self.bound_at: dict[int, Sequence[Sequence[str]]] = {}
+        """By group that has been taken in: what was bound then."""
         self.next_item = stream.after(mark.position)
         self.unfinished: dict[int, Group] = {}
         self.begun = max(mark.number, self.executed.highest)
@@ -222,6 +246,7 @@ class SimulatedRun:
             assert before == (item.number in self.target.applied)
             if item.kind is not GroupKind.EMPTY and not before:
                 self.unfinished[item.number] = item
+                self.bound_at[item.number] = self.bind
             woken = self.scheduler.add(item)
             if woken is not None:
                 self.told[woken] = True
@@ -232,6 +257,8 @@ class SimulatedRun:
         queue = self.scheduler.workers[worker]
         head = queue.head
         if self.halted or head is None or not queue.can_begin:
+            return False
+        if self.scheduler.is_frozen(worker):
             return False
         return not self.stopping or head.number <= self.begun
 
@@ -329,6 +356,19 @@ class SimulatedRun:
         """Begin a graceful stop."""
         self.stopping = True
         self.scheduler.stop(reading=False)
+        self.told = [True] * len(self.told)
+        self.check()
+
+    def do_by_hand(self) -> None:
+        """Let a person do what comes next."""
+        what = self.settings.by_hand[self.done_by_hand]
+        self.done_by_hand += 1
+        if isinstance(what, Freeze):
+            self.scheduler.freeze(what.worker, frozen=what.frozen)
+            self.told[what.worker] = True
+        else:
+            self.scheduler.distribute(what)
+            self.bind = what.bind
         self.check()
 
     def fork(self) -> "SimulatedRun":
@@ -358,6 +398,8 @@ class SimulatedRun:
                 result.append((Step.LEARN, worker))
         if self.can_compute():
             result.append((Step.COMPUTE, 0))
+        if self.done_by_hand < len(self.settings.by_hand) and not self.stopping:
+            result.append((Step.BY_HAND, 0))
         if self.computed is not None:
             result.append((Step.LEARN_STORED if self.is_stored else Step.STORE, 0))
         return result
@@ -387,6 +429,8 @@ class SimulatedRun:
                 self.store()
             case Step.LEARN_STORED:
                 self.learn_stored()
+            case Step.BY_HAND:
+                self.do_by_hand()
 
     def walk(self, random: Random, adding: float, count: int) -> bool:
         """Take up to `count` steps at random, a share of them, `adding`, to add to the work.
@@ -444,7 +488,8 @@ class SimulatedRun:
         for earlier in self.stream.groups[: group.number - 1]:
             if earlier.number in self.target.applied or earlier.number in here:
                 continue
-            assert not self.settings.must_precede(earlier, group)
+            bind = self.bound_at.get(group.number, ())
+            assert not self.settings.must_precede(earlier, group, bind)
 
     def _check_commit(self, groups: Sequence[Group]) -> None:
         """Check that groups may commit together now."""
@@ -507,7 +552,7 @@ class SimulatedRun:
             progress_due = due
         else:
             progress_due = bool(pending)
-        if progress_due:
+        if progress_due and not any(map(scheduler.is_frozen, range(len(self.rows)))):
             busy = able or any(self.unlearned) or any(map(self._proceeds, range(len(self.rows))))
             assert busy, "deadlock"
 
@@ -529,6 +574,8 @@ class SimulatedRun:
                     for name, entry in sorted(policy.aph._entries.items())
                     if entry.usage
                 ),
+                tuple(policy._succession._before.items()),
+                tuple(policy._counted.items()),
             )
         elif isinstance(policy, LogicalClockPolicy | CommitParentPolicy | RowPolicy):
             placed = _runs(policy.distribution)
@@ -550,6 +597,8 @@ class SimulatedRun:
         return (
             self.target.key(),
             self.next_item,
+            self.done_by_hand,
+            tuple(self.bound_at.get(number) for number in self.unfinished),
             placed,
             max(scheduler._newest_alone, scheduler.gaq.number),
             queues,

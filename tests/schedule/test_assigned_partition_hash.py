@@ -85,7 +85,10 @@ def test_against_a_list_of_unfinished_groups(
         for worker in range(WORKERS):
             held = [sum(w == each for w, _ in expected.values()) for each in range(WORKERS)]
             assert partitions.held(worker) == held[worker]
-            assert partitions.is_crowded(worker) == (held[worker] - min(held) >= 2)
+            for name, (owner_of, _) in expected.items():
+                entry = partitions.owner(name)
+                assert entry is not None
+                assert partitions.is_crowded(entry) == (held[owner_of] - min(held) >= 2)
 
 
 def _next_to_finish(unfinished: list[tuple[int, int, list[str]]], choice: int) -> int:

@@ -14,7 +14,7 @@ from mtsd.schedule.sequential_policy import SequentialPolicy
 from mtsd.schedule.wait_cause import WaitCause
 from tests.schedule.streams import START_MARK, group
 
-VIEW = ScheduleView([0] * 3, [0] * 3, GroupAssignedQueue(START_MARK), 100)
+VIEW = ScheduleView([0] * 3, [0] * 3, GroupAssignedQueue(START_MARK), 100, [False] * 3)
 ONE_BY_ONE = Limits(
     checkpoint_group=100, pending_jobs_size_max=100_000, batch_groups=1, batch_bytes=100_000
 )

@@ -1,0 +1,104 @@
+"""How databases are distributed over the workers by hand: bound, pinned and weighed (WL#5569)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+HEAVIEST = 1000
+"""The largest weight of a database; 1 is the weight of one of which nothing is said."""
+
+
+class NotPossibleError(ValueError):
+    """A distribution cannot be; the message is one clear line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """What a person decides about the distribution of databases; workers are named by their Ids.
+
+    `bind` has sets of databases that count as one, none of them in two sets. `pin` has pairs of a
+    database and the Id, from 1, of the worker that gets its groups. `weigh` has pairs of a database
+    and how many others it counts for in the choice of the least occupied worker.
+    """
+
+    bind: tuple[tuple[str, ...], ...] = ()
+    pin: tuple[tuple[str, int], ...] = ()
+    weigh: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def partitions(self) -> dict[str, str]:
+        """By bound database: the name of its set, which is that of all its databases with "+"."""
+        return {name: "+".join(together) for together in self.bind for name in together}
+
+    @property
+    def workers(self) -> dict[str, int]:
+        """By pinned database, and by those bound to one: the index of its worker, from 0."""
+        found = {name: worker - 1 for name, worker in self.pin}
+        for together in self.bind:
+            for pinned in [found[name] for name in together if name in found]:
+                found |= dict.fromkeys(together, pinned)
+        return found
+
+    @property
+    def weights(self) -> dict[str, int]:
+        """By database or bound set: its weight, if one is given; that of a set is their sum."""
+        found = dict(self.weigh)
+        for together in self.bind:
+            if given := [found[name] for name in together if name in found]:
+                found["+".join(together)] = sum(given)
+        return found
+
+    def together_with(self, database: str) -> tuple[str, ...]:
+        """Return the databases that count as one with this one, itself included."""
+        return next((each for each in self.bind if database in each), (database,))
+
+    def problems(self, workers: int) -> Iterator[str]:
+        """Yield what is impossible about the pins with so many workers, one clear line each."""
+        pinned = dict(self.pin)
+        for name, worker in self.pin:
+            if worker > max(workers, 1):
+                yield f'database "{name}" is pinned to worker {worker}, and there are {workers}'
+        for together in self.bind:
+            named = [(name, pinned[name]) for name in together if name in pinned]
+            if len({worker for _, worker in named}) > 1:
+                listed = " and ".join(f'"{name}" to worker {worker}' for name, worker in named)
+                yield f"databases that are bound together are pinned apart: {listed}"
+
+    def with_bound(self, databases: Sequence[str]) -> "Distribution":
+        """Return one in which these databases are a set, and no longer in other ones."""
+        if len(set(databases)) < 2:
+            raise NotPossibleError("to bind takes at least two databases")
+        left = self.without_bound(databases).bind
+        return replace(self, bind=(*left, tuple(dict.fromkeys(databases))))
+
+    def without_bound(self, databases: Sequence[str]) -> "Distribution":
+        """Return one in which these databases are in no set."""
+        left = [tuple(name for name in each if name not in databases) for each in self.bind]
+        return replace(self, bind=tuple(each for each in left if len(each) > 1))
+
+    def with_pinned(self, databases: Sequence[str], worker: int) -> "Distribution":
+        """Return one in which these databases are pinned to the worker, 0 for none."""
+        given = dict.fromkeys(databases, worker)
+        return replace(self, pin=_changed(self.pin, given, nothing=0))
+
+    def with_weight(self, databases: Sequence[str], weight: int) -> "Distribution":
+        """Return one in which each of these databases has a weight."""
+        if not 1 <= weight <= HEAVIEST:
+            raise NotPossibleError(f"a weight is from 1 to {HEAVIEST}, not {weight}")
+        given = dict.fromkeys(databases, weight)
+        return replace(self, weigh=_changed(self.weigh, given, nothing=1))
+
+
+def first_pinned(databases: Sequence[str], workers: Mapping[str, int]) -> int:
+    """Return the worker that the first pinned one of these databases has; -1 if none is pinned."""
+    for database in databases:
+        if database in workers:
+            return workers[database]
+    return -1
+
+
+def _changed(
+    before: Sequence[tuple[str, int]], given: Mapping[str, int], *, nothing: int
+) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        (name, value) for name, value in {**dict(before), **given}.items() if value != nothing
+    )
