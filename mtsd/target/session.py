@@ -414,6 +414,10 @@ class TargetSession:
         """
         query = statement.query
         if query.database:
+            if self.traits.server.flavour is Flavour.MARIADB:
+                # Otherwise it keeps the collation that the database had before an ALTER DATABASE in
+                # another session.
+                await self.connection.command(_INIT_DB, _NEUTRAL, answer=True)
             try:
                 wanted = query.database.encode("utf-8", "surrogateescape")
                 await self.connection.command(_INIT_DB, wanted, answer=True)
