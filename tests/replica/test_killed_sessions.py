@@ -140,10 +140,10 @@ def test_interrupted_transactions_are_retried(policy: str, tmp_path: Path) -> No
         load.prepare()
         with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
             with load.running(rate=150), closing(pair.target.client()) as client:
-                wanted = time.monotonic() + 120
+                deadline = time.monotonic() + 300
                 while sum(record["event"] == "retrying" for record in daemon.records()) < RETRIES:
                     assert daemon.running, daemon.last_words()
-                    assert time.monotonic() < wanted
+                    assert time.monotonic() < deadline
                     interrupt(client)
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0

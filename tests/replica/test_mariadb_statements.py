@@ -7,8 +7,10 @@ import pymysql
 import pytest
 
 from tests.load.equality import unequal
+from tests.replica.daemon_process import DaemonProcess
 from tests.replica.test_families import families, replicated
 from tests.replica.test_statements_everywhere import pair_of
+from tests.servers.locks import wait_for_lock_wait
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
@@ -126,4 +128,30 @@ def test_connections_in_character_sets_of_two_bytes_and_more(
                 f"CREATE EVENT e{number} ON SCHEDULE EVERY 1 HOUR DO SELECT 'ö'"
             )
         replicated(pair, tmp_path)
+        assert unequal(pair.source, pair.target) == []
+
+
+def test_a_database_that_another_worker_alters(tmp_path: Path) -> None:
+    """A MariaDB session keeps the collation that its database had when it entered it."""
+    with families("11.8", "11.8", {}) as pair:
+        pair.source.sql("CREATE DATABASE a CHARACTER SET utf8mb4; CREATE DATABASE b")
+        pair.source.sql(
+            "CREATE TABLE b.t (id INT PRIMARY KEY, v INT); INSERT INTO b.t VALUES (1, 0)"
+        )
+        with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+            # All workers are idle: both tables are made by the first.
+            pair.source.sql("CREATE TABLE before_it (c CHAR(3))", "a")
+            daemon.wait_until_caught_up()
+            with closing(pair.target.client()) as client, client.cursor() as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute("SELECT * FROM b.t FOR UPDATE")
+                pair.source.sql("SET binlog_format = 'ROW'; UPDATE b.t SET v = 1")
+                wait_for_lock_wait(pair.target)
+                pair.source.sql("ALTER DATABASE a CHARACTER SET latin1", "a")
+                daemon.wait_for_status(lambda now: now.pending_groups == 2, "ALTER is not read")
+                cursor.execute("COMMIT")
+            daemon.wait_until_caught_up()
+            pair.source.sql("CREATE TABLE after_it (c CHAR(3))", "a")
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
         assert unequal(pair.source, pair.target) == []
