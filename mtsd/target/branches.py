@@ -112,9 +112,12 @@ class Branches:
             await self._session.set_gtid("")
             raise
         self._session.branch = xid
+        if statements:
+            await self._session.guard()
 
     async def end(self, xid: XaXid, gtid: str, *, one_phase: bool = False) -> None:
         """Prepare the open branch, or commit it in one phase; after an error, undo is required."""
+        await self._session.unguard()
         last = (
             statement(b"COMMIT", xid) + b" ONE PHASE" if one_phase else statement(b"PREPARE", xid)
         )

@@ -22,7 +22,7 @@ from mtsd.target.lock_waits import sessions_waiting
 from mtsd.target.pace import Pace
 from mtsd.target.position_tables import InDoubt, PositionTables
 from mtsd.target.retry import patiently
-from mtsd.target.session import STATEMENTS_READ, TargetSession
+from mtsd.target.session import TargetSession
 from mtsd.target.session_tables import SessionTables
 from mtsd.target.statements import apply_statement
 from mtsd.target.table_engines import TableEngines
@@ -187,7 +187,7 @@ class SessionApplier(ABC):
             await self.describe_format(group.format_description)
             await self._session.settle(group.steps)
             await self._set_gtid(str(group.gtid))
-            await self._connection.run(STATEMENTS_READ + b";BEGIN", 2)
+            await self._session.begin_statements()
             await self.apply_steps(group.steps)
             if group.rolled_back:
                 await self._session.rollback()
@@ -238,7 +238,7 @@ class SessionApplier(ABC):
         self._start_over()
         await self.describe_format(format_description)
         await self._set_gtid(str(gtid))
-        await self._connection.run(STATEMENTS_READ + b";BEGIN", 2)
+        await self._session.begin_statements()
 
     @property
     def branches(self) -> Branches:

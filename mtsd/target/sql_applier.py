@@ -146,7 +146,19 @@ class SqlApplier(SessionApplier):
         await self.describe_format(bundle.format_description)
         await self._reached(FaultPoint.BEFORE_BUNDLE)
         await self._set_gtid(rows.gtid)
-        await self._apply_rows(rows.events, _BEGIN)
+        opening: tuple[SqlStatement, ...] = _BEGIN
+        if self._session.traits.loses_cascade_errors:
+            await self._connection.run(b"BEGIN", 1)
+            await self._session.guard()
+            opening = ()
+        try:
+            await self._apply_rows(rows.events, opening)
+        except ServerError as error:
+            # A row may be missing because of an error that the target has lost.
+            if error.number == _ROW_MISSING:
+                await self._session.unguard()
+            raise
+        await self._session.unguard()
         await self._reached(FaultPoint.BUNDLE_SENT)
 
     async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:

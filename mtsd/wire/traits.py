@@ -39,6 +39,9 @@ class ServerTraits:
     """Whether table names are not case-sensitive."""
     explicit_defaults_for_timestamp: bool
     """Its global value: without it, NULL in a TIMESTAMP column that is NOT NULL is the time."""
+    loses_cascade_errors: bool = False
+    """MySQL from 9.6 on, innodb_native_foreign_keys = OFF: a statement whose cascade is the victim
+    of a deadlock, or waits too long for a lock, is answered with OK."""
     binlog_in_engine: bool = False
     """MariaDB 12.3: its binary log is inside InnoDB (binlog_storage_engine): who reads it is told
     neither files nor offsets."""
@@ -80,7 +83,8 @@ async def read_traits(connection: Connection) -> ServerTraits:
     rows = await connection.query(
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'gtid_mode',"
         " 'log_bin', 'binlog_checksum', 'max_allowed_packet', 'read_only', 'super_read_only',"
-        " 'lower_case_table_names', 'explicit_defaults_for_timestamp', 'binlog_storage_engine')"
+        " 'lower_case_table_names', 'explicit_defaults_for_timestamp', 'binlog_storage_engine',"
+        " 'innodb_native_foreign_keys')"
     )
     variables = {str(name).lower(): str(value) for name, value in rows}
     return ServerTraits(
@@ -95,5 +99,6 @@ async def read_traits(connection: Connection) -> ServerTraits:
         super_read_only=variables.get("super_read_only") == "ON",
         lower_case_table_names=variables.get("lower_case_table_names", "0") != "0",
         explicit_defaults_for_timestamp=variables.get("explicit_defaults_for_timestamp") == "ON",
+        loses_cascade_errors=variables.get("innodb_native_foreign_keys") == "OFF",
         binlog_in_engine=variables.get("binlog_storage_engine", "") != "",
     )

@@ -3,14 +3,18 @@
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from pathlib import Path
 from threading import Thread
 
 import pymysql
 import pytest
 
-from tests.servers.mysqld import GTIDS, Server
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.locks import wait_for_lock_wait
+from tests.servers.mysqld import GTIDS, Options, Server
+from tests.servers.pair import Pair
 
-pytestmark = [pytest.mark.servers, pytest.mark.long]
+pytestmark = pytest.mark.servers
 
 TABLES = """
     CREATE DATABASE a; USE a;
@@ -68,6 +72,7 @@ def left_by_a_cascade(
         return errors[0], children, server.sql("SELECT * FROM a.grandchild"), log.decode()
 
 
+@pytest.mark.long
 def test_a_deadlock_is_logged_as_if_it_had_not_happened() -> None:
     locks = (MANY_ROWS, "SELECT * FROM grandchild WHERE id = 2 FOR UPDATE")
     then = "SELECT * FROM child WHERE id = 2 FOR UPDATE"
@@ -79,6 +84,7 @@ def test_a_deadlock_is_logged_as_if_it_had_not_happened() -> None:
     assert "grandchild" not in log
 
 
+@pytest.mark.long
 def test_a_lock_wait_timeout_is_no_error() -> None:
     locks = ("SELECT * FROM grandchild WHERE id = 2 FOR UPDATE",)
     error, children, grandchildren, _ = left_by_a_cascade("OFF", locks, "")
@@ -86,3 +92,30 @@ def test_a_lock_wait_timeout_is_no_error() -> None:
     error, children, grandchildren, log = left_by_a_cascade("ON", locks, "")
     assert (error, children, grandchildren) == (1205, [(2,)], [(1, 2), (2, 2)])
     assert "grandchild" not in log
+
+
+@pytest.mark.parametrize("binlog_format", ["STATEMENT", "ROW"])
+def test_a_deadlock_on_the_target_is_retried(binlog_format: str, tmp_path: Path) -> None:
+    """As rows, they are applied as SQL, from a source that does not log what it cascades."""
+    source: Options = {**GTIDS, "innodb_native_foreign_keys": "ON", "binlog_format": binlog_format}
+    target: Options = {**GTIDS, "innodb_native_foreign_keys": "OFF"}
+    settings: dict[str, Value] = {"target.apply_mode": "sql"}
+    with Pair(source, target) as pair:
+        pair.source.sql(TABLES)
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            with closing(pair.target.client("a")) as holds, holds.cursor() as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute(MANY_ROWS)
+                cursor.execute("SELECT * FROM grandchild WHERE id = 2 FOR UPDATE")
+                pair.source.sql("INSERT INTO a.child VALUES (3); DELETE FROM a.child WHERE id = 2")
+                wait_for_lock_wait(pair.target)
+                cursor.execute("SELECT * FROM child WHERE id = 2 FOR UPDATE")
+                daemon.wait_for_record("retrying")
+                cursor.execute("ROLLBACK")
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        (record, *_) = (each for each in daemon.records() if each["event"] == "retrying")
+        assert record["error"] == 1213
+        assert pair.target.sql("SELECT * FROM a.child") == [(3,)]
+        assert pair.target.sql("SELECT * FROM a.grandchild") == [(1, None), (2, None)]
