@@ -23,8 +23,8 @@ Decode = Callable[[bytes], str]
 
 def character_set(collation: int) -> str:
     """Name the character set of a collation; NotSupportedError where its id is not known."""
-    if _WITHOUT_PAD <= collation < 2 * _WITHOUT_PAD:
-        collation -= _WITHOUT_PAD
+    if WITHOUT_PAD <= collation < 2 * WITHOUT_PAD:
+        collation -= WITHOUT_PAD
     for first, last, name in _LATER_COLLATIONS:
         if first <= collation <= last:
             return name
@@ -320,5 +320,5 @@ _LATER_COLLATIONS: Final = (
     (3072, 3327, "utf32"),
 )
 """First and last id: those that PyMySQL leaves out. From 576 on they are MariaDB's."""
-_WITHOUT_PAD: Final = 1024
+WITHOUT_PAD: Final = 1024
 """MariaDB's variant of a collation that does not ignore spaces at the end has this id more."""

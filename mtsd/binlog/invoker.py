@@ -42,7 +42,8 @@ def _named(statement: bytes, words: Words, invoker: tuple[bytes, bytes] | None) 
     copied = 0
     while words.next is not None:
         start = words.next.start
-        if not words.at_word(b"CURRENT_USER"):
+        qualified = words.last is not None and words.last.text == b"."
+        if qualified or not words.at_word(b"CURRENT_USER"):
             words.take()
             continue
         if invoker is None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from mtsd.binlog.character_sets import WITHOUT_PAD
 from mtsd.model.session import SessionContext
 
 SQL_MODE_ANSI_QUOTES = 0x4
@@ -78,14 +79,15 @@ class _Patterns:
 
 
 @cache
-def _patterns(escapes: bool, collation: int) -> _Patterns:
+def _patterns(escapes: bool, ansi_quotes: bool, collation: int) -> _Patterns:
     wide = _WIDE.get(collation, b"")
     # A first byte that is not followed by a second one stands for itself.
     special = b"| [%b] %b | [%b] (?!%b)" % (wide, _TRAIL, wide, _TRAIL) if wide else b""
     some = b"(?: [%b] %b | %b ){%%d,1000}" % (wide, _TRAIL, _WORD)
     inside = {}
     for quote in (b"'", b'"', b"`"):
-        escape = b"\\\\" if escapes and quote != b"`" else b""
+        name = quote == b"`" or (quote == b'"' and ansi_quotes)
+        escape = b"\\\\" if escapes and not name else b""
         ordinary = b"[^%b%b%b]*" % (quote, escape, wide)
         inner = b"%b%b %b %b" % (quote, quote, b"| %b ." % escape if escape else b"", special)
         inside[quote] = _compiled(b"%b (?: (?: %b ) %b ){0,1000}" % (ordinary, inner, ordinary))
@@ -97,9 +99,18 @@ def _patterns(escapes: bool, collation: int) -> _Patterns:
 
 
 def _patterns_of(context: SessionContext) -> _Patterns:
-    escapes = not (context.sql_mode or 0) & SQL_MODE_NO_BACKSLASH_ESCAPES
-    collation = context.character_set_client or 0
-    return _patterns(escapes, collation if collation in _WIDE else 0)
+    mode = context.sql_mode or 0
+    escapes = not mode & SQL_MODE_NO_BACKSLASH_ESCAPES
+    collation = _padded(context.character_set_client)
+    return _patterns(
+        escapes, bool(mode & SQL_MODE_ANSI_QUOTES), collation if collation in _WIDE else 0
+    )
+
+
+def _padded(collation: int | None) -> int:
+    """Return a collation with MariaDB's variant of it that does not pad counted as the same."""
+    number = collation or 0
+    return number - WITHOUT_PAD if WITHOUT_PAD <= number < 2 * WITHOUT_PAD else number
 
 
 def _compiled(text: bytes) -> re.Pattern[bytes]:
@@ -120,7 +131,7 @@ _OTHER_PRODUCT = 100000
 
 def has_wide_characters(context: SessionContext) -> bool:
     """Return whether a byte that looks like a quote or a backslash may be half a character."""
-    return (context.character_set_client or 0) in _WIDE
+    return _padded(context.character_set_client) in _WIDE
 
 
 def tokenize(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Iterator[Token]:

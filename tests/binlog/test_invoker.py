@@ -31,6 +31,7 @@ INVOKER = b"o`neil", b"%.local"
         ),
         ("SET PASSWORD FOR CURRENT_USER() = 'x'", "SET PASSWORD FOR WHO = 'x'"),
         ("ALTER USER 'CURRENT_USER' ACCOUNT LOCK", None),
+        ("GRANT SELECT ON d.current_user TO CURRENT_USER", "GRANT SELECT ON d.current_user TO WHO"),
         ("CREATE PROCEDURE p() SELECT CURRENT_USER()", None),
         ("CREATE TABLE t (a TEXT DEFAULT (CURRENT_USER()))", None),
     ],

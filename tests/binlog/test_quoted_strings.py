@@ -7,12 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtsd.binlog.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES, TokenKind, tokenize
+from mtsd.binlog.tokenizer import (
+    SQL_MODE_ANSI_QUOTES,
+    SQL_MODE_NO_BACKSLASH_ESCAPES,
+    TokenKind,
+    tokenize,
+)
 from mtsd.model.session import SessionContext
 
 PLAIN = SessionContext(sql_mode=SQL_MODE_NO_BACKSLASH_ESCAPES)
 ESCAPING = SessionContext()
+ANSI = SessionContext(sql_mode=SQL_MODE_ANSI_QUOTES)
 GBK = SessionContext(character_set_client=28)
+GBK_WITHOUT_PAD = SessionContext(character_set_client=28 + 1024)
+CONTEXTS = [PLAIN, ESCAPING, ANSI, GBK, GBK_WITHOUT_PAD]
 QUOTES = b"'\"`"
 SYMBOLS = [b"'", b'"', b"`", b"\\", b"*", b"/", b"/*", b"*/", b" ", b"a", b"\x81", b"\xfe", b"@"]
 
@@ -20,7 +28,8 @@ SYMBOLS = [b"'", b'"', b"`", b"\\", b"*", b"/", b"/*", b"*/", b" ", b"a", b"\x81
 def strings(statement: bytes, context: SessionContext) -> Iterator[tuple[int, int, bool]]:
     """Yield begin and end of each quoted string, and whether it is closed."""
     escapes = not (context.sql_mode or 0) & SQL_MODE_NO_BACKSLASH_ESCAPES
-    wide = context.character_set_client == 28
+    names = b'`"' if context is ANSI else b"`"
+    wide = context.character_set_client in {28, 1052}
 
     def is_wide(at: int) -> bool:
         pair = statement[at : at + 2]
@@ -44,7 +53,7 @@ def strings(statement: bytes, context: SessionContext) -> Iterator[tuple[int, in
                 if at >= len(statement):
                     yield begin, len(statement), False
                     return
-                escaped = escapes and quote != ord("`") and statement[at] == ord("\\")
+                escaped = escapes and quote not in names and statement[at] == ord("\\")
                 if escaped or is_wide(at):
                     at += 2
                 elif statement[at] == quote:
@@ -60,7 +69,7 @@ def strings(statement: bytes, context: SessionContext) -> Iterator[tuple[int, in
 
 
 @settings(max_examples=2000)
-@given(st.lists(st.sampled_from(SYMBOLS), max_size=14), st.sampled_from([PLAIN, ESCAPING, GBK]))
+@given(st.lists(st.sampled_from(SYMBOLS), max_size=14), st.sampled_from(CONTEXTS))
 def test_they_end_where_the_server_ends_them(parts: list[bytes], context: SessionContext) -> None:
     statement = b"".join(parts)
     found = [
@@ -71,7 +80,7 @@ def test_they_end_where_the_server_ends_them(parts: list[bytes], context: Sessio
     assert found == list(strings(statement, context))
 
 
-@pytest.mark.parametrize("context", [PLAIN, ESCAPING, GBK])
+@pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize(
     "inside", [b"a", b"''", b"\\a", b"\x81a", b"\x81'", b"/*", b"**", b"*/ /*"]
 )

@@ -12,19 +12,20 @@ from collections import Counter
 from pathlib import Path
 
 from tests.firehose.run import Firehose, Result
-from tests.firehose.suites import provide_suites
+from tests.firehose.suites import FOLDERS, MARIADB, provide_suites
 
 
 def main() -> int:
     """Run what the command line asks for; returns 1 if there is a finding."""
     parser = argparse.ArgumentParser(prog="python -m tests.firehose", description=__doc__)
     parser.add_argument("--family", choices=("mysql", "mariadb"), default="mysql")
+    parser.add_argument("--series", choices=FOLDERS, default=MARIADB, help="of MariaDB")
     parser.add_argument("--suite", default="main")
     parser.add_argument("--format", choices=("ROW", "STATEMENT", "MIXED"), default="ROW")
     parser.add_argument("--tests", default="*", help="patterns of names, separated by commas")
     parser.add_argument("--gtids", action="store_true", help="gtid_mode = ON (MySQL)")
     asked = parser.parse_args()
-    suites = provide_suites(asked.family)
+    suites = provide_suites(asked.family, asked.series)
     tests = suites.tests(asked.suite, tuple(asked.tests.split(",")))
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="firehose-") as folder:

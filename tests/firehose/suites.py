@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Final
 
 from tests.servers.apt import PrivateApt
-from tests.servers.mariadb import provide_mariadb
+from tests.servers.mariadb import SUITES, provide_mariadb
 from tests.servers.provision import CACHE, Installation, alone, program, provide
 
 MARIADB: Final = "11.8"
-"""The series of MariaDB whose suite is in the same release of Debian."""
-
-
+"""The series of MariaDB that is run unless another one is asked for."""
+FOLDERS: Final = {
+    "10.11": "usr/share/mysql/mysql-test",
+    "11.8": "usr/share/mariadb/mariadb-test",
+}
+"""Where Debian's package of a series of MariaDB has its suites."""
 _RESET: Final = re.compile(
     rb"\bRESET\s+(MASTER|BINARY\s+LOGS\s+AND\s+GTIDS)(\s+TO\s+[0-9]+)?\b", re.IGNORECASE
 )
@@ -54,16 +57,19 @@ class Suites:
 
 
 @cache
-def provide_suites(family: str) -> Suites:
+def provide_suites(family: str, series: str = MARIADB) -> Suites:
     """Return the suites of "mysql" or "mariadb", downloaded if need be; raises AptError.
 
-    Safe to be called by several processes at once: one downloads, the others wait.
+    `series` is that of MariaDB. Safe to be called by several processes at once: one downloads, the
+    others wait.
     """
+    release = "sid"
     if family == "mariadb":
-        installation: Installation = provide_mariadb(MARIADB)
+        installation: Installation = provide_mariadb(series)
+        release = SUITES[series]
         packages = ["mariadb-test", "mariadb-test-data", "libpcre2-posix3"]
-        binary = "usr/bin/mariadb-test"
-        folder, main = "usr/share/mariadb/mariadb-test", "main"
+        binary, main = "usr/bin/mariadb-test", "main"
+        folder = FOLDERS[series]
     else:
         installation = provide()
         packages, binary = ["mysql-testsuite"], "usr/lib/mysql-test/bin/mysqltest"
@@ -74,7 +80,7 @@ def provide_suites(family: str) -> Suites:
         if not tree.exists():
             print(f"Test suites of {family}: fetching Debian's packages", file=sys.stderr)
             with tempfile.TemporaryDirectory(dir=home, prefix=".partial-") as partial:
-                with PrivateApt(Path(partial)) as apt:
+                with PrivateApt(Path(partial), suite=release) as apt:
                     apt.unpack(packages, Path(partial) / "tree", dependencies=False)
                 _adapt(Path(partial) / "tree" / folder)
                 (Path(partial) / "tree").rename(tree)

@@ -121,6 +121,31 @@ def test_statements_that_look_like_others(pair: Pair, tmp_path: Path) -> None:
     assert differences(pair.source, pair.target) == []
 
 
+def test_names_that_look_like_something_else(pair: Pair, tmp_path: Path) -> None:
+    """With ANSI_QUOTES a backslash in a name is a backslash; after a dot any word is a name."""
+    run(
+        pair.source,
+        "CREATE DATABASE d",
+        "USE d",
+        "SET sql_mode = 'ANSI_QUOTES', binlog_format = STATEMENT",
+        'CREATE TABLE "t\\" (i INT PRIMARY KEY)',
+        'CREATE TEMPORARY TABLE "u"",\\" (i INT)',
+        'INSERT INTO "u"",\\" VALUES (1)',
+        'INSERT INTO "t\\" SELECT i FROM "u"",\\"',
+        'DROP TEMPORARY TABLE "u"",\\"',
+        "CREATE EVENT \"e\\\" ON SCHEDULE EVERY 1 DAY COMMENT 'x' DO SELECT 1",
+        'ALTER EVENT "e\\" ENABLE',
+        "CREATE TABLE d.current_user (i INT PRIMARY KEY)",
+        "CREATE USER 'u'@'h'",
+        "GRANT SELECT, UPDATE ON d.current_user TO 'u'@'h'",
+        "REVOKE SELECT ON d.current_user FROM 'u'@'h'",
+    )
+    with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    assert differences(pair.source, pair.target) == []
+
+
 def test_a_temporary_table_stops_what_may_use_it(pair: Pair, tmp_path: Path) -> None:
     """Its TRUNCATE must not empty the base table that it hides."""
     run(
