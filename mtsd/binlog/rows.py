@@ -8,6 +8,7 @@ Version 1 is types 23 to 25, version 2 types 30 to 32, and 39 (partial JSON upda
 """
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from struct import Struct
 from typing import Final
@@ -43,6 +44,7 @@ UPDATES = frozenset(
     }
 )
 ROW_EVENTS = VERSION_1 | VERSION_2
+_DELETES = frozenset({EventType.DELETE_ROWS_EVENT_V1.value, EventType.DELETE_ROWS_EVENT.value})
 
 
 DUMMY_TABLE_ID = 0xFFFFFF
@@ -100,3 +102,8 @@ def parse_rows_header(event: bytes) -> RowsHeader:
     if rows_at > len(event):
         raise BinlogError(f"row event: {width} columns do not fit into {len(event)} bytes")
     return RowsHeader(low | high << 32, flags, width, extra, at, rows_at)
+
+
+def deletes_rows(events: Iterable[bytes]) -> bool:
+    """Return whether one of some events deletes rows."""
+    return any(event[4] in _DELETES for event in events)

@@ -38,12 +38,8 @@ def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
             allowed = f"at least {keys[1]} = {replica.batch_bytes}, which is part of it"
             found = replica.pending_jobs_size_max
         yield Conflict(keys, f"found {found}", f"allowed is {allowed}")
-    if settings.replica.exec_mode == "idempotent" and settings.target.apply_mode == "binlog":
-        yield Conflict(
-            ("replica.exec_mode", "target.apply_mode"),
-            'found "idempotent" together with target.apply_mode = "binlog"',
-            'allowed is target.apply_mode = "sql", or "auto", which then means the same',
-        )
+    if settings.target.apply_mode == "binlog":
+        yield from _not_by_binlog(replica)
     yield from _distribution_conflicts(replica)
     for name, target in settings.filter.rewrite_db:
         if target == settings.target.schema:
@@ -59,6 +55,24 @@ def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
             f"replica.consistency = {shown(settings.replica.consistency)}",
             'allowed only with replica.consistency = "eventual", because the parts of a '
             "transaction become visible one by one",
+        )
+
+
+def _not_by_binlog(replica: ReplicaSettings) -> Iterator[Conflict]:
+    if replica.exec_mode == "idempotent":
+        yield Conflict(
+            ("replica.exec_mode", "target.apply_mode"),
+            'found "idempotent" together with target.apply_mode = "binlog"',
+            'allowed is target.apply_mode = "sql", or "auto", which then means the same',
+        )
+    elif replica.exec_mode == "auto" and replica.consistency == "eventual":
+        yield Conflict(
+            ("replica.consistency", "target.apply_mode", "replica.exec_mode"),
+            'found "eventual", which applies rows idempotently, together with target.apply_mode ='
+            ' "binlog"',
+            'allowed is target.apply_mode = "sql", or "auto", which then means the same; or'
+            ' replica.exec_mode = "strict", if the load never has two transactions that change the'
+            " same row",
         )
 
 
@@ -170,6 +184,13 @@ def ineffective(settings: Settings, given: Collection[str]) -> Iterator[str]:
                 yield (
                     f"replica.{name} has no effect while replica.parallel_workers is 0: there is"
                     " one queue"
+                )
+    elif replica.consistency == "eventual":
+        for name in ("bind", "pin", "weigh"):
+            if getattr(replica, name):
+                yield (
+                    f'replica.{name} has no effect while replica.consistency is "eventual": any'
+                    " worker applies any transaction of rows"
                 )
     yield from _ineffective_rules(settings)
     source = settings.source

@@ -22,7 +22,7 @@ ApplyMode = Literal["auto", "binlog", "sql"]
 GtidMode = Literal["auto", "mirror", "preserve", "off"]
 ParallelType = Literal["database", "table", "logical_clock", "commit_parent", "row"]
 Consistency = Literal["any_time", "partition", "eventual"]
-ExecMode = Literal["strict", "idempotent"]
+ExecMode = Literal["auto", "strict", "idempotent"]
 Ordering = Literal["partition", "alone"]
 SplitTransactions = Literal["off", "table", "row"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
@@ -154,7 +154,8 @@ class ReplicaSettings:
 
     consistency: Consistency = "partition"
     """What a reader of the target may see: any_time: only states that the source had;
-    partition: the same for each partition; eventual: nothing is guaranteed before the end."""
+    partition: the same for each partition; eventual: nothing is guaranteed before the end, as
+    transactions of rows keep no order."""
 
     batch_groups: Annotated[int, Unit("transactions"), Field(ge=1, le=524_280)] = 512
     """Maximum number of source transactions combined into one of the target; 1: never combine."""
@@ -180,8 +181,9 @@ class ReplicaSettings:
     """How often a transaction is retried after a deadlock, a lock wait timeout, an
     interruption, or while a disk of the target is full."""
 
-    exec_mode: ExecMode = "strict"
-    """idempotent: a row that already exists, or does not exist, is not an error."""
+    exec_mode: ExecMode = "auto"
+    """idempotent: a row that already exists, or does not exist, is not an error. auto:
+    idempotent if consistency is eventual, else strict."""
 
     skip_errors: kinds.ErrorNumbers = ()
     """The server's error numbers after which the one transaction is skipped."""

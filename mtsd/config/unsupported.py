@@ -6,7 +6,6 @@ from types import MappingProxyType
 SUPPORTED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         "source.semi_sync": ("off",),
-        "replica.consistency": ("any_time", "partition"),
         "replica.split_transactions": ("off",),
         "status.listen": ("",),
     }

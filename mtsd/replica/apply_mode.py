@@ -1,6 +1,6 @@
 """How rows are applied: by BINLOG statements or by SQL, as decided from settings and servers."""
 
-from mtsd.config import Settings
+from mtsd.config import ReplicaSettings, Settings
 from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour
 
@@ -26,4 +26,11 @@ def applies_sql(
         return True
     if mode == "auto" and not allowed:
         return True
-    return mode == "sql" or settings.replica.exec_mode == "idempotent"
+    return mode == "sql" or is_idempotent(settings.replica)
+
+
+def is_idempotent(replica: ReplicaSettings) -> bool:
+    """Return whether a row that exists already, or does not exist, is no error."""
+    if replica.exec_mode == "auto":
+        return replica.consistency == "eventual"
+    return replica.exec_mode == "idempotent"

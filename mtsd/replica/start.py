@@ -236,6 +236,7 @@ async def _scheduler(
     if replica.parallel_type == "table" and replica.parallel_workers:
         foreign_keys = await read_foreign_keys(session.connection, fold_case=fold_case)
     # One worker always commits in the stream's order.
+    eventual = replica.consistency == "eventual"
     in_order = replica.consistency == "any_time" and replica.parallel_workers > 1
     policy = choose_policy(
         replica.parallel_type,
@@ -243,6 +244,7 @@ async def _scheduler(
         replica.bind,
         foreign_keys,
         in_order=in_order,
+        eventual=eventual,
     )
     fillers: dict[Need, Filler] = {Need.TABLES: UpdatedTables(fold_case=fold_case)}
     if changed_keys is not None:
@@ -254,7 +256,11 @@ async def _scheduler(
         recovered.mark,
         recovered.executed,
         fillers=fillers,
-        alone=AloneRule(ddl=replica.ddl == "alone", statements=replica.statements == "alone"),
+        alone=AloneRule(
+            ddl=replica.ddl == "alone",
+            statements=replica.statements == "alone",
+            all_but_rows=eventual,
+        ),
         prepared=PreparedTransactions(
             (each.xid, Prepared(each.databases, each.alone)) for each in recovered.prepared
         ),

@@ -6,6 +6,7 @@ from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.fault_points import Reached
 from mtsd.model.server import flavour_of_identity
+from mtsd.replica.apply_mode import is_idempotent
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.recovery import Recovered
@@ -93,7 +94,7 @@ def _applier(
             tables,
             settings.replica.batch_bytes,
             preserves=preserves,
-            idempotent=settings.replica.exec_mode == "idempotent",
+            idempotent=is_idempotent(settings.replica),
             branch_sessions=branch_sessions,
             reached=reached,
         )

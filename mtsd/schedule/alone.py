@@ -14,17 +14,21 @@ class AloneRule:
     """Groups whose databases do not reveal everything that they depend on.
 
     Always those that say so themselves. With `ddl` all DDL, including `CREATE TABLE … SELECT`. With
-    `statements` all statement-based DML, which may read databases that it does not name.
+    `statements` all statement-based DML, which may read databases that it does not name. With
+    `all_but_rows` everything that is not a transaction of rows.
     """
 
     ddl: bool = False
     statements: bool = False
+    all_but_rows: bool = False
 
     def applies_to(self, group: Group) -> bool:
         """Return whether the group runs alone."""
         if group.alone:
             return True
         kind = group.kind
+        if self.all_but_rows and kind is not GroupKind.ROWS:
+            return True
         if self.ddl and kind in _DDL:
             return True
         if not self.statements:

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from mtsd.schedule.assignment import Policy
 from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
+from mtsd.schedule.eventual_policy import EventualPolicy
 from mtsd.schedule.first_available import FirstAvailable
 from mtsd.schedule.foreign_key_families import ForeignKeys
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
@@ -42,15 +43,21 @@ def choose_policy(
     foreign_keys: ForeignKeys = (),
     *,
     in_order: bool = False,
+    eventual: bool = False,
+    deletes_in_turn: bool = False,
 ) -> Policy:
     """Return a new policy; without parallel workers there is one worker, in the stream's order.
 
     `foreign_keys` are the target's, for a policy by tables. With `in_order`, groups commit in the
     stream's order over all workers, so what commits together has to follow each other in the
-    stream: every policy distributes runs, and only the dependencies differ. Raises KeyError for a
-    `parallel_type` that is not in POLICIES.
+    stream: every policy distributes runs, and only the dependencies differ. With `eventual`, groups
+    of rows keep no order, whatever the `parallel_type`, except with `deletes_in_turn` those that
+    delete rows; everything else has to run alone. Raises KeyError for a `parallel_type` that is not
+    in POLICIES.
     """
     if parallel_workers == 0:
         return SequentialPolicy()
+    if eventual:
+        return EventualPolicy(deletes_in_turn=deletes_in_turn)
     runs = FirstAvailable(keeps_runs=True) if in_order else None
     return POLICIES[parallel_type](parallel_workers, bind, foreign_keys, runs)

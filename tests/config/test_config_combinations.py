@@ -42,6 +42,10 @@ REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
         '[replica]\nexec_mode = "idempotent"\n[target]\napply_mode = "binlog"\n',
         ("replica.exec_mode", "idempotent", 'target.apply_mode = "binlog"', '"sql"'),
     ),
+    "eventual consistency by BINLOG": (
+        '[replica]\nconsistency = "eventual"\n[target]\napply_mode = "binlog"\n',
+        ("replica.consistency", "eventual", "idempotently", 'exec_mode = "strict"'),
+    ),
     "bound databases where databases do not count": (
         '[replica]\nparallel_type = "logical_clock"\nbind = [["a", "b"]]\n',
         ("replica.bind", '[["a", "b"]]', 'replica.parallel_type = "logical_clock"'),
@@ -101,6 +105,10 @@ WARNED: dict[str, tuple[str, tuple[str, ...]]] = {
         '[replica]\npin = [["a", 2]]\nparallel_workers = 0\n',
         ("replica.pin has no effect", "replica.parallel_workers"),
     ),
+    "bound queues where rows keep no order": (
+        '[replica]\nbind = [["a"]]\nconsistency = "eventual"\n',
+        ("replica.bind has no effect", '"eventual"'),
+    ),
     "a partial history of what does not begin early": (
         '[source]\nallow_partial_history = true\nstart = "latest"\n',
         ("source.allow_partial_history", "source.start", '"latest"'),
@@ -134,6 +142,8 @@ FINE = [
     '[replica]\nbind = [["a", "b"]]\npin = [["b", 1], ["a", 1]]\nweigh = [["a", 7]]\n',
     '[replica]\nexec_mode = "idempotent"\n',
     '[replica]\nexec_mode = "idempotent"\n[target]\napply_mode = "sql"\n',
+    '[replica]\nconsistency = "eventual"\n',
+    '[replica]\nconsistency = "eventual"\nexec_mode = "strict"\n[target]\napply_mode = "binlog"\n',
     '[filter]\ndo_db = ["b"]\nrewrite_db = [["a", "b"]]\n',
 ]
 

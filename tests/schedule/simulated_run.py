@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from mtsd.binlog.rows import deletes_rows
 from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.group_keys import GroupKeys
@@ -18,6 +19,7 @@ from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
 from mtsd.schedule.assignment import Assignment, Need, Policy
 from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
+from mtsd.schedule.eventual_policy import EventualPolicy
 from mtsd.schedule.first_available import FirstAvailable
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.policies import choose_policy
@@ -70,6 +72,10 @@ class RunSettings:
     alone: AloneRule = BY_THEMSELVES
     in_order: bool = False
     """Whether commits keep the stream's order over all workers."""
+    eventual: bool = False
+    """Whether groups of rows keep no order."""
+    deletes_in_turn: bool = False
+    """With `eventual`: whether those that delete rows begin after everything before them."""
     by_hand: tuple[Distribution | Freeze, ...] = ()
     """What a person does while it runs, in this order, each at any moment."""
 
@@ -86,6 +92,8 @@ class RunSettings:
             return True
         if self.alone.applies_to(earlier) or self.alone.applies_to(later):
             return True
+        if self.eventual:
+            return self.deletes_in_turn and deletes_rows(later.rows)
         if self.mode is Mode.PLANNED:
             worker, after, mark = self.plan[later.number - 1]
             return (
@@ -183,7 +191,12 @@ class SimulatedRun:
             policy = choose_policy("", 0)
         else:
             policy = choose_policy(
-                settings.mode.value, workers, settings.bind, in_order=settings.in_order
+                settings.mode.value,
+                workers,
+                settings.bind,
+                in_order=settings.in_order,
+                eventual=settings.eventual,
+                deletes_in_turn=settings.deletes_in_turn,
             )
         self.policy = policy
         self.scheduler = Scheduler(
@@ -577,7 +590,9 @@ class SimulatedRun:
                 tuple(policy._succession._before.items()),
                 tuple(policy._counted.items()),
             )
-        elif isinstance(policy, LogicalClockPolicy | CommitParentPolicy | RowPolicy):
+        elif isinstance(
+            policy, LogicalClockPolicy | CommitParentPolicy | RowPolicy | EventualPolicy
+        ):
             placed = _runs(policy.distribution)
         queues = tuple(
             (

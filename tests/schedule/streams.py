@@ -3,17 +3,20 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from mtsd.binlog.event_type import EventType
 from mtsd.model.group import Group, GroupKind, PositionReached
 from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
+from mtsd.model.step import Rows
 from mtsd.model.temporary_tables import TemporaryUse
 
 SOURCE_UUID = "11111111-1111-1111-1111-111111111111"
 FORMAT = b"format 1"
 START = Position("binlog.000001", 4)
 START_MARK = LowWaterMark(0, START, None)
+DELETES = Rows((bytes((0, 0, 0, 0, EventType.DELETE_ROWS_EVENT)),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class Shape:
     commit_id: int = 0
     tables: tuple[str, ...] = ()
     keys: GroupKeys = NO_KEYS
+    deletes: bool = False
+    """Whether it has an event that deletes rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ def group_of(shape: Shape, number: int, end: Position) -> Group:
         end=end,
         databases=shape.databases,
         alone=shape.alone,
-        steps=(),
+        steps=(DELETES,) if shape.deletes else (),
         size=shape.size,
         row_flags=shape.row_flags,
         format_description=shape.format_description,

@@ -12,6 +12,7 @@ from tests.schedule.streams import group
 DDL = AloneRule(ddl=True)
 STATEMENTS = AloneRule(statements=True)
 BOTH = AloneRule(ddl=True, statements=True)
+ALL_BUT_ROWS = AloneRule(all_but_rows=True)
 RULES = (BY_THEMSELVES, DDL, STATEMENTS, BOTH)
 
 OF_DDL = {GroupKind.DDL, GroupKind.CREATE_SELECT}
@@ -32,6 +33,11 @@ def holding(kind: GroupKind, *steps: Step) -> Group:
 def test_a_group_that_says_so_runs_alone(kind: GroupKind) -> None:
     for rule in RULES:
         assert rule.applies_to(group(1, "a", kind=kind, alone=True))
+
+
+@pytest.mark.parametrize("kind", GroupKind)
+def test_everything_but_rows(kind: GroupKind) -> None:
+    assert ALL_BUT_ROWS.applies_to(group(1, "a", kind=kind)) == (kind is not GroupKind.ROWS)
 
 
 @pytest.mark.parametrize("kind", GroupKind)
