@@ -6,7 +6,9 @@ from mtsd.binlog.load_data import sent_by_client
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.step import Duplicates, FromFile, Statement
 from mtsd.target.load_files import LoadFiles
+from mtsd.target.routine_tables import run_with_routines
 from mtsd.target.session import TargetSession
+from mtsd.target.session_tables import SessionTables
 from mtsd.wire.connection import Loaded
 
 _SAVEPOINT: Final = b"SAVEPOINT `mtsd load data`"
@@ -17,8 +19,10 @@ _STRICT: Final = 0x200000 | 0x400000
 class FileLoads:
     """Applies the LOAD DATA statements of one group after another."""
 
-    def __init__(self, session: TargetSession) -> None:
+    def __init__(self, session: TargetSession, temporary: SessionTables) -> None:
+        """`temporary` are the temporary tables that the session has."""
         self._session = session
+        self._temporary = temporary
         self._files = LoadFiles()
         self.unprotected = False
         """Whether what is being applied cannot be rolled back."""
@@ -62,7 +66,8 @@ class FileLoads:
     async def _send(self, statement: Statement, file: FromFile, duplicates: Duplicates) -> Loaded:
         text = sent_by_client(statement.query.statement, file, duplicates)
         pieces = self._files.pieces(file.file_id)
-        loaded = await self._session.run_statement(statement, text, file=pieces)
+        known = self._temporary.of(statement.query.thread_id)
+        loaded = await run_with_routines(self._session, statement, text, known, file=pieces)
         if loaded is None:
             raise TypeError("LOAD DATA without counts")
         return loaded

@@ -67,8 +67,8 @@ class SessionApplier(ABC):
         self._branch = self._branches
         """Of the session that the open branch is on."""
         self._branch_rows = 0
-        self._loads = FileLoads(session)
         self._temporary = SessionTables(session)
+        self._loads = FileLoads(session, self._temporary)
         self._pace = Pace()
         self._began = 0.0
         """When the server can have begun the packet that is due, on the loop's clock."""
@@ -403,7 +403,7 @@ class SessionApplier(ABC):
         self._session = session
         self._connection = session.connection
         self._format = b""
-        self._loads = FileLoads(session)
+        self._loads = FileLoads(session, self._temporary)
         own = session is self._own
         self._branch = self._branches if own else Branches(session, self._tables, self._reached)
 

@@ -29,6 +29,10 @@ class SessionTables:
         """Whether the group that is being applied has to do with temporary tables."""
         return self._use is not None
 
+    def of(self, thread_id: int) -> frozenset[TableName]:
+        """Return those of a thread."""
+        return self._has.get(thread_id, frozenset())
+
     async def use(self, use: TemporaryUse) -> None:
         """Get ready for a group, perhaps again: drop what its thread does not have before it."""
         self._use = use

@@ -9,6 +9,7 @@ from mtsd.binlog.temporary_tables import is_rename
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.model.step import Statement, StatementKind
+from mtsd.target.routine_tables import run_with_routines
 from mtsd.target.session import TargetSession
 from mtsd.target.session_tables import SessionTables
 
@@ -45,7 +46,7 @@ async def apply_statement(
         text = drop_if_there(text, query.context)
     if statement.kind is StatementKind.EVENT_DDL:
         text = disable_on_replica(text, query.context, _disabled(server))
-    await session.run_statement(statement, text)
+    await run_with_routines(session, statement, text, temporary.of(query.thread_id))
     temporary.ran(statement)
 
 
