@@ -25,7 +25,8 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.limits import Limits
+from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.worker_row import WorkerRow, blank_row
 from mtsd.target.bundle import commands, row_statements
 from mtsd.target.worker_info import RowChange, WorkerInfo

@@ -44,8 +44,9 @@ from mtsd.plan.timeline import (
 from mtsd.schedule.assignment import Need, Policy
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.in_flight import Batch, InFlight, Packet, Transaction
+from mtsd.schedule.limits import Limits
 from mtsd.schedule.policies import choose_policy
-from mtsd.schedule.scheduler import Filler, Limits, Scheduler
+from mtsd.schedule.scheduler import Filler, Scheduler
 from mtsd.schedule.worker_row import WorkerRow, blank_row
 
 _ROWS: Final = GroupKind.ROWS

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from mtsd.model.group import Group, PositionReached, StreamItem
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.pulse import Pulse, Wait
-from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.limits import Limits
+from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.wait_cause import WaitCause
 
 

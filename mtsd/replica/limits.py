@@ -2,7 +2,7 @@
 
 from mtsd.config import Settings
 from mtsd.model.distribution import Distribution
-from mtsd.schedule.scheduler import Limits
+from mtsd.schedule.limits import Limits
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -10,30 +10,23 @@ from mtsd.model.errors import (
     ApplyError,
     MtsdError,
     NeedsPersonError,
-    NotSupportedError,
     ServerError,
 )
-from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
-from mtsd.model.step import Rows
 from mtsd.replica.commit_order import CommitOrder
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import (
     HalfAppliedError,
     InDoubtWorker,
-    apply_definition,
-    apply_unprotected,
-    doubt_of,
-    keep_in_doubt,
 )
 from mtsd.replica.report import failed, half_applied
+from mtsd.replica.single_groups import SingleGroups
 from mtsd.replica.target_waits import TargetWait, kind_in_words
-from mtsd.replica.xa_groups import apply_completion, apply_prepare
-from mtsd.schedule.in_flight import Batch, InFlight, Packet
+from mtsd.schedule.in_flight import Batch, InFlight
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
-from mtsd.target.bundle import Bundle, RowTooLargeError, table_maps
+from mtsd.target.bundle import RowTooLargeError
 from mtsd.target.retry import pause_before, worth_a_retry
 from mtsd.wire.refusal import remedy_of
 
@@ -69,7 +62,14 @@ class Worker:
         coordinator.connections[index] = applier.connection_id
         self._order = CommitOrder(coordinator, applier)
         self._flight = InFlight(row)
-        self._doubts = InDoubtWorker(index + 1, settings.daemon_uuid)
+        self._singly = SingleGroups(
+            applier,
+            coordinator,
+            self._flight,
+            InDoubtWorker(index + 1, settings.daemon_uuid),
+            settings.show_themselves,
+            reached,
+        )
         self.settings = settings
         """May be changed at any time: takes effect with the next attempt."""
         self._reached = reached
@@ -124,7 +124,7 @@ class Worker:
 
     def row_after(self, group: Group) -> WorkerRow:
         """Return what this worker's row becomes with a group, while nothing is in flight."""
-        return self._flight.row.advanced((group,), self._coordinator.scheduler.stored)
+        return self._singly.row_after(group)
 
     def applied(self, group: Group, row: WorkerRow, *, skipped: ServerError | None = None) -> None:
         """Note that a group without a place in the queue has committed with that row.
@@ -146,7 +146,7 @@ class Worker:
                 return
             if not await self._coordinator.turn(number):
                 return
-        packet, bundle = self._packet(self._gather())
+        packet, bundle = self._singly.packet(self._gather())
         if not self.applier.are_safe(bundle.table_maps) and (
             await self.applier.without_transactions(bundle.table_maps)
         ):
@@ -198,7 +198,7 @@ class Worker:
             if not isinstance(error, ServerError):
                 raise
             if error.leaves_changes:
-                await self._half_applied(batch, error)
+                await self._singly.half_applied(batch, error)
             return False
         self._committed(flight.committed().batch)
         return True
@@ -215,7 +215,7 @@ class Worker:
         if not batches:
             return
         try:
-            packet, bundle = self._packet(batches)
+            packet, bundle = self._singly.packet(batches)
         except NeedsPersonError:
             # Raised again later: at this point an answer is still due on the connection.
             flight.give_back(batches)
@@ -233,27 +233,11 @@ class Worker:
             lambda: self._coordinator.work_ahead(self.index), shared=not self.applier.preserves
         )
 
-    def _packet(self, batches: Sequence[Batch]) -> tuple[Packet, Bundle]:
-        """Return what to send of batches: all of them, or the first if they do not fit.
-
-        The others remain begun, and wait.
-        """
-        stored = self._coordinator.scheduler.stored
-        packet = self._flight.packet(batches, stored)
-        bundle = self.applier.bundle(packet)
-        if bundle is None:
-            self._flight.give_back(batches[1:])
-            packet = self._flight.packet(batches[:1], stored)
-            bundle = self.applier.bundle(packet)
-        if bundle is None:
-            raise TypeError("an applier must return a bundle for a single transaction")
-        return packet, bundle
-
     async def _replay(self, batches: Sequence[Batch], error: ServerError) -> None:
         """Apply batches group by group after the first has failed and left nothing behind."""
         first = batches[0]
         if error.leaves_changes:
-            await self._half_applied(first, error)
+            await self._singly.half_applied(first, error)
         if len(batches) == len(first) == 1:
             await self._retry(first[0], error)
             return
@@ -264,7 +248,7 @@ class Worker:
 
     async def _apply_alone(self, group: Group) -> None:
         try:
-            await self._apply_once(group)
+            await self._singly.apply(group)
         except ServerError as error:
             await self._retry(group, error)
         else:
@@ -288,7 +272,7 @@ class Worker:
             elif not await self._at_its_turn(group):
                 break
             try:
-                await self._apply_once(group)
+                await self._singly.apply(group)
             except ServerError as again:
                 error = again
                 continue
@@ -316,123 +300,6 @@ class Worker:
             return False
         await coordinator.turn(group.number)
         return coordinator.scheduler.gaq.number >= group.number - 1
-
-    async def _apply_once(self, group: Group) -> None:
-        """Apply one group while nothing is in flight.
-
-        Raises ServerError with nothing left behind, HalfAppliedError.
-        """
-        try:
-            await self._apply_by_kind(group)
-        except NotSupportedError as error:
-            if error.group is not None:
-                raise
-            later = self._coordinator.scheduler.gaq.highest_done > group.number
-            refused = FailedGroup.of(group, later_applied=later)
-            raise NotSupportedError(
-                f"{refused}, cannot be applied: {error}. {refused.way_past}", group=refused
-            ) from error
-
-    async def _apply_by_kind(self, group: Group) -> None:
-        kind = group.kind
-        if kind in _IN_ROWS and not group.rolled_back and await self._can_be_rolled_back(group):
-            await self._apply_bundle(group)
-            return
-        row = self.row_after(group)
-        if group.uses_temporary is not None:
-            await self.applier.use_temporary(group.uses_temporary)
-        if kind in _XA:
-            await self._apply_xa(group, row)
-        elif group.uses_temporary is not None and group.uses_temporary.only:
-            await self.applier.apply_temporary(group, row)
-        elif kind in _DEFINITIONS:
-            await apply_definition(
-                self.applier,
-                group,
-                row,
-                self._doubts,
-                shows_itself=group.number in self.settings.show_themselves,
-                reached=self._reached,
-            )
-            self._coordinator.definitions += 1
-        elif await self._is_protected(group):
-            try:
-                await self.applier.apply_in_order(group, row)
-            except ServerError as error:
-                if error.leaves_changes:
-                    await self._half_applied((group,), error)
-                raise
-        elif kind in _IN_ROWS or kind is GroupKind.STATEMENTS:
-            await apply_unprotected(self.applier, group, row, self._doubts, reached=self._reached)
-        else:
-            raise NotSupportedError(
-                f"a group of kind {kind.value} cannot be applied", group=FailedGroup.of(group)
-            )
-        self._flight.applied(row)
-        if group.uses_temporary is not None:
-            self.applier.used_temporary(group.uses_temporary)
-
-    async def _apply_xa(self, group: Group, row: WorkerRow) -> None:
-        if group.kind is GroupKind.XA_COMPLETE:
-            await apply_completion(self.applier, group, row, self._doubts, reached=self._reached)
-            return
-        await apply_prepare(
-            self.applier,
-            group,
-            row,
-            self._doubts,
-            definitions=self._coordinator.definitions,
-            reached=self._reached,
-        )
-
-    async def _is_protected(self, group: Group) -> bool:
-        """Return whether a transaction of statements can be rolled back on the target.
-
-        If the source says that it changed a non-transactional table, that is trusted; a temporary
-        one of its session may be meant. If the source says nothing, it may still have changed one
-        among others.
-        """
-        if all(isinstance(step, Rows) for step in group.steps):
-            # It was rolled back, and so it is here.
-            return group.rolled_back and await self._can_be_rolled_back(group)
-        if group.kind is not GroupKind.STATEMENTS and group.uses_temporary is None:
-            return False
-        if self.applier.preserves and group.kind is GroupKind.STATEMENTS:
-            # Under one GTID no server mixes them.
-            return True
-        definitions = self._coordinator.definitions
-        return not await self.applier.may_change_without_transactions(group.steps, definitions)
-
-    async def _can_be_rolled_back(self, group: Group) -> bool:
-        """Return whether everything that a group changes can be rolled back on the target.
-
-        Which tables a statement changes is unknown: the source's information is trusted.
-        """
-        if not all(isinstance(step, Rows) for step in group.steps):
-            return group.kind is not GroupKind.NON_TRANSACTIONAL
-        maps = frozenset(table_maps(group.rows))
-        return self.applier.are_safe(maps) or not await self.applier.without_transactions(maps)
-
-    async def _apply_bundle(self, group: Group) -> None:
-        flight = self._flight
-        packet, bundle = self._packet([(group,)])
-        try:
-            flight.sent(packet, await self.applier.send(bundle, follows=False))
-            await self.applier.answer(flight.due)
-        except MtsdError as error:
-            flight.failed()
-            await self.applier.undo(error, 0)
-            if isinstance(error, ServerError) and error.leaves_changes:
-                await self._half_applied((group,), error)
-            raise
-        flight.committed()
-
-    async def _half_applied(self, batch: Sequence[Group], error: ServerError) -> None:
-        """Put groups in doubt after a transaction left a part of them; raises HalfAppliedError."""
-        for group in batch[1:]:
-            kind = GroupKind.NON_TRANSACTIONAL
-            await self.applier.note(doubt_of(group, self.index + 1, kind=kind), anew=True)
-        await keep_in_doubt(self.applier, doubt_of(batch[0], self.index + 1), error)
 
     def _tell_skipped(self, group: Group, error: ServerError) -> None:
         log.warning(
@@ -467,6 +334,3 @@ _SPENT = (
     "It had already dropped or altered temporary tables of its session on the source, so it cannot"
     " be applied again: apply it manually and skip it"
 )
-_DEFINITIONS = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
-_XA = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
-_IN_ROWS = frozenset({GroupKind.ROWS, GroupKind.NON_TRANSACTIONAL})

@@ -6,9 +6,7 @@ every number up to LWM is in E; a group begins only when all that it waits for i
 been stored of LWM and of the workers' bits is in E.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from heapq import heappop, heappush
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 from typing import Final
@@ -24,11 +22,13 @@ from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
 from mtsd.schedule.assignment import Need, Policy
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
+from mtsd.schedule.limits import Limits
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.prepared_transactions import PreparedTransactions
 from mtsd.schedule.schedule_view import ScheduleView
 from mtsd.schedule.temporary_sessions import TemporarySessions
 from mtsd.schedule.wait_cause import WaitCause
+from mtsd.schedule.waiters import Waiters
 from mtsd.schedule.waits import DISPATCHER, Waits
 from mtsd.schedule.worker_queue import WorkerQueue
 
@@ -38,16 +38,6 @@ _PREPARE: Final = GroupKind.XA_PREPARE
 _COMPLETE: Final = GroupKind.XA_COMPLETE
 _MANY_PASSED: Final = 128
 """Groups past the stored low-water mark that make the workers' rows worth shortening."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Sizes of the queues: groups, bytes."""
-
-    checkpoint_group: int
-    pending_jobs_size_max: int
-    batch_groups: int
-    batch_bytes: int
 
 
 Filler = Callable[[Group], Group]
@@ -113,10 +103,7 @@ class Scheduler:
         """Which of them hold temporary tables of the source."""
         self.skipped = 0
         """Groups skipped because a previous run had committed them."""
-        self._waiting: dict[int, list[tuple[int, int]]] = {}
-        """By a group that has yet to commit: worker and number of the groups waiting for it."""
-        self._waiting_for_mark: list[tuple[int, int, int]] = []
-        """A heap: low-water mark, number and worker of the groups waiting for it."""
+        self._waiters = Waiters(self.gaq)
         self._newest_alone = 0
         """Everything after this group waits for it."""
         self._unfinished_alone: set[int] = set()
@@ -223,7 +210,8 @@ class Scheduler:
         queue = self.workers[worker]
         was_empty = not len(queue)
         if after or mark > self.gaq.number:
-            self._put_waiting(group, worker, after, mark, apart=apart)
+            unmet, mark = self._waiters.add(worker, number, after, mark)
+            queue.put(group, unmet, mark, apart=apart)
             if was_empty:
                 self._account(worker)
         else:
@@ -261,31 +249,6 @@ class Scheduler:
         turn it is: the lowest number of all unfinished groups is begun, or can begin.
         """
         return not self.in_order or self.gaq.number >= number - 1
-
-    def _put_waiting(
-        self, group: Group, worker: int, after: Iterable[int], mark: int, *, apart: bool
-    ) -> None:
-        """Queue a group that may have to wait.
-
-        What it waits for is counted here exactly once, and only if it has yet to happen: so
-        `commit` encounters each of them exactly once.
-        """
-        gaq = self.gaq
-        number = group.number
-        unmet = 0
-        for earlier in after:
-            if earlier >= number:
-                raise ValueError(f"group {number} would wait for group {earlier}")
-            if not gaq.is_committed(earlier):
-                self._waiting.setdefault(earlier, []).append((worker, number))
-                unmet += 1
-        if mark >= number:
-            raise ValueError(f"group {number} would wait for all groups up to {mark}")
-        if mark > gaq.number:
-            heappush(self._waiting_for_mark, (mark, number, worker))
-        else:
-            mark = 0
-        self.workers[worker].put(group, unmet, mark, apart=apart)
 
     def add_committed(self, group: Group) -> None:
         """Add a streamed group that a worker has already applied and committed.
@@ -339,19 +302,16 @@ class Scheduler:
         self.gaq.commit(groups)
         touched: set[int] = set()
         size = 0
-        waiting = self._waiting
+        waiters = self._waiters
         alone = self._unfinished_alone
         for group in groups:
             size += group.size
             if alone:
                 alone.discard(group.number)
-            if waiting and group.number in waiting:
-                for other, waiter in waiting.pop(group.number):
-                    self.workers[other].met(waiter)
-                    touched.add(other)
-        marks = self._waiting_for_mark
-        while marks and marks[0][0] <= self.gaq.number:
-            _, waiter, other = heappop(marks)
+            for other, waiter in waiters.committed(group.number):
+                self.workers[other].met(waiter)
+                touched.add(other)
+        for other, waiter in waiters.reached():
             self.workers[other].mark_reached(waiter)
             touched.add(other)
         self._policy.finished(groups)

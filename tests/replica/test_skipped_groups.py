@@ -22,7 +22,8 @@ from mtsd.replica.skipped_groups import AsSkipped
 from mtsd.replica.streamed_groups import StreamedGroups
 from mtsd.replica.worker import Worker
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.limits import Limits
+from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.source.stream import StreamClosedError

@@ -21,10 +21,11 @@ from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.eventual_policy import EventualPolicy
 from mtsd.schedule.first_available import FirstAvailable
+from mtsd.schedule.limits import Limits
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.policies import choose_policy
 from mtsd.schedule.row_policy import RowPolicy
-from mtsd.schedule.scheduler import Filler, Limits, Scheduler
+from mtsd.schedule.scheduler import Filler, Scheduler
 from mtsd.schedule.table_policy import TablePolicy
 from mtsd.schedule.worker_row import blank_row
 from tests.schedule.planned_policy import PlannedPolicy

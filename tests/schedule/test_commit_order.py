@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from mtsd.model.group import GroupKind
-from mtsd.schedule.scheduler import Limits
+from mtsd.schedule.limits import Limits
 from tests.schedule.pipelined_run import PipelinedRun
 from tests.schedule.simulated_run import Mode, RunSettings, SimulatedRun
 from tests.schedule.simulated_target import SimulatedTarget

@@ -8,8 +8,8 @@ import pytest
 
 from mtsd.model.group import GroupKind
 from mtsd.schedule.alone import AloneRule
+from mtsd.schedule.limits import Limits
 from mtsd.schedule.policies import POLICIES
-from mtsd.schedule.scheduler import Limits
 from tests.schedule.simulated_run import ROOMY, Mode, RunSettings, SimulatedRun
 from tests.schedule.simulated_target import SimulatedTarget
 from tests.schedule.streams import Shape, Stream

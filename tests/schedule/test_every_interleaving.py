@@ -12,7 +12,7 @@ from itertools import product
 import pytest
 
 from mtsd.model.group import GroupKind
-from mtsd.schedule.scheduler import Limits
+from mtsd.schedule.limits import Limits
 from tests.schedule.simulated_run import Mode, RunSettings, SimulatedRun, Step
 from tests.schedule.simulated_target import SimulatedTarget
 from tests.schedule.streams import Marker, Shape, Stream

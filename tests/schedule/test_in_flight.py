@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.schedule.in_flight import MOST_PACKETS, Batch, InFlight
-from mtsd.schedule.scheduler import Limits
+from mtsd.schedule.limits import Limits
 from mtsd.schedule.worker_row import blank_row
 from tests.schedule.pipelined_run import PipelinedRun
 from tests.schedule.simulated_run import Mode, RunSettings

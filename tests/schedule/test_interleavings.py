@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 
 from mtsd.model.group import GroupKind
-from mtsd.schedule.scheduler import Limits
+from mtsd.schedule.limits import Limits
 from tests.schedule.simulated_run import ROOMY, Mode, RunSettings, SimulatedRun
 from tests.schedule.simulated_target import SimulatedTarget
 from tests.schedule.streams import Marker, Shape, Stream

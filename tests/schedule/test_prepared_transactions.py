@@ -12,8 +12,9 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.limits import Limits
 from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
-from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.scheduler import Scheduler
 from tests.schedule.streams import START_MARK, group
 
 X, Y = XaXid(1, b"x", b""), XaXid(1, b"y", b"")

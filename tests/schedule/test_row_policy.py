@@ -9,8 +9,9 @@ from mtsd.model.group import Group
 from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.schedule.assignment import Assignment
 from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.limits import Limits
 from mtsd.schedule.row_policy import RowPolicy
-from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.scheduler import Scheduler
 from tests.schedule.simulated_run import as_filled, may_conflict
 from tests.schedule.streams import START_MARK, group
 

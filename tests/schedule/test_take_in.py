@@ -10,7 +10,8 @@ from mtsd.model.position import Position
 from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.limits import Limits
+from mtsd.schedule.scheduler import Scheduler
 from tests.schedule.streams import START, START_MARK, group
 
 

@@ -9,7 +9,8 @@ from mtsd.model.group import GroupKind
 from mtsd.model.temporary_tables import NONE_OPEN, SourceThread, TableName, TemporaryUse
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.limits import Limits
+from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.temporary_sessions import LostTables, TemporarySessions
 from tests.schedule.simulated_run import RunSettings
 from tests.schedule.streams import START_MARK, Shape, Stream

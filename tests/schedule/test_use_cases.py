@@ -8,8 +8,9 @@ from mtsd.schedule.assignment import Assignment
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
+from mtsd.schedule.limits import Limits
 from mtsd.schedule.schedule_view import ScheduleView
-from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
 from mtsd.schedule.wait_cause import WaitCause
 from tests.schedule.streams import START_MARK, group

@@ -8,8 +8,9 @@ from mtsd.model.group import Group, GroupKind
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.assignment import Assignment, Policy
 from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.limits import Limits
 from mtsd.schedule.policies import choose_policy
-from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.wait_cause import OF_READING, WaitCause
 from mtsd.schedule.waits import DISPATCHER, Waits
 from tests.schedule.planned_policy import PlannedPolicy

@@ -11,7 +11,8 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.scheduler import Limits, Scheduler
+from mtsd.schedule.limits import Limits
+from mtsd.schedule.scheduler import Scheduler
 from tests.schedule.streams import SOURCE_UUID, START, group
 
 W2, W1, W3 = 0, 1, 2

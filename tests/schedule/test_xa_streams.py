@@ -138,7 +138,7 @@ def test_two_rounds_are_enough_where_the_order_of_commits_is_kept(workers: int) 
         while not run.scheduler.idle:
             for worker in range(workers):
                 run.scheduler.take(worker)
-            for waiting in run.scheduler._waiting.items():
+            for waiting in run.scheduler._waiters._by_group.items():
                 for worker, waiter in waiting[1]:
                     head = run.scheduler.workers[worker].head
                     if head is not None and head.number == waiter:

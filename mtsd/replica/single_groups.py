@@ -1,0 +1,187 @@
+"""One group applied by itself, in the way that its kind needs."""
+
+from collections.abc import Sequence
+
+from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
+from mtsd.model.failed_group import FailedGroup
+from mtsd.model.fault_points import Reached
+from mtsd.model.group import Group, GroupKind
+from mtsd.model.step import Rows
+from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.in_doubt import (
+    InDoubtWorker,
+    apply_definition,
+    apply_unprotected,
+    doubt_of,
+    keep_in_doubt,
+)
+from mtsd.replica.xa_groups import apply_completion, apply_prepare
+from mtsd.schedule.in_flight import Batch, InFlight, Packet
+from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.applier import Applier
+from mtsd.target.bundle import Bundle, table_maps
+
+
+class SingleGroups:
+    """Applies groups of one worker one by one, while nothing is in flight.
+
+    `show_themselves`: see `mtsd.replica.recovery.Recovered`.
+    """
+
+    def __init__(
+        self,
+        applier: Applier,
+        coordinator: Coordinator,
+        flight: InFlight,
+        doubts: InDoubtWorker,
+        show_themselves: frozenset[int],
+        reached: Reached,
+    ) -> None:
+        self._applier = applier
+        self._coordinator = coordinator
+        self._flight = flight
+        self._doubts = doubts
+        self._show_themselves = show_themselves
+        self._reached = reached
+
+    def row_after(self, group: Group) -> WorkerRow:
+        """Return what the worker's row becomes with a group, while nothing is in flight."""
+        return self._flight.row.advanced((group,), self._coordinator.scheduler.stored)
+
+    async def apply(self, group: Group) -> None:
+        """Apply one group while nothing is in flight.
+
+        Raises ServerError with nothing left behind, HalfAppliedError.
+        """
+        try:
+            await self._apply_by_kind(group)
+        except NotSupportedError as error:
+            if error.group is not None:
+                raise
+            later = self._coordinator.scheduler.gaq.highest_done > group.number
+            refused = FailedGroup.of(group, later_applied=later)
+            raise NotSupportedError(
+                f"{refused}, cannot be applied: {error}. {refused.way_past}", group=refused
+            ) from error
+
+    async def _apply_by_kind(self, group: Group) -> None:
+        kind = group.kind
+        if kind in _IN_ROWS and not group.rolled_back and await self._can_be_rolled_back(group):
+            await self._apply_bundle(group)
+            return
+        row = self.row_after(group)
+        if group.uses_temporary is not None:
+            await self._applier.use_temporary(group.uses_temporary)
+        if kind in _XA:
+            await self._apply_xa(group, row)
+        elif group.uses_temporary is not None and group.uses_temporary.only:
+            await self._applier.apply_temporary(group, row)
+        elif kind in _DEFINITIONS:
+            await apply_definition(
+                self._applier,
+                group,
+                row,
+                self._doubts,
+                shows_itself=group.number in self._show_themselves,
+                reached=self._reached,
+            )
+            self._coordinator.definitions += 1
+        elif await self._is_protected(group):
+            try:
+                await self._applier.apply_in_order(group, row)
+            except ServerError as error:
+                if error.leaves_changes:
+                    await self.half_applied((group,), error)
+                raise
+        elif kind in _IN_ROWS or kind is GroupKind.STATEMENTS:
+            await apply_unprotected(self._applier, group, row, self._doubts, reached=self._reached)
+        else:
+            raise NotSupportedError(
+                f"a group of kind {kind.value} cannot be applied", group=FailedGroup.of(group)
+            )
+        self._flight.applied(row)
+        if group.uses_temporary is not None:
+            self._applier.used_temporary(group.uses_temporary)
+
+    async def _apply_xa(self, group: Group, row: WorkerRow) -> None:
+        if group.kind is GroupKind.XA_COMPLETE:
+            await apply_completion(self._applier, group, row, self._doubts, reached=self._reached)
+            return
+        await apply_prepare(
+            self._applier,
+            group,
+            row,
+            self._doubts,
+            definitions=self._coordinator.definitions,
+            reached=self._reached,
+        )
+
+    async def _is_protected(self, group: Group) -> bool:
+        """Return whether a transaction of statements can be rolled back on the target.
+
+        If the source says that it changed a non-transactional table, that is trusted; a temporary
+        one of its session may be meant. If the source says nothing, it may still have changed one
+        among others.
+        """
+        if all(isinstance(step, Rows) for step in group.steps):
+            # It was rolled back, and so it is here.
+            return group.rolled_back and await self._can_be_rolled_back(group)
+        if group.kind is not GroupKind.STATEMENTS and group.uses_temporary is None:
+            return False
+        if self._applier.preserves and group.kind is GroupKind.STATEMENTS:
+            # Under one GTID no server mixes them.
+            return True
+        definitions = self._coordinator.definitions
+        return not await self._applier.may_change_without_transactions(group.steps, definitions)
+
+    async def _can_be_rolled_back(self, group: Group) -> bool:
+        """Return whether everything that a group changes can be rolled back on the target.
+
+        Which tables a statement changes is unknown: the source's information is trusted.
+        """
+        if not all(isinstance(step, Rows) for step in group.steps):
+            return group.kind is not GroupKind.NON_TRANSACTIONAL
+        maps = frozenset(table_maps(group.rows))
+        return self._applier.are_safe(maps) or not await self._applier.without_transactions(maps)
+
+    async def _apply_bundle(self, group: Group) -> None:
+        flight = self._flight
+        packet, bundle = self.packet([(group,)])
+        try:
+            flight.sent(packet, await self._applier.send(bundle, follows=False))
+            await self._applier.answer(flight.due)
+        except MtsdError as error:
+            flight.failed()
+            await self._applier.undo(error, 0)
+            if isinstance(error, ServerError) and error.leaves_changes:
+                await self.half_applied((group,), error)
+            raise
+        flight.committed()
+
+    async def half_applied(self, batch: Sequence[Group], error: ServerError) -> None:
+        """Put groups in doubt after a transaction left a part of them; raises HalfAppliedError."""
+        for group in batch[1:]:
+            kind = GroupKind.NON_TRANSACTIONAL
+            await self._applier.note(doubt_of(group, self._doubts.id, kind=kind), anew=True)
+        await keep_in_doubt(self._applier, doubt_of(batch[0], self._doubts.id), error)
+
+    def packet(self, batches: Sequence[Batch]) -> tuple[Packet, Bundle]:
+        """Return what to send of batches: all of them, or the first if they do not fit.
+
+        The others remain begun, and wait.
+        """
+        stored = self._coordinator.scheduler.stored
+        packet = self._flight.packet(batches, stored)
+        bundle = self._applier.bundle(packet)
+        if bundle is None:
+            self._flight.give_back(batches[1:])
+            packet = self._flight.packet(batches[:1], stored)
+            bundle = self._applier.bundle(packet)
+        if bundle is None:
+            raise TypeError("an applier must return a bundle for a single transaction")
+        return packet, bundle
+
+
+_DEFINITIONS = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
+_XA = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
+_IN_ROWS = frozenset({GroupKind.ROWS, GroupKind.NON_TRANSACTIONAL})
