@@ -72,7 +72,7 @@ class RowKey(NamedTuple):
     cascades_updates: bool = False
 
 
-class _Images:
+class Images:
     """Reads of the images of one bitmap the bytes of those columns that have a slot."""
 
     __slots__ = ("_null_bytes", "_plan", "_without_nulls")
@@ -137,7 +137,7 @@ class _Images:
         return at
 
 
-class _Key:
+class PlannedKey:
     """What is to be done with a key in the rows of an event."""
 
     __slots__ = ("always", "cascades", "number", "parts", "refers", "single", "slot")
@@ -157,7 +157,7 @@ class _Key:
         """Whether its value is that of one slot, as it is."""
 
 
-class _Plan:
+class RowPlan:
     """How the rows of events with the same bitmaps are read.
 
     `is_known` is False if they do not show all that matters; nothing is read then.
@@ -184,12 +184,12 @@ class _Plan:
             used.append(key)
         wanted = sorted({part.column for key in used for part in key.parts})
         slots = {column: slot for slot, column in enumerate(wanted)}
-        self.first = _Images(formats, bitmaps[:size], slots)
-        self.second = _Images(formats, bitmaps[size:], slots) if is_update else self.first
+        self.first = Images(formats, bitmaps[:size], slots)
+        self.second = Images(formats, bitmaps[size:], slots) if is_update else self.first
         self.copied = [slot for column, slot in slots.items() if column not in after]
         """Slots of columns that the image after leaves out: they have not changed."""
         self.keys = (
-            [_Key(key, slots, always=key.always or not is_update) for key in used]
+            [PlannedKey(key, slots, always=key.always or not is_update) for key in used]
             if self.is_known
             else []
         )
@@ -209,7 +209,7 @@ class KeyReader:
         self._formats = formats
         self._keys = keys
         self._json_bytes = (len(json_columns(formats)) + 7) >> 3
-        self._plans: dict[tuple[int, bytes], _Plan] = {}
+        self._plans: dict[tuple[int, bytes], RowPlan] = {}
         self._slots = len({part.column for key in keys for part in key.parts})
 
     def collect(
@@ -227,7 +227,7 @@ class KeyReader:
             return True
         plan = self._plans.get((kind, bitmaps))
         if plan is None:
-            plan = _Plan(self._formats, self._keys, kind, bitmaps)
+            plan = RowPlan(self._formats, self._keys, kind, bitmaps)
             self._plans[kind, bitmaps] = plan
         if not plan.is_known:
             return False
@@ -265,7 +265,7 @@ class KeyReader:
                         into.add(hash((key.number, value)))
                     if is_update and other is not None and value != other:
                         into.add(hash((key.number, other)))
-                elif not _add(key, before, after, into, is_update):
+                elif not add_key(key, before, after, into, is_update):
                     return False
             if len(rows) + len(references) > most:
                 return False
@@ -306,8 +306,8 @@ class KeyReader:
         return cursor.at
 
 
-def _add(
-    key: _Key,
+def add_key(
+    key: PlannedKey,
     before: list[bytes | None],
     after: list[bytes | None],
     into: set[int],
@@ -328,7 +328,7 @@ def _add(
     return _add_value(key, before, into)
 
 
-def _add_value(key: _Key, values: list[bytes | None], into: set[int]) -> bool:
+def _add_value(key: PlannedKey, values: list[bytes | None], into: set[int]) -> bool:
     parts: list[bytes] = []
     has_null = False
     for slot, equality, nullable, characters in key.parts:

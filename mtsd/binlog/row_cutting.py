@@ -1,0 +1,101 @@
+"""Cuts row events into their rows, so that each can go its own way (method P3 of WL#4648)."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mtsd.binlog.column_format import ColumnFormat
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.row_keys import KeyReader, RowKey, RowPlan, add_key
+from mtsd.model.errors import BinlogError
+
+_PARTIAL_UPDATE: int = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
+
+
+class CutRows(NamedTuple):
+    """The rows of an event, which begin at the offset `rows_at`; `ends` are where each ends.
+
+    `rows` and `references` are the keys of each (`mtsd.model.group_keys`), the first of `rows`
+    among them a key that every row has. An update's row is its two images.
+    """
+
+    rows_at: int
+    ends: list[int]
+    rows: list[list[int]]
+    references: list[list[int]]
+
+
+class RowCutter(KeyReader):
+    """Cuts the row events of one table map, as `KeyReader` reads their keys.
+
+    `keys` begin with one that always counts.
+    """
+
+    def __init__(self, formats: Sequence[ColumnFormat], keys: Sequence[RowKey]) -> None:
+        super().__init__(formats, keys)
+        first = keys[0]
+        self._refers = any(key.refers for key in keys)
+        self.by_one_key = len(keys) == 1 and first.always
+        """Whether rows have nothing in common but the key that each of them has."""
+
+    def cut(self, event: bytes) -> CutRows | None:
+        """Return the rows of an event, given without its checksum; None if not all is known.
+
+        See `KeyReader.collect` for the latter. Raises BinlogError where it is damaged.
+        """
+        kind = event[4]
+        at, bitmaps = self._head(event, kind)
+        if at < 0:
+            return CutRows(len(event), [], [], [])
+        plan = self._plans.get((kind, bitmaps))
+        if plan is None:
+            plan = RowPlan(self._formats, self._keys, kind, bitmaps)
+            self._plans[kind, bitmaps] = plan
+        if not plan.is_known:
+            return None
+        keys = plan.keys
+        end = len(event)
+        is_update = plan.second is not plan.first
+        before: list[bytes | None] = [None] * self._slots
+        after: list[bytes | None] = [None] * self._slots if is_update else before
+        rows_at = at
+        ends: list[int] = []
+        rows: list[list[int]] = []
+        references: list[list[int]] = []
+        while at < end:
+            start = at
+            at = plan.first.read(event, at, before)
+            if is_update:
+                if kind == _PARTIAL_UPDATE:
+                    at = self._after_options(event, at)
+                at = plan.second.read(event, at, after)
+                for slot in plan.copied:
+                    after[slot] = before[slot]
+            if at == start:
+                raise BinlogError(f"row event: {end - at} bytes of rows without a column")
+            ends.append(at)
+            found: list[int] = []
+            referred: list[int] = []
+            for key in keys:
+                into = referred if key.refers else found
+                if key.single:
+                    value = before[key.slot]
+                    other = after[key.slot]
+                    if not key.always and value == other:
+                        continue
+                    if key.cascades and is_update and value != other:
+                        return None
+                    if (value is None or other is None) and not key.parts[0][2]:
+                        return None
+                    if value is not None:
+                        into.append(hash((key.number, value)))
+                    if other is not None and value != other:
+                        into.append(hash((key.number, other)))
+                else:
+                    values: set[int] = set()
+                    if not add_key(key, before, after, values, is_update):
+                        return None
+                    into.extend(values)
+            rows.append(found)
+            if self._refers:
+                references.append(referred)
+        return CutRows(rows_at, ends, rows, references)
