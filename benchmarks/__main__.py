@@ -26,12 +26,25 @@ from benchmarks.external import installed
 from benchmarks.figures import Figure
 from benchmarks.lag import Lag
 
-PARTS: Final = ("backlog", "large", "lag", "cpu", "rows", "spark", "plan", "sql", "policies", "xa")
+PARTS: Final = (
+    "backlog",
+    "large",
+    "lag",
+    "cpu",
+    "rows",
+    "spark",
+    "plan",
+    "sql",
+    "policies",
+    "xa",
+    "split",
+)
 DEFAULT_PARTS: Final = PARTS[:3]
 DURABLE: Final = "durable"
 NOT_DURABLE: Final = "not durable"
 UNCOMBINED: Final = "durable, batch_groups = 1"
 LARGE: Final = "durable, one transaction"
+SPLIT: Final = "durable, one transaction, split"
 AS_SQL: Final = "as SQL, durable"
 AS_SQL_NOT_DURABLE: Final = "as SQL, not durable"
 
@@ -74,6 +87,7 @@ def main() -> int:
     measures = {"backlog": _backlog, "large": _large, "lag": _lag, "sql": _sql}
     measures["policies"] = _policies
     measures["xa"] = _xa
+    measures["split"] = _split
     if parts := [part for part in measures if part in args.part]:
         with installed(pure=args.pure):
             for part in parts:
@@ -94,13 +108,16 @@ def _backlog(args: argparse.Namespace, results: Results) -> None:
     with backlog.loaded_source(args.transactions, args.databases) as source:
         for number in range(args.repeat):
             # Whichever runs first finds the machine as the previous run has left it.
-            order = {"native_first": number % 2 == 0}
-            pair = results.add(DURABLE, backlog.pair(source, *load, durable=True, **order))
+            order = number % 2 == 0
+            pair = results.add(
+                DURABLE, backlog.pair(source, *load, durable=True, native_first=order)
+            )
             single = backlog.external(
                 source, *load, durable=True, settings={"replica.batch_groups": 1}
             )
             results.add(UNCOMBINED, Pair(pair.native, single))
-            results.add(NOT_DURABLE, backlog.pair(source, *load, durable=False, **order))
+            pair = backlog.pair(source, *load, durable=False, native_first=order)
+            results.add(NOT_DURABLE, pair)
     title = f"Backlog: {args.transactions:,} transactions over {args.databases} databases"
     print(report.applied_table(title, _runs(results.pairs)))
     print(report.pairs_table(title, results.pairs))
@@ -183,6 +200,19 @@ def _large(args: argparse.Namespace, results: Results) -> None:
     title = f"Large: {args.size:g} GB of binlog"
     print(report.applied_table(title, _runs({LARGE: results.large})))
     results.figures.append(figures.memory("large", 250, [pair.mtsd for pair in results.large]))
+
+
+def _split(args: argparse.Namespace, results: Results) -> None:
+    size = int(args.size * 1e9)
+    for number in range(args.repeat):
+        first = number % 2 == 0
+        pair = large.run(size, args.workers, native_first=first, settings=large.SPLIT)
+        results.add(SPLIT, pair)
+    title = f"Split: {args.size:g} GB of binlog in one transaction, {args.workers} workers"
+    pairs = results.pairs[SPLIT]
+    print(report.applied_table(title, _runs({SPLIT: pairs})))
+    results.figures.append(figures.ratio(SPLIT, 1.5, pairs))
+    results.figures.append(figures.memory("split", 300, [pair.mtsd for pair in pairs]))
 
 
 def _lag(args: argparse.Namespace, results: Results) -> None:

@@ -118,13 +118,14 @@ def pair(
     *,
     durable: bool,
     native_first: bool,
+    settings: Mapping[str, Value] | None = None,
 ) -> Pair:
-    """Let both replicas apply the backlog, one right after the other."""
+    """Let both replicas apply the backlog, one right after the other; `settings` are mtsd's."""
     load = (source, transactions, databases, workers)
     if native_first:
         first = native(*load, durable=durable)
-        return Pair(first, external(*load, durable=durable))
-    last = external(*load, durable=durable)
+        return Pair(first, external(*load, durable=durable, settings=settings))
+    last = external(*load, durable=durable, settings=settings)
     return Pair(native(*load, durable=durable), last)
 
 
