@@ -56,6 +56,14 @@ def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
             'allowed only with replica.consistency = "eventual", because the parts of a '
             "transaction become visible one by one",
         )
+    if settings.replica.split_transactions != "off" and settings.target.gtid == "preserve":
+        yield Conflict(
+            ("replica.split_transactions", "target.gtid"),
+            f"found {shown(settings.replica.split_transactions)} together with"
+            ' target.gtid = "preserve"',
+            'allowed is target.gtid = "auto", "mirror" or "off", because the parts of a'
+            " transaction cannot all have its GTID",
+        )
 
 
 def _not_by_binlog(replica: ReplicaSettings) -> Iterator[Conflict]:

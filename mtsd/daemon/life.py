@@ -76,6 +76,8 @@ class Daemon:
         self._new_source = ""
         self._stopping = asyncio.Event()
         self._streamed_attempts: dict[int, int] = {}
+        self._unsplit = 0
+        """Up to this number, streamed groups are not split: it has turned out to be impossible."""
 
     async def run(self) -> int:
         """Live until a signal, or an error that needs a person."""
@@ -218,6 +220,8 @@ class Daemon:
             except ConnectionLostError as error:
                 await self._pause(error, backoff)
             except StreamedGroupError as error:
+                if error.cannot_be_split:
+                    self._unsplit = error.number
                 if not self._may_try_again(error):
                     return self._needs_person(error)
                 await self._pause(error, backoff)
@@ -247,6 +251,7 @@ class Daemon:
             start(
                 settings,
                 new_source=self._new_source,
+                unsplit=self._unsplit,
                 until=self._until,
                 progress=self._progress,
                 reached=self._reached,

@@ -140,4 +140,13 @@ class PositionReached:
     temporary: TemporaryTables | None = None
 
 
-StreamItem = Group | GroupOpened | GroupChunk | GroupClosed | GroupDropped | PositionReached
+@dataclass(frozen=True, slots=True)
+class LargeGroup:
+    """A group of rows that is in memory, and large enough to be split (`split_transactions`)."""
+
+    group: Group
+
+
+StreamItem = (
+    Group | GroupOpened | GroupChunk | GroupClosed | GroupDropped | PositionReached | LargeGroup
+)

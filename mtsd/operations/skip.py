@@ -14,6 +14,7 @@ from mtsd.replica.verdict import Verdict
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.position_tables import ChannelRow, InDoubt
 from mtsd.target.retry import write
+from mtsd.target.split_table import SPLIT
 from mtsd.wire.connection import Connection
 
 
@@ -98,6 +99,11 @@ async def _skip(
     may_be_applied = ""
     applied = _is_passed(channel, group.number)
     for doubt in doubts:
+        if doubt.kind == SPLIT:
+            raise NeedsPersonError(
+                f"{group}, was split into branches, and something of them may be left on the"
+                " target: start mtsd, which commits it or rolls it back, or says what to resolve"
+            )
         found = await _verdict(channel.connection, doubt)
         applied = applied or found is Verdict.APPLIED
         if found is not Verdict.NOT_APPLIED:

@@ -15,6 +15,7 @@ from mtsd.model.group import (
     GroupDropped,
     GroupKind,
     GroupOpened,
+    LargeGroup,
     StreamItem,
 )
 from mtsd.model.gtid import Gtid, GtidSet
@@ -150,6 +151,9 @@ class Dispatcher:
             await self._close(item.group)
         elif isinstance(item, GroupDropped):
             await self._streamed.drop()
+        elif isinstance(item, LargeGroup):
+            if not await self._streamed.split(item.group):
+                await self._group(item.group)
         elif not isinstance(item, Group):
             if item.temporary is not None:
                 self._lost.only(item.temporary.by_thread)

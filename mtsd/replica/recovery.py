@@ -18,6 +18,7 @@ from mtsd.model.reason import Refused
 from mtsd.model.server import flavour_of
 from mtsd.replica.evidence import verdict
 from mtsd.replica.left_prepared import left_prepared
+from mtsd.replica.left_split import settle_split
 from mtsd.replica.one_channel import claim_source, release_source
 from mtsd.replica.verdict import Verdict
 from mtsd.schedule.executed_groups import ExecutedGroups, recovered
@@ -29,6 +30,7 @@ from mtsd.target.position_schema import TABLES, defect
 from mtsd.target.position_tables import RECOVERY_ID, ChannelRow, InDoubt, PositionTables
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.retry import telling, write
+from mtsd.target.split_table import SPLIT
 from mtsd.wire.connection import Connection
 
 _READS = b"reading of the position tables"
@@ -141,7 +143,10 @@ async def recover(
     applied: list[InDoubt] = []
     for doubt in unsettled(doubts, mark, executed):
         try:
-            found = await verdict(connection, doubt)
+            if doubt.kind == SPLIT:
+                found = await settle_split(connection, tables, doubt, channel.daemon_uuid)
+            else:
+                found = await verdict(connection, doubt)
         except NeedsPersonError as error:
             error.group = replace(doubt.group, later_applied=executed.highest > doubt.number)
             raise
@@ -171,6 +176,7 @@ async def recover(
             if doubt.number not in show_themselves
         ),
         *of_prepared,
+        *([tables.split.delete_all()] if any(doubt.kind == SPLIT for doubt in doubts) else []),
         tables.update_workers(workers),
         *([tables.failed.delete_stopped()] if passed else []),
     ]

@@ -33,6 +33,9 @@ from mtsd.replica.limits import distribution_of, limits_of
 from mtsd.replica.recovery import Recovered, adopt_source, make_tables, recover
 from mtsd.replica.replica import Replica
 from mtsd.replica.skipped_groups import AsSkipped, GroupStream
+from mtsd.replica.split_groups import SplitGroups
+from mtsd.replica.split_keys import SplitKeys
+from mtsd.replica.split_stage import SplitStage
 from mtsd.replica.stopped_group import record_stopped
 from mtsd.replica.streamed_groups import StreamedGroups
 from mtsd.replica.until_stage import UntilStage
@@ -52,6 +55,7 @@ from mtsd.target.foreign_keys import read_foreign_keys
 from mtsd.target.key_definitions import read_key_definitions
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
+from mtsd.target.splitting_allowed import why_not_split
 from mtsd.wire.binlog_status import executed_gtids
 
 _CHANNEL_WAIT_TIMEOUT_S: Final = 60
@@ -64,6 +68,7 @@ async def start(
     settings: Settings,
     *,
     new_source: str = "",
+    unsplit: int = 0,
     until: Until | None = None,
     progress: Progress | None = None,
     reached: Reached = nothing,
@@ -71,7 +76,8 @@ async def start(
     """Connect to the target, recover, and get everything ready to run.
 
     `new_source` is the UUID of a source that continues by GTID set where the previous one
-    stopped; the run ends by itself at `until`; `progress` is told what the start is doing.
+    stopped; streamed groups up to number `unsplit` are not split; the run ends by itself at
+    `until`; `progress` is told what the start is doing.
     Raises NeedsPersonError, ServerError, ConnectionLostError, with nothing left open.
     """
     progress = progress or Progress()
@@ -90,6 +96,10 @@ async def start(
         gtids = gtids_of(settings.target.gtid, family, session)
         as_sql = await _applies_sql(settings, session, family)
         progress.doing = "opens the sessions of the workers"
+        if settings.replica.split_transactions == "row":
+            refused = await why_not_split(session)
+            if refused is not None:
+                raise NeedsPersonError(str(refused))
         preserved, told = await _settle_gtids(gtids, session, recovered)
         changed_keys = await _changed_keys(settings, session, as_sql=as_sql)
         coordinator = Coordinator(await _scheduler(settings, session, recovered, changed_keys))
@@ -122,11 +132,23 @@ async def start(
         raise
     if changed_keys is not None:
         groups = KnownKeysStage(groups, changed_keys, coordinator.due)
-    streamed = StreamedGroups(coordinator, workers[0], preserved)
     delayed = DelayStage(
         groups, settings.replica.delay, lambda: stream.clock_offset, coordinator.due
     )
-    dispatcher = Dispatcher(delayed, coordinator, streamed, preserved, recovered.mark.temporary)
+    large: GroupStream = delayed
+    streamed = StreamedGroups(coordinator, workers[0], preserved)
+    if settings.replica.split_transactions == "row" and len(workers) > 1:
+        large = SplitStage(delayed, settings.replica.batch_bytes)
+        streamed = SplitGroups(
+            coordinator,
+            workers,
+            SplitKeys(endpoint("target", settings.target), session.traits),
+            as_sql=as_sql,
+            unsplit=unsplit,
+            piece_bytes=settings.replica.batch_bytes,
+            reached=reached,
+        )
+    dispatcher = Dispatcher(large, coordinator, streamed, preserved, recovered.mark.temporary)
     readings = None
     if changed_keys is not None:
         is_committed = coordinator.scheduler.gaq.is_committed

@@ -43,8 +43,11 @@ _APPLIED = frozenset({
 class StreamedGroupError(MtsdError):
     """A streamed group has to be read again from the source: its transaction was rolled back."""
 
-    def __init__(self, group: FailedGroup, error: ServerError) -> None:
+    def __init__(
+        self, group: FailedGroup, error: MtsdError, *, cannot_be_split: bool = False
+    ) -> None:
         super().__init__(f"{group}, which is streamed because of its size, is retried: {error}")
+        self.cannot_be_split = cannot_be_split
         self.group = group
         self.number = group.number
         self.error = error
@@ -80,6 +83,11 @@ class StreamedGroups:
             and opened.gtid is not None
             and opened.gtid in self._preserved
         )
+
+    async def split(self, group: Group) -> bool:
+        """Apply a large group that is in memory in branches; return whether that was done."""
+        del group
+        return False
 
     async def open(self, opened: GroupOpened) -> None:
         """Begin a group that can be applied. Raises what an applier does."""

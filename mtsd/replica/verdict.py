@@ -20,6 +20,7 @@ from mtsd.model.group import GroupKind
 from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.replica.report import HALF_APPLIED
 from mtsd.target.position_tables import InDoubt
+from mtsd.target.split_table import SPLIT
 
 _SAY = (
     "say what you found: mtsd resolve --group {number} --applied, or --not-applied, then start"
@@ -59,6 +60,8 @@ class Verdict(enum.Enum):
     """The completion of one: applied if the target does not have it prepared, else not."""
     SHOWS_ITSELF = "shows itself"
     """To be run: if it has run before, it fails with an error that says so."""
+    SPLIT = "split"
+    """Applied as a whole or not at all, as the target's branches and the record show."""
     NOT_BEGUN = "not begun"
     """Not applied, as long as the target has been running since the record was written."""
 
@@ -77,6 +80,8 @@ def judge(doubt: InDoubt, *, executed: bool, logs: Collection[str] | None) -> Ve
     """
     if doubt.resolution:
         return Verdict(doubt.resolution)
+    if doubt.kind == SPLIT:
+        return Verdict.SPLIT
     if doubt.kind == GroupKind.NON_TRANSACTIONAL.value:
         untouched = doubt.evidence and doubt.target_file and not executed
         return Verdict.NOT_BEGUN if untouched else without_evidence(doubt)

@@ -161,6 +161,22 @@ class Branches:
             break
         await self._reached(FaultPoint.AFTER_STATEMENT)
 
+    async def wait_for_locks(self, seconds: int) -> None:
+        """Let statements of rows wait for a lock so long; what is pinned is `LOCK_WAIT_S`."""
+        await self._connection.run(b"SET @@session.innodb_lock_wait_timeout=%d" % seconds, 1)
+
+    async def mark_split(self, number: int, branch: int) -> None:
+        """Let the open branch, one of a split transaction, show that it is committed, once it is.
+
+        After an error, undo is required.
+        """
+        await self._connection.run(self._tables.split.insert(number, branch), 1)
+
+    async def settle_split(self, row: WorkerRow, number: int) -> None:
+        """Record that all branches of a split transaction are committed."""
+        settled = self._tables.settled(row, number)
+        await self._session.record([*settled, self._tables.split.delete(number)])
+
     async def is_prepared(self, xid: XaXid) -> bool:
         """Return whether the target has prepared a transaction."""
         return xid in await prepared_xids(self._connection)

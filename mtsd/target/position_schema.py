@@ -10,7 +10,8 @@ FIRST_TABLES = ("slave_worker_info", "slave_relay_log_info", "slave_in_doubt")
 RULES_TABLE = "slave_channel_filter"
 OF_FAILED_GROUPS = ("slave_stopped_group", "slave_skipped_group")
 PREPARED = "slave_prepared_transaction"
-TABLES = (*FIRST_TABLES, *OF_FAILED_GROUPS, RULES_TABLE, PREPARED)
+SPLIT_BRANCHES = "slave_split_branch"
+TABLES = (*FIRST_TABLES, *OF_FAILED_GROUPS, RULES_TABLE, PREPARED, SPLIT_BRANCHES)
 """All of them; a start adds those that an older mtsd has not created."""
 
 PARTIAL = Reason(

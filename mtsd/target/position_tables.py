@@ -19,6 +19,7 @@ from mtsd.target import literals
 from mtsd.target.failed_groups import FailedGroups
 from mtsd.target.position_schema import RULES_TABLE, TABLES, VERSION
 from mtsd.target.prepared_table import PreparedTable
+from mtsd.target.split_table import SplitTable
 from mtsd.target.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo
 from mtsd.wire.connection import Row
 
@@ -79,6 +80,7 @@ class PositionTables:
         self.workers = WorkerInfo(schema, channel)
         self.failed = FailedGroups(schema, channel)
         self.prepared = PreparedTable(schema, channel)
+        self.split = SplitTable(schema, channel)
         self._relay_log_info = quoted + b".`slave_relay_log_info`"
         self._in_doubt = quoted + b".`slave_in_doubt`"
         self._rules = quoted + b"." + literals.name(RULES_TABLE)
@@ -134,6 +136,7 @@ class PositionTables:
             *self.failed.definitions(),
             rules.encode(),
             self.prepared.definition(),
+            self.split.definition(),
         ]
 
     def select_tables(self) -> bytes:
@@ -318,6 +321,7 @@ class PositionTables:
         return [
             *(b"DELETE FROM " + table + self._of_channel for table in tables),
             self.failed.delete_stopped(),
+            self.split.delete_all(),
         ]
 
     def settled(self, row: WorkerRow, number: int) -> list[bytes]:

@@ -11,6 +11,8 @@ from mtsd.model.server import Flavour, ServerVersion, Version
 from mtsd.model.step import QueryEvent
 from mtsd.target.literals import blob, text
 
+LOCK_WAIT_S = 50
+"""How long a statement waits for a lock of a row."""
 PINNED: dict[bytes, bytes] = {
     b"sql_mode": b"0",
     b"time_zone": b"X'2b30303a3030'",
@@ -29,7 +31,7 @@ PINNED: dict[bytes, bytes] = {
     b"wait_timeout": b"31536000",
     b"net_write_timeout": b"3600",
     b"net_read_timeout": b"3600",
-    b"innodb_lock_wait_timeout": b"50",
+    b"innodb_lock_wait_timeout": b"%d" % LOCK_WAIT_S,
     b"lock_wait_timeout": b"3600",
     b"completion_type": b"0",
     b"sql_safe_updates": b"0",

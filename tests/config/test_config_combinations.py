@@ -42,6 +42,10 @@ REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
         '[replica]\nexec_mode = "idempotent"\n[target]\napply_mode = "binlog"\n',
         ("replica.exec_mode", "idempotent", 'target.apply_mode = "binlog"', '"sql"'),
     ),
+    "one GTID for several branches": (
+        'target.gtid = "preserve"\nreplica = {consistency="eventual", split_transactions="row"}',
+        ("replica.split_transactions", '"preserve"', "cannot all have its GTID"),
+    ),
     "eventual consistency by BINLOG": (
         '[replica]\nconsistency = "eventual"\n[target]\napply_mode = "binlog"\n',
         ("replica.consistency", "eventual", "idempotently", 'exec_mode = "strict"'),

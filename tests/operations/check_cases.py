@@ -50,6 +50,7 @@ KEYLESS = TableFacts("shop", "visits", transactional=True, keyed=False)
 DOUBT = InDoubt(8, 1, Position("binlog.000002", 800), "ddl", "", "", "shop", b"ALTER TABLE t")
 EVIDENCE = f"{DAEMON_UUID}:8"
 XID = XaXid(1, b"a", b"")
+SPLITTING = replica(consistency="eventual", exec_mode="strict", split_transactions="row")
 PAST = WorkerRow(
     1,
     None,
@@ -452,6 +453,22 @@ CASES = (
     Case(
         Kind.XA_UNLISTED, "GRANT XA_RECOVER_ADMIN ON *.* TO 'mtsd'@'%'",
         target=target(grants=(EVERYTHING[0], EVERYTHING[1].replace(",XA_RECOVER_ADMIN", ""))),
+    ),
+    Case(
+        Kind.SPLIT_UNLOGGED, "set [target] binary_log = true",
+        replace(SPLITTING, target=target_settings(binary_log=False).target),
+    ),
+    Case(
+        Kind.SPLIT_ATTACHED, "version 8.0.28", SPLITTING,
+        target=target(version=(8, 0, 28), version_text="8.0.28"),
+    ),
+    Case(
+        Kind.SPLIT_UNLISTED, "GRANT XA_RECOVER_ADMIN ON *.* TO 'mtsd'@'%'", SPLITTING,
+        target=target(grants=(EVERYTHING[0], EVERYTHING[1].replace(",XA_RECOVER_ADMIN", ""))),
+    ),
+    Case(
+        Kind.SPLIT_ON_MARIADB, "needs a MySQL as the target", SPLITTING,
+        target=MARIADB_TARGET,
     ),
     Case(
         Kind.PREPARED_BEFORE, "1 transaction already prepared: X'61',X'',1; ",

@@ -9,6 +9,7 @@ from mtsd.replica.one_channel import MEETING, ON_ANOTHER_CHANNEL
 from mtsd.source import continuation, handshake, start
 from mtsd.target import position_schema
 from mtsd.target.branches import ATTACHED, UNLOGGED
+from mtsd.target.splitting_allowed import ON_MARIADB
 from mtsd.wire import traits
 
 
@@ -375,6 +376,19 @@ class Kind(Enum):
         "target XA transactions",
         "{user} lacks {missing}: an XA transaction of the source that is interrupted, or fails, may"
         " stop the replica",
+        "{grants}",
+    )
+    SPLIT_ON_MARIADB = error("target splitting", ON_MARIADB.found, ON_MARIADB.remedy)
+    SPLIT_UNLOGGED = error(
+        "target splitting", f'split_transactions = "row": {UNLOGGED.found}', UNLOGGED.remedy
+    )
+    SPLIT_ATTACHED = error(
+        "target splitting", f'split_transactions = "row": {ATTACHED.found}', ATTACHED.remedy
+    )
+    SPLIT_UNLISTED = error(
+        "target splitting",
+        '{user} lacks {missing}: with split_transactions = "row", a start after a crash has to'
+        " list what is prepared",
         "{grants}",
     )
     PREPARED_BEFORE = warning(

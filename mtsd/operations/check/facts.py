@@ -8,10 +8,12 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.server import Flavour, ServerVersion, identity_of
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.left_prepared import is_of_xa, xid_in_doubt
+from mtsd.replica.left_split import branch_xids
 from mtsd.replica.one_channel import Channel
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.prepared_table import PreparedRow
+from mtsd.target.split_table import SPLIT
 from mtsd.target.table_columns import TableColumn
 
 
@@ -151,7 +153,12 @@ class PositionFacts:
     def xids_in_doubt(self) -> frozenset[XaXid]:
         """The xids of the channel's in-doubt groups."""
         doubts = self.channel.in_doubt if self.channel is not None else ()
-        return frozenset(xid_in_doubt(doubt) for doubt in doubts if is_of_xa(doubt))
+        found = {xid_in_doubt(doubt) for doubt in doubts if is_of_xa(doubt)}
+        if self.channel is not None:
+            for doubt in doubts:
+                if doubt.kind == SPLIT:
+                    found |= set(branch_xids(self.channel.daemon_uuid, doubt))
+        return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,20 @@ from mtsd.target.branches import DETACHES_SINCE
 def xa_lines(settings: Settings, target: TargetFacts, source: SourceFacts | None) -> Iterator[Line]:
     """Yield the lines; `source` is None if it could not be read."""
     server = target.server
+    splits = settings.replica.split_transactions == "row"
+    if splits and server.flavour is Flavour.MARIADB:
+        yield Kind.SPLIT_ON_MARIADB.line()
+        splits = False
     if server.on("log_bin") and not settings.target.binary_log:
-        yield Kind.XA_UNLOGGED.line()
+        yield (Kind.SPLIT_UNLOGGED if splits else Kind.XA_UNLOGGED).line()
     if server.version < DETACHES_SINCE:
-        yield Kind.XA_ATTACHED.line(version=server.version_text)
+        kind = Kind.SPLIT_ATTACHED if splits else Kind.XA_ATTACHED
+        yield kind.line(version=server.version_text)
     lacking = missing(Held.of(server.grants), XA, server.server)
     if lacking:
         grants = grant(lacking, server.account)
-        yield Kind.XA_UNLISTED.line(user=server.account, missing=lacking[0], grants=grants)
+        kind = Kind.SPLIT_UNLISTED if splits else Kind.XA_UNLISTED
+        yield kind.line(user=server.account, missing=lacking[0], grants=grants)
     begins_later = target.position.channel is None and not (
         isinstance(settings.source.start, Earliest)
     )

@@ -1,0 +1,48 @@
+"""The target's keys, as a transaction that is split needs them."""
+
+from typing import Final
+
+from mtsd.target.key_definitions import KeyDefinitions, read_key_definitions
+from mtsd.wire.connection import Connection
+from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.traits import ServerTraits
+
+_COMPLETE_ANSWERS: Final = "SET @@session.sql_select_limit=18446744073709551615"
+
+
+class SplitKeys:
+    """Reads keys when they are needed, on a connection of its own, and remembers them."""
+
+    def __init__(self, endpoint: Endpoint, traits: ServerTraits) -> None:
+        self._endpoint = endpoint
+        self._traits = traits
+        self._known = KeyDefinitions(frozenset(), {}, ())
+        self._asked: frozenset[str] = frozenset()
+        self._definitions = 0
+
+    async def of(self, databases: frozenset[str], definitions: int) -> KeyDefinitions:
+        """Return the keys of databases, and of all that were asked for before.
+
+        They are read anew when `definitions`, the number of those applied, is another one. Raises
+        ServerError, ConnectionLostError.
+        """
+        if definitions != self._definitions:
+            self._asked = frozenset()
+        if not databases <= self._asked:
+            wanted = databases | self._asked
+            connection = await Connection.open(self._endpoint)
+            try:
+                await connection.query(_COMPLETE_ANSWERS)
+                self._known = await read_key_definitions(
+                    connection, self._traits.server.flavour, wanted, fold_case=self.fold_case
+                )
+            finally:
+                connection.close()
+            self._asked = wanted
+            self._definitions = definitions
+        return self._known
+
+    @property
+    def fold_case(self) -> bool:
+        """Whether names of databases and tables are in lower case on the target."""
+        return self._traits.lower_case_table_names

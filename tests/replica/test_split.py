@@ -1,0 +1,328 @@
+"""Large transactions split into branches: equal data, whatever interrupts them."""
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from mtsd.model.fault_points import FaultPoint
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.replica.test_streamed_failures import WAITS
+from tests.replica.test_xa import TARGETS
+from tests.servers.mariadb import provide_mariadb
+from tests.servers.mysqld import GTIDS, Server
+from tests.servers.pair import Pair
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
+
+ROWS = 600
+SPLIT: dict[str, Value] = {
+    "replica.consistency": "eventual",
+    "replica.split_transactions": "row",
+    "replica.exec_mode": "strict",
+    "replica.batch_bytes": 4096,
+    "replica.checkpoint_period": 0.05,
+}
+WAYS: dict[str, dict[str, Value]] = {
+    "memory": {},
+    "streamed": {"replica.pending_jobs_size_max": 16384},
+    "SQL": {"replica.exec_mode": "idempotent", "replica.pending_jobs_size_max": 16384},
+}
+CREATE = (
+    "CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY, v VARCHAR(60));"
+    " CREATE TABLE a.u (i INT PRIMARY KEY, n INT, UNIQUE (n));"
+    " CREATE TABLE a.parent (i INT PRIMARY KEY, v VARCHAR(60));"
+    " CREATE TABLE a.child (i INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES a.parent (i));"
+    " CREATE TABLE a.unkeyed (i INT, v VARCHAR(60))"
+)
+TABLES = ("t", "u", "parent", "child", "unkeyed")
+
+
+def rows(server: Server) -> dict[str, list[tuple[object, ...]]]:
+    return {name: sorted(server.sql(f"SELECT * FROM a.{name}")) for name in TABLES}
+
+
+def prepared(server: Server) -> list[tuple[object, ...]]:
+    return list(server.sql("XA RECOVER"))
+
+
+def insert(table: str, first: int, count: int = ROWS) -> str:
+    values = ",".join(f"({i}, REPEAT('{i % 10}', 50))" for i in range(first, first + count))
+    return f"INSERT INTO a.{table} VALUES {values}"
+
+
+def split_count(daemon: DaemonProcess) -> int:
+    return len([e for e in daemon.records() if e["event"] == "splitting a large group"])
+
+
+def not_split(daemon: DaemonProcess) -> list[str]:
+    return [str(e["reason"]) for e in daemon.records() if e["event"] == "not split"]
+
+
+def assert_equal(pair: Pair, daemon: DaemonProcess) -> None:
+    daemon.wait_until_caught_up()
+    assert rows(pair.target) == rows(pair.source)
+    assert not prepared(pair.target)
+    for table in ("slave_split_branch", "slave_in_doubt"):
+        assert not pair.target.sql(f"SELECT * FROM mtsd.{table}")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_loads(way: str, tmp_path: Path) -> None:
+    several = [
+        insert("t", 0),
+        "INSERT INTO a.u SELECT i, i FROM a.t",
+        "UPDATE a.t SET v = REPEAT('u', 50) WHERE i % 3 = 0",
+        "DELETE FROM a.t WHERE i % 5 = 0",
+        "UPDATE a.u SET n = n + 10000",
+        insert("unkeyed", 0, 50),
+    ]
+    family = [
+        insert("parent", 0),
+        "INSERT INTO a.child SELECT i, i FROM a.parent",
+        "INSERT INTO a.child SELECT i + 10000, i % 7 FROM a.parent",
+    ]
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(CREATE)
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SPLIT, **WAYS[way]})
+        daemon.start()
+        for statements in (several, family):
+            before = split_count(daemon)
+            pair.source.sql(f"BEGIN; {';'.join(statements)}; COMMIT")
+            assert_equal(pair, daemon)
+            assert split_count(daemon) == before + 1
+        assert not not_split(daemon)
+        # The value of one row becomes another's.
+        pair.source.sql("BEGIN; UPDATE a.u SET n = n + 20000; UPDATE a.u SET n = n - 19999; COMMIT")
+        assert_equal(pair, daemon)
+        assert bool(not_split(daemon)) is (way != "memory")
+        pair.source.sql("INSERT INTO a.t VALUES (-1, 'small')")
+        assert_equal(pair, daemon)
+        assert daemon.stop() == 0
+
+
+@contextmanager
+def held(target: Server, row: int = ROWS // 2) -> Iterator[None]:
+    """Hold a row of the middle on the target."""
+    with closing(target.client()) as client, client.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute(f"INSERT INTO a.t VALUES ({row}, 'held')")
+        yield
+
+
+def waiting(target: Server) -> int:
+    """Return the session of a branch that waits for a lock."""
+    deadline = time.monotonic() + 120
+    while not (found := target.sql(WAITS)):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return int(str(found[0][0]))
+
+
+def kill_query(daemon: DaemonProcess) -> None:
+    daemon.target.sql(f"KILL QUERY {waiting(daemon.target)}")
+
+
+def kill_connection(daemon: DaemonProcess) -> None:
+    daemon.target.sql(f"KILL {waiting(daemon.target)}")
+
+
+def wait_too_long(daemon: DaemonProcess) -> None:
+    waiting(daemon.target)
+    deadline = time.monotonic() + 120
+    while not not_split(daemon):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def restart_source(daemon: DaemonProcess) -> None:
+    waiting(daemon.target)
+    daemon.source.restart()
+
+
+def kill_daemon(daemon: DaemonProcess) -> None:
+    waiting(daemon.target)
+    daemon.kill()
+
+
+def terminate(daemon: DaemonProcess) -> None:
+    waiting(daemon.target)
+    assert daemon.stop() == 0
+
+
+def kill_target(daemon: DaemonProcess) -> None:
+    waiting(daemon.target)
+    daemon.target.kill()
+
+
+@pytest.mark.parametrize(
+    "way", ["streamed", *(pytest.param(way, marks=pytest.mark.long) for way in ("memory", "SQL"))]
+)
+def test_interruptions(way: str, tmp_path: Path) -> None:
+    actions = [
+        kill_query, kill_connection, wait_too_long, restart_source, kill_daemon, kill_target,
+        *([] if way == "memory" else [terminate]),
+    ]  # fmt: skip
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(CREATE)
+        settings = {**SPLIT, **WAYS[way], "target.user": "mtsd_here"}
+        pair.target.sql("SET sql_log_bin = 0; CREATE USER mtsd_here; GRANT ALL ON *.* TO mtsd_here")
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        daemon.start()
+        for action in actions:
+            daemon.wait_until_caught_up()
+            pair.source.sql("DELETE FROM a.t")
+            daemon.wait_until_caught_up()
+            tried = split_count(daemon)
+            given_up = len(not_split(daemon))
+            with held(pair.target):
+                pair.source.sql(insert("t", 0))
+                if action is wait_too_long:
+                    daemon.log.write_text("")
+                action(daemon)
+            if action is kill_target:
+                pair.target.start()
+            if not daemon.running:
+                daemon.start()
+            assert_equal(pair, daemon)
+            if action is not wait_too_long:
+                assert split_count(daemon) > tried, action.__name__
+                if action is kill_query:
+                    assert len(not_split(daemon)) > given_up
+        assert daemon.stop() == 0
+
+
+FEW = [
+    (FaultPoint.AFTER_IN_DOUBT, (1, 2)),
+    (FaultPoint.STATEMENT_SENT, (3, 7)),
+    (FaultPoint.AFTER_SETTLED, (1,)),
+]
+POINTS = [
+    (FaultPoint.BEFORE_IN_DOUBT, (1, 2)),
+    (FaultPoint.AFTER_IN_DOUBT, (1, 2)),
+    (FaultPoint.BEFORE_CHUNK, (1, 5)),
+    # Those of four branches, which prepare and then commit.
+    (FaultPoint.BEFORE_STATEMENT, (1, 3, 5, 7)),
+    (FaultPoint.STATEMENT_SENT, (1, 4, 5, 8)),
+    (FaultPoint.AFTER_STATEMENT, (2, 4, 6, 8)),
+    (FaultPoint.BEFORE_SETTLED, (1,)),
+    (FaultPoint.AFTER_SETTLED, (1,)),
+    (FaultPoint.BEFORE_COMMIT, (1, 2, 3)),
+    (FaultPoint.COMMIT_SENT, (1, 2, 3)),
+    (FaultPoint.AFTER_COMMIT, (1, 2, 3)),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "way", "points"),
+    [
+        ("GTIDs", "streamed", FEW),
+        *(
+            pytest.param(kind, way, POINTS, marks=[pytest.mark.long, pytest.mark.timeout(3600)])
+            for kind in TARGETS
+            for way in WAYS
+        ),
+    ],
+)
+def test_killed_at_each_point(
+    kind: str, way: str, points: list[tuple[FaultPoint, tuple[int, ...]]], tmp_path: Path
+) -> None:
+    with Pair(GTIDS, TARGETS[kind]) as pair:
+        pair.source.sql(CREATE)
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SPLIT, **WAYS[way]})
+        daemon.start()
+        daemon.wait_until_caught_up()
+        first = 0
+        for point, passes in points:
+            for number in passes:
+                assert daemon.stop() == 0
+                first += ROWS
+                pair.source.sql(insert("t", first))
+                daemon.start(fault=f"{point.value}:{number}")
+                assert daemon.wait() == -9, f"{point} {number}"
+                daemon.start()
+                assert_equal(pair, daemon)
+        assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [
+        ("GTIDs, no binlog", 4),
+        *(pytest.param(kind, 60, marks=pytest.mark.long) for kind in TARGETS),
+    ],
+)
+def test_target_killed_at_random(kind: str, kills: int, tmp_path: Path) -> None:
+    chance = random.Random(kind)
+    with Pair(GTIDS, TARGETS[kind]) as pair:
+        pair.source.sql(CREATE)
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SPLIT, **WAYS["streamed"]})
+        daemon.start()
+        for number in range(kills):
+            daemon.wait_until_caught_up()
+            tried = split_count(daemon)
+            pair.source.sql(insert("t", number * ROWS))
+            while split_count(daemon) == tried:
+                time.sleep(0.01)
+            time.sleep(chance.uniform(0, 0.3))
+            pair.target.kill()
+            pair.target.start()
+            assert_equal(pair, daemon)
+        assert daemon.stop() == 0
+
+
+def test_a_branch_that_somebody_has_rolled_back(tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(CREATE)
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SPLIT, **WAYS["memory"]})
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        pair.source.sql(insert("t", 0))
+        # Decided, and nothing is committed.
+        daemon.start(fault=f"{FaultPoint.AFTER_IN_DOUBT.value}:2")
+        assert daemon.wait() == -9
+        found = pair.target.sql("XA RECOVER CONVERT XID")
+        assert len(found) == 4
+        xid = str(found[0][3])[2:]
+        size = int(str(found[0][1])) * 2
+        pair.target.sql(f"XA ROLLBACK X'{xid[:size]}', X'{xid[size:]}', 1")
+        daemon.start()
+        assert daemon.wait() == 3
+        assert "neither committed nor prepared" in daemon.last_words()
+        assert len(prepared(pair.target)) == 3
+        number = pair.target.sql("SELECT Group_number FROM mtsd.slave_in_doubt")[0][0]
+        resolve = [sys.executable, "-m", "mtsd", "resolve", "--config", str(daemon.config)]
+        subprocess.run([*resolve, "--group", str(number), "--not-applied"], check=True)
+        daemon.start()
+        assert_equal(pair, daemon)
+        assert daemon.stop() == 0
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        settings = {**SPLIT, "target.gtid": "preserve"}
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        daemon.start()
+        assert daemon.wait() == 2
+        assert "cannot all have its GTID" in daemon.last_words()
+        pair.target.sql("SET sql_log_bin = 0; CREATE USER mtsd_here; GRANT ALL ON *.* TO mtsd_here")
+        pair.target.sql("SET sql_log_bin = 0; REVOKE XA_RECOVER_ADMIN ON *.* FROM mtsd_here")
+        settings = {**SPLIT, "target.user": "mtsd_here"}
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        daemon.start()
+        assert daemon.wait() == 3
+        assert "GRANT XA_RECOVER_ADMIN" in daemon.last_words()
+
+
+def test_a_mariadb_is_refused(tmp_path: Path) -> None:
+    with Pair(GTIDS, target_installation=provide_mariadb("11.8")) as pair:
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, SPLIT)
+        daemon.start()
+        assert daemon.wait() == 3
+        assert "needs a MySQL as the target" in daemon.last_words()
