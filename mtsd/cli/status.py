@@ -205,7 +205,9 @@ def _workers(status: Status, *, running: bool) -> Iterator[str]:
                 _size(worker.queue_bytes),
                 str(worker.groups),
                 str(worker.transactions),
-                str(worker.retries),
+                f"{worker.retries}, {worker.gave_way} gave way"
+                if worker.gave_way
+                else str(worker.retries),
                 f"{worker.busy_ratio:.0%}",
                 f"{worker.state}: {worker.waits_for}" if worker.waits_for else worker.state,
                 str(worker.last),

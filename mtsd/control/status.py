@@ -76,7 +76,11 @@ class WorkerStatus:
     target_wait: TargetWaitStatus | None = None
     """What it waits for at the target; None if it does not."""
     waits_for: str = ""
-    """What the first group of its queue waits for, one of the causes in `waits`; "" if nothing."""
+    """What it waits for to commit, or to begin the first group of its queue: one of the causes in
+    `waits`; "" if nothing."""
+    gave_way: int = 0
+    """Target transactions applied before their turn and rolled back, because an earlier group
+    needed a lock of theirs: with `consistency = "any_time"`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +182,9 @@ class Status:
     partitions: tuple[PartitionStatus, ...] = ()
     waits: Mapping[str, float] = field(default_factory=dict)
     """Seconds by cause, since the replica began to run: how long the next group of the stream could
-    not be queued (`gaq_full`, `pending_bytes`, `streamed`), and how long workers that had nothing
-    else to do waited to begin one (`partition`, `dependency`, `alone`), all workers together."""
+    not be queued (`gaq_full`, `pending_bytes`, `streamed`), how long workers that had nothing else
+    to do waited to begin one (`partition`, `dependency`, `alone`, `frozen`), and how long they
+    waited for their turn to commit (`commit_order`), all workers together."""
     distribution: DistributionStatus = DistributionStatus()
     reading_waits_for: str = ""
     """What keeps the next group of the stream from being queued now, one of the causes in `waits`;

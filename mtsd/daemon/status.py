@@ -78,6 +78,7 @@ def stated(
                 groups=worker.groups,
                 transactions=worker.transactions,
                 retries=worker.retries,
+                gave_way=worker.gave_way,
                 last=Place.of(worker.last_position, worker.last_gtid),
                 waits_for=worker.waits_for or "",
                 busy_ratio=round(worker.busy_seconds / max(statistics.run_seconds, 1e-9), 4),

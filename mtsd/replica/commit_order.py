@@ -45,9 +45,12 @@ def must_give_way(
 
 
 class CommitOrder:
-    """Tells one worker when its batch may commit."""
+    """Tells worker `index` when its batch may commit."""
 
-    def __init__(self, coordinator: Coordinator, applier: Applier) -> None:
+    def __init__(self, index: int, coordinator: Coordinator, applier: Applier) -> None:
+        self._index = index
+        self.gave_way = 0
+        """Batches rolled back so that an earlier group could go on."""
         self._coordinator = coordinator
         self._applier = applier
 
@@ -62,7 +65,7 @@ class CommitOrder:
         mark = gaq.number
         pause = _FIRST_LOOK_S
         stalled = 0.0
-        while not await coordinator.turn(number, pause):
+        while not await coordinator.turn(self._index, number, pause):
             if coordinator.ended.is_set():
                 return False
             if gaq.number != mark:
@@ -76,6 +79,7 @@ class CommitOrder:
                     "gives way to an earlier group", group=number, stalled_s=round(stalled, 2),
                     locks_readable=waiting is not None,
                 )  # fmt: skip
+                self.gave_way += 1
                 return False
             pause = min(2 * pause, _LONGEST_PAUSE_S)
         return True

@@ -101,11 +101,20 @@ class Coordinator:
                 await self._room.wait()
         scheduler.reading_waits(None)
 
-    async def turn(self, number: int, patience: float | None = None) -> bool:
-        """Wait until everything before the group has committed; return whether it has.
+    async def turn(self, worker: int, number: int, patience: float | None = None) -> bool:
+        """Wait until everything before the worker's group has committed; return whether it has.
 
         False if nothing more will, or if the low-water mark has not moved for `patience` seconds.
         """
+        if self.scheduler.gaq.number >= number - 1:
+            return True
+        self.scheduler.awaits_turn(worker, waits=True)
+        try:
+            return await self._turn(number, patience)
+        finally:
+            self.scheduler.awaits_turn(worker, waits=False)
+
+    async def _turn(self, number: int, patience: float | None) -> bool:
         gaq = self.scheduler.gaq
         while (mark := gaq.number) < number - 1:
             try:

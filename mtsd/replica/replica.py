@@ -217,9 +217,10 @@ class Replica:
 
     def _worker_statistics(self, worker: Worker) -> WorkerStatistics:
         queue = self._coordinator.scheduler.workers[worker.index]
+        waits_for = self._coordinator.scheduler.waits_for(worker.index)
         state = "waiting" if len(queue) else "idle"
         if queue.running:
-            state = "applying"
+            state = "applying" if waits_for is None else "waiting"
         elif self._coordinator.scheduler.is_frozen(worker.index):
             state = "frozen"
         return WorkerStatistics(
@@ -230,7 +231,8 @@ class Replica:
             groups=worker.groups,
             transactions=worker.transactions,
             retries=worker.retries,
-            waits_for=self._coordinator.scheduler.waits_for(worker.index),
+            gave_way=worker.gave_way,
+            waits_for=waits_for,
             last_position=worker.last.end if worker.last else None,
             last_gtid=worker.last.gtid if worker.last else None,
             busy_seconds=worker.busy_seconds,

@@ -16,14 +16,16 @@ class WorkerStatistics:
 
     id: int
     state: str
-    """idle, waiting (its head waits for other groups), frozen or applying."""
+    """idle, waiting (for other groups), frozen or applying."""
     queue_groups: int
     queue_bytes: int
     groups: int
     transactions: int
     retries: int
+    gave_way: int
+    """Batches applied before their turn and rolled back, because an earlier group needed a lock."""
     waits_for: WaitCause | None
-    """What its queue's head waits for, while it is idle."""
+    """What its queue's head waits for while it is idle, or what it has applied."""
     last_position: Position | None
     last_gtid: Gtid | None
     busy_seconds: float

@@ -60,7 +60,7 @@ class Worker:
         self.applier = applier
         self._coordinator = coordinator
         coordinator.connections[index] = applier.connection_id
-        self._order = CommitOrder(coordinator, applier)
+        self._order = CommitOrder(index, coordinator, applier)
         self._flight = InFlight(row)
         self._singly = SingleGroups(
             applier,
@@ -122,6 +122,11 @@ class Worker:
             running[0].databases if running else (),
         )
 
+    @property
+    def gave_way(self) -> int:
+        """Batches rolled back, and applied again at their turn, for an earlier group's locks."""
+        return self._order.gave_way
+
     def row_after(self, group: Group) -> WorkerRow:
         """Return what this worker's row becomes with a group, while nothing is in flight."""
         return self._singly.row_after(group)
@@ -144,7 +149,7 @@ class Worker:
         if not self._coordinator.scheduler.may_commit(number):
             if await self._apply_held():
                 return
-            if not await self._coordinator.turn(number):
+            if not await self._coordinator.turn(self.index, number):
                 return
         packet, bundle = self._singly.packet(self._gather())
         if not self.applier.are_safe(bundle.table_maps) and (
@@ -298,7 +303,7 @@ class Worker:
         coordinator = self._coordinator
         if coordinator.scheduler.gaq.number >= group.number - 1:
             return False
-        await coordinator.turn(group.number)
+        await coordinator.turn(self.index, group.number)
         return coordinator.scheduler.gaq.number >= group.number - 1
 
     def _tell_skipped(self, group: Group, error: ServerError) -> None:

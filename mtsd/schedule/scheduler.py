@@ -96,6 +96,7 @@ class Scheduler:
         self._groups = [0] * workers
         self._sizes = [0] * workers
         self._frozen = [False] * workers
+        self._awaits_turn = [False] * workers
         self.view = ScheduleView(
             self._groups, self._sizes, self.gaq, limits.batch_groups, self._frozen
         )
@@ -242,6 +243,11 @@ class Scheduler:
         """Note that a streamed group has begun that cannot be undone: a stop has to finish it."""
         self._highest_begun = number
 
+    def awaits_turn(self, worker: int, *, waits: bool) -> None:
+        """Note that a worker waits until all before what it has begun has committed, or no more."""
+        self._awaits_turn[worker] = waits
+        self._account(worker)
+
     def may_commit(self, number: int) -> bool:
         """Return whether it is the turn of the batch that group `number` begins.
 
@@ -335,10 +341,12 @@ class Scheduler:
         return self._waits.cause(DISPATCHER)
 
     def waits_for(self, worker: int) -> WaitCause | None:
-        """Return what keeps an idle worker from beginning the head of its queue.
+        """Return what keeps a worker from finishing what it has begun, or from beginning more.
 
-        None if it is at work, has nothing to do, or can begin.
+        None if it is at work, has nothing to do, or can begin the head of its queue.
         """
+        if self._awaits_turn[worker]:
+            return WaitCause.COMMIT_ORDER
         queue = self.workers[worker]
         head = queue.head
         if head is None or queue.running or self._halted:

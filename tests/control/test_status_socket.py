@@ -126,6 +126,7 @@ def test_the_json_is_that_of_the_contract() -> None:
                 "databases": "shop",
             },
             "waits_for": "",
+            "gave_way": 0,
         }
     ]
     assert told["partitions"][1] == {

@@ -273,6 +273,7 @@ def _invert(pair: Pair, folder: Path, settings: dict[str, Value], *, readable: b
         assert sum(worker.retries for worker in status.workers) == 0
         assert daemon.stop() == 0
         given_way = [each for each in daemon.records() if "gives way" in str(each["event"])]
+        assert sum(worker.gave_way for worker in status.workers) == len(given_way)
         assert len(given_way) == 1
         assert given_way[0]["locks_readable"] == readable
     for table in ("a.parent", "a.gate", "b.child"):

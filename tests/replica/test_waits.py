@@ -109,3 +109,14 @@ def test_by_clock(tmp_path: Path) -> None:
             again = "UPDATE a.t SET v = 'again'"
             waits.waits_for("dependency", f"{insert('a', 1)}; {insert('b', 1)}; {again}", "a.t")
             assert daemon.stop() == 0
+
+
+def test_for_the_turn_to_commit(tmp_path: Path) -> None:
+    """What is applied waits until the transactions before it have committed."""
+    settings: dict[str, Value] = {"replica.consistency": "any_time", "replica.batch_groups": 1}
+    with Pair() as pair:
+        pair.source.sql(TABLES)
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            waits = Waiting(pair, daemon)
+            waits.waits_for("commit_order", f"{insert('a', 1)}; {insert('b', 1)}", "a.t")
+            assert daemon.stop() == 0

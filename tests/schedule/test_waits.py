@@ -195,3 +195,17 @@ def test_what_will_not_begin_any_more_waits_for_nothing(how: str) -> None:
     run.clock.now += 5
     assert run.scheduler.waits_for(1) is None
     assert run.waited == waited
+
+
+def test_a_worker_waits_for_its_turn_to_commit() -> None:
+    run = Run("database")
+    run.add(group(1, "a"))
+    run.add(group(2, "b"))
+    assert (run.take(0), run.take(1)) == ([1], [2])
+    run.scheduler.awaits_turn(1, waits=True)
+    assert run.scheduler.waits_for(1) is WaitCause.COMMIT_ORDER
+    run.commit(0)
+    run.scheduler.awaits_turn(1, waits=False)
+    assert run.scheduler.waits_for(1) is None
+    run.commit(1)
+    assert run.waited == {"commit_order": 1}
