@@ -13,8 +13,10 @@ said what is there.
 import secrets
 from dataclasses import dataclass
 
+from mtsd.binlog.event_type import THREAD_SPECIFIC
 from mtsd.binlog.repeatable import errors_of_a_second_time
 from mtsd.binlog.statement import without_secrets
+from mtsd.binlog.words import Words
 from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
@@ -75,8 +77,7 @@ async def apply_definition(
     is_new = not shows_itself
     shows_itself = shows_itself or apart
     gtid = "" if apart else await gtid_for(applier, group, worker)
-    # Under another thread id, the statement would not find its session's temporary tables.
-    traceable = not gtid and group.uses_temporary is None
+    traceable = not gtid and not _depends_on_thread(group)
     file, offset = await applier.log_position() if traceable and not apart else ("", 0)
     thread = 1 + secrets.randbelow(0xFFFF_FFFF) if file else 0
     doubt = doubt_of(group, worker.id, gtid, (file, offset), thread)
@@ -114,6 +115,20 @@ async def apply_definition(
             f" written: {error}. The next start settles it"
         ) from error
     await reached(FaultPoint.AFTER_SETTLED)
+
+
+def _depends_on_thread(group: Group) -> bool:
+    """Return whether a group may do something else under another thread id.
+
+    It would not find its session's temporary tables, and CONNECTION_ID() would be another. A DROP
+    TABLE has the flag in any case.
+    """
+    if group.uses_temporary is not None:
+        return True
+    step = group.steps[0]
+    if not isinstance(step, Statement) or not step.flags & THREAD_SPECIFIC:
+        return False
+    return Words(step.query.statement, step.query.context).word() != b"DROP"
 
 
 async def apply_unprotected(

@@ -20,6 +20,7 @@ REASONS: Final = {
         "changes what replication stands on"
     ),
     r"not_log_bin\.inc|have_gtid_mode_off|have_ndb|innodb_force_recovery": "needs another server",
+    r"remove_files?(_wildcard)?\s+\$MYSQLD_DATADIR": "deletes files of the server",
     r"\bclone\s+(local|instance)|lock\s+instance|big_test\.inc": "takes too long, or holds locks",
 }  # fmt: skip
 _SOURCE: Final = re.compile(r"^\s*(?:--\s*)?source\s+([^\s;]+)", re.IGNORECASE | re.MULTILINE)

@@ -155,3 +155,14 @@ def test_a_database_that_another_worker_alters(tmp_path: Path) -> None:
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
         assert unequal(pair.source, pair.target) == []
+
+
+def test_definitions_run_as_the_session_of_the_source(tmp_path: Path) -> None:
+    """They have no GTID by which they could be found out to have run."""
+    with families("11.8", "11.8", {"binlog_format": "STATEMENT"}) as pair:
+        pair.source.sql(
+            "CREATE DATABASE d; USE d; CREATE TABLE t AS SELECT CONNECTION_ID() AS a;"
+            "CREATE TABLE u (a INT); CREATE OR REPLACE TABLE u SELECT CONNECTION_ID() + a FROM t"
+        )
+        replicated(pair, tmp_path)
+        assert unequal(pair.source, pair.target) == []
