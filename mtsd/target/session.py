@@ -12,7 +12,7 @@ from mtsd.model.errors import NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.server import Flavour
 from mtsd.model.session import SessionContext
-from mtsd.model.step import Duplicates, Satellite, Statement, Step
+from mtsd.model.step import Duplicates, Satellite, Statement, StatementKind, Step
 from mtsd.model.temporary_tables import TableName
 from mtsd.model.xa_xid import XaXid
 from mtsd.target import literals
@@ -281,6 +281,9 @@ class TargetSession:
             wanted[b"collation_database"] = collation(query.context.collation_database)
         elif lacking or not query.database:
             wanted[b"collation_database"] = wanted[b"collation_server"]
+        if statement.kind is StatementKind.EVENT_DDL and query.context.time_zone is None:
+            # An event keeps the time zone of the session that creates it.
+            wanted[b"time_zone"] = b"DEFAULT"
         if self.traits.loses_cascade_errors:
             # A deadlock is found out (see `guard`), but nothing tells of a wait that was too long.
             wanted[b"innodb_lock_wait_timeout"] = _FOREVER
@@ -300,7 +303,9 @@ class TargetSession:
                 await self._reached(FaultPoint.STATEMENT_SENT)
                 await self.connection.results()
                 self.changed_rows += self.connection.affected_rows
-                if self.connection.warnings:
+                # After CREATE TABLE … START TRANSACTION, SHOW WARNINGS is refused (error 3977).
+                creates = statement.kind is StatementKind.CREATE_SELECT
+                if self.connection.warnings and not creates:
                     await self._check_results()
             if then is not None:
                 await then()

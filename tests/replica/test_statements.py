@@ -8,6 +8,7 @@ import pytest
 
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess
+from tests.replica.test_families import families, replicated
 from tests.servers.mysqld import GTIDS, Server
 from tests.servers.pair import Pair
 
@@ -144,6 +145,36 @@ def test_names_that_look_like_something_else(pair: Pair, tmp_path: Path) -> None
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
     assert differences(pair.source, pair.target) == []
+
+
+def test_a_table_that_is_created_from_a_query_with_a_warning(pair: Pair, tmp_path: Path) -> None:
+    """MySQL warns of utf8mb3."""
+    run(pair.source, "CREATE DATABASE d", "CREATE TABLE d.t AS SELECT _utf8mb3'x' AS a")
+    with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    assert pair.target.sql("SELECT a FROM d.t") == [("x",)]
+
+
+@pytest.mark.parametrize("family", ["9.7", "11.8"])
+def test_an_event_runs_in_the_time_zone_of_the_server(family: str, tmp_path: Path) -> None:
+    """A source does not always log which one that was, for example not for a prepared statement."""
+    zones = "SELECT event_name, time_zone FROM information_schema.events ORDER BY 1"
+    with families(family, family) as pair:
+        run(
+            pair.source,
+            "CREATE DATABASE d",
+            "USE d",
+            "CREATE EVENT e ON SCHEDULE AT CURRENT_TIMESTAMP + INTERVAL 1 YEAR DO SELECT 1",
+            "PREPARE s FROM 'CREATE EVENT f ON SCHEDULE EVERY 1 HOUR DO SELECT 1'",
+            "EXECUTE s",
+            "DROP EVENT f",
+            "EXECUTE s",
+            "SET time_zone = '+02:00'",
+            "CREATE EVENT g ON SCHEDULE EVERY 1 HOUR STARTS '2040-01-01' DO SELECT 1",
+        )
+        replicated(pair, tmp_path)
+        assert pair.target.sql(zones) == pair.source.sql(zones)
 
 
 def test_a_temporary_table_stops_what_may_use_it(pair: Pair, tmp_path: Path) -> None:
