@@ -276,6 +276,16 @@ class Daemon:
             replica.freeze(worker, frozen=True)
         backoff.reset()
         self._state = "running"
+        repair = replica.repair
+        if repair is not None:
+            self._state = "recovering"
+            self._progress.doing = (
+                f"applies transactions {repair.first} to {repair.last} once more, in order"
+            )
+            log.info(
+                "applies once more, in order, what was applied in none",
+                first=repair.first, last=repair.last,
+            )  # fmt: skip
         self._be_ready()
         if self._stopping.is_set():
             replica.stop()
@@ -284,6 +294,7 @@ class Daemon:
             await replica.run()
         finally:
             self._replica = None
+            self._progress.doing = ""
         if replica.finished:
             log.info("stopped where it was to stop", until=str(self._until))
             self._stopping.set()

@@ -65,6 +65,7 @@ def stated(
         received=Place.of(statistics.received, statistics.received_gtids),
         executed=Place.of(statistics.executed, statistics.executed_gtids),
         lag_seconds=lag,
+        doing=doing,
         remaining_delay=round(statistics.remaining_delay, 3),
         pending_groups=statistics.pending_groups,
         pending_bytes=statistics.pending_bytes,

@@ -1,8 +1,11 @@
 """How rows are applied: by BINLOG statements or by SQL, as decided from settings and servers."""
 
+from dataclasses import replace
+
 from mtsd.config import ReplicaSettings, Settings
 from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour
+from mtsd.target.convergent_sql import Change
 
 NOT_BY_BINLOG = Reason(
     '[target] apply_mode is "binlog", but the source is {source} and the target is {target}, which'
@@ -27,6 +30,36 @@ def applies_sql(
     if mode == "auto" and not allowed:
         return True
     return mode == "sql" or is_idempotent(settings.replica)
+
+
+def keeps_order(replica: ReplicaSettings) -> bool:
+    """Return whether no group commits without those that it depends on."""
+    return replica.consistency != "eventual" or replica.parallel_workers <= 1
+
+
+def in_repair(settings: Settings) -> Settings:
+    """Return the settings with which is repaired what a run without order has left.
+
+    Groups keep the order that the policy demands, and rows are applied so that they can be applied
+    twice.
+    """
+    return replace(
+        settings,
+        replica=replace(
+            settings.replica,
+            consistency="partition",
+            exec_mode="idempotent",
+            split_transactions="off",
+        ),
+        target=replace(settings.target, apply_mode="sql"),
+    )
+
+
+def change_of(replica: ReplicaSettings, *, repairs: bool) -> Change:
+    """Return how rows are applied as SQL; `repairs`: after a run without order."""
+    if repairs:
+        return Change.CONVERGENT
+    return Change.IDEMPOTENT if is_idempotent(replica) else Change.STRICT
 
 
 def is_idempotent(replica: ReplicaSettings) -> bool:

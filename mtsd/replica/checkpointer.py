@@ -73,9 +73,11 @@ class Checkpointer:
                 last_use = clock()
 
     async def _rest(self) -> None:
+        awaited = self._coordinator.checkpoint_awaited
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LEAST_PERIOD_S):
-                await self._coordinator.ended.wait()
+                await awaited.wait()
+        awaited.clear()
 
     async def store(self) -> bool:
         """Store the low-water mark if it has moved; return whether it had."""
@@ -90,6 +92,12 @@ class Checkpointer:
         if mark.gtids is not None:
             await self._told.tell(mark.gtids)
         return True
+
+    async def end(self) -> None:
+        """Record that nothing past the low-water mark has committed, if so, after `store`."""
+        gaq = self._coordinator.scheduler.gaq
+        if gaq.highest_done == gaq.number == self._coordinator.scheduler.stored.number:
+            await write(self._connection, [self._tables.update_ordered(ordered=True)])
 
     async def _write(self, mark: LowWaterMark) -> None:
         passed = [id_ for id_, highest in self._stale if highest <= mark.number]

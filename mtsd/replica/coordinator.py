@@ -19,12 +19,16 @@ from mtsd.schedule.wait_cause import WaitCause
 class Coordinator:
     """Carries the scheduler's decisions to the coroutines that wait for them."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, *, keeps_order: bool = True) -> None:
+        """`keeps_order`: no group commits without those that it depends on."""
         self.scheduler = scheduler
+        self._keeps_order = keeps_order
         self._work = [asyncio.Event() for _ in scheduler.workers]
         self._room = asyncio.Event()
         self.checkpoint_due = asyncio.Event()
         """Set when the low-water mark should be stored before its period has passed."""
+        self.checkpoint_awaited = asyncio.Event()
+        """Set when somebody waits until it is stored."""
         self.ended = asyncio.Event()
         """Set when nothing more will begin: after a failure, or when a stop is complete."""
         self.failure: BaseException | None = None
@@ -128,6 +132,23 @@ class Coordinator:
                 return gaq.number >= number - 1
         return True
 
+    async def passed_in_order(self, number: int) -> bool:
+        """Wait until the target has stored that everything before the group has committed.
+
+        What is not only rows is never applied twice, and what comes before it neither: it would
+        meet other definitions. So after a run that keeps no order, this has to be known. Return
+        whether the group may begin; false if nothing more will.
+        """
+        if self._keeps_order:
+            return True
+        scheduler = self.scheduler
+        while scheduler.stored.number < number - 1 and not self.ended.is_set():
+            self.checkpoint_awaited.set()
+            self.checkpoint_due.set()
+            self._room.clear()
+            await self._room.wait()
+        return scheduler.stored.number >= number - 1
+
     async def work(self, worker: int) -> tuple[Group, ...]:
         """Wait for the worker's next batch; empty when there will be none."""
         event = self._work[worker]
@@ -218,5 +239,6 @@ class Coordinator:
         self.ended.set()
         self._room.set()
         self.checkpoint_due.set()
+        self.checkpoint_awaited.set()
         for event in self._work:
             event.set()

@@ -14,7 +14,7 @@ from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import NOWHERE
 from mtsd.model.progress import Progress
-from mtsd.model.reason import Refused
+from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.model.server import flavour_of
 from mtsd.replica.evidence import verdict
 from mtsd.replica.left_prepared import left_prepared
@@ -22,6 +22,7 @@ from mtsd.replica.left_split import settle_split
 from mtsd.replica.one_channel import claim_source, release_source
 from mtsd.replica.verdict import Verdict
 from mtsd.schedule.executed_groups import ExecutedGroups, recovered
+from mtsd.schedule.repair import Repair, again_of, repair_due
 from mtsd.schedule.worker_row import WorkerRow, blank_row
 from mtsd.source.continuation import Channel, adoption
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
@@ -35,6 +36,14 @@ from mtsd.wire.connection import Connection
 
 _READS = b"reading of the position tables"
 
+NOT_REPAIRED = Reason(
+    "the source is now {uuid}, but groups {first} to {last} of the previous one, {former}, were"
+    ' being applied in no order (consistency = "eventual") when mtsd or the target was killed: they'
+    " have to be applied once more, in the order of that source",
+    "point [source] at that server for a moment; or, after comparing the servers, say where to"
+    " continue in the new one with mtsd position set",
+)
+
 log = structlog.get_logger(__name__)
 
 
@@ -44,7 +53,7 @@ class Recovered:
 
     mark: LowWaterMark
     executed: ExecutedGroups
-    """Groups past the low-water mark that have committed."""
+    """Groups past the low-water mark that have committed, and are not applied again."""
     daemon_uuid: str
     source_uuid: str
     rows: tuple[WorkerRow, ...]
@@ -63,6 +72,8 @@ class Recovered:
     """Those of `executed` that were not applied, because a person skipped them."""
     prepared: tuple[PreparedRow, ...]
     """The XA transactions that are prepared and not completed."""
+    repair: Repair | None
+    """What has to be applied in order before anything else."""
 
 
 async def make_tables(connection: Connection, tables: PositionTables) -> None:
@@ -112,8 +123,12 @@ async def recover(
     workers: int,
     reached: Reached,
     progress: Progress | None = None,
+    *,
+    keeps_order: bool = True,
 ) -> Recovered:
     """Fence off the previous run, settle in-doubt groups, and record what has been executed.
+
+    `keeps_order` is whether this run commits no group without those that it depends on.
 
     `connection` holds the channel's lock; the channel's row exists. One transaction writes
     the union of all rows as row 0 before anything is applied, so that a crash during or after
@@ -159,6 +174,10 @@ async def recover(
     prepared, of_prepared = await left_prepared(connection, tables, applied)
     union = row_of_recovery(mark, rows, settled)
     executed, gtids = union.executed, union.gtids
+    left, repair = executed, None
+    if not channel.ordered:
+        by_hand = frozenset(each.group.number for each in skipped)
+        left, repair = repair_due(mark.number, executed, by_hand)
     passed = stopped is not None and (
         stopped.group.number <= mark.number or stopped.group.number in executed
     )
@@ -178,6 +197,7 @@ async def recover(
         *of_prepared,
         *([tables.split.delete_all()] if any(doubt.kind == SPLIT for doubt in doubts) else []),
         tables.update_workers(workers),
+        tables.update_ordered(ordered=keeps_order and repair is None),
         *([tables.failed.delete_stopped()] if passed else []),
     ]
     await reached(FaultPoint.BEFORE_RECOVERY_WRITE)
@@ -188,11 +208,11 @@ async def recover(
     stale = [(id_, executed.highest) for id_ in sorted(present) if id_ > workers]
     log.info(
         "recovered", number=mark.number, position=str(mark.position), skips=len(executed),
-        up_to=executed.highest, in_doubt=len(doubts),
+        up_to=executed.highest, in_doubt=len(doubts), applies_again=len(again_of(repair)),
     )  # fmt: skip
     return Recovered(
         mark,
-        executed,
+        left,
         channel.daemon_uuid,
         channel.source_uuid,
         begun,
@@ -203,6 +223,7 @@ async def recover(
         stopped.group.number if stopped is not None and not passed else 0,
         tuple(each.group for each in skipped if each.group.number in executed),
         tuple(prepared),
+        repair,
     )
 
 
@@ -237,6 +258,18 @@ async def adopt_source(
     the GTIDs do not cover everything, or another channel of the target has that source. `rules`,
     `fold_case` and the result are those of `claim_source`.
     """
+    if recovered.repair is not None:
+        raise NeedsPersonError(
+            str(
+                refuse(
+                    NOT_REPAIRED,
+                    uuid=source_uuid,
+                    former=recovered.source_uuid,
+                    first=recovered.repair.first,
+                    last=recovered.repair.last,
+                )
+            )
+        )
     way = adoption(
         Channel(
             recovered.mark.position,

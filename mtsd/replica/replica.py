@@ -24,6 +24,7 @@ from mtsd.replica.stopped_group import record_stopped
 from mtsd.replica.streamed_groups import StreamedGroupError
 from mtsd.replica.target_waits import TargetWait, TargetWaits
 from mtsd.replica.worker import Worker
+from mtsd.schedule.repair import Repair
 from mtsd.source.stream import SourceStream
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import TargetSession
@@ -53,7 +54,10 @@ class Replica:
         checkpointer: Checkpointer,
         reached: Reached,
         readings: KeyReadings | None = None,
+        *,
+        repair: Repair | None = None,
     ) -> None:
+        """With a `repair`, the run ends by itself when that is done."""
         self._settings = settings
         self._session = channel_session
         self._coordinator = coordinator
@@ -64,11 +68,16 @@ class Replica:
         self._dispatcher = dispatcher
         self._reached = reached
         self._readings = readings
+        self.repair = repair
         self._began = asyncio.get_running_loop().time()
+        self._stop_requested = False
 
     async def run(self) -> None:
         """Replicate until `stop` or a failure, which is raised; all sessions are closed then."""
         coordinator = self._coordinator
+        if self.repair is not None:
+            # Nothing after it begins in this run.
+            coordinator.stop(reading=True)
         worker_tasks = [
             asyncio.create_task(self._guard(worker.run()), name=f"worker {worker.index + 1}")
             for worker in self._workers
@@ -126,14 +135,16 @@ class Replica:
         try:
             async with asyncio.timeout(max(self._settings.replica.stop_timeout, _LAST_CHANCE_S)):
                 await self._checkpointer.store()
+                await self._checkpointer.end()
         except TimeoutError:
             log.warning("the low-water mark could not be stored in time: the next start recovers")
 
     def stop(self) -> None:
         """Begin a graceful stop: finish what has begun, so that no gap remains."""
         coordinator = self._coordinator
-        if coordinator.stopping or coordinator.ended.is_set():
+        if self._stop_requested or coordinator.ended.is_set():
             return
+        self._stop_requested = True
         timeout = self._settings.replica.stop_timeout
         asyncio.get_running_loop().call_later(timeout, self._stop_timed_out)
         coordinator.stop(reading=self._stream.connected)

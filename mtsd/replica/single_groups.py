@@ -16,6 +16,7 @@ from mtsd.replica.in_doubt import (
     keep_in_doubt,
 )
 from mtsd.replica.xa_groups import apply_completion, apply_prepare
+from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.in_flight import Batch, InFlight, Packet
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
@@ -25,7 +26,8 @@ from mtsd.target.bundle import Bundle, table_maps
 class SingleGroups:
     """Applies groups of one worker one by one, while nothing is in flight.
 
-    `show_themselves`: see `mtsd.replica.recovery.Recovered`.
+    `show_themselves`: see `mtsd.replica.recovery.Recovered`. `again` are groups of rows that have
+    committed before, and are applied once more.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class SingleGroups:
         flight: InFlight,
         doubts: InDoubtWorker,
         show_themselves: frozenset[int],
+        again: ExecutedGroups,
         reached: Reached,
     ) -> None:
         self._applier = applier
@@ -42,6 +45,7 @@ class SingleGroups:
         self._flight = flight
         self._doubts = doubts
         self._show_themselves = show_themselves
+        self._again = again
         self._reached = reached
 
     def row_after(self, group: Group) -> WorkerRow:
@@ -70,6 +74,11 @@ class SingleGroups:
             await self._apply_bundle(group)
             return
         row = self.row_after(group)
+        if group.number in self._again:
+            # Its changes cannot be rolled back, so they are not made twice.
+            await self._applier.settle(row, group.number)
+            self._flight.applied(row)
+            return
         if group.uses_temporary is not None:
             await self._applier.use_temporary(group.uses_temporary)
         if kind in _XA:

@@ -65,7 +65,7 @@ class SplitGroups(StreamedGroups):
         coordinator = self._coordinator
         if coordinator.scheduler.executed_before(group.number):
             return False
-        await self._turn()
+        await self._turn(group.number)
         if not coordinator.reads_on:
             return False
         events = group.rows
@@ -87,7 +87,7 @@ class SplitGroups(StreamedGroups):
         if opened.xid is not None or opened.number <= self._unsplit or self.passes(opened):
             await super().open(opened)
             return
-        await self._turn()
+        await self._turn(opened.number)
         if self._coordinator.reads_on:
             self._waits_for_rows = opened
 
@@ -140,11 +140,13 @@ class SplitGroups(StreamedGroups):
                 await branches.drop()
         await super().drop()
 
-    async def _turn(self) -> None:
+    async def _turn(self, number: int) -> None:
         """Wait until everything before the group has committed, and no worker is frozen."""
         await self._coordinator.drained(WaitCause.STREAMED)
         for worker in self._workers:
             await self._coordinator.released(worker.index)
+        with self._coordinator.pulse.waiting(Wait.TARGET):
+            await self._coordinator.passed_in_order(number)
 
     async def _starts_with(self, opened: GroupOpened, steps: Sequence[Step]) -> bool:
         """Begin to split a streamed group; return whether that is possible, as far as is known."""

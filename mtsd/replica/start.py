@@ -18,7 +18,7 @@ from mtsd.model.pulse import Pulse
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, flavour_of_identity
 from mtsd.model.until import Goal, Until
-from mtsd.replica.apply_mode import applies_sql
+from mtsd.replica.apply_mode import applies_sql, in_repair, keeps_order
 from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.delay_stage import DelayStage
@@ -92,6 +92,8 @@ async def start(
     try:
         await _take_channel(settings, session, tables, progress)
         others, recovered = await _recover(settings, session, tables, new_source, progress, reached)
+        if recovered.repair is not None:
+            settings = in_repair(settings)
         family = flavour_of_identity(recovered.source_uuid)
         gtids = gtids_of(settings.target.gtid, family, session)
         as_sql = await _applies_sql(settings, session, family)
@@ -102,7 +104,10 @@ async def start(
                 raise NeedsPersonError(str(refused))
         preserved, told = await _settle_gtids(gtids, session, recovered)
         changed_keys = await _changed_keys(settings, session, as_sql=as_sql)
-        coordinator = Coordinator(await _scheduler(settings, session, recovered, changed_keys))
+        coordinator = Coordinator(
+            await _scheduler(settings, session, recovered, changed_keys),
+            keeps_order=keeps_order(settings.replica),
+        )
         for index in range(_worker_count(settings)):
             worker = await open_worker(
                 index, settings, tables, coordinator, recovered, reached,
@@ -132,6 +137,9 @@ async def start(
         raise
     if changed_keys is not None:
         groups = KnownKeysStage(groups, changed_keys, coordinator.due)
+    if recovered.repair is not None:
+        # What the target has executed is applied again, under other GTIDs.
+        preserved = None
     delayed = DelayStage(
         groups, settings.replica.delay, lambda: stream.clock_offset, coordinator.due
     )
@@ -156,7 +164,7 @@ async def start(
         readings = KeyReadings(place, session.traits, changed_keys, is_committed)
     return Replica(
         settings, session, coordinator, workers, stream, delayed, dispatcher, checkpointer, reached,
-        readings,
+        readings, repair=recovered.repair,
     )  # fmt: skip
 
 
@@ -186,13 +194,18 @@ async def _recover(
     await make_tables(session.connection, tables)
     others = await first_start(settings, session, tables)
     count = _worker_count(settings)
-    recovered = await recover(session.connection, tables, count, reached, progress)
+    in_order = keeps_order(settings.replica)
+    recovered = await recover(
+        session.connection, tables, count, reached, progress, keeps_order=in_order
+    )
     if new_source:
         others = await adopt_source(
             session.connection, tables, recovered, new_source,
             rules_of(settings.filter), fold_case=session.traits.rules_ignore_case,
         )  # fmt: skip
-        recovered = await recover(session.connection, tables, count, reached, progress)
+        recovered = await recover(
+            session.connection, tables, count, reached, progress, keeps_order=in_order
+        )
     return others, recovered
 
 
@@ -288,6 +301,7 @@ async def _scheduler(
         ),
         clock=monotonic,
         in_order=in_order,
+        repair=recovered.repair,
     )
     scheduler.distribute(distribution_of(settings))
     return scheduler
@@ -296,7 +310,7 @@ async def _scheduler(
 def _groups(stream: SourceStream, recovered: Recovered, until: Until | None) -> GroupStream:
     """Return the source's groups, up to where the run is to end."""
     groups = AsSkipped(stream, recovered.skipped)
-    if until is None:
+    if until is None or recovered.repair is not None:
         return groups
     goal = Goal(until, recovered.mark, recovered.executed.highest, recovered.gtids)
     return UntilStage(groups, goal)

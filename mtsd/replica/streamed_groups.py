@@ -95,6 +95,8 @@ class StreamedGroups:
         await self._coordinator.drained(WaitCause.STREAMED)
         if not self._passing:
             await self._coordinator.released(self._worker.index)
+            with self._coordinator.pulse.waiting(Wait.TARGET):
+                await self._coordinator.passed_in_order(opened.number)
         self._opened = opened
         if self._passing or not self._coordinator.reads_on:
             return

@@ -23,6 +23,7 @@ from mtsd.replica.in_doubt import (
 from mtsd.replica.report import failed, half_applied
 from mtsd.replica.single_groups import SingleGroups
 from mtsd.replica.target_waits import TargetWait, kind_in_words
+from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.in_flight import Batch, InFlight
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
@@ -42,6 +43,8 @@ class WorkerSettings:
     daemon_uuid: str
     show_themselves: frozenset[int]
     """See `mtsd.replica.recovery.Recovered`."""
+    again: ExecutedGroups
+    """Groups of rows that have committed before."""
 
 
 class Worker:
@@ -68,6 +71,7 @@ class Worker:
             self._flight,
             InDoubtWorker(index + 1, settings.daemon_uuid),
             settings.show_themselves,
+            settings.again,
             reached,
         )
         self.settings = settings
@@ -93,8 +97,10 @@ class Worker:
                 while flight.has_begun and self._coordinator.failure is None:
                     if flight.next_begun()[0].kind is GroupKind.ROWS:
                         await self._apply_rows()
-                    else:
+                    elif await self._coordinator.passed_in_order(flight.next_begun()[0].number):
                         await self._apply_alone(flight.take_begun()[0])
+                    else:
+                        return
             except RowTooLargeError as error:
                 raise self._failed(self._largest_running(), error, "Do that") from error
             except HalfAppliedError as error:

@@ -6,11 +6,12 @@ from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.fault_points import Reached
 from mtsd.model.server import flavour_of_identity
-from mtsd.replica.apply_mode import is_idempotent
+from mtsd.replica.apply_mode import change_of
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.recovery import Recovered
 from mtsd.replica.worker import Worker, WorkerSettings
+from mtsd.schedule.repair import Repair, again_of
 from mtsd.target.applier import Applier
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.branch_sessions import BranchSessions
@@ -65,6 +66,7 @@ async def open_worker(
             reached,
             preserves=preserves,
             as_sql=as_sql,
+            repair=recovered.repair,
         ),
         coordinator,
         recovered.rows[index],
@@ -73,6 +75,7 @@ async def open_worker(
             skip_errors=frozenset(settings.replica.skip_errors),
             daemon_uuid=recovered.daemon_uuid,
             show_themselves=recovered.show_themselves,
+            again=again_of(recovered.repair),
         ),
         reached,
     )
@@ -87,6 +90,7 @@ def _applier(
     *,
     preserves: bool,
     as_sql: bool,
+    repair: Repair | None,
 ) -> Applier:
     if as_sql:
         return SqlApplier(
@@ -94,7 +98,8 @@ def _applier(
             tables,
             settings.replica.batch_bytes,
             preserves=preserves,
-            idempotent=is_idempotent(settings.replica),
+            change=change_of(settings.replica, repairs=repair is not None),
+            again=None if repair is None else repair.again,
             branch_sessions=branch_sessions,
             reached=reached,
         )

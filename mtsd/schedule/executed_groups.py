@@ -72,6 +72,10 @@ class ExecutedGroups:
         return self.bits.bit_count()
 
 
+NO_GROUPS = ExecutedGroups(0)
+"""None."""
+
+
 def recovered(low_water_mark: int, rows: Iterable[ExecutedGroups]) -> ExecutedGroups:
     """Return what the workers' rows prove done past the low-water mark.
 

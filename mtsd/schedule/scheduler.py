@@ -25,6 +25,7 @@ from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
 from mtsd.schedule.limits import Limits
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.prepared_transactions import PreparedTransactions
+from mtsd.schedule.repair import Repair, again_of
 from mtsd.schedule.schedule_view import ScheduleView
 from mtsd.schedule.temporary_sessions import TemporarySessions
 from mtsd.schedule.wait_cause import WaitCause
@@ -58,8 +59,9 @@ class Scheduler:
     that the policy needs; a policy that needs none costs nothing. `prepared` are the XA
     transactions that a previous run has left prepared. `clock` returns seconds, only to account for
     waits: no decision depends on it. With `in_order`, groups commit in the stream's order over all
-    workers (C1 of WL#4648): see `may_commit`. Raises ValueError if the policy needs a field that
-    none of the fillers fills in.
+    workers (C1 of WL#4648): see `may_commit`. With a `repair`, what it applies again is not
+    skipped, as far as it is rows, and a stop finishes all of it. Raises ValueError if the policy
+    needs a field that none of the fillers fills in.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Scheduler:
         prepared: PreparedTransactions | None = None,
         clock: Callable[[], float] = no_clock,
         in_order: bool = False,
+        repair: Repair | None = None,
     ) -> None:
         self._policy = policy
         self.in_order = in_order
@@ -116,6 +119,10 @@ class Scheduler:
         self._halted = False
         # What a previous run has committed counts as begun: a stop has to close the gap before it.
         self._highest_begun = max(mark.number, executed.highest)
+        self._again = again_of(repair)
+        if repair is not None:
+            self._highest_begun = repair.last
+            self._executed_up_to = repair.last
 
     def set_limits(self, limits: Limits) -> None:
         """Go on with other limits: what already exceeds a new one is let through."""
@@ -134,7 +141,7 @@ class Scheduler:
 
     def executed_before(self, number: int) -> bool:
         """Return whether a previous run has committed this group."""
-        return number in self._executed
+        return number in self._executed or number in self._again
 
     def take_in(self, items: Iterator[StreamItem], can_begin: set[int]) -> StreamItem | None:
         """Add groups of rows, and empty ones, as long as there is room and reading continues.
@@ -166,7 +173,7 @@ class Scheduler:
         for a group that needs nothing done.
         """
         number = group.number
-        if number <= self._executed_up_to and number in self._executed:
+        if number <= self._executed_up_to and self._is_done(group):
             self.skipped += 1
             if group.xid is not None:
                 self._prepared.place(group, self.gaq.number)
@@ -224,6 +231,14 @@ class Scheduler:
         self._groups[worker] += 1
         self._sizes[worker] += size
         return worker if was_empty and queue.can_begin else None
+
+    def _is_done(self, group: Group) -> bool:
+        """Return whether a previous run has committed a group that is not applied again."""
+        if group.number in self._executed:
+            return True
+        # Of a streamed group nothing is left to apply here.
+        can_repeat = group.kind is _ROWS and bool(group.steps)
+        return group.number in self._again and not can_repeat
 
     def distribute(self, distribution: Distribution) -> None:
         """Distribute databases by other rules of a person, from the next group on."""

@@ -25,6 +25,11 @@ from mtsd.wire.connection import Row
 
 SCHEMA_VERSION = 1
 """Increased when the meaning of a table changes, but not for an additional table or row."""
+UNORDERED_VERSION = 2
+"""The same tables, of a channel whose executed groups may lack earlier ones (eventual): a version
+that does not know this would skip groups that have to be applied again."""
+KNOWN_VERSIONS = frozenset({SCHEMA_VERSION, UNORDERED_VERSION})
+SHOWN_VERSIONS = " and ".join(map(str, sorted(KNOWN_VERSIONS)))
 RECOVERY_ID = 0
 """The Id of the row that holds what a restart found proven by all rows."""
 
@@ -38,6 +43,8 @@ class ChannelRow:
     source_uuid: str
     daemon_uuid: str
     """Generated once: the UUID of the daemon's own GTIDs."""
+    ordered: bool = True
+    """Whether no executed group lacks an earlier one that it may depend on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +188,8 @@ class PositionTables:
     def channel_row(self, row: Row) -> ChannelRow:
         """Parse a row of `select_channel`. Raises NeedsPersonError on another schema version."""
         file, offset, number, gtids, temporary, workers, source_uuid, daemon_uuid, version = row
-        if version != SCHEMA_VERSION:
-            refused = refuse(VERSION, schema=self.schema, version=version, known=SCHEMA_VERSION)
+        if version not in KNOWN_VERSIONS:
+            refused = refuse(VERSION, schema=self.schema, version=version, known=SHOWN_VERSIONS)
             raise NeedsPersonError(str(refused))
         mark = LowWaterMark(
             literals.number(number),
@@ -190,7 +197,10 @@ class PositionTables:
             None if gtids is None else GtidSet.parse(str(gtids)),
             TemporaryTables.parse(str(temporary)),
         )
-        return ChannelRow(mark, literals.number(workers), str(source_uuid), str(daemon_uuid))
+        ordered = version != UNORDERED_VERSION
+        return ChannelRow(
+            mark, literals.number(workers), str(source_uuid), str(daemon_uuid), ordered
+        )
 
     def insert_channel(self, row: ChannelRow) -> bytes:
         """Return the statement that creates the channel's row."""
@@ -221,6 +231,14 @@ class PositionTables:
         return b"UPDATE %b SET `Number_of_workers`=%d%b" % (
             self._relay_log_info,
             workers,
+            self._of_channel,
+        )
+
+    def update_ordered(self, *, ordered: bool) -> bytes:
+        """Return the statement that records whether no executed group lacks an earlier one."""
+        return b"UPDATE %b SET `Schema_version`=%d%b" % (
+            self._relay_log_info,
+            SCHEMA_VERSION if ordered else UNORDERED_VERSION,
             self._of_channel,
         )
 

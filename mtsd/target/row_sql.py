@@ -36,7 +36,7 @@ _LENIENT: Final = {
 }
 """What stands before and after the first word of a statement with an ENUM that is none of its
 members, which has the number 0: strict mode refuses it."""
-_STRICT: Final = (b"", b"")
+STRICT: Final = (b"", b"")
 
 
 class SqlStatement(NamedTuple):
@@ -81,11 +81,11 @@ class RowSql:
                 f" {layout.label}"
             )
         size = (header.width + 7) >> 3
-        first = _present(event[header.bitmaps_at : header.bitmaps_at + size], header.width)
+        first = columns_present(event[header.bitmaps_at : header.bitmaps_at + size], header.width)
         kind = event[4]
         at = header.rows_at
         if kind in _UPDATES:
-            second = _present(event[header.bitmaps_at + size : header.rows_at], header.width)
+            second = columns_present(event[header.bitmaps_at + size : header.rows_at], header.width)
             yield from self.rest()
             yield from self._updates(event, at, layout, first, second)
         elif kind in _INSERTS:
@@ -107,21 +107,27 @@ class RowSql:
         written = [index for index in present if layout.columns[index].written]
         names = b",".join(layout.columns[index].name for index in written)
         into = b" INTO %b (%b) VALUES " % (layout.name, names)
-        decoder = _decoder(layout, present, written)
+        tail = self._on_duplicate(layout, written)
+        decoder = decoder_of(layout, present, written)
         end = len(event)
         while at < end:
             start = at
             image, at = decoder.read(event, at)
-            _moved(start, at, end)
-            before, hint = self._lenient if _has_no_member(layout, image) else _STRICT
-            row = b"(%b)" % b",".join(_values(image))
-            yield from self._collected(before + self._insert + hint + into, b"", row, layout)
+            require_progress(start, at, end)
+            before, hint = self._lenient if has_no_member(layout, image) else STRICT
+            row = b"(%b)" % b",".join(literals_of(image))
+            yield from self._collected(before + self._insert + hint + into, tail, row, layout)
+
+    def _on_duplicate(self, layout: TableLayout, written: Sequence[int]) -> bytes:
+        """Return what an INSERT of these columns ends with."""
+        del layout, written
+        return b""
 
     def _deletes(
         self, event: bytes, at: int, layout: TableLayout, present: Sequence[int]
     ) -> Iterator[SqlStatement]:
-        key = _key(layout, present)
-        decoder = _decoder(layout, present, present if key is None else key)
+        key = key_of(layout, present)
+        decoder = decoder_of(layout, present, present if key is None else key)
         end = len(event)
         head = b""
         if key is None:
@@ -133,13 +139,13 @@ class RowSql:
         while at < end:
             start = at
             image, at = decoder.read(event, at)
-            _moved(start, at, end)
+            require_progress(start, at, end)
             if key is None:
-                where = _where(layout, image, exact=True)
+                where = condition(layout, image, exact=True)
                 sql = b"DELETE FROM %b WHERE %b LIMIT 1" % (layout.name, where)
                 yield SqlStatement(sql, 1, layout.label)
             else:
-                values = _values(_ordered(image, key))
+                values = literals_of(in_key_order(image, key))
                 row = values[0] if len(values) == 1 else b"(%b)" % b",".join(values)
                 yield from self._collected(head, b")", row, layout)
 
@@ -151,10 +157,10 @@ class RowSql:
         first: Sequence[int],
         second: Sequence[int],
     ) -> Iterator[SqlStatement]:
-        key = _key(layout, first)
-        before_decoder = _decoder(layout, first, first if key is None else key)
+        key = key_of(layout, first)
+        before_decoder = decoder_of(layout, first, first if key is None else key)
         written = [index for index in second if layout.columns[index].written]
-        after_decoder = _decoder(layout, second, written)
+        after_decoder = decoder_of(layout, second, written)
         is_partial = event[4] == _PARTIAL_UPDATE
         limit = b" LIMIT 1" if key is None else b""
         end = len(event)
@@ -165,8 +171,8 @@ class RowSql:
                 after, at = _partial(event, at, layout, second, written)
             else:
                 after, at = after_decoder.read(event, at)
-            _moved(start, at, end)
-            where = _where(layout, before, exact=key is None)
+            require_progress(start, at, end)
+            where = condition(layout, before, exact=key is None)
             changes = b",".join(
                 b"%b=%b" % (layout.columns[index].name, _changed(layout, index, value))
                 for index, value in zip(after.columns, after.values, strict=True)
@@ -179,7 +185,7 @@ class RowSql:
                 kept = [layout.columns[(key or first)[0]].name]
             same = (b"%b=%b" % (name, name) for name in kept)
             changes = b",".join([changes, *same] if changes else same)
-            first_word, hint = self._lenient if _has_no_member(layout, after) else _STRICT
+            first_word, hint = self._lenient if has_no_member(layout, after) else STRICT
             sql = b"%bUPDATE%b%b %b SET %b WHERE %b%b" % (
                 first_word, hint, self._ignore, layout.name, changes, where, limit
             )  # fmt: skip
@@ -203,24 +209,30 @@ def row_events(events: Iterable[bytes]) -> Iterator[bytes]:
 _ROWS: Final = frozenset(kind.value for kind in ROW_EVENTS)
 
 
-def _moved(start: int, at: int, end: int) -> None:
+def require_progress(start: int, at: int, end: int) -> None:
+    """Raise BinlogError if a row image, of an event with `end` bytes, is empty."""
     if at == start:
         raise BinlogError(f"row event: {end - at} bytes of rows without a column")
 
 
-def _present(bitmap: bytes, width: int) -> list[int]:
+def columns_present(bitmap: bytes, width: int) -> list[int]:
+    """Return the indexes of the columns in a bitmap."""
     bits = int.from_bytes(bitmap, "little")
     return [index for index in range(width) if bits >> index & 1]
 
 
-def _key(layout: TableLayout, present: Sequence[int]) -> tuple[int, ...] | None:
+def key_of(layout: TableLayout, present: Sequence[int]) -> tuple[int, ...] | None:
     """Return the first key whose columns are all present."""
     return next((key for key in layout.keys if set(key).issubset(present)), None)
 
 
-def _decoder(
+def decoder_of(
     layout: TableLayout, present: Sequence[int], wanted: Sequence[int], partial: int = 0
 ) -> ImageDecoder:
+    """Return what makes literals of the `wanted` columns of images with those `present`.
+
+    `partial` has a bit for each JSON column of which the image has only what has changed.
+    """
     converters: list[Convert | None] = [
         column.make if index in wanted else None for index, column in enumerate(layout.columns)
     ]
@@ -242,15 +254,17 @@ def _partial(
     bits = 0
     if cursor.net_int("options of an image") & _PARTIAL_JSON:
         bits = cursor.uint((len(_json_columns(layout)) + 7) >> 3, "partial bits")
-    return _decoder(layout, present, written, bits).read(event, cursor.at)
+    return decoder_of(layout, present, written, bits).read(event, cursor.at)
 
 
-def _ordered(image: RowImage, key: Sequence[int]) -> RowImage:
+def in_key_order(image: RowImage, key: Sequence[int]) -> RowImage:
+    """Return only the columns of a key, in its order."""
     by_index = dict(zip(image.columns, image.values, strict=True))
     return RowImage(tuple(key), tuple(by_index[index] for index in key))
 
 
-def _values(image: RowImage) -> list[bytes]:
+def literals_of(image: RowImage) -> list[bytes]:
+    """Return the values as they stand in a statement."""
     return [_NULL if value is None else _literal(value) for value in image.values]
 
 
@@ -260,7 +274,7 @@ def _literal(value: object) -> bytes:
     return value
 
 
-def _where(layout: TableLayout, image: RowImage, *, exact: bool) -> bytes:
+def condition(layout: TableLayout, image: RowImage, *, exact: bool) -> bytes:
     """Return the condition for the row; `exact`: text is compared by its bytes."""
     parts: list[bytes] = []
     for index, value in zip(image.columns, image.values, strict=True):
@@ -276,7 +290,7 @@ def _where(layout: TableLayout, image: RowImage, *, exact: bool) -> bytes:
     return b" AND ".join(parts)
 
 
-def _has_no_member(layout: TableLayout, image: RowImage) -> bool:
+def has_no_member(layout: TableLayout, image: RowImage) -> bool:
     """Return whether an ENUM is none of its members."""
     return any(
         value == b"0" and layout.formats[index].type is ColumnType.ENUM

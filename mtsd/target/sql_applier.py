@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+import structlog
+from pymysql.constants import ER
+
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.rows import (
@@ -23,11 +26,13 @@ from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, flavour_of
+from mtsd.schedule.executed_groups import NO_GROUPS, ExecutedGroups
 from mtsd.schedule.in_flight import Packet
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target import literals
 from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.bundle import Bundle, Command, RowTooLargeError, table_maps
+from mtsd.target.convergent_sql import Change, ConvergentSql
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.row_sql import RowSql, SqlStatement
 from mtsd.target.session import TargetSession, next_gtid
@@ -35,6 +40,8 @@ from mtsd.target.session_applier import SessionApplier
 from mtsd.target.table_layout import NO_TABLE, TableLayout, layout_of
 from mtsd.target.table_loading import load_table
 from mtsd.target.unprotected import apply_unprotected
+
+log = structlog.get_logger(__name__)
 
 ROW_MODE: Final = literals.text("NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES")
 """The sql_mode of its sessions: a value is stored as it is, or not at all."""
@@ -51,15 +58,21 @@ _NO_SUCH_TABLE: Final = 1146
 _CORRUPT: Final = 1610
 _DOES_NOT_FIT: Final = 1677
 _UNCHECKED: Final = -1
+_FOREIGN_DUPLICATE: Final = 1761
+_OF_OTHER_ROWS: Final = frozenset({
+    ER.DUP_ENTRY, ER.NO_REFERENCED_ROW, ER.ROW_IS_REFERENCED, ER.ROW_IS_REFERENCED_2,
+    ER.NO_REFERENCED_ROW_2, _FOREIGN_DUPLICATE,
+})  # fmt: skip
+"""Errors of a change that another row is in the way of, or has to be there for."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowCommands:
     """Stands for the commands of a bundle, which depend on the target's tables."""
 
-    events: Iterable[bytes]
+    groups: tuple[tuple[tuple[bytes, ...], bool], ...]
+    """Row events, and whether they have been applied before."""
     gtid: str
-    """Statements that end the transaction."""
 
     def __iter__(self) -> Iterator[Command]:
         """Return no commands: they are made when the bundle is sent."""
@@ -69,7 +82,8 @@ class RowCommands:
 class SqlApplier(SessionApplier):
     """Applies groups on its own session, which counts found rows and has `ROW_MODE`.
 
-    `idempotent`: a row that exists already, or does not exist, is no error.
+    `change` says how. In a repair, `again` are groups that have committed before, whose rows of
+    tables without a key are left out. `newer` is for `ConvergentSql`.
     """
 
     def __init__(
@@ -79,7 +93,9 @@ class SqlApplier(SessionApplier):
         batch_bytes: int,
         *,
         preserves: bool = False,
-        idempotent: bool = False,
+        change: Change = Change.STRICT,
+        again: ExecutedGroups | None = None,
+        newer: str = "",
         branch_sessions: BranchSessions | None = None,
         reached: Reached = nothing,
     ) -> None:
@@ -91,7 +107,10 @@ class SqlApplier(SessionApplier):
             branch_sessions=branch_sessions,
             reached=reached,
         )
-        self._idempotent = idempotent
+        self._change = change
+        self._again = again or NO_GROUPS
+        self._repairs = again is not None
+        self._newer = newer
         self._of_mariadb = False
         """Whether the source is a MariaDB."""
         self._layouts: dict[bytes, TableLayout] = {}
@@ -125,10 +144,13 @@ class SqlApplier(SessionApplier):
         if self._preserves:
             after.append(next_gtid(""))
         maps = frozenset(chain.from_iterable(table_maps(each.rows) for each in groups))
-        commands = RowCommands(
-            chain.from_iterable(group.rows for group in groups),
-            str(groups[0].gtid) if self._preserves else "",
-        )
+        again = self._again
+        parts = [(group.rows, group.number in again) for group in groups]
+        if not any(before for _, before in parts):
+            parts = [(tuple(chain.from_iterable(rows for rows, _ in parts)), False)]
+        # The target skips what comes again under a GTID.
+        own = self._preserves and groups[0].number not in again
+        commands = RowCommands(tuple(parts), str(groups[0].gtid) if own else "")
         return Bundle(groups[0].format_description, commands, maps, ending=tuple(after))
 
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
@@ -152,7 +174,7 @@ class SqlApplier(SessionApplier):
             await self._session.guard()
             opening = ()
         try:
-            await self._apply_rows(rows.events, opening)
+            await self._apply_groups(rows, opening)
         except ServerError as error:
             # A row may be missing because of an error that the target has lost.
             if error.number == _ROW_MISSING:
@@ -195,12 +217,36 @@ class SqlApplier(SessionApplier):
         super()._start_over(unprotected=unprotected)
         self._current.clear()
 
+    async def _apply_groups(self, rows: RowCommands, opening: tuple[SqlStatement, ...]) -> None:
+        try:
+            for events, before in rows.groups:
+                await self._apply_rows(events, opening, before=before)
+                opening = ()
+        except ServerError as error:
+            if error.number not in _OF_OTHER_ROWS or not self._repairs:
+                raise
+            # What comes later may have been applied already: rows that a foreign key or a unique
+            # one needs are there then, or gone.
+            log.info("applied without checks of other rows", error=str(error))
+            await self._undo(error)
+            await self._set_gtid(rows.gtid)
+            opening = _BEGIN
+            for events, before in rows.groups:
+                await self._apply_rows(events, opening, before=before, forced=True)
+                opening = ()
+
     async def _apply_rows(
-        self, events: Iterable[bytes], opening: tuple[SqlStatement, ...] = ()
+        self,
+        events: Iterable[bytes],
+        opening: tuple[SqlStatement, ...] = (),
+        *,
+        before: bool = False,
+        forced: bool = False,
     ) -> None:
         """Run the statements of row events in a transaction, and check what they find.
 
-        The transaction is open, or `opening` opens it.
+        The transaction is open, or `opening` opens it. `before`: they have been applied before;
+        `forced`: they do not depend on other rows.
 
         Raises ServerError: 1032 if a row is missing, 1146 without the table, 1677 if it does not
         fit.
@@ -208,7 +254,7 @@ class SqlApplier(SessionApplier):
         self._checks_may_differ = True
         pending = list(opening)
         size = 0
-        async for statement in self._statements(events):
+        async for statement in self._statements(events, before=before, forced=forced):
             pending.append(statement)
             size += len(statement.sql)
             if size > _COMMAND_BYTES or len(pending) >= _MANY_STATEMENTS:
@@ -232,13 +278,18 @@ class SqlApplier(SessionApplier):
         if size > self._command_limit:
             raise RowTooLargeError(size, self._command_limit)
 
-    async def _statements(self, events: Iterable[bytes]) -> AsyncIterator[SqlStatement]:
-        """Yield the statements of row events."""
-        making = RowSql(
-            min(_STATEMENT_BYTES, self._command_limit // 4),
-            self._session.traits.server.flavour,
-            idempotent=self._idempotent,
-        )
+    def _making(self, *, forced: bool) -> RowSql:
+        limit = min(_STATEMENT_BYTES, self._command_limit // 4)
+        flavour = self._session.traits.server.flavour
+        if self._change is Change.CONVERGENT:
+            return ConvergentSql(limit, flavour, newer=self._newer, forced=forced)
+        return RowSql(limit, flavour, idempotent=self._change is Change.IDEMPOTENT)
+
+    async def _statements(
+        self, events: Iterable[bytes], *, before: bool = False, forced: bool = False
+    ) -> AsyncIterator[SqlStatement]:
+        """Yield the statements of row events; `before` and `forced` as for `_apply_rows`."""
+        making = self._making(forced=forced)
         checks = _CHECKED
         for event in events:
             if event[4] == _TABLE_MAP:
@@ -250,7 +301,9 @@ class SqlApplier(SessionApplier):
                     continue
                 number = int.from_bytes(event[19:25], "little")
                 raise BinlogError(f"a row event of table id {number}, which has no table map")
-            wanted = _checks(event)
+            if before and not layout.keys:
+                continue
+            wanted = _UNCHECKED_KEYS if forced else _checks(event)
             try:
                 if wanted != checks:
                     for statement in making.rest():
@@ -291,7 +344,7 @@ class SqlApplier(SessionApplier):
             counts = await self._connection.run_counted(sql, len(part))
             for statement, count in zip(part, counts, strict=True):
                 missing = statement.rows != _UNCHECKED and count < statement.rows
-                if missing and not self._idempotent:
+                if missing and self._change is Change.STRICT:
                     table = statement.table.rpartition(".")[2]
                     raise self._error(_ROW_MISSING, f"Can't find record in '{table}'")
             at = end
@@ -332,4 +385,5 @@ def _checks(event: bytes) -> bytes:
 
 
 _BEGIN: Final = (SqlStatement(b"BEGIN", _UNCHECKED, ""),)
+_UNCHECKED_KEYS: Final = b"SET @@session.foreign_key_checks=0, @@session.unique_checks=1"
 _CHECKED: Final = b"SET @@session.foreign_key_checks=1, @@session.unique_checks=1"

@@ -17,7 +17,7 @@ from mtsd.source.continuation import Channel, Way, continuation
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.source.start import beginning
 from mtsd.target.position_schema import defect
-from mtsd.target.position_tables import SCHEMA_VERSION, InDoubt
+from mtsd.target.position_tables import KNOWN_VERSIONS, InDoubt
 
 Decision = Way | LowWaterMark
 """How the channel continues, or the mark that it begins with."""
@@ -37,7 +37,7 @@ def way_of(settings: Settings, source: SourceFacts, target: TargetFacts) -> Deci
             told = GtidSet.parse(target.server.variables.get("gtid_executed", ""))
         allow = settings.source.allow_partial_history
         return beginning(settings.source.start, state, allow_partial_history=allow, told=told)
-    if channel.schema_version != SCHEMA_VERSION:
+    if channel.schema_version not in KNOWN_VERSIONS:
         return None
     return continuation(_channel(channel, target), state)
 

@@ -14,7 +14,7 @@ from mtsd.operations.check.source_lines import retention
 from mtsd.replica.filters import rules_of
 from mtsd.replica.one_channel import Channel, rival
 from mtsd.source.continuation import Adopt
-from mtsd.target.position_tables import SCHEMA_VERSION, InDoubt
+from mtsd.target.position_tables import KNOWN_VERSIONS, SHOWN_VERSIONS, InDoubt
 
 _LONGEST_SET = 300
 
@@ -38,9 +38,9 @@ def position_lines(settings: Settings, target: TargetFacts) -> Iterator[Line]:
     if channel is None:
         yield Kind.POSITION_TABLES_NEW.line(schema=schema)
         return
-    if channel.schema_version != SCHEMA_VERSION:
+    if channel.schema_version not in KNOWN_VERSIONS:
         yield Kind.POSITION_TABLES_VERSION.line(
-            schema=schema, version=channel.schema_version, known=SCHEMA_VERSION
+            schema=schema, version=channel.schema_version, known=SHOWN_VERSIONS
         )
         return
     mark = channel.mark

@@ -27,7 +27,7 @@ from mtsd.target.fencing import CHANNEL, lock_name
 from mtsd.target.key_definitions import read_key_definitions
 from mtsd.target.misread_tables import GENERATED
 from mtsd.target.position_schema import FIRST_TABLES, RULES_TABLE, TABLES
-from mtsd.target.position_tables import SCHEMA_VERSION, PositionTables
+from mtsd.target.position_tables import KNOWN_VERSIONS, PositionTables
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
 from mtsd.target.table_keys import why_whole
@@ -341,7 +341,7 @@ async def _channel(
     if not found:
         return None
     version, age = literals.number(found[0][0]), float(str(found[0][1]))
-    if version != SCHEMA_VERSION:
+    if version not in KNOWN_VERSIONS:
         return ChannelFacts(version, _NOWHERE, (), "", "", age, ())
     rows = await connection.query(tables.select_channel())
     known = list(found_tables.columns) == [column.name for column in WORKER_COLUMNS]

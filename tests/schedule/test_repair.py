@@ -1,0 +1,78 @@
+"""What is applied again after a run without order, from every set that such a run can leave."""
+
+from itertools import permutations, product
+from typing import Final
+
+from mtsd.model.group import GroupKind
+from mtsd.model.step import Rows
+from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.policies import choose_policy
+from mtsd.schedule.repair import repair_due
+from mtsd.schedule.scheduler import Scheduler
+from tests.schedule.simulated_run import ROOMY
+from tests.schedule.streams import START_MARK, group
+
+NOBODY: Final[frozenset[int]] = frozenset()
+
+
+def executed(mark: int, *numbers: int) -> ExecutedGroups:
+    return ExecutedGroups(mark + 1).with_numbers(numbers)
+
+
+def test_everything_past_the_mark_up_to_the_highest() -> None:
+    for numbers in ((5,), (4, 6), (4, 5, 8, 9)):
+        left, repair = repair_due(3, executed(3, *numbers), NOBODY)
+        assert list(left) == []
+        assert repair is not None
+        assert (repair.first, repair.last) == (4, numbers[-1])
+        assert tuple(repair.again) == numbers
+    assert repair_due(3, executed(3), NOBODY)[1] is None
+
+
+def test_what_a_person_has_skipped_stays_so() -> None:
+    left, repair = repair_due(3, executed(3, 4, 6, 8), frozenset({6}))
+    assert list(left) == [6]
+    assert repair is not None
+    assert list(repair.again) == [4, 8]
+    left, repair = repair_due(3, executed(3, 4), frozenset({4}))
+    assert list(left) == [4]
+    assert repair is None
+
+
+def test_only_rows_are_applied_again() -> None:
+    left, repair = repair_due(0, executed(0, 1, 2, 4), NOBODY)
+    scheduler = Scheduler(choose_policy("database", 2), 2, ROOMY, START_MARK, left, repair=repair)
+    rows = (Rows((b"event",)),)
+    scheduler.add(group(1, "a", kind=GroupKind.DDL))
+    for number in range(2, 5):
+        scheduler.add(group(number, "a")._replace(steps=rows))
+    assert scheduler.gaq.number == 1
+    assert scheduler.skipped == 1
+    assert [each.number for each in scheduler.take(0)] == [2, 3, 4]
+    scheduler.stop(reading=True)
+    assert not scheduler.stopped, "the repair is to be finished"
+
+
+def test_a_streamed_group_is_not_applied_again() -> None:
+    left, repair = repair_due(0, executed(0, 1, 2), NOBODY)
+    scheduler = Scheduler(choose_policy("database", 2), 2, ROOMY, START_MARK, left, repair=repair)
+    assert scheduler.executed_before(1)
+    scheduler.add(group(1, "a"))
+    assert scheduler.gaq.number == 1
+
+
+def test_changes_in_any_order_and_then_again_in_order_leave_the_last_ones() -> None:
+    """Interrupted after any group of the repair, and begun again at the stored mark."""
+    for changed, committed in product(("aab", "aba", "abb", "aaa"), product((0, 1), repeat=3)):
+        numbers = [number for number, done in enumerate(committed, 1) if done]
+        for order in permutations(numbers):
+            target = {changed[number - 1]: number for number in order}
+            done = executed(0, *numbers)
+            mark = 0
+            while repair_due(mark, done, NOBODY)[1] is not None:
+                mark += 1
+                target[changed[mark - 1]] = mark
+                done = done.with_numbers([mark]).rebased(mark + 1)
+            for number in range(mark + 1, 4):
+                target[changed[number - 1]] = number
+            assert target == {row: changed.rindex(row) + 1 for row in set(changed)}
