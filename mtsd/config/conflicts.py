@@ -40,6 +40,7 @@ def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
         yield Conflict(keys, f"found {found}", f"allowed is {allowed}")
     if settings.target.apply_mode == "binlog":
         yield from _not_by_binlog(replica)
+    yield from _newer_row_conflicts(settings)
     yield from _distribution_conflicts(replica)
     for name, target in settings.filter.rewrite_db:
         if target == settings.target.schema:
@@ -73,7 +74,11 @@ def _not_by_binlog(replica: ReplicaSettings) -> Iterator[Conflict]:
             'found "idempotent" together with target.apply_mode = "binlog"',
             'allowed is target.apply_mode = "sql", or "auto", which then means the same',
         )
-    elif replica.exec_mode == "auto" and replica.consistency == "eventual":
+    elif (
+        replica.exec_mode == "auto"
+        and replica.consistency == "eventual"
+        and not replica.newer_row_column
+    ):
         yield Conflict(
             ("replica.consistency", "target.apply_mode", "replica.exec_mode"),
             'found "eventual", which applies rows idempotently, together with target.apply_mode ='
@@ -81,6 +86,32 @@ def _not_by_binlog(replica: ReplicaSettings) -> Iterator[Conflict]:
             'allowed is target.apply_mode = "sql", or "auto", which then means the same; or'
             ' replica.exec_mode = "strict", if the load never has two transactions that change the'
             " same row",
+        )
+
+
+def _newer_row_conflicts(settings: Settings) -> Iterator[Conflict]:
+    replica = settings.replica
+    key = "replica.newer_row_column"
+    if not replica.newer_row_column:
+        return
+    found = f"found {shown(replica.newer_row_column)} together with"
+    if replica.consistency != "eventual":
+        yield Conflict(
+            (key, "replica.consistency"),
+            f"{found} replica.consistency = {shown(replica.consistency)}",
+            'allowed is "eventual": otherwise rows keep their order, and the last one wins',
+        )
+    if replica.exec_mode == "strict":
+        yield Conflict(
+            (key, "replica.exec_mode"),
+            f'{found} replica.exec_mode = "strict"',
+            'allowed is "auto": that a newer row is there already is no error then',
+        )
+    if settings.target.apply_mode == "binlog":
+        yield Conflict(
+            (key, "target.apply_mode"),
+            f'{found} target.apply_mode = "binlog", which cannot compare rows',
+            'allowed is target.apply_mode = "sql", or "auto", which then means the same',
         )
 
 

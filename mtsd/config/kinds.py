@@ -145,6 +145,11 @@ PositionSchema = Annotated[
     AfterValidator(_position_schema),
     Allowed("1 to 64 of the characters 0-9 A-Z a-z _ $, and none of the server's own schemas"),
 ]
+ColumnName = Annotated[
+    str,
+    Text(pattern=r"^[^\x00-\x1f\x7f]{0,64}$"),
+    Allowed('the name of a column, up to 64 characters, none of control; or ""'),
+]
 ListenAddress = Annotated[
     str,
     Text(pattern=r"^(([0-9A-Za-z._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5})?$"),

@@ -157,6 +157,10 @@ class ReplicaSettings:
     partition: the same for each partition; eventual: nothing is guaranteed before the end, as
     transactions of rows keep no order."""
 
+    newer_row_column: kinds.ColumnName = ""
+    """With consistency = "eventual": the column, of whichever tables have it, by which the newer
+    row wins: a row of which the target has a greater value stays."""
+
     batch_groups: Annotated[int, Unit("transactions"), Field(ge=1, le=524_280)] = 512
     """Maximum number of source transactions combined into one of the target; 1: never combine."""
 

@@ -57,7 +57,7 @@ def in_repair(settings: Settings) -> Settings:
 
 def change_of(replica: ReplicaSettings, *, repairs: bool) -> Change:
     """Return how rows are applied as SQL; `repairs`: after a run without order."""
-    if repairs:
+    if repairs or replica.newer_row_column:
         return Change.CONVERGENT
     return Change.IDEMPOTENT if is_idempotent(replica) else Change.STRICT
 

@@ -280,6 +280,7 @@ async def _scheduler(
         foreign_keys,
         in_order=in_order,
         eventual=eventual,
+        deletes_in_turn=bool(replica.newer_row_column),
     )
     fillers: dict[Need, Filler] = {Need.TABLES: UpdatedTables(fold_case=fold_case)}
     if changed_keys is not None:

@@ -99,6 +99,7 @@ def _applier(
             settings.replica.batch_bytes,
             preserves=preserves,
             change=change_of(settings.replica, repairs=repair is not None),
+            newer=settings.replica.newer_row_column,
             again=None if repair is None else repair.again,
             branch_sessions=branch_sessions,
             reached=reached,

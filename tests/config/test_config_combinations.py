@@ -50,6 +50,18 @@ REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
         '[replica]\nconsistency = "eventual"\n[target]\napply_mode = "binlog"\n',
         ("replica.consistency", "eventual", "idempotently", 'exec_mode = "strict"'),
     ),
+    "the newer row where rows keep their order": (
+        '[replica]\nnewer_row_column = "changed"\n',
+        ("replica.newer_row_column", '"changed"', 'replica.consistency = "partition"', "eventual"),
+    ),
+    "the newer row by BINLOG": (
+        '[target]\napply_mode="binlog"\n[replica]\nnewer_row_column="a"\nconsistency="eventual"\n',
+        ("replica.newer_row_column", '"a"', 'target.apply_mode = "binlog"'),
+    ),
+    "the newer row, strictly": (
+        '[replica]\nnewer_row_column = "changed"\nconsistency = "eventual"\nexec_mode = "strict"\n',
+        ("replica.newer_row_column", '"changed"', 'replica.exec_mode = "strict"'),
+    ),
     "bound databases where databases do not count": (
         '[replica]\nparallel_type = "logical_clock"\nbind = [["a", "b"]]\n',
         ("replica.bind", '[["a", "b"]]', 'replica.parallel_type = "logical_clock"'),
@@ -147,6 +159,7 @@ FINE = [
     '[replica]\nexec_mode = "idempotent"\n',
     '[replica]\nexec_mode = "idempotent"\n[target]\napply_mode = "sql"\n',
     '[replica]\nconsistency = "eventual"\n',
+    '[replica]\nconsistency = "eventual"\nnewer_row_column = "changed"\n',
     '[replica]\nconsistency = "eventual"\nexec_mode = "strict"\n[target]\napply_mode = "binlog"\n',
     '[filter]\ndo_db = ["b"]\nrewrite_db = [["a", "b"]]\n',
 ]

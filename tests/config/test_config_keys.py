@@ -34,6 +34,7 @@ WRONG_VALUES: dict[str, tuple[str, ...]] = {
     },
     "source.start": ('"Earliest"', '"binlog.000001"', '"binlog.1:3"', '"gtid:"', '"gtid:x:1"'),
     "target.schema": ('""', '"a-b"', '"a`b"', '"é"', f'"{"x" * 65}"', '"mysql"', r'"a\n"'),
+    "replica.newer_row_column": ("5", f'"{"x" * 65}"'),
     "replica.channel": (f'"{"x" * 49}"', '"a b"', '"it\'s"', r'"a\\b"', '"a`b"', r'"\""', '"é"'),
     "replica.skip_errors": ("[0]", "[65536]", "[1062, 1062]"),
     "replica.bind": ("[[]]", '[["a"], ["b", "a"]]', '[["a", "a"]]', '[[""]]', '["a"]'),

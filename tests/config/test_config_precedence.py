@@ -71,6 +71,7 @@ def companions(key: str) -> dict[str, str]:
         "batch_bytes": {"replica.pending_jobs_size_max": str(2**40)},
         "pending_jobs_size_max": {"replica.batch_bytes": "1024"},
         "split_transactions": {"replica.consistency": "eventual"},
+        "newer_row_column": {"replica.consistency": "eventual"},
     }
     return fitting.get(name, {})
 

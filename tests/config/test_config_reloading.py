@@ -18,7 +18,8 @@ NEEDS_RESTART = {
     "source.server_id", "source.start", "source.allow_partial_history", "source.heartbeat_period",
     "source.semi_sync", "target.schema", "target.apply_mode", "target.binary_log", "target.gtid",
     "replica.channel", "replica.parallel_workers", "replica.parallel_type", "replica.consistency",
-    "replica.exec_mode", "replica.ddl", "replica.statements", "replica.split_transactions",
+    "replica.exec_mode", "replica.newer_row_column", "replica.ddl", "replica.statements",
+    "replica.split_transactions",
     "status.socket", "status.listen",
     *(key for key in FIELDS if key.startswith("filter.")),
 }  # fmt: skip

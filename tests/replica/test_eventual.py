@@ -1,9 +1,11 @@
 """consistency = "eventual": any worker applies any transaction of rows."""
 
+import random
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Thread
 from typing import Final
 
 import pytest
@@ -164,3 +166,91 @@ def test_what_was_applied_over_a_hole_is_repaired(
         assert repaired["first"]
         assert contents(pair.target) == contents(pair.source)
         assert pair.target.sql("SELECT Schema_version FROM mtsd.slave_relay_log_info") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "kills"),
+    [
+        pytest.param("strict", 5, marks=SERVERS),
+        pytest.param("auto", 60, marks=LONGER),
+        pytest.param("strict", 60, marks=LONGER),
+    ],
+)
+def test_killed(mode: str, kills: int, tmp_path: Path) -> None:
+    """Each start may have another consistency, and the last one has the default."""
+    chance = random.Random(f"{mode}{kills}")
+    eventual: dict[str, Value] = {**EVENTUAL, "replica.exec_mode": mode, "replica.batch_groups": 2}
+    others: list[dict[str, Value]] = [eventual, {"replica.consistency": "any_time"}, {}]
+    with Pair(GTIDS, GTIDS) as pair:
+        one_change_each.prepare(pair.source)
+        for number in range(kills):
+            first = 1 + number * 60
+            thread = Thread(
+                target=one_change_each.change, args=(pair.source, 60), kwargs={"first": first}
+            )
+            settings = eventual if number % 2 == 0 else chance.choice(others)
+            daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+            daemon.start()
+            thread.start()
+            time.sleep(0.3 + 1.5 * chance.random())
+            daemon.kill()
+            if chance.random() < 0.4:
+                pair.target.kill()
+                pair.target.start()
+            thread.join()
+        with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+            daemon.wait_until_caught_up(120)
+            assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+
+
+ROWS_OF_THE_EXAMPLE: Final = """
+CREATE DATABASE e; USE e;
+CREATE TABLE t1 (id INT PRIMARY KEY, f1 INT, f2 INT, changed INT);
+CREATE TABLE t2 (id INT PRIMARY KEY, f1 INT, f2 INT, changed INT);
+INSERT INTO t1 VALUES (1, 0, 0, 0); INSERT INTO t2 VALUES (1, 0, 0, 0);
+CREATE TABLE ready (i INT)
+"""
+EXAMPLE: Final = """
+UPDATE t1 SET f1 = 1, f2 = 2, changed = 1;
+UPDATE t2 SET f1 = 3, f2 = 4, changed = 2;
+UPDATE t1 SET f1 = 5, f2 = 6, changed = 3; UPDATE t2 SET f1 = 7, f2 = 8, changed = 4
+"""
+"""Of WL#4648 (C0)."""
+STATES: Final = {(0, 0, 0, 0), (1, 2, 0, 0), (1, 2, 3, 4), (5, 6, 3, 4), (5, 6, 7, 8)}
+
+
+@pytest.mark.servers
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("consistency", ["eventual", "any_time"])
+def test_a_state_that_never_existed(consistency: str, tmp_path: Path) -> None:
+    """Seen with eventual consistency, and never with any_time; at the end, both are equal."""
+    settings: dict[str, Value] = {
+        "replica.consistency": consistency,
+        "replica.parallel_type": "table",
+        "replica.batch_groups": 1,
+    }
+    if consistency == "eventual":
+        settings["replica.newer_row_column"] = "changed"
+    seen: set[tuple[object, ...]] = set()
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(ROWS_OF_THE_EXAMPLE)
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            with closing(pair.target.client()) as client, client.cursor() as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute("SELECT * FROM e.t2 FOR UPDATE")
+                pair.source.sql(EXAMPLE, "e")
+                deadline = time.monotonic() + 5
+                while time.monotonic() < deadline and seen.issubset(STATES):
+                    seen |= set(
+                        pair.target.sql(
+                            "SELECT t1.f1, t1.f2, t2.f1, t2.f2 FROM e.t1 JOIN e.t2 USING (id)"
+                        )
+                    )
+                    time.sleep(0.01)
+                cursor.execute("ROLLBACK")
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert seen.issubset(STATES) == (consistency == "any_time"), seen
+        assert differences(pair.source, pair.target) == []
