@@ -302,9 +302,6 @@ class OpenGroup:
         if not self.streaming:
             self.streaming = True
             self._limit = self._chunk_bytes
-            if self._kind is GroupKind.CREATE_SELECT:
-                # Nothing else may be sent to the target between its statement and its rows.
-                self.refuse("a large CREATE TABLE … SELECT")
             head = self._head
             yield GroupOpened(
                 number=self._number,
@@ -315,6 +312,7 @@ class OpenGroup:
                 unsupported=self._unsupported,
                 begin=self._begin,
                 xid=self.xid,
+                creates_table=self._kind is GroupKind.CREATE_SELECT,
             )
         if self._held:
             yield self._chunk()

@@ -103,6 +103,8 @@ class GroupOpened:
     """Where its first event begins."""
     xid: XaXid | None = None
     """Of an XA transaction, which its end prepares or, in one phase, commits."""
+    creates_table: bool = False
+    """It is a CREATE TABLE … SELECT, in row format: the statement, then the rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from mtsd.model.step import Statement
 from mtsd.replica.left_prepared import OF_ROWS
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
+from mtsd.target.bundle import table_maps
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.unprotected import NotSettledError, RemainsError
 
@@ -74,10 +75,10 @@ async def apply_definition(
     # If the table cannot be created together with its rows, these commit with their record, and the
     # table shows whether it was created.
     apart = group.kind is GroupKind.CREATE_SELECT and not applier.creates_and_fills
+    shows_itself = shows_itself or applier.has_made_table(group.number)
     is_new = not shows_itself
-    shows_itself = shows_itself or apart
     gtid = "" if apart else await gtid_for(applier, group, worker)
-    traceable = not gtid and not _depends_on_thread(group)
+    traceable = not gtid and not depends_on_thread(group)
     file, offset = await applier.log_position() if traceable and not apart else ("", 0)
     thread = 1 + secrets.randbelow(0xFFFF_FFFF) if file else 0
     doubt = doubt_of(group, worker.id, gtid, (file, offset), thread)
@@ -103,7 +104,7 @@ async def apply_definition(
         raise
     await reached(FaultPoint.BEFORE_SETTLED)
     if apart:
-        await applier.fill_table(group, row)
+        await _fill(applier, group, row, worker, doubt)
         await reached(FaultPoint.AFTER_SETTLED)
         return
     try:
@@ -117,7 +118,7 @@ async def apply_definition(
     await reached(FaultPoint.AFTER_SETTLED)
 
 
-def _depends_on_thread(group: Group) -> bool:
+def depends_on_thread(group: Group) -> bool:
     """Return whether a group may do something else under another thread id.
 
     It would not find its session's temporary tables, and CONNECTION_ID() would be another. A DROP
@@ -129,6 +130,28 @@ def _depends_on_thread(group: Group) -> bool:
     if not isinstance(step, Statement) or not step.flags & THREAD_SPECIFIC:
         return False
     return Words(step.query.statement, step.query.context).word() != b"DROP"
+
+
+async def _fill(
+    applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, doubt: InDoubt
+) -> None:
+    """Fill a table that was created by itself; `doubt` is its record, and says so.
+
+    Where its rows cannot be rolled back, the record says that, until they are there.
+    """
+    maps = frozenset(table_maps(group.rows))
+    can_be_undone = not await applier.without_transactions(maps)
+    if not can_be_undone:
+        kind = GroupKind.NON_TRANSACTIONAL
+        await applier.note(doubt_of(group, worker.id, kind=kind), anew=True)
+    try:
+        await applier.fill_table(group, row)
+    except ServerError as error:
+        if error.leaves_changes:
+            await keep_in_doubt(applier, doubt, error)
+        if not can_be_undone:
+            await applier.note(doubt, anew=True)
+        raise
 
 
 async def apply_unprotected(

@@ -5,7 +5,8 @@ is applied by the first worker, chunk by chunk, in one transaction. Its size is 
 read; what it changes is known only as it arrives. If it changes a non-transactional table of the
 target, what is open is committed together with a record that the group is in doubt: from there on
 it is applied piece by piece, can no longer be undone, and is finished even if a stop is requested.
-XA transactions have a module of their own (`streamed_branch`).
+XA transactions have a module of their own (`streamed_branch`), and so has CREATE TABLE … SELECT
+(`streamed_table`).
 """
 
 from typing import NoReturn
@@ -25,6 +26,7 @@ from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import InDoubtWorker
 from mtsd.replica.report import half_applied, tables_of
 from mtsd.replica.streamed_branch import StreamedBranch
+from mtsd.replica.streamed_table import StreamedTable
 from mtsd.replica.worker import Worker
 from mtsd.replica.xa_groups import without_transactions
 from mtsd.schedule.wait_cause import WaitCause
@@ -75,6 +77,8 @@ class StreamedGroups:
         """The error of skip_errors because of which the rest of the group is passed over."""
         self._branch: StreamedBranch | None = None
         """The branch that an XA transaction is applied in."""
+        self._table: StreamedTable | None = None
+        """The table that the group creates and fills."""
 
     def passes(self, opened: GroupOpened) -> bool:
         """Return whether a group is skipped: it has already been applied, or was skipped."""
@@ -101,8 +105,12 @@ class StreamedGroups:
         if self._passing or not self._coordinator.reads_on:
             return
         log.info("streaming a large group", group=opened.number, bytes=opened.length)
+        worker = InDoubtWorker(self._worker.index + 1, self._worker.settings.daemon_uuid)
+        if opened.creates_table:
+            shows_itself = opened.number in self._worker.settings.show_themselves
+            self._table = StreamedTable(self._applier, opened, worker, shows_itself=shows_itself)
+            return
         if opened.xid is not None:
-            worker = InDoubtWorker(self._worker.index + 1, self._worker.settings.daemon_uuid)
             self._branch = StreamedBranch(self._applier, opened, worker)
             return
         with self._coordinator.pulse.waiting(Wait.TARGET):
@@ -116,20 +124,23 @@ class StreamedGroups:
         opened = self._opened
         if opened is None or self._passing or self._skips or not self._coordinator.reads_on:
             return
+        steps = chunk.steps
         try:
             with self._coordinator.pulse.waiting(Wait.TARGET):
+                if self._table is not None:
+                    steps = await self._table.begin(steps)
                 if self._branch is not None:
-                    await self._branch.check(chunk.steps, self._coordinator.definitions)
-                elif self._doubt is None:
-                    await self._look_at(opened, chunk.steps)
-                if self._uses_other_session(chunk.steps):
+                    await self._branch.check(steps, self._coordinator.definitions)
+                elif self._doubt is None and (self._table is None or self._table.is_apart):
+                    await self._look_at(opened, steps)
+                if self._uses_other_session(steps):
                     await self._fail(
                         opened,
                         "it uses temporary tables that are in the session of another worker. Raise"
                         " replica.pending_jobs_size_max above its size, or set"
                         " replica.parallel_workers = 0",
                     )
-                await self._applier.apply_steps(chunk.steps)
+                await self._applier.apply_steps(steps)
         except ServerError as error:
             await self._failed(opened, error, row_events(chunk.steps))
         except RowTooLargeError as error:
@@ -158,7 +169,10 @@ class StreamedGroups:
         if skipped is not None:
             with self._coordinator.pulse.waiting(Wait.TARGET):
                 await self._applier.settle(row, group.number)
-        self._opened = self._doubt = self._branch = None
+        if self._table is not None:
+            group = group._replace(steps=self._table.definition)
+            self._coordinator.definitions += 1
+        self._opened = self._doubt = self._branch = self._table = None
         if group.uses_temporary is not None and skipped is None:
             self._coordinator.scheduler.sessions.assigned(group.uses_temporary, self._worker.index)
         self._worker.applied(group, row, skipped=skipped)
@@ -171,6 +185,8 @@ class StreamedGroups:
                     await self._applier.begin(group.format_description, group.gtid)
                 if self._branch is not None:
                     await self._branch.end(group, row)
+                elif self._table is not None and self._doubt is None:
+                    await self._table.end(group, row)
                 elif self._doubt is None:
                     await self._applier.commit(row)
                 else:
@@ -186,16 +202,19 @@ class StreamedGroups:
             return
         if self._doubt is not None:
             raise _stopped_half(opened, "its end has not arrived")
-        branch, self._branch = self._branch, None
+        begun = self._branch or self._table
+        self._branch = self._table = None
         with self._coordinator.pulse.waiting(Wait.TARGET):
-            if branch is not None:
-                await branch.drop()
+            if begun is not None:
+                await begun.drop()
             else:
                 await self._applier.rollback()
 
     def can_apply(self, group: Group) -> bool:
         """Return whether a group of that kind can be streamed, now that its end has arrived."""
-        return self._passing or (not group.unsupported and group.kind in _APPLIED)
+        creates = self._table is not None or self._skips is not None
+        applied = group.kind in _APPLIED or (group.kind is GroupKind.CREATE_SELECT and creates)
+        return self._passing or (not group.unsupported and applied)
 
     def _uses_other_session(self, steps: tuple[Step, ...]) -> bool:
         sessions = self._coordinator.scheduler.sessions
@@ -236,10 +255,13 @@ class StreamedGroups:
         branch, self._branch = self._branch, None
         if branch is not None:
             await branch.failed(error)
+        table, self._table = self._table, None
+        if table is not None and self._doubt is None:
+            await table.failed(error)
         if self._doubt is None and error.leaves_changes:
             self._doubt = _doubt(opened, self._worker.index + 1, ())
             if branch is None:
-                await self._applier.note(self._doubt)
+                await self._applier.note(self._doubt, anew=True)
         if self._doubt is not None:
             raise _stopped_half(opened, str(explained), error.number) from error
         group = failed_stream(opened, explained.number)

@@ -277,6 +277,10 @@ class Scheduler:
         It has run alone: with nothing unfinished before it.
         """
         self._highest_begun = group.number
+        if group.kind is GroupKind.CREATE_SELECT:
+            # The keys that are known may be those of a former table.
+            for fill in self._fillers:
+                fill(group)
         if group.xid is not None:
             self._prepared.place(group, self.gaq.number)
         self.gaq.enter(group, done=True)

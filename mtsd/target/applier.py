@@ -256,8 +256,27 @@ class Applier(Protocol):
         """Create the table of a CREATE TABLE … SELECT by itself."""
         ...
 
+    def has_made_table(self, number: int) -> bool:
+        """Return whether `make_table` has created the table of that group, the last one."""
+        ...
+
     async def fill_table(self, group: Group, row: WorkerRow) -> None:
         """Apply the rows of a CREATE TABLE … SELECT, and settle it in the same transaction."""
+        ...
+
+    async def commit_settled(self, row: WorkerRow, number: int) -> None:
+        """Commit the open transaction, and settle its group in it."""
+        ...
+
+    async def begin_table(self, group: Group, gtid: str, thread: int) -> None:
+        """Create the table of a CREATE TABLE … SELECT whose rows arrive chunk by chunk.
+
+        If this fails, `undo` is required.
+        """
+        ...
+
+    async def commit_table(self) -> None:
+        """Commit it together with the rows that have been applied since."""
         ...
 
     def statement_count(self, group: Group) -> int:

@@ -6,7 +6,7 @@ from itertools import chain, islice
 
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
-from mtsd.model.group import Group, GroupKind
+from mtsd.model.group import Group
 from mtsd.model.server import Flavour
 from mtsd.schedule.in_flight import Packet, Transaction
 from mtsd.schedule.worker_row import WorkerRow
@@ -146,21 +146,12 @@ class BinlogApplier(SessionApplier):
         except ServerError:
             return error
 
-    async def run_definition(self, group: Group, gtid: str, thread: int) -> None:
-        """See `Applier`."""
-        if group.kind is not GroupKind.CREATE_SELECT:
-            await super().run_definition(group, gtid, thread)
-            return
+    async def _get_ready_to_create(self, format_description: bytes) -> None:
         # Inside CREATE TABLE … START TRANSACTION the server answers no queries.
-        await self.describe_format(group.format_description)
+        await self.describe_format(format_description)
         if version := self._keys.version_told(self._format):
             await self._connection.run(version, 1)
         self._is_creating = True
-        self._before = b""
-        try:
-            await super().run_definition(group, gtid, thread)
-        finally:
-            self._is_creating = False
 
     def statement_count(self, group: Group) -> int:
         """See `Applier`."""
@@ -201,6 +192,7 @@ class BinlogApplier(SessionApplier):
     def _start_over(self, *, unprotected: bool = False) -> None:
         super()._start_over(unprotected=unprotected)
         self._stream = RowStream(self._chunk_bytes)
+        self._is_creating = False
         self._before = b""
 
     async def _apply_rows(self, events: tuple[bytes, ...]) -> None:

@@ -35,31 +35,40 @@ async def apply_definition(
 ) -> None:
     """Apply a definition, and the `rows` that follow it, under a GTID; "" for an automatic one.
 
-    Between `CREATE TABLE … START TRANSACTION` and COMMIT the server accepts nothing but BINLOG
-    statements, so the session state is reset after that. The session knows the format. Raises
-    ServerError, NotSupportedError, ConnectionLostError.
+    The session knows the format. Raises ServerError, NotSupportedError, ConnectionLostError.
     """
-    connection = session.connection
     try:
-        await session.set_gtid(gtid)
         if definition.kind is StatementKind.CREATE_SELECT:
-
-            async def fill() -> None:
-                await apply_steps(rows)
-                await connection.run(b"COMMIT", 1)
-
-            await connection.run(b"BEGIN", 1)
-            await session.run_statement(definition, definition.query.statement, then=fill)
+            await begin_table(session, definition, gtid)
+            await apply_steps(rows)
         else:
+            await session.set_gtid(gtid)
             await apply_steps([definition])
-        # Also releases the GTID of a statement that wrote nothing.
-        await connection.run(b"COMMIT", 1)
-        await reached(FaultPoint.AFTER_STATEMENT)
-        await session.set_gtid("")
+        await commit_definition(session, reached)
     except ServerError as error:
         await session.undo(error)
         await session.set_gtid("")
         raise
+
+
+async def begin_table(session: TargetSession, definition: Statement, gtid: str) -> None:
+    """Run a `CREATE TABLE … START TRANSACTION`; its rows come next, then `commit_definition`.
+
+    Until then the server accepts nothing but BINLOG statements, so the session keeps the
+    statement's state. After an error, undo is required.
+    """
+    await session.set_gtid(gtid)
+    await session.connection.run(b"BEGIN", 1)
+    await session.run_statement(definition, definition.query.statement, leaves_state=True)
+
+
+async def commit_definition(session: TargetSession, reached: Reached) -> None:
+    """Commit what has been defined; after an error, undo is required."""
+    # Also releases the GTID of a statement that wrote nothing.
+    await session.connection.run(b"COMMIT", 1)
+    await session.clean_left()
+    await reached(FaultPoint.AFTER_STATEMENT)
+    await session.set_gtid("")
 
 
 async def make_table(session: TargetSession, created: Statement, reached: Reached) -> None:

@@ -101,6 +101,8 @@ class TargetSession:
         self._collations: dict[int, Collation] = {}
         self.branch: XaXid | None = None
         """The branch of an XA transaction that is open."""
+        self._left: tuple[dict[bytes, bytes], Sequence[Satellite]] | None = None
+        """The state and satellites of a statement after which nothing could be set yet."""
         self._is_guarded = False
         """Whether a savepoint shows that the open transaction is still the one that was begun."""
         self.changed_rows = 0
@@ -249,6 +251,7 @@ class TargetSession:
         self._is_guarded = False
         if self.branch is None:
             await self.connection.run(b"ROLLBACK", 1)
+            await self.clean_left()
             return
         branch, self.branch = self.branch, None
         await roll_back(self.connection, branch)
@@ -259,11 +262,13 @@ class TargetSession:
         text: bytes,
         *,
         then: Callable[[], Awaitable[None]] | None = None,
+        leaves_state: bool = False,
         file: AsyncIterator[bytes] | None = None,
     ) -> Loaded | None:
         """Run `text`, which replaces a statement's own text, in its session state and database.
 
-        The state is reset afterwards, even after an error; before that, `then` is awaited. A
+        The state is reset afterwards, even after an error; before that, `then` is awaited. With
+        `leaves_state` it is reset only by `clean_left`, or when the transaction is rolled back. A
         statement that failed on the source has to fail with the same error number here; other
         errors are raised. `file` is that of a LOAD DATA, whose counts are returned.
         """
@@ -319,7 +324,9 @@ class TargetSession:
             if lacking and _NEUTRAL.decode() in error.text:
                 raise _unknown_database(query.database) from error
             raise
-        await self._clean(wanted, statement.satellites)
+        self._left = wanted, statement.satellites
+        if not leaves_state:
+            await self.clean_left()
         if query.error_code:
             raise ServerError(
                 query.error_code,
@@ -393,6 +400,12 @@ class TargetSession:
         if len(sql) >= self.traits.max_allowed_packet:
             raise _too_large(len(sql), self.traits.max_allowed_packet)
         await self.connection.run(sql, 1)
+
+    async def clean_left(self) -> None:
+        """Return from the state that a statement was to leave, if one has."""
+        left, self._left = self._left, None
+        if left is not None:
+            await self._clean(*left)
 
     async def _clean(self, state: dict[bytes, bytes], satellites: Sequence[Satellite]) -> None:
         """Return from a statement's state to the pinned one.

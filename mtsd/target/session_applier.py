@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from mtsd.model.errors import MtsdError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
-from mtsd.model.group import Group
+from mtsd.model.group import Group, GroupKind
 from mtsd.model.gtid import Gtid
 from mtsd.model.step import LoadFile, Rows, Statement, Step
 from mtsd.model.temporary_tables import TemporaryUse
@@ -16,7 +16,13 @@ from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.branches import Branches
 from mtsd.target.bundle import BASE64_SHARE, Bundle
-from mtsd.target.definitions import apply_definition, definition_of, make_table
+from mtsd.target.definitions import (
+    apply_definition,
+    begin_table,
+    commit_definition,
+    definition_of,
+    make_table,
+)
 from mtsd.target.file_loads import FileLoads
 from mtsd.target.lock_waits import sessions_waiting
 from mtsd.target.pace import Pace
@@ -70,6 +76,8 @@ class SessionApplier(ABC):
         self._temporary = SessionTables(session)
         self._loads = FileLoads(session, self._temporary)
         self._pace = Pace()
+        self._made = 0
+        """The last group whose table was created by itself."""
         self._began = 0.0
         """When the server can have begun the packet that is due, on the loop's clock."""
 
@@ -289,7 +297,8 @@ class SessionApplier(ABC):
 
     async def commit_in_doubt(self, doubt: InDoubt) -> None:
         """See `Applier`."""
-        await self._session.commit([self._tables.insert_in_doubt(doubt)])
+        former = self._tables.delete_in_doubt(doubt.number)
+        await self._session.commit([former, self._tables.insert_in_doubt(doubt)])
         self._loads.unprotected = True
 
     async def rollback(self) -> None:
@@ -350,8 +359,12 @@ class SessionApplier(ABC):
     async def run_definition(self, group: Group, gtid: str, thread: int) -> None:
         """See `Applier`."""
         definition = definition_of(group, thread)
+        self._start_over()
         # A format description would reset the GTID, so it comes first.
-        await self.describe_format(group.format_description)
+        if group.kind is GroupKind.CREATE_SELECT:
+            await self._get_ready_to_create(group.format_description)
+        else:
+            await self.describe_format(group.format_description)
         await apply_definition(
             self._session, definition, group.steps[1:], gtid, self.apply_steps, self._reached
         )
@@ -359,17 +372,36 @@ class SessionApplier(ABC):
     async def make_table(self, group: Group) -> None:
         """See `Applier`."""
         await make_table(self._session, definition_of(group), self._reached)
+        self._made = group.number
+
+    def has_made_table(self, number: int) -> bool:
+        """See `Applier`."""
+        return self._made == number
 
     async def fill_table(self, group: Group, row: WorkerRow) -> None:
         """See `Applier`."""
         try:
-            await self.describe_format(group.format_description)
-            await self._connection.run(b"BEGIN", 1)
+            await self.begin(group.format_description, group.gtid)
             await self.apply_steps(group.steps[1:])
-            await self._session.commit(self._tables.settled(row, group.number))
+            await self.commit_settled(row, group.number)
         except MtsdError as error:
             await self._undo(error)
             raise
+
+    async def commit_settled(self, row: WorkerRow, number: int) -> None:
+        """See `Applier`."""
+        await self._session.commit(self._tables.settled(row, number))
+        await self._set_gtid("")
+
+    async def begin_table(self, group: Group, gtid: str, thread: int) -> None:
+        """See `Applier`."""
+        self._start_over()
+        await self._get_ready_to_create(group.format_description)
+        await begin_table(self._session, definition_of(group, thread), gtid)
+
+    async def commit_table(self) -> None:
+        """See `Applier`."""
+        await commit_definition(self._session, self._reached)
 
     @abstractmethod
     def statement_count(self, group: Group) -> int:
@@ -382,6 +414,10 @@ class SessionApplier(ABC):
     @abstractmethod
     async def describe_format(self, format_description: bytes) -> None:
         """Get ready for events that have the source's format description."""
+
+    async def _get_ready_to_create(self, format_description: bytes) -> None:
+        """Get ready for a table that is created together with rows of that format."""
+        await self.describe_format(format_description)
 
     async def _set_gtid(self, gtid: str) -> None:
         if self._preserves:
