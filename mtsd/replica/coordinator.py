@@ -53,6 +53,8 @@ class Coordinator:
         finally:
             for worker in can_begin:
                 self._work[worker].set()
+            # Of what is left to be finished, the last groups may need nothing done.
+            self._end_if_stopped()
 
     async def add(self, group: Group) -> None:
         """Give a group to the scheduler as soon as there is room for it.
@@ -64,6 +66,7 @@ class Coordinator:
             await self._room_for(group)
         if self.reads_on and (worker := scheduler.add(group)) is not None:
             self._work[worker].set()
+        self._end_if_stopped()
 
     async def _room_for(self, group: Group) -> None:
         scheduler = self.scheduler

@@ -5,6 +5,7 @@ from typing import Final
 
 from mtsd.model.group import GroupKind
 from mtsd.model.step import Rows
+from mtsd.replica.coordinator import Coordinator
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.policies import choose_policy
 from mtsd.schedule.repair import repair_due
@@ -59,6 +60,16 @@ def test_a_streamed_group_is_not_applied_again() -> None:
     assert scheduler.executed_before(1)
     scheduler.add(group(1, "a"))
     assert scheduler.gaq.number == 1
+
+
+def test_a_repair_of_which_nothing_is_left_to_apply_ends() -> None:
+    left, repair = repair_due(0, executed(0, 1), NOBODY)
+    scheduler = Scheduler(choose_policy("database", 2), 2, ROOMY, START_MARK, left, repair=repair)
+    coordinator = Coordinator(scheduler)
+    coordinator.stop(reading=True)
+    assert not coordinator.ended.is_set()
+    coordinator.take_in(iter([group(1, "a")]))
+    assert coordinator.ended.is_set()
 
 
 def test_changes_in_any_order_and_then_again_in_order_leave_the_last_ones() -> None:
