@@ -2,7 +2,7 @@
 
 import enum
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.model.gtid import Gtid, GtidSet
@@ -86,6 +86,14 @@ class Group(NamedTuple):
     def rows(self) -> tuple[bytes, ...]:
         """All its row events and table maps, raw, in order."""
         return row_events(self.steps)
+
+
+_KEYS_AT: Final = Group._fields.index("keys")
+
+
+def with_keys(group: Group, keys: GroupKeys) -> Group:
+    """Return the group with these keys: as `_replace`, which takes twice as long."""
+    return Group._make((*group[:_KEYS_AT], keys, *group[_KEYS_AT + 1 :]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.qualifiers import qualifiers
 from mtsd.binlog.row_keys import KeyReader
 from mtsd.binlog.table_map import TableMap, parse_table_map
-from mtsd.model.group import Group, GroupKind
+from mtsd.model.group import Group, GroupKind, with_keys
 from mtsd.model.group_keys import GroupKeys
 from mtsd.model.step import Rows, Statement
 from mtsd.target.key_definitions import ForeignKey, FoundKeys, KeyDefinitions, TableName
@@ -125,20 +125,20 @@ class ChangedKeys:
             # The source does not say who refers to it; here that is known.
             group = group._replace(alone=False)
         if not as_whole and not self._relearned and len(tables) == 1:
-            return group._replace(
-                keys=GroupKeys(frozenset(rows), tuple(references), (), tables[0].parts)
-            )
+            keys = GroupKeys(frozenset(rows), tuple(references), (), tables[0].parts)
+            return with_keys(group, keys)
         wholes = [key for each in as_whole for key in each.wholes]
         parts = [key for each in as_whole for key in each.whole_parts]
         parts += [key for each in tables for key in each.parts]
         wholes += self._first_of({each.database for each in tables})
-        return group._replace(
-            keys=GroupKeys(
+        return with_keys(
+            group,
+            GroupKeys(
                 frozenset(rows),
                 tuple(references),
                 tuple(dict.fromkeys(wholes)),
                 tuple(dict.fromkeys(parts)),
-            )
+            ),
         )
 
     def redefined(self, databases: Iterable[str]) -> int:
@@ -197,11 +197,11 @@ class ChangedKeys:
         self._together.append(names)
         self._redefined |= dict.fromkeys(names, group.number)
         self._join()
-        return group._replace(keys=GroupKeys(wholes=tuple(map(_database_key, sorted(names)))))
+        return with_keys(group, GroupKeys(wholes=tuple(map(_database_key, sorted(names)))))
 
     def _of_databases(self, group: Group) -> Group:
         names = set[str]().union(*(self._joined(self._folded(name)) for name in group.databases))
-        return group._replace(keys=GroupKeys(wholes=tuple(map(_database_key, sorted(names)))))
+        return with_keys(group, GroupKeys(wholes=tuple(map(_database_key, sorted(names)))))
 
     def _first_of(self, databases: Iterable[str]) -> list[int]:
         """Return what else a group changes as the first one with keys that were read anew.
