@@ -33,6 +33,7 @@ DIRECT = (
     "tests/binlog/test_gtid_event.py", "tests/binlog/test_plain_transactions.py",
     "tests/binlog/test_recorded_groups.py", "tests/binlog/test_rewrite.py", "tests/model",
     "tests/plan/test_simulation.py", "tests/schedule", "tests/target/test_bundle.py",
+    "tests/target/test_changed_keys.py",
     "tests/wire/test_framing.py",
     # Of the worlds that are gone through whole, a few.
     "--ignore=tests/schedule/test_every_assignment.py",
