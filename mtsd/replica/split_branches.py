@@ -20,7 +20,6 @@ from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.retry import pause_before
-from mtsd.target.session_state import LOCK_WAIT_S
 from mtsd.target.split_table import SPLIT, SplitRecord, branch_xid
 
 _BRANCH_LOCK_WAIT_S: Final = 5
@@ -234,4 +233,4 @@ class SplitBranches:
 
     async def _wait_for_locks_as_before(self) -> None:
         for applier in self._appliers:
-            await applier.branches.wait_for_locks(LOCK_WAIT_S)
+            await applier.branches.wait_for_locks(None)

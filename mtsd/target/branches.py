@@ -161,9 +161,9 @@ class Branches:
             break
         await self._reached(FaultPoint.AFTER_STATEMENT)
 
-    async def wait_for_locks(self, seconds: int) -> None:
-        """Let statements of rows wait for a lock so long; what is pinned is `LOCK_WAIT_S`."""
-        await self._connection.run(b"SET @@session.innodb_lock_wait_timeout=%d" % seconds, 1)
+    async def wait_for_locks(self, seconds: int | None) -> None:
+        """Let rows wait for a lock at most so long; None: as long as is usual."""
+        await self._session.limit_lock_waits(seconds)
 
     async def mark_split(self, number: int, branch: int) -> None:
         """Let the open branch, one of a split transaction, show that it is committed, once it is.

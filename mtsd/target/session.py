@@ -53,7 +53,8 @@ _ITS_NAME = frozenset({"DATABASE", "SCHEMA"})
 _NEUTRAL_NAMES = (
     b"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='information_schema'"
 )
-_FOREVER: Final = b"1073741824"
+FOREVER: Final = b"1073741824"
+"""Of innodb_lock_wait_timeout."""
 _GUARD: Final = b"SAVEPOINT mtsd_guard"
 STATEMENTS_READ = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 """Before a transaction with statements: under READ COMMITTED they could read different rows than
@@ -71,6 +72,8 @@ class SessionSettings:
     """The SQL mode between statements of the source, as an expression."""
     source: Flavour | None = None
     """The family of the source; None if it is the target's."""
+    rows_as_sql: bool = False
+    """Whether rows are applied as SQL, which may cascade."""
 
 
 class TargetSession:
@@ -93,6 +96,9 @@ class TargetSession:
         self._reached = reached
         self._state = pinned(traits.server, connection.thread_id)
         self._state[b"sql_mode"] = settings.sql_mode
+        if settings.rows_as_sql and traits.loses_cascade_errors:
+            # A deadlock is found out (see `guard`), but nothing tells of a wait that was too long.
+            self._state[b"innodb_lock_wait_timeout"] = FOREVER
         # Only definitions have it in their events: others run with the target's, as in a replica.
         if TIMESTAMP_DEFAULTS in self._state:
             self._state[TIMESTAMP_DEFAULTS] = b"%d" % traits.explicit_defaults_for_timestamp
@@ -105,6 +111,8 @@ class TargetSession:
         """The state and satellites of a statement after which nothing could be set yet."""
         self._is_guarded = False
         """Whether a savepoint shows that the open transaction is still the one that was begun."""
+        self.limits_lock_waits = False
+        """Whether `limit_lock_waits` has set a limit."""
         self.changed_rows = 0
         """How many rows the statements have changed since somebody set it to 0."""
 
@@ -290,8 +298,8 @@ class TargetSession:
             # An event keeps the time zone of the session that creates it.
             wanted[b"time_zone"] = b"DEFAULT"
         if self.traits.loses_cascade_errors:
-            # A deadlock is found out (see `guard`), but nothing tells of a wait that was too long.
-            wanted[b"innodb_lock_wait_timeout"] = _FOREVER
+            # As with rows that are applied as SQL.
+            wanted[b"innodb_lock_wait_timeout"] = FOREVER
         await self.connection.run(changes(self._state, wanted), 1)
         loaded = None
         try:
@@ -431,6 +439,13 @@ class TargetSession:
             b"SET @@session.pseudo_thread_id=%b" % (thread_id, dropped, own),
             3,
         )
+
+    async def limit_lock_waits(self, seconds: int | None) -> None:
+        """Let rows wait for a lock at most so long; None: as long as is pinned."""
+        pinned_s = self._state[b"innodb_lock_wait_timeout"]
+        wait_s = pinned_s if seconds is None else b"%d" % seconds
+        self.limits_lock_waits = seconds is not None
+        await self.connection.run(b"SET @@session.innodb_lock_wait_timeout=%b" % wait_s, 1)
 
     async def set_gtid(self, gtid: str) -> None:
         """Set the GTID of the next transaction; "" returns to automatic ones."""

@@ -26,6 +26,8 @@ from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, flavour_of
+from mtsd.model.step import Step
+from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.executed_groups import NO_GROUPS, ExecutedGroups
 from mtsd.schedule.in_flight import Packet
 from mtsd.schedule.worker_row import WorkerRow
@@ -35,8 +37,9 @@ from mtsd.target.bundle import Bundle, Command, RowTooLargeError, table_maps
 from mtsd.target.convergent_sql import Change, ConvergentSql
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.row_sql import RowSql, SqlStatement
-from mtsd.target.session import TargetSession, next_gtid
+from mtsd.target.session import FOREVER, TargetSession, next_gtid
 from mtsd.target.session_applier import SessionApplier
+from mtsd.target.session_state import LOCK_WAIT_S
 from mtsd.target.table_layout import NO_TABLE, TableLayout, layout_of
 from mtsd.target.table_loading import load_table
 from mtsd.target.unprotected import apply_unprotected
@@ -118,7 +121,7 @@ class SqlApplier(SessionApplier):
         self._current: dict[bytes, TableLayout] = {}
         """By table id."""
         self._checks_may_differ = False
-        """Whether an error may have left the session without its usual checks."""
+        """Whether an error may have left the session without them."""
 
     @property
     def creates_and_fills(self) -> bool:
@@ -173,13 +176,7 @@ class SqlApplier(SessionApplier):
             await self._connection.run(b"BEGIN", 1)
             await self._session.guard()
             opening = ()
-        try:
-            await self._apply_groups(rows, opening)
-        except ServerError as error:
-            # A row may be missing because of an error that the target has lost.
-            if error.number == _ROW_MISSING:
-                await self._session.unguard()
-            raise
+        await self._apply_groups(rows, opening)
         await self._session.unguard()
         await self._reached(FaultPoint.BUNDLE_SENT)
 
@@ -254,14 +251,20 @@ class SqlApplier(SessionApplier):
         self._checks_may_differ = True
         pending = list(opening)
         size = 0
-        async for statement in self._statements(events, before=before, forced=forced):
-            pending.append(statement)
-            size += len(statement.sql)
-            if size > _COMMAND_BYTES or len(pending) >= _MANY_STATEMENTS:
-                await self._run_rows(pending)
-                pending = []
-                size = 0
-        await self._run_rows(pending)
+        try:
+            async for statement in self._statements(events, before=before, forced=forced):
+                pending.append(statement)
+                size += len(statement.sql)
+                if size > _COMMAND_BYTES or len(pending) >= _MANY_STATEMENTS:
+                    await self._run_rows(pending)
+                    pending = []
+                    size = 0
+            await self._run_rows(pending)
+        except ServerError as error:
+            # A row may be missing because of an error that the target has lost.
+            if error.number == _ROW_MISSING:
+                await self._session.unguard()
+            raise
         self._checks_may_differ = False
 
     async def _check_sizes(self, events: Sequence[bytes]) -> None:
@@ -290,7 +293,7 @@ class SqlApplier(SessionApplier):
     ) -> AsyncIterator[SqlStatement]:
         """Yield the statements of row events; `before` and `forced` as for `_apply_rows`."""
         making = self._making(forced=forced)
-        checks = _CHECKED
+        checks = self._checked
         for event in events:
             if event[4] == _TABLE_MAP:
                 self._current[event[19:25]] = await self._layout(event)
@@ -303,7 +306,11 @@ class SqlApplier(SessionApplier):
                 raise BinlogError(f"a row event of table id {number}, which has no table map")
             if before and not layout.keys:
                 continue
-            wanted = _UNCHECKED_KEYS if forced else _checks(event)
+            wanted = (
+                _set_checks(self._session, keys=False, unique=True)
+                if forced
+                else self._checks(event)
+            )
             try:
                 if wanted != checks:
                     for statement in making.rest():
@@ -316,16 +323,46 @@ class SqlApplier(SessionApplier):
                 raise self._error(_CORRUPT, f"table {layout.label}: {error}") from error
         for statement in making.rest():
             yield statement
-        if checks != _CHECKED:
-            yield SqlStatement(_CHECKED, _UNCHECKED, "")
+        if checks != self._checked:
+            yield SqlStatement(self._checked, _UNCHECKED, "")
 
     async def _undo(self, error: MtsdError) -> None:
         await super()._undo(error)
         await self._return_to_checks()
 
+    @property
+    def _checked(self) -> bytes:
+        """What the session has between the statements of rows."""
+        return _set_checks(self._session, keys=True, unique=True)
+
+    def _checks(self, event: bytes) -> bytes:
+        """Return the SET statement for the flags of a row event.
+
+        If the source logs what a foreign key's cascade has changed, it must not happen here again.
+        """
+        flags = event[25] | event[26] << 8
+        keys = not flags & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY)
+        return _set_checks(self._session, keys=keys, unique=not flags & RELAXED_UNIQUE_CHECKS)
+
+    async def begin_branch(
+        self,
+        format_description: bytes,
+        xid: XaXid,
+        gtid: str,
+        *,
+        statements: bool,
+        steps: Sequence[Step] = (),
+    ) -> None:
+        """See `Applier`."""
+        await super().begin_branch(
+            format_description, xid, gtid, statements=statements, steps=steps
+        )
+        if not statements:
+            await self._session.guard()
+
     async def _return_to_checks(self) -> None:
         if self._checks_may_differ and not self.closed:
-            await self._connection.run(_CHECKED, 1)
+            await self._connection.run(self._checked, 1)
             self._checks_may_differ = False
 
     async def _run_rows(self, statements: Sequence[SqlStatement]) -> None:
@@ -373,17 +410,14 @@ class SqlApplier(SessionApplier):
         return error
 
 
-def _checks(event: bytes) -> bytes:
-    """Return the SET statement for the flags of a row event.
-
-    If the source logs what a foreign key's cascade has changed, it must not happen here again.
-    """
-    flags = event[25] | event[26] << 8
-    keys = not flags & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY)
-    unique = not flags & RELAXED_UNIQUE_CHECKS
-    return b"SET @@session.foreign_key_checks=%d, @@session.unique_checks=%d" % (keys, unique)
+def _set_checks(session: TargetSession, *, keys: bool, unique: bool) -> bytes:
+    checks = b"SET @@session.foreign_key_checks=%d, @@session.unique_checks=%d" % (keys, unique)
+    if session.traits.loses_cascade_errors and not session.limits_lock_waits:
+        # Nothing tells of a cascade that has waited too long: the row would count as missing.
+        checks += b", @@session.innodb_lock_wait_timeout=%b" % (
+            FOREVER if keys else b"%d" % LOCK_WAIT_S
+        )
+    return checks
 
 
 _BEGIN: Final = (SqlStatement(b"BEGIN", _UNCHECKED, ""),)
-_UNCHECKED_KEYS: Final = b"SET @@session.foreign_key_checks=0, @@session.unique_checks=1"
-_CHECKED: Final = b"SET @@session.foreign_key_checks=1, @@session.unique_checks=1"

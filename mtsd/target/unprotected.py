@@ -97,7 +97,15 @@ async def apply_unprotected(
                 last = command
         else:
             await connection.run(b";".join(opening), len(opening))
+            if not gtid:
+                # Its savepoint would be another transaction in the target's binlog.
+                await session.guard()
             await apply_steps(group.steps)
+            try:
+                await session.unguard()
+            except ServerError as error:
+                error.leaves_changes = True
+                raise
             after = [*closing, *settlement]
             last = Command(b";".join(after), len(after))
         await reached(FaultPoint.BEFORE_COMMIT)

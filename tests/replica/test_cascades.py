@@ -119,3 +119,79 @@ def test_a_deadlock_on_the_target_is_retried(binlog_format: str, tmp_path: Path)
         assert record["error"] == 1213
         assert pair.target.sql("SELECT * FROM a.child") == [(3,)]
         assert pair.target.sql("SELECT * FROM a.grandchild") == [(1, None), (2, None)]
+
+
+@pytest.mark.parametrize("way", ["held", "streamed", "XA"])
+def test_a_wait_inside_a_cascade_as_sql_is_no_missing_row(way: str, tmp_path: Path) -> None:
+    """Of idempotent mode it would be one to pass over."""
+    source: Options = {**GTIDS, "innodb_native_foreign_keys": "ON", "binlog_format": "ROW"}
+    target: Options = {
+        **GTIDS, "innodb_native_foreign_keys": "OFF", "performance_schema": "ON",
+    }  # fmt: skip
+    settings: dict[str, Value] = {"target.apply_mode": "sql", "replica.exec_mode": "idempotent"}
+    if way == "streamed":
+        settings |= {"replica.batch_bytes": 1024, "replica.pending_jobs_size_max": 1024}
+    begin, end = "BEGIN", "COMMIT"
+    if way == "XA":
+        begin, end = "XA START 'x'", "XA END 'x'; XA PREPARE 'x'; XA COMMIT 'x'"
+    with Pair(source, target) as pair:
+        pair.source.sql(TABLES)
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            with closing(pair.target.client("a")) as holds, holds.cursor() as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute("SELECT * FROM grandchild WHERE id = 2 FOR UPDATE")
+                pair.source.sql(
+                    f"USE a; {begin}; {MANY_ROWS}; DELETE FROM child WHERE id = 2; {end}"
+                )
+                wait_for_lock_wait(pair.target)
+                sessions = (
+                    "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx"
+                    " WHERE trx_state = 'LOCK WAIT'"
+                )
+                ((session,),) = pair.target.sql(sessions)
+                ((seconds,),) = pair.target.sql(
+                    "SELECT variable_value FROM performance_schema.variables_by_thread"
+                    " JOIN performance_schema.threads USING (thread_id)"
+                    " WHERE variable_name = 'innodb_lock_wait_timeout'"
+                    f" AND processlist_id = {session}"
+                )
+                assert int(str(seconds)) > 50
+                cursor.execute("ROLLBACK")
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert pair.target.sql("SELECT * FROM a.child") == []
+        assert pair.target.sql("SELECT * FROM a.grandchild") == [(1, None), (2, None)]
+
+
+@pytest.mark.parametrize("way", ["streamed", "XA"])
+def test_a_deadlock_inside_a_cascade_as_sql(way: str, tmp_path: Path) -> None:
+    source: Options = {**GTIDS, "innodb_native_foreign_keys": "ON", "binlog_format": "ROW"}
+    target: Options = {**GTIDS, "innodb_native_foreign_keys": "OFF"}
+    settings: dict[str, Value] = {"target.apply_mode": "sql"}
+    if way == "streamed":
+        settings |= {"replica.batch_bytes": 1024, "replica.pending_jobs_size_max": 1024}
+    begin, end = "BEGIN", "COMMIT"
+    if way == "XA":
+        begin, end = "XA START 'x'", "XA END 'x'; XA PREPARE 'x'; XA COMMIT 'x'"
+    rows = ",".join(f"({i})" for i in range(1000, 1300))
+    with Pair(source, target) as pair:
+        pair.source.sql(TABLES)
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            with closing(pair.target.client("a")) as holds, holds.cursor() as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute(MANY_ROWS)
+                cursor.execute("SELECT * FROM grandchild WHERE id = 2 FOR UPDATE")
+                pair.source.sql(
+                    f"USE a; {begin}; INSERT INTO child VALUES {rows};"
+                    f" DELETE FROM child WHERE id = 2; {end}"
+                )
+                wait_for_lock_wait(pair.target)
+                cursor.execute("SELECT * FROM child WHERE id = 2 FOR UPDATE")
+                cursor.execute("ROLLBACK")
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert pair.target.sql("SELECT COUNT(*) FROM a.child") == [(300,)]
+        assert pair.target.sql("SELECT * FROM a.grandchild") == [(1, None), (2, None)]
+        assert pair.target.sql("XA RECOVER") == []
