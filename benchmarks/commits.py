@@ -48,15 +48,24 @@ def groups(server: Server) -> Iterator[Group]:
             while piece := file.read(_PIECE):
                 for item in grouper.groups(list(framer.feed(piece))):
                     group = item.group if isinstance(item, GroupClosed) else item
-                    if isinstance(group, Group) and group.databases:
+                    if isinstance(group, Group) and (
+                        group.databases or group.kind is GroupKind.XA_COMPLETE
+                    ):
                         yield group
 
 
 def span(server: Server, databases: Collection[str]) -> Span:
-    """Return the span of the commits of rows in one of the databases; ValueError if none."""
+    """Return the span of the commits of rows in one of the databases; ValueError if none.
+
+    An XA transaction, such as a branch of one that is split, counts when it is prepared and when it
+    is committed.
+    """
     times = [
         group.commit_time
         for group in groups(server)
-        if group.kind is GroupKind.ROWS and group.databases[0] in databases
+        if group.kind is GroupKind.XA_COMPLETE
+        or (
+            group.kind in {GroupKind.ROWS, GroupKind.XA_PREPARE} and group.databases[0] in databases
+        )
     ]
     return Span(min(times), max(times), len(times))
