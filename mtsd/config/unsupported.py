@@ -6,7 +6,6 @@ from types import MappingProxyType
 SUPPORTED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         "source.semi_sync": ("off",),
-        "replica.split_transactions": ("off", "row"),
         "status.listen": ("",),
     }
 )

@@ -1,4 +1,4 @@
-"""Large groups of rows, split into branches that several workers apply at once (P3 of WL#4648).
+"""Large groups of rows, which several workers apply at once (P2 and P3 of WL#4648).
 
 A group that is split runs alone, as a streamed one does: everything before it has committed, and
 what comes after it waits. If it cannot be split, it is applied as any other: one that is in memory
@@ -17,6 +17,7 @@ from mtsd.model.pulse import Wait
 from mtsd.model.step import Rows, Step
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.split_branches import SplitBranches, SplitFailedError
+from mtsd.replica.split_by_table import apply_by_table
 from mtsd.replica.split_keys import SplitKeys
 from mtsd.replica.streamed_groups import StreamedGroupError, StreamedGroups, failed_stream
 from mtsd.replica.worker import Worker
@@ -42,6 +43,7 @@ class SplitGroups(StreamedGroups):
         keys: SplitKeys,
         *,
         as_sql: bool,
+        by_table: bool,
         unsplit: int,
         piece_bytes: int,
         reached: Reached,
@@ -50,6 +52,7 @@ class SplitGroups(StreamedGroups):
         self._workers = workers
         self._keys = keys
         self._as_sql = as_sql
+        self._by_table = by_table
         self._unsplit = unsplit
         self._piece_bytes = piece_bytes
         self._reached = reached
@@ -72,6 +75,11 @@ class SplitGroups(StreamedGroups):
         try:
             with coordinator.pulse.waiting(Wait.TARGET):
                 splitter = await self._splitter_of(events)
+                if self._by_table:
+                    transactional, others = splitter.by_engine(events)
+                    if others:
+                        await self._apply_by_table(group, transactional, others)
+                        return True
                 splitter.look_through(events)
                 await self._begin(group.number, group.size, group.gtid, group.format_description)
                 for piece in _pieces(events, self._piece_bytes):
@@ -179,7 +187,11 @@ class SplitGroups(StreamedGroups):
         if splitter is None:
             known = await self._keys.of(frozenset(), definitions)
             splitter = self._splitter = RowSplitter(
-                known, len(self._workers), fold_case=self._keys.fold_case, as_sql=self._as_sql
+                known,
+                len(self._workers),
+                fold_case=self._keys.fold_case,
+                as_sql=self._as_sql,
+                by_table=self._by_table,
             )
         if lacking := splitter.lacks(events):
             splitter.learn(await self._keys.of(lacking, definitions))
@@ -201,6 +213,22 @@ class SplitGroups(StreamedGroups):
     async def _apply(self, parts: Sequence[tuple[bytes, ...]]) -> None:
         if self._branches is not None:
             await self._branches.apply(parts)
+
+    async def _apply_by_table(
+        self, group: Group, transactional: Sequence[bytes], others: Sequence[bytes]
+    ) -> None:
+        """Apply a group that changes tables without transactions."""
+        splitter, self._splitter = self._splitter, None
+        if splitter is None:
+            return
+        parts = splitter.split(transactional)
+        of_others = splitter.split(others)
+        log.info("splitting a large group by table", group=group.number, bytes=group.size)
+        worker = self._workers[0]
+        row = worker.row_after(group)
+        appliers = [worker.applier for worker in self._workers]
+        await apply_by_table(appliers, group, row, parts, of_others, self._reached)
+        worker.applied(group, row)
 
     async def _commit_split(self, group: Group) -> None:
         if self._branches is None:

@@ -98,7 +98,7 @@ async def start(
         gtids = gtids_of(settings.target.gtid, family, session)
         as_sql = await _applies_sql(settings, session, family)
         progress.doing = "opens the sessions of the workers"
-        if settings.replica.split_transactions == "row":
+        if settings.replica.split_transactions != "off":
             refused = await why_not_split(session)
             if refused is not None:
                 raise NeedsPersonError(str(refused))
@@ -145,13 +145,15 @@ async def start(
     )
     large: GroupStream = delayed
     streamed = StreamedGroups(coordinator, workers[0], preserved)
-    if settings.replica.split_transactions == "row" and len(workers) > 1:
-        large = SplitStage(delayed, settings.replica.batch_bytes)
+    if settings.replica.split_transactions != "off" and len(workers) > 1:
+        by_table = settings.replica.split_transactions == "table"
+        large = SplitStage(delayed, settings.replica.batch_bytes, all_engines=by_table)
         streamed = SplitGroups(
             coordinator,
             workers,
             SplitKeys(endpoint("target", settings.target), session.traits),
             as_sql=as_sql,
+            by_table=by_table,
             unsplit=unsplit,
             piece_bytes=settings.replica.batch_bytes,
             reached=reached,

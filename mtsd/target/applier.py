@@ -157,6 +157,10 @@ class Applier(Protocol):
         """Commit the open transaction."""
         ...
 
+    async def commit_part(self) -> None:
+        """Commit the open transaction, without any record of it."""
+        ...
+
     async def commit_in_doubt(self, doubt: InDoubt) -> None:
         """Commit the open part of a streamed group, with the record that it is only a part."""
         ...

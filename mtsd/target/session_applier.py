@@ -295,6 +295,10 @@ class SessionApplier(ABC):
         await self._session.commit([self._tables.workers.update(row)])
         await self._set_gtid("")
 
+    async def commit_part(self) -> None:
+        """See `Applier`."""
+        await self._session.commit([])
+
     async def commit_in_doubt(self, doubt: InDoubt) -> None:
         """See `Applier`."""
         former = self._tables.delete_in_doubt(doubt.number)

@@ -16,12 +16,13 @@ from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.table_map import TableMap, parse_table_map
 from mtsd.schedule.row_branches import JoinedRows, NotSplitError, RowBranches
 from mtsd.target.key_definitions import KeyDefinitions, TableName
-from mtsd.target.table_keys import ByRow, families_of, keys_of
+from mtsd.target.table_keys import BY_THEMSELVES, ByRow, families_of, keys_of
 
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _NOT_STMT_END: Final = 0xFF & ~STMT_END
 _ENGINE: Final = "innodb"
 """Of the tables that branches can change."""
+_WITHOUT_TRANSACTIONS: Final = BY_THEMSELVES - {_ENGINE, "rocksdb"}
 _EVENT_BYTES: Final = 32_768
 """Rows of consecutive events are put together up to this size: each event costs the server."""
 
@@ -36,19 +37,28 @@ class _Table:
     event: bytes
     family: int
     cutter: RowCutter | None
+    has_transactions: bool
 
 
 class RowSplitter:
     """Splits one transaction into `count` branches, given what is `known` of the target's keys.
 
     `fold_case`: names of databases and tables are in lower case on the target. `as_sql` is as for
-    `keys_of`.
+    `keys_of`. With `by_table`, each table goes to one branch as a whole, with all that foreign keys
+    join to it (P2), and may be one without transactions.
     """
 
     def __init__(
-        self, known: KeyDefinitions, count: int, *, fold_case: bool = False, as_sql: bool = False
+        self,
+        known: KeyDefinitions,
+        count: int,
+        *,
+        fold_case: bool = False,
+        as_sql: bool = False,
+        by_table: bool = False,
     ) -> None:
         self._known = known
+        self._by_table = by_table
         self._fold_case = fold_case
         self._as_sql = as_sql
         self._families = families_of(known.foreign_keys)
@@ -63,6 +73,7 @@ class RowSplitter:
         """Families that are in one branch."""
         self._flags = b""
         self._ended = True
+        self._all_engines = False
 
     def learn(self, known: KeyDefinitions) -> None:
         """Go on with keys of more databases."""
@@ -76,6 +87,21 @@ class RowSplitter:
             if event[4] == _TABLE_MAP and event[HEADER_SIZE:] not in self._tables:
                 found.add(self._folded(parse_table_map(event).database))
         return frozenset(found - self._known.databases)
+
+    def by_engine(self, events: Iterable[bytes]) -> tuple[list[bytes], list[bytes]]:
+        """Return the events of tables with transactions, and those of the others.
+
+        Only after this, `split` accepts the latter.
+        Raises NotSplitError, BinlogError.
+        """
+        found: tuple[list[bytes], list[bytes]] = [], []
+        self._all_engines = True
+        for event in events:
+            if event[4] == _TABLE_MAP:
+                self._see(event)
+            found[not self._of(event).has_transactions].append(event)
+        self._by_id.clear()
+        return found
 
     def look_through(self, events: Sequence[bytes]) -> None:
         """Find out what connects the rows of the transaction, given all its events.
@@ -117,6 +143,8 @@ class RowSplitter:
                 self._look_at_flags(event)
             self._ended = bool(event[25] & STMT_END)
             table = self._of(event)
+            if not (table.has_transactions or self._all_engines):
+                raise NotSplitError("it changes a table without transactions")
             cut = None
             if table.cutter is not None and table.family not in self._as_whole:
                 cut = table.cutter.cut(event)
@@ -189,12 +217,14 @@ class RowSplitter:
         shown = ".".join(name)
         if found is None:
             raise NotSplitError(f"{shown} is not on the target, or its keys are not shown")
-        if found.engine != _ENGINE:
+        has_transactions = found.engine == _ENGINE
+        if not (has_transactions or (self._by_table and found.engine in _WITHOUT_TRANSACTIONS)):
             raise NotSplitError(f"{shown} has the storage engine {found.engine}")
         if found.triggers:
             raise NotSplitError(f"{shown} has triggers")
         family = hash(("family", min(self._families.get(name, frozenset({name})))))
-        return _Table(event, family, self._cutter(described, name))
+        cutter = None if self._by_table else self._cutter(described, name)
+        return _Table(event, family, cutter, has_transactions)
 
     def _cutter(self, table: TableMap, name: TableName) -> RowCutter | None:
         foreign_keys = [

@@ -10,12 +10,12 @@ from mtsd.target.session import TargetSession
 from mtsd.target.xa import NOT_ALLOWED, prepared_xids
 
 ON_MARIADB: Final = Reason(
-    'split_transactions = "row" needs a MySQL as the target: a session of a MariaDB keeps what it'
+    "split_transactions needs a MySQL as the target: a session of a MariaDB keeps what it"
     " has prepared",
     'set [replica] split_transactions = "off"',
 )
 NOT_LISTED: Final = Reason(
-    'split_transactions = "row": a start after a crash has to list what is prepared, which {user!r}'
+    "split_transactions: a start after a crash has to list what is prepared, which {user!r}"
     " may not ({error})",
     "GRANT XA_RECOVER_ADMIN on the target",
 )

@@ -188,8 +188,6 @@ def test_what_else_is_wrong_is_said_beside_an_unreadable_file(tmp_path: Path) ->
 NOT_SUPPORTED = {
     "status.listen": "127.0.0.1:9104",
 }
-NEEDS = {("replica.split_transactions", "row"): {"replica.consistency": "eventual"}}
-"""What a value is allowed together with."""
 
 
 @pytest.mark.parametrize("key", SUPPORTED)
@@ -202,8 +200,7 @@ def test_what_is_not_supported_yet_is_refused(key: str, write: Write) -> None:
         assert "which this version does not support; allowed now is " in line
     for value in SUPPORTED[key]:
         text = str(value) if is_plain_text(FIELDS[key]) else shown(value)
-        given = {key: text, **NEEDS.get((key, str(value)), {})}
-        assert document(load(write(""), given).settings)[key] == value
+        assert document(load(write(""), {key: text}).settings)[key] == value
 
 
 def test_the_unsupported_list_names_keys_and_their_values() -> None:

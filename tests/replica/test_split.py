@@ -326,3 +326,95 @@ def test_a_mariadb_is_refused(tmp_path: Path) -> None:
         daemon.start()
         assert daemon.wait() == 3
         assert "needs a MySQL as the target" in daemon.last_words()
+
+
+BY_TABLE: dict[str, Value] = {**SPLIT, "replica.split_transactions": "table"}
+SEVERAL_TABLES = [
+    insert("t", 0),
+    insert("unkeyed", 0, 50),
+    insert("parent", 0),
+    "INSERT INTO a.u SELECT i, i FROM a.t",
+    "INSERT INTO a.child SELECT i, i FROM a.parent",
+    "UPDATE a.t SET v = REPEAT('u', 50) WHERE i % 3 = 0",
+    "DELETE FROM a.t WHERE i % 5 = 0",
+]
+
+
+MYISAM: list[tuple[str, ...]] = [(), ("t", "u"), ("t", "u", "unkeyed")]
+
+
+@pytest.mark.parametrize(
+    ("way", "myisam"),
+    [
+        ("streamed", ()),
+        ("memory", ("t", "u")),
+        *(pytest.param(way, each, marks=pytest.mark.long) for way in WAYS for each in MYISAM),
+    ],
+)
+def test_by_table(way: str, myisam: tuple[str, ...], tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(CREATE)
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**BY_TABLE, **WAYS[way]})
+        daemon.start()
+        daemon.wait_until_caught_up()
+        for table in myisam:
+            pair.target.sql(f"ALTER TABLE a.{table} ENGINE = MyISAM")
+        for _ in range(2):
+            pair.source.sql(f"BEGIN; {';'.join(SEVERAL_TABLES)}; COMMIT")
+            assert_equal(pair, daemon)
+            tables = ("child", "parent", "t", "u", "unkeyed")
+            pair.source.sql(
+                f"BEGIN; {';'.join(f'DELETE FROM a.{name}' for name in tables)}; COMMIT"
+            )
+            assert_equal(pair, daemon)
+        tried = [e for e in daemon.records() if str(e["event"]).startswith("splitting a large")]
+        # A streamed one is given up as soon as such a table shows.
+        assert len(tried) == 4 or (myisam and way != "memory")
+        assert daemon.stop() == 0
+
+
+def test_a_part_of_a_table_without_transactions(tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(CREATE)
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, BY_TABLE)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        pair.target.sql("ALTER TABLE a.t ENGINE = MyISAM")
+        resolve = [sys.executable, "-m", "mtsd", "resolve", "--config", str(daemon.config)]
+        faults = [
+            (FaultPoint.AFTER_IN_DOUBT, 1, "--not-applied"),
+            (FaultPoint.BEFORE_SETTLED, 1, "--applied"),
+        ]
+        for number, (point, passes, answer) in enumerate(faults, start=1):
+            both = [insert("t", number * ROWS), insert("parent", number * ROWS)]
+            pair.source.sql(f"BEGIN; {';'.join(both)}; COMMIT")
+            daemon.start(fault=f"{point.value}:{passes}")
+            assert daemon.wait() == -9
+            daemon.start()
+            assert daemon.wait() == 3
+            assert "a part of it may have been applied" in daemon.last_words()
+            group = pair.target.sql("SELECT Group_number FROM mtsd.slave_in_doubt")[0][0]
+            subprocess.run([*resolve, "--group", str(group), answer], check=True)
+            daemon.start()
+            assert_equal(pair, daemon)
+            assert daemon.stop() == 0
+        # What fails first is in the table with transactions: nothing remains.
+        pair.target.sql("SET sql_log_bin = 0; INSERT INTO a.parent VALUES (-1, 'own')")
+        daemon.start()
+        pair.source.sql(f"BEGIN; {insert('parent', -1, 1)}; {insert('t', 9999)}; COMMIT")
+        assert daemon.wait() == 3
+        assert "1062" in not_split(daemon)[-1]
+        assert not pair.target.sql("SELECT * FROM a.t WHERE i > 9998")
+        assert not pair.target.sql("SELECT * FROM mtsd.slave_in_doubt")
+        pair.target.sql("SET sql_log_bin = 0; DELETE FROM a.parent WHERE i = -1")
+        daemon.start()
+        assert_equal(pair, daemon)
+        assert daemon.stop() == 0
+        # And what fails in the other one remains.
+        pair.target.sql("SET sql_log_bin = 0; INSERT INTO a.t VALUES (-5, 'own')")
+        pair.source.sql(f"BEGIN; {insert('parent', 99999)}; {insert('t', -300)}; COMMIT")
+        daemon.start()
+        assert daemon.wait() == 3
+        assert "cannot be rolled back" in daemon.last_words()
+        assert len(pair.target.sql("SELECT * FROM mtsd.slave_in_doubt")) == 1

@@ -131,3 +131,17 @@ def test_keys_of_more_databases() -> None:
     assert not splitter.lacks(events)
     splitter.split(events)
     assert not splitter.lacks([table_map(1, *T)])
+
+
+def test_by_table() -> None:
+    engines = {T: replace(KEYED, engine="myisam"), U: KEYED, PARENT: KEYED, CHILD: KEYED}
+    found = KeyDefinitions(frozenset("dpc"), engines, (REFERS,))
+    events = [event for number in NAMES for event in (MAPS[number], changing(number, 1, 2, 3))]
+    with pytest.raises(NotSplitError, match="without transactions"):
+        RowSplitter(found, 3, by_table=True).split(events)
+    splitter = RowSplitter(found, 3, by_table=True)
+    transactional, others = splitter.by_engine(events)
+    assert others == events[:2]
+    parts = [{table for table, _ in read(part)} for part in splitter.split(transactional)]
+    assert sorted(map(sorted, parts)) == [[], [2], [3, 4]]
+    assert sorted(map(len, map(read, splitter.split(others)))) == [0, 0, 3]

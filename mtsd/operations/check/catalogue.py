@@ -380,14 +380,14 @@ class Kind(Enum):
     )
     SPLIT_ON_MARIADB = error("target splitting", ON_MARIADB.found, ON_MARIADB.remedy)
     SPLIT_UNLOGGED = error(
-        "target splitting", f'split_transactions = "row": {UNLOGGED.found}', UNLOGGED.remedy
+        "target splitting", f"split_transactions: {UNLOGGED.found}", UNLOGGED.remedy
     )
     SPLIT_ATTACHED = error(
-        "target splitting", f'split_transactions = "row": {ATTACHED.found}', ATTACHED.remedy
+        "target splitting", f"split_transactions: {ATTACHED.found}", ATTACHED.remedy
     )
     SPLIT_UNLISTED = error(
         "target splitting",
-        '{user} lacks {missing}: with split_transactions = "row", a start after a crash has to'
+        "{user} lacks {missing}: with split_transactions, a start after a crash has to"
         " list what is prepared",
         "{grants}",
     )

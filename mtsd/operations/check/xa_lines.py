@@ -16,7 +16,7 @@ from mtsd.target.branches import DETACHES_SINCE
 def xa_lines(settings: Settings, target: TargetFacts, source: SourceFacts | None) -> Iterator[Line]:
     """Yield the lines; `source` is None if it could not be read."""
     server = target.server
-    splits = settings.replica.split_transactions == "row"
+    splits = settings.replica.split_transactions != "off"
     if splits and server.flavour is Flavour.MARIADB:
         yield Kind.SPLIT_ON_MARIADB.line()
         splits = False
