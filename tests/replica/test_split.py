@@ -418,3 +418,25 @@ def test_a_part_of_a_table_without_transactions(tmp_path: Path) -> None:
         assert daemon.wait() == 3
         assert "cannot be rolled back" in daemon.last_words()
         assert len(pair.target.sql("SELECT * FROM mtsd.slave_in_doubt")) == 1
+
+
+@pytest.mark.parametrize("way", ["memory", "streamed"])
+def test_a_row_that_is_there(way: str, tmp_path: Path) -> None:
+    own = ROWS // 2
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(CREATE)
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SPLIT, **WAYS[way]})
+        daemon.start()
+        daemon.wait_until_caught_up()
+        pair.target.sql(f"SET sql_log_bin = 0; INSERT INTO a.t VALUES ({own}, 'own')")
+        pair.source.sql(f"{insert('t', 0)}; INSERT INTO a.t VALUES (-1, 'last')")
+        assert daemon.wait() == 3
+        assert "1062" in daemon.last_words()
+        assert "1062" in not_split(daemon)[0]
+        assert pair.target.sql("SELECT * FROM a.t WHERE i >= 0") == [(own, "own")]
+        assert not prepared(pair.target)
+        daemon.settings["replica.skip_errors"] = [1062]
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql("SELECT * FROM a.t ORDER BY i") == [(-1, "last"), (own, "own")]
