@@ -429,14 +429,14 @@ def test_a_row_that_is_there(way: str, tmp_path: Path) -> None:
         daemon.start()
         daemon.wait_until_caught_up()
         pair.target.sql(f"SET sql_log_bin = 0; INSERT INTO a.t VALUES ({own}, 'own')")
-        pair.source.sql(f"{insert('t', 0)}; INSERT INTO a.t VALUES (-1, 'last')")
+        pair.source.sql(insert("t", 0))
         assert daemon.wait() == 3
         assert "1062" in daemon.last_words()
         assert "1062" in not_split(daemon)[0]
-        assert pair.target.sql("SELECT * FROM a.t WHERE i >= 0") == [(own, "own")]
+        assert pair.target.sql("SELECT * FROM a.t") == [(own, "own")]
         assert not prepared(pair.target)
         daemon.settings["replica.skip_errors"] = [1062]
         daemon.start()
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
-        assert pair.target.sql("SELECT * FROM a.t ORDER BY i") == [(-1, "last"), (own, "own")]
+        assert pair.target.sql("SELECT * FROM a.t") == [(own, "own")]
