@@ -195,9 +195,9 @@ class DaemonProcess:
             self.kill()
 
     def records(self) -> list[dict[str, object]]:
-        """Its log so far."""
-        lines = self.log.read_text().splitlines() if self.log.exists() else []
-        return [json.loads(line) for line in lines if line.startswith("{")]
+        """Its log so far, without a line that is still being written."""
+        lines = self.log.read_text().splitlines(keepends=True) if self.log.exists() else []
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
 
     def last_words(self) -> str:
         """Return the end of its log, and that of the target's."""
