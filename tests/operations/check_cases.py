@@ -439,6 +439,19 @@ CASES = (
         replica(parallel_type="row"), source({"binlog_row_image": "MINIMAL"}),
     ),
     Case(
+        Kind.ROWS_NOT_WHOLE, "binlog_row_image = MINIMAL: consistency",
+        replica(consistency="eventual"), source({"binlog_row_image": "MINIMAL"}),
+    ),
+    Case(
+        Kind.ROWS_NOT_WHOLE, "binlog_row_value_options = PARTIAL_JSON: consistency",
+        replica(consistency="eventual"), source({"binlog_row_value_options": "PARTIAL_JSON"}),
+    ),
+    Case(
+        Kind.NEWER_ROW_NOT_WHOLE, "binlog_row_image = NOBLOB, and newer_row_column",
+        replica(consistency="eventual", newer_row_column="changed_at"),
+        source({"binlog_row_image": "NOBLOB"}),
+    ),
+    Case(
         Kind.CHANGED_AS_WHOLE, "changes of 1 table are applied one after another: a.t (no key)",
         replica(parallel_type="row"),
         target=replace(TARGET, changed_as_whole={"a.t": "no key"}),

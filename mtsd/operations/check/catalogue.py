@@ -356,6 +356,19 @@ class Kind(Enum):
         "SET PERSIST binlog_row_image = 'FULL' on the source (MariaDB: SET GLOBAL, and in its"
         " configuration)",
     )
+    ROWS_NOT_WHOLE = warning(
+        "source whole rows",
+        '{setting} = {value}: consistency = "eventual" has to apply rows once more after a crash,'
+        " and stops if they are not whole",
+        "SET PERSIST {setting} = '{whole}' on the source (MariaDB: SET GLOBAL, and in its"
+        " configuration)",
+    )
+    NEWER_ROW_NOT_WHOLE = error(
+        "source whole rows",
+        "{setting} = {value}, and newer_row_column compares whole rows",
+        "SET PERSIST {setting} = '{whole}' on the source (MariaDB: SET GLOBAL, and in its"
+        " configuration), or remove [replica] newer_row_column",
+    )
     CHANGED_AS_WHOLE = warning(
         "target keys of rows",
         'with parallel_type = "row", changes of {count} are applied one after another: {tables}',

@@ -13,11 +13,15 @@ from mtsd.operations.check.facts import ServerFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed
 from mtsd.operations.check.privileges import LOCKS, LOCKS_OF_ROWS, Held, grant, missing, missing_on
 from mtsd.operations.check.server_lines import counted
+from mtsd.replica.apply_mode import keeps_order
 
 _LOGS_A_CLOCK: Final = (5, 7, 0)
 """Since this version of MySQL, last_committed and sequence_number are in the binary log."""
 _TRACKING: Final = "binlog_transaction_dependency_tracking"
 """How they are found; it was removed when WRITESET became the only way."""
+
+_WHOLE_ROWS: Final = {"binlog_row_image": "FULL", "binlog_row_value_options": ""}
+"""The values with which every image of a row has all its columns."""
 
 
 def policy_lines(
@@ -25,6 +29,9 @@ def policy_lines(
 ) -> Iterator[Line]:
     """Yield the lines; none if the policy finds everything that it goes by."""
     replica = settings.replica
+    if replica.consistency == "eventual":
+        yield from _whole_row_lines(settings, source)
+        return
     if not replica.parallel_workers:
         return
     policy = replica.parallel_type
@@ -44,6 +51,16 @@ def policy_lines(
         yield Kind.NO_COMMIT_PARENT.line(version=".".join(map(str, source.version)))
     elif policy == "row":
         yield from _key_lines(source, target)
+
+
+def _whole_row_lines(settings: Settings, source: ServerFacts) -> Iterator[Line]:
+    kind = Kind.NEWER_ROW_NOT_WHOLE if settings.replica.newer_row_column else Kind.ROWS_NOT_WHOLE
+    if kind is Kind.ROWS_NOT_WHOLE and keeps_order(settings.replica):
+        return
+    for setting, whole in _WHOLE_ROWS.items():
+        value = source.variables.get(setting, whole)
+        if value.upper() != whole:
+            yield kind.line(setting=setting, value=value, whole=whole)
 
 
 def _key_lines(source: ServerFacts, target: TargetFacts | None) -> Iterator[Line]:
