@@ -10,8 +10,11 @@ Changes to non-transactional tables can fail after their first effect, which can
 said what is there.
 """
 
+import asyncio
 import secrets
 from dataclasses import dataclass
+
+import structlog
 
 from mtsd.binlog.event_type import THREAD_SPECIFIC
 from mtsd.binlog.repeatable import errors_of_a_second_time
@@ -27,7 +30,10 @@ from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
 from mtsd.target.bundle import table_maps
 from mtsd.target.position_tables import InDoubt
+from mtsd.target.retry import pause_before
 from mtsd.target.unprotected import NotSettledError, RemainsError
+
+log = structlog.get_logger(__name__)
 
 _STATEMENT_EXCERPT = 65_536
 
@@ -218,8 +224,31 @@ async def keep_in_doubt(applier: Applier, doubt: InDoubt, error: ServerError) ->
         databases=doubt.databases,
         statement=doubt.statement,
     )
-    await applier.note(half, anew=True)
+    await keep_record(applier, half)
     raise HalfAppliedError(doubt.number, error) from error
+
+
+async def keep_record(applier: Applier, doubt: InDoubt) -> None:
+    """Write the record of a group of which a part remains, however long that takes.
+
+    Without it, the group would be tried again, or be applied again by the next start.
+    """
+    attempt = 0
+    while True:
+        try:
+            await applier.note(doubt, anew=True)
+        except ServerError as refused:
+            error = refused
+        else:
+            return
+        attempt += 1
+        pause = pause_before(attempt)
+        log.error(
+            "a part of a group has been applied, and cannot be rolled back; the record that keeps"
+            " it from being applied again cannot be written: let the target accept it",
+            group=doubt.number, position=str(doubt.end), error=str(error), next_try_s=pause,
+        )  # fmt: skip
+        await asyncio.sleep(pause)
 
 
 def doubt_of(

@@ -14,6 +14,7 @@ from mtsd.replica.in_doubt import (
     apply_unprotected,
     doubt_of,
     keep_in_doubt,
+    keep_record,
 )
 from mtsd.replica.xa_groups import apply_completion, apply_prepare
 from mtsd.schedule.executed_groups import ExecutedGroups
@@ -171,7 +172,7 @@ class SingleGroups:
         """Put groups in doubt after a transaction left a part of them; raises HalfAppliedError."""
         for group in batch[1:]:
             kind = GroupKind.NON_TRANSACTIONAL
-            await self._applier.note(doubt_of(group, self._doubts.id, kind=kind), anew=True)
+            await keep_record(self._applier, doubt_of(group, self._doubts.id, kind=kind))
         await keep_in_doubt(self._applier, doubt_of(batch[0], self._doubts.id), error)
 
     def packet(self, batches: Sequence[Batch]) -> tuple[Packet, Bundle]:

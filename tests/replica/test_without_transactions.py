@@ -4,6 +4,7 @@ What must hold in each case: the group is applied whole and recorded; or nothing
 it may be tried again; or its record of doubt stays, and whoever starts next is stopped and asked.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +16,13 @@ from mtsd.model.errors import ApplyError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
 from mtsd.replica.evidence import verdict
-from mtsd.replica.in_doubt import HalfAppliedError, InDoubtWorker, apply_unprotected
+from mtsd.replica.in_doubt import (
+    HalfAppliedError,
+    InDoubtWorker,
+    apply_unprotected,
+    doubt_of,
+    keep_in_doubt,
+)
 from mtsd.replica.verdict import Verdict
 from mtsd.schedule.worker_row import blank_row
 from mtsd.target.binlog_applier import BinlogApplier
@@ -164,6 +171,25 @@ async def test_applied_whole_and_recorded(
     if target.preserves:
         (executed,) = target.server.sql("SELECT @@global.gtid_executed")
         assert f":{1000 + target.number}" in str(executed).replace("-", ":")
+
+
+async def test_the_record_of_a_part_is_written_however_long_that_takes(
+    target: Target, applier: BinlogApplier, groups: dict[str, Group]
+) -> None:
+    """Without it, the group would be applied again."""
+    group = target.next(groups[FIRST])
+    target.server.sql("RENAME TABLE mtsd.slave_in_doubt TO mtsd.elsewhere")
+    keeping = asyncio.create_task(
+        keep_in_doubt(applier, doubt_of(group, 1), ServerError(1062, "23000", "a row is there"))
+    )
+    done, _ = await asyncio.wait([keeping], timeout=1)
+    assert not done
+    target.server.sql("RENAME TABLE mtsd.elsewhere TO mtsd.slave_in_doubt")
+    with pytest.raises(HalfAppliedError, match="a row is there"):
+        await keeping
+    assert target.doubts() == 1
+    with pytest.raises(NeedsPersonError, match="mtsd resolve"):
+        await verdict_of(applier, group)
 
 
 @pytest.mark.parametrize("kind", GROUPS)
