@@ -8,7 +8,7 @@ from typing import Final
 from tests.load.matrix.place import (
     FROM_MARIADB,
     FROM_MYSQL,
-    GENERATED_CHANGED,
+    GENERATED_LOGGED,
     MYSQLS,
     ROWS_WHERE_NEEDED,
     Part,
@@ -128,31 +128,8 @@ def images(place: Place) -> Iterator[str | Step]:
 
 def generated(place: Place) -> Iterator[str | Step]:
     """Change tables with generated and invisible columns, keys on them, and CHECK constraints."""
-    yield (
-        "CREATE TABLE t (id INT PRIMARY KEY, a INT NOT NULL, v VARCHAR(20),"
-        " kept INT GENERATED ALWAYS AS (a * 2) STORED,"
-        " seen VARCHAR(40) GENERATED ALWAYS AS (CONCAT(v, '/', a)) VIRTUAL,"
-        " hidden INT INVISIBLE DEFAULT 5, KEY (kept), KEY (seen),"
-        " CONSTRAINT small CHECK (a < 1000))"
-    )
-    yield "INSERT INTO t (id, a, v) VALUES (1, 1, 'a'), (2, 2, NULL), (3, 3, 'ü')"
-    yield "INSERT INTO t (id, a, v, hidden) VALUES (4, 4, 'd', NULL), (5, 5, '', 55)"
-    yield "INSERT INTO t VALUES (6, 6, 'six', DEFAULT, DEFAULT)"
-    changed = place.has(GENERATED_CHANGED, "UPDATE of tables with generated columns")
-    if changed:
-        yield "UPDATE t SET a = a + 10, hidden = hidden + 1 WHERE id IN (1, 3, 5)"
-    yield "DELETE FROM t WHERE kept = 8"
-    yield (
-        "CREATE TABLE without_key (a INT, g INT AS (a + 1) VIRTUAL, s INT AS (a - 1) STORED,"
-        " h VARCHAR(10) INVISIBLE)"
-    )
-    yield "INSERT INTO without_key (a, h) VALUES (1, 'x'), (2, 'y'), (2, 'y'), (NULL, NULL)"
-    if changed:
-        yield "UPDATE without_key SET a = 7 WHERE g = 3"
-        yield "DELETE FROM without_key WHERE a IS NULL"
-    yield "ALTER TABLE t ADD COLUMN late INT AS (id + a) STORED AFTER a, ADD x INT INVISIBLE FIRST"
-    if changed:
-        yield "UPDATE t SET a = a + 1, x = id"
+    if place.has(GENERATED_LOGGED, "tables with generated columns"):
+        yield from _generated_columns()
     yield (
         "CREATE TABLE parts (id INT NOT NULL, made DATE NOT NULL, PRIMARY KEY (id, made))"
         " PARTITION BY RANGE (YEAR(made)) (PARTITION p0 VALUES LESS THAN (2000),"
@@ -178,6 +155,30 @@ def generated(place: Place) -> Iterator[str | Step]:
     if place.has(ROWS_WHERE_NEEDED, "defaults that are different at each call"):
         yield "CREATE TABLE made (id INT PRIMARY KEY, u VARCHAR(36) DEFAULT (UUID()))"
         yield "INSERT INTO made (id) VALUES (1), (2)"
+
+
+def _generated_columns() -> Iterator[str]:
+    yield (
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT NOT NULL, v VARCHAR(20),"
+        " kept INT GENERATED ALWAYS AS (a * 2) STORED,"
+        " seen VARCHAR(40) GENERATED ALWAYS AS (CONCAT(v, '/', a)) VIRTUAL,"
+        " hidden INT INVISIBLE DEFAULT 5, KEY (kept), KEY (seen),"
+        " CONSTRAINT small CHECK (a < 1000))"
+    )
+    yield "INSERT INTO t (id, a, v) VALUES (1, 1, 'a'), (2, 2, NULL), (3, 3, 'ü')"
+    yield "INSERT INTO t (id, a, v, hidden) VALUES (4, 4, 'd', NULL), (5, 5, '', 55)"
+    yield "INSERT INTO t VALUES (6, 6, 'six', DEFAULT, DEFAULT)"
+    yield "UPDATE t SET a = a + 10, hidden = hidden + 1 WHERE id IN (1, 3, 5)"
+    yield "DELETE FROM t WHERE kept = 8"
+    yield (
+        "CREATE TABLE without_key (a INT, g INT AS (a + 1) VIRTUAL, s INT AS (a - 1) STORED,"
+        " h VARCHAR(10) INVISIBLE)"
+    )
+    yield "INSERT INTO without_key (a, h) VALUES (1, 'x'), (2, 'y'), (2, 'y'), (NULL, NULL)"
+    yield "UPDATE without_key SET a = 7 WHERE g = 3"
+    yield "DELETE FROM without_key WHERE a IS NULL"
+    yield "ALTER TABLE t ADD COLUMN late INT AS (id + a) STORED AFTER a, ADD x INT INVISIBLE FIRST"
+    yield "UPDATE t SET a = a + 1, x = id"
 
 
 PARTS: Final[tuple[Part, ...]] = (transactions, every_format_in_one, images, generated)
