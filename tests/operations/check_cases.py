@@ -653,6 +653,17 @@ CASES = (
         Kind.TRIGGERS_REFUSED, "shop.t;", target=target(triggers=("shop.t",)),
         settings=target_settings(apply_mode="sql"),
     ),
+    Case(
+        Kind.POSITION_SCHEMA_REACHED, "through shop.v:",
+        source=replace(
+            MARIADB_SOURCE,
+            server=replace(
+                MARIADB_SOURCE.server,
+                variables={**MARIADB_SOURCE.server.variables, "binlog_format": "MIXED"},
+            ),
+        ),
+        target=replace(MARIADB_TARGET, reaching=("shop.v",)),
+    ),
     Case(Kind.EVENTS, "OFF", target=target({"event_scheduler": "OFF"}, events=("shop.e",))),
     Case(Kind.EVENTS, "none", target=target(events=("shop.e",))),
     Case(

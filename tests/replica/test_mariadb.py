@@ -289,6 +289,25 @@ def test_the_check_finds_nothing_wrong(tmp_path: Path) -> None:
         assert "read by GTID" in found.lines["mariadb-gtids"]
 
 
+def test_the_check_names_what_reaches_the_position_tables(tmp_path: Path) -> None:
+    """A MariaDB does not log that a view, trigger or routine changes another database."""
+    with small_pair(tmp_path) as (pair, daemon):
+        caught_up(daemon)
+        pair.target.sql(
+            "CREATE VIEW a.v AS SELECT * FROM mtsd.slave_worker_info;"
+            "CREATE VIEW a.only_read AS SELECT COUNT(*) FROM mtsd.slave_worker_info;"
+            "CREATE FUNCTION a.f() RETURNS INT DETERMINISTIC RETURN 1;"
+            "CREATE PROCEDURE a.p() DELETE FROM `mtsd` . slave_worker_info;"
+            "CREATE PROCEDURE a.q() DELETE FROM mtsd.slave_worker_info;"
+            "CREATE TRIGGER a.g AFTER DELETE ON a.t FOR EACH ROW"
+            " DELETE FROM `mtsd`.`slave_worker_info`"
+        )
+        assert "position-schema-reached" not in told(tmp_path, daemon.settings).bad
+        pair.source.sql("SET GLOBAL binlog_format = MIXED")
+        line = told(tmp_path, daemon.settings).bad["position-schema-reached"]
+        assert "through a.v, a.g, a.p, a.q:" in line
+
+
 def granted(daemon: DaemonProcess) -> list[str]:
     """Return the statements of --grants that are for a MariaDB."""
     daemon.configure()

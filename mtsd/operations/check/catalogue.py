@@ -665,6 +665,13 @@ class Kind(Enum):
         "{count}, but rows are applied as SQL, which refuses tables with triggers: {triggers}",
         'drop them, or set [target] apply_mode = "binlog"',
     )
+    POSITION_SCHEMA_REACHED = warning(
+        "target position tables",
+        "a MariaDB does not log which databases a statement changes, and one may change them"
+        " through {found}: mtsd would lose its position without an error",
+        "drop those that change tables of {schema} (one that only reads them is harmless), set"
+        " binlog_format = ROW on the source, or give the position tables another [target] schema",
+    )
     EVENTS = ok("target events", "{found}")
     EVENTS_TWICE = warning(
         "target events",

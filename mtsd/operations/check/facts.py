@@ -175,3 +175,6 @@ class TargetFacts:
     """Whether the user may run BINLOG statements."""
     changed_as_whole: Mapping[str, str] = field(default_factory=dict)
     """Tables whose keys do not tell which changes conflict, "schema.name", and why."""
+    reaching: tuple[str, ...] = ()
+    """Views that can be updated, triggers and routines whose text names the position schema from
+    elsewhere, "schema.name", as far as the user may read it."""

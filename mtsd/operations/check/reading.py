@@ -114,7 +114,9 @@ async def read_target(
         for name, found in sorted(known.tables.items())
         if name[0] != tables.schema and (why := why_whole(found))
     }
-    return TargetFacts(server, position, files, prepared, await allows_binlog(connection), whole)
+    allowed = await allows_binlog(connection)
+    reaching = await _reaching(connection, tables.schema)
+    return TargetFacts(server, position, files, prepared, allowed, whole, reaching)
 
 
 async def _prepared(connection: Connection) -> frozenset[XaXid] | None:
@@ -260,6 +262,25 @@ async def _named(
         f" WHERE {_users(f'{kind}_schema', position_schema)} AND {condition} ORDER BY 1, 2"
     )
     return tuple(f"{schema!s}.{name!s}" for schema, name in rows)
+
+
+async def _reaching(connection: Connection, position_schema: str) -> tuple[str, ...]:
+    own = literals.text(f"{position_schema}.").decode()
+    names_it = f"LOCATE({own}, REPLACE(REPLACE(REPLACE({{}}, '`', ''), '\"', ''), ' ', ''))"
+    views = f"is_updatable = 'YES' AND {names_it.format('view_definition')}"
+    return (
+        *await _named(connection, "table", "views", position_schema, views),
+        *await _named(
+            connection, "trigger", "triggers", position_schema, names_it.format("action_statement")
+        ),
+        *await _named(
+            connection,
+            "routine",
+            "routines",
+            position_schema,
+            names_it.format("routine_definition"),
+        ),
+    )
 
 
 def _users(column: str, position_schema: str) -> str:

@@ -44,6 +44,10 @@ def target_lines(
     if source_format != "ROW" and server.variables.get("local_infile") == "OFF":
         yield Kind.NO_LOCAL_FILES.line(value=source_format)
     yield from _triggers(server, source, as_sql=as_sql)
+    if facts.reaching and source_format != "ROW" and family is Flavour.MARIADB:
+        yield Kind.POSITION_SCHEMA_REACHED.line(
+            found=listed(list(facts.reaching)), schema=settings.target.schema
+        )
     yield from _events(server, source)
 
 
