@@ -21,6 +21,7 @@ from mtsd.binlog.plain_transactions import PlainTransactions
 from mtsd.binlog.rewrite import plain_format_description, with_database
 from mtsd.binlog.statement import classify
 from mtsd.binlog.table_map import TableMap, parse_table_map
+from mtsd.binlog.timestamp_defaults import TimestampDefaults
 from mtsd.binlog.xa_prepare import is_of, parse_xa_prepare
 from mtsd.binlog.xa_statement import xid_of
 from mtsd.binlog.xid import parse_xid
@@ -46,7 +47,8 @@ class Grouper:
     is left out, and the rest has its names on the target. `checksums` and `description` are as for
     EventReader. `temporary` is what is known about the source's temporary tables at `start`,
     whatever a dump by GTID begins with before that; with `fold_case` their names are not
-    case-sensitive. `files` are those of the connection before, if this one continues it.
+    case-sensitive. `files` are those of the connection before, if this one continues it;
+    `timestamp_defaults`, what is known of the source's sessions, fills in what statements lack.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Grouper:
         description: bytes = b"",
         files: LoadDataFiles | None = None,
         in_place: bool = True,
+        timestamp_defaults: TimestampDefaults | None = None,
     ) -> None:
         self.next_number = next_number
         """The number of the group being read, or of the next one."""
@@ -79,6 +82,7 @@ class Grouper:
         self.files = files or LoadDataFiles(hold_bytes)
         """The files of LOAD DATA whose statement has not been read."""
         self._fold_case = fold_case
+        self._timestamp_defaults = timestamp_defaults or TimestampDefaults(None)
         self._start = start
         self._before = start.offset
         """Where the last event begins, in its file."""
@@ -308,7 +312,10 @@ class Grouper:
             self._rows = dialect.rows
             self._has_short_way = dialect is MYSQL
         description = self._reader.description
-        return description is not None and description.created != 0
+        created = description is not None and description.created != 0
+        if created:
+            self._timestamp_defaults.forget_sessions()
+        return created
 
     def _payload(self, event: bytes) -> Iterator[StreamItem]:
         group = self._group
@@ -340,6 +347,9 @@ class Grouper:
                 raise BinlogError("XA END outside of a transaction")
             return
         group = self._opened(event)
+        if self._timestamp_defaults.learn(query):
+            group.ran_under(query)
+        query = self._timestamp_defaults.completed(query)
         if kind is StatementKind.DDL and group.creates_and_fills:
             kind = StatementKind.CREATE_SELECT
         if kind in {StatementKind.BEGIN, StatementKind.XA_START}:
@@ -381,6 +391,7 @@ class Grouper:
             group.load_file(event)
             return
         query, file = parse_execute_load_query(event, self._dialect.parse_query)
+        query = self._timestamp_defaults.completed(query)
         if query.error_code:
             group.refuse(
                 f"a LOAD DATA that failed on the source with error {query.error_code} after a part"

@@ -1,11 +1,13 @@
 """The part of a group that is held until it is passed on: its steps, in their order."""
 
+from dataclasses import replace
 from typing import Final
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.group_parts import SAVEPOINTS
 from mtsd.binlog.load_data import parse_block
 from mtsd.binlog.rows import STMT_END
+from mtsd.binlog.timestamp_defaults import under
 from mtsd.model.group import GroupChunk
 from mtsd.model.step import (
     FromFile,
@@ -78,6 +80,25 @@ class HeldEvents:
         flags = event[17] | event[18] << 8
         satellites, self._satellites = self._satellites, []
         self._add(Statement(query, kind, flags, tuple(satellites), file), event)
+
+    @property
+    def timestamp_defaults(self) -> bool | None:
+        """The explicit_defaults_for_timestamp of the first statement that has one."""
+        said = (
+            step.query.context.explicit_defaults_for_timestamp
+            for step in self._steps
+            if isinstance(step, Statement)
+        )
+        return next((each for each in said if each is not None), None)
+
+    def ran_under(self, timestamp_defaults: bool | None) -> None:
+        """Give all statements this explicit_defaults_for_timestamp."""
+        self._steps = [
+            replace(step, query=under(step.query, timestamp_defaults))
+            if isinstance(step, Statement)
+            else step
+            for step in self._steps
+        ]
 
     def end_statement(self) -> None:
         """End the statement of the last row event that is held: the one that did is left out."""

@@ -173,6 +173,14 @@ class OpenGroup:
                 " in an undefined state (a server's own replica reports error 3232)"
             )
 
+    def ran_under(self, query: QueryEvent) -> None:
+        """Correct what was assumed of its session before this statement said it.
+
+        A MySQL source cannot change explicit_defaults_for_timestamp inside a transaction.
+        """
+        if self.begun:
+            self._held.ran_under(query.context.explicit_defaults_for_timestamp)
+
     def satellite(self, satellite: Satellite, event: bytes) -> None:
         """Add session state for the next statement."""
         self._held.add_satellite(satellite, event)
@@ -313,6 +321,7 @@ class OpenGroup:
                 begin=self._begin,
                 xid=self.xid,
                 creates_table=self._kind is GroupKind.CREATE_SELECT,
+                timestamp_defaults=self._held.timestamp_defaults,
             )
         if self._held:
             yield self._chunk()

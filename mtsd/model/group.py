@@ -113,6 +113,8 @@ class GroupOpened:
     """Of an XA transaction, which its end prepares or, in one phase, commits."""
     creates_table: bool = False
     """It is a CREATE TABLE … SELECT, in row format: the statement, then the rows."""
+    timestamp_defaults: bool | None = None
+    """The explicit_defaults_for_timestamp of its first statement; None if none is known yet."""
 
 
 @dataclass(frozen=True, slots=True)

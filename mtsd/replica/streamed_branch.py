@@ -57,12 +57,12 @@ class StreamedBranch:
         if self._applier.has_branch_sessions and any(map(_uses_temporary, steps)):
             raise ApplyError(USES_TEMPORARY)
         if not self._begun:
-            await self._begin(statements=any(not isinstance(step, Rows) for step in steps))
+            await self._begin(steps)
 
     async def end(self, group: Group, row: WorkerRow) -> None:
         """Prepare the branch, or commit it, and record that. Raises ServerError."""
         if not self._begun:
-            await self._begin(statements=False)
+            await self._begin(())
         xid = required_xid(self._applier, self._group)
         applier = self._applier
         if group.kind is GroupKind.XA_PREPARE:
@@ -110,7 +110,7 @@ class StreamedBranch:
                 f" and cannot be committed: {error}. The next start reads it again"
             ) from error
 
-    async def _begin(self, *, statements: bool) -> None:
+    async def _begin(self, steps: tuple[Step, ...]) -> None:
         applier, group = self._applier, self._group
         xid = required_xid(applier, group)
         self._gtid = await gtid_for(applier, group, self._worker)
@@ -119,7 +119,11 @@ class StreamedBranch:
         self._begun = True
         try:
             await applier.begin_branch(
-                group.format_description, xid, self._gtid, statements=statements
+                group.format_description,
+                xid,
+                self._gtid,
+                statements=any(not isinstance(step, Rows) for step in steps),
+                steps=steps,
             )
         except ServerError as error:
             raise explained(error, xid) from error

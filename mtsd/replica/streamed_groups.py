@@ -114,7 +114,11 @@ class StreamedGroups:
             self._branch = StreamedBranch(self._applier, opened, worker)
             return
         with self._coordinator.pulse.waiting(Wait.TARGET):
-            await self._applier.begin(opened.format_description, opened.gtid)
+            await self._applier.begin(
+                opened.format_description,
+                opened.gtid,
+                timestamp_defaults=opened.timestamp_defaults,
+            )
 
     async def chunk(self, chunk: GroupChunk) -> None:
         """Apply the next part of the group.

@@ -9,6 +9,7 @@ import structlog
 
 from mtsd.binlog.grouper import Grouper
 from mtsd.binlog.load_data_files import LoadDataFiles
+from mtsd.binlog.timestamp_defaults import TimestampDefaults
 from mtsd.filter.filter import UNFILTERED, Filter
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
@@ -17,6 +18,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.pulse import Pulse, Wait
 from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.model.server import Flavour
 from mtsd.model.temporary_tables import NOT_KNOWN
 from mtsd.source.continuation import (
     AHEAD,
@@ -42,6 +44,7 @@ from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.failure import BUSY
 from mtsd.wire.framing import PacketFramer
 from mtsd.wire.refusal import explained
+from mtsd.wire.traits import ServerTraits
 
 _SILENT_PERIODS = 3
 
@@ -109,6 +112,7 @@ class SourceStream:
         self._grouper: Grouper | None = None
         self._temporary = mark.temporary
         self._files: LoadDataFiles | None = None
+        self._timestamp_defaults: TimestampDefaults | None = None
         self._news = False
         """Whether what is known about temporary tables has changed without an event."""
         self._framer: PacketFramer | None = None
@@ -205,6 +209,7 @@ class SourceStream:
             temporary=self._temporary,
             fold_case=session.traits.lower_case_table_names,
             files=self._files if goes_on else None,
+            timestamp_defaults=self._known_of_sessions(session.traits),
         )
         self.received.connected()
         self.connected = True
@@ -215,6 +220,15 @@ class SourceStream:
             by="file and position" if isinstance(way, ByFile) else "GTID set",
             position=str(self.received.position),
         )
+
+    def _known_of_sessions(self, source: ServerTraits) -> TimestampDefaults | None:
+        """Return what is known of a MySQL's sessions; each statement of a MariaDB says it."""
+        if source.server.flavour is not Flavour.MYSQL:
+            return None
+        usual = source.explicit_defaults_for_timestamp
+        if self._timestamp_defaults is None or self._timestamp_defaults.usual is not usual:
+            self._timestamp_defaults = TimestampDefaults(usual)
+        return self._timestamp_defaults
 
     def _channel(self) -> Channel:
         executed = self.received.gtids

@@ -145,8 +145,17 @@ class Applier(Protocol):
         """Apply a transaction's steps in their order, and commit it, or roll it back like it."""
         ...
 
-    async def begin(self, format_description: bytes, gtid: Gtid | None) -> None:
-        """Begin a transaction whose steps arrive chunk by chunk."""
+    async def begin(
+        self,
+        format_description: bytes,
+        gtid: Gtid | None,
+        *,
+        timestamp_defaults: bool | None = None,
+    ) -> None:
+        """Begin a transaction whose steps arrive chunk by chunk.
+
+        `timestamp_defaults` is the explicit_defaults_for_timestamp of its statements, if known.
+        """
         ...
 
     async def apply_steps(self, steps: Sequence[Step]) -> None:

@@ -163,21 +163,20 @@ class TargetSession:
                 raise _too_large(len(step.query.statement), limit)
 
     async def settle(self, steps: Sequence[Step]) -> None:
-        """Set what a transaction of these steps needs and cannot set itself; none may be open.
-
-        Each statement of a MariaDB says its explicit_defaults_for_timestamp, which a MySQL does not
-        set inside a transaction.
-        """
-        families = self._settings.source, self.traits.server.flavour
-        if families != (Flavour.MARIADB, Flavour.MYSQL):
-            return
+        """Set what a transaction of these steps needs and cannot set itself; none may be open."""
         said = (
             step.query.context.explicit_defaults_for_timestamp
             for step in steps
             if isinstance(step, Statement)
         )
-        explicit = next((each for each in said if each is not None), None)
-        if explicit is None:
+        await self.settle_timestamps(next((each for each in said if each is not None), None))
+
+    async def settle_timestamps(self, explicit: bool | None) -> None:
+        """Set the explicit_defaults_for_timestamp of a transaction's statements, if it is known.
+
+        A MySQL does not set it inside a transaction; none may be open.
+        """
+        if explicit is None or self.traits.server.flavour is not Flavour.MYSQL:
             return
         settled = {**self._state, TIMESTAMP_DEFAULTS: b"%d" % explicit}
         if settled != self._state:

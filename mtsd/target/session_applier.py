@@ -238,13 +238,20 @@ class SessionApplier(ABC):
             await self._undo(error)
             raise
 
-    async def begin(self, format_description: bytes, gtid: Gtid | None) -> None:
+    async def begin(
+        self,
+        format_description: bytes,
+        gtid: Gtid | None,
+        *,
+        timestamp_defaults: bool | None = None,
+    ) -> None:
         """See `Applier`.
 
         Whether it contains statements is not known yet.
         """
         self._start_over()
         await self.describe_format(format_description)
+        await self._session.settle_timestamps(timestamp_defaults)
         await self._set_gtid(str(gtid))
         await self._session.begin_statements()
 

@@ -9,7 +9,7 @@ import pytest
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess
 from tests.replica.test_families import families, replicated
-from tests.servers.mysqld import GTIDS, Server
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
@@ -198,6 +198,73 @@ def test_a_temporary_table_stops_what_may_use_it(pair: Pair, tmp_path: Path) -> 
         assert daemon.wait(STOPS_S) == NEEDS_PERSON
         assert "may use a temporary table of its session" in daemon.last_words()
     assert pair.target.sql("SELECT a FROM d.t") == [(1,)]
+
+
+@pytest.mark.parametrize("workers", [4, 0])
+@pytest.mark.parametrize(("of_source", "of_target"), [("OFF", "ON"), ("ON", "OFF")])
+def test_null_in_a_timestamp_with_another_default_on_the_target(
+    of_source: str, of_target: str, workers: int, tmp_path: Path
+) -> None:
+    """Outside of strict mode the values would differ without an error."""
+    with Pair(
+        {**NO_GTIDS, "binlog_format": "STATEMENT", "explicit_defaults_for_timestamp": of_source},
+        {**NO_GTIDS, "explicit_defaults_for_timestamp": of_target, "local_infile": "ON"},
+    ) as pair:
+        run(
+            pair.source,
+            "CREATE DATABASE a",
+            "CREATE TABLE a.t (i INT PRIMARY KEY, at TIMESTAMP NOT NULL DEFAULT '2020-02-02')",
+            "CREATE TABLE a.m LIKE a.t",
+            "ALTER TABLE a.m ENGINE = MyISAM",
+            "CREATE TABLE a.null_ (n INT)",
+            "INSERT INTO a.null_ VALUES (NULL)",
+        )
+        (pair.source.folder / "file").write_text("40\t\\N\n41\t\\N\n")
+        daemon = DaemonProcess(
+            pair.source, pair.target, tmp_path, {"replica.parallel_workers": workers}
+        )
+        daemon.start()
+        for start, value in ((0, "DEFAULT"), (100, of_target), (200, of_source)):
+            run(
+                pair.source,
+                f"SET explicit_defaults_for_timestamp = {value}, sql_mode = ''",
+                # Only definitions of such columns say it.
+                "BEGIN",
+                f"INSERT INTO a.t SELECT {start + 31}, n FROM a.null_",
+                f"CREATE TEMPORARY TABLE a.t{start} (at TIMESTAMP)",
+                f"UPDATE a.t SET at = NULL WHERE i = {start + 31}",
+                "COMMIT",
+                f"DROP TEMPORARY TABLE a.t{start}",
+                *null_in_timestamps(start, pair.source.folder / "file"),
+            )
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+
+
+def null_in_timestamps(start: int, file: Path) -> Iterator[str]:
+    """Yield statements that store NULL in columns that are TIMESTAMP NOT NULL."""
+    yield "SET sql_mode = '', timestamp = 1000000000"
+    for table in ("a.t", "a.m"):
+        yield f"INSERT INTO {table} VALUES ({start + 1}, NULL), ({start + 2}, NULL)"
+        yield f"INSERT INTO {table} SELECT {start + 3}, n FROM a.null_"
+        yield f"INSERT INTO {table} VALUES ({start + 4}, '2020-01-01')"
+        yield f"UPDATE {table} SET at = NULL WHERE i = {start + 4}"
+        yield (
+            f"LOAD DATA INFILE '{file}' INTO TABLE {table} (i, @at)"
+            f" SET i = i + {start}, at = NULLIF(@at, @at)"
+        )
+    yield "BEGIN"
+    yield f"INSERT INTO a.t VALUES ({start + 11}, NULL), ({start + 12}, NULL)"
+    yield f"CREATE TEMPORARY TABLE a.s{start} (at TIMESTAMP)"
+    yield f"UPDATE a.t SET at = NULL WHERE i = {start + 1}"
+    yield "COMMIT"
+    yield f"DROP TEMPORARY TABLE a.s{start}"
+    yield f"XA START 'x{start}'"
+    yield f"INSERT INTO a.t VALUES ({start + 21}, NULL), ({start + 22}, NULL)"
+    yield f"XA END 'x{start}'"
+    yield f"XA PREPARE 'x{start}'"
+    yield f"XA COMMIT 'x{start}'"
 
 
 def test_null_in_a_timestamp_is_the_time_where_both_servers_say_so(tmp_path: Path) -> None:
