@@ -1,6 +1,7 @@
 """A group while it is being read: what the events so far amount to."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC
@@ -225,6 +226,8 @@ class OpenGroup:
         elif not self._has_to_be_applied(thread, applied, kind):
             self._held.leave_out_statement(None)
             return False
+        if kind is StatementKind.DDL and self._head is not None:
+            applied = _of_version(applied, self._head.original_server_version)
         if query.error_code in INTERRUPTIONS:
             self.refuse(
                 f"a statement that was interrupted on the source (error {query.error_code}),"
@@ -386,3 +389,9 @@ class OpenGroup:
         if head is not None and head.immediate_commit_time:
             return head.immediate_commit_time
         return self._timestamp * 1_000_000
+
+
+def _of_version(query: QueryEvent, version: int) -> QueryEvent:
+    if not version:
+        return query
+    return replace(query, context=replace(query.context, original_server_version=version))

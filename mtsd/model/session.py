@@ -30,6 +30,9 @@ class SessionContext:
     default_table_encryption: bool | None = None
     enable_cascade_triggers: bool | None = None
     """Since 9.7: triggers fire for rows changed by a foreign key cascade."""
+    original_server_version: int | None = None
+    """Of definitions, from the GTID event: of the MySQL that they were first run on, 80036 for
+    8.0.36."""
     sql_if_exists: bool | None = None
     """MariaDB: DROP, ALTER and RENAME act as if they said IF EXISTS."""
     check_constraint_checks: bool | None = None

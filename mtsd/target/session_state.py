@@ -47,6 +47,8 @@ _NEWER: dict[bytes, tuple[tuple[int, int, int], bytes]] = {
     b"transaction_read_only": ((5, 7, 20), b"0"),
     b"default_collation_for_utf8mb4": ((8, 0, 11), b"DEFAULT"),
     b"sql_require_primary_key": ((8, 0, 13), b"0"),
+    # Not known. From a version before 8.3, REVOKE of what somebody does not have is no error.
+    b"original_server_version": ((8, 0, 14), b"999999"),
     b"default_table_encryption": ((8, 0, 16), b"DEFAULT"),
     b"xa_detach_on_prepare": ((8, 0, 29), b"1"),
     b"sql_generate_invisible_primary_key": ((8, 0, 30), b"0"),
@@ -145,6 +147,7 @@ def statement_state(
         (b"sql_require_primary_key", context.sql_require_primary_key),
         (b"default_table_encryption", context.default_table_encryption),
         (b"enable_cascade_triggers", context.enable_cascade_triggers),
+        (b"original_server_version", context.original_server_version),
         (b"sql_if_exists", context.sql_if_exists),
         (b"check_constraint_checks", context.check_constraint_checks),
         (b"system_versioning_insert_history", context.system_versioning_insert_history),

@@ -11,6 +11,7 @@ from tests.replica.daemon_process import DaemonProcess
 from tests.replica.test_families import families, replicated
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
+from tests.servers.provision import Options
 
 pytestmark = pytest.mark.servers
 
@@ -239,6 +240,39 @@ def test_null_in_a_timestamp_with_another_default_on_the_target(
             )
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize("options", [GTIDS, NO_GTIDS], ids=["gtids", "no_gtids"])
+def test_revoke_of_what_is_not_granted_from_a_source_before_8_3(
+    options: Options, tmp_path: Path
+) -> None:
+    """It was no error there, and is logged: the version that logged it decides on the target."""
+    former = "SET original_server_version = 80036"
+    with Pair(options, options) as pair:
+        run(
+            pair.source,
+            "CREATE DATABASE a",
+            "CREATE TABLE a.t (i INT)",
+            "CREATE PROCEDURE a.p() BEGIN END",
+            "CREATE ROLE r",
+            "GRANT INSERT ON a.* TO r",
+            "GRANT INSERT, UPDATE (i) ON a.t TO r",
+            "GRANT EXECUTE ON PROCEDURE a.p TO r",
+            *(
+                statement
+                for what in ("SELECT ON a.*", "SELECT, INSERT ON a.t", "SELECT (i) ON a.t",
+                             "ALTER ROUTINE ON PROCEDURE a.p")
+                for statement in (former, f"REVOKE {what} FROM r")
+            ),
+        )  # fmt: skip
+        with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+            daemon.wait_until_caught_up()
+            # Of another version it is an error, also in the session that the others ran in.
+            run(pair.target, "REVOKE UPDATE (i) ON a.t FROM r")
+            run(pair.source, "REVOKE UPDATE (i) ON a.t FROM r")
+            assert daemon.wait(STOPS_S) == NEEDS_PERSON
+            assert "error 1147" in daemon.last_words()
         assert differences(pair.source, pair.target) == []
 
 
