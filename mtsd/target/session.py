@@ -60,6 +60,8 @@ STATEMENTS_READ = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 """Before a transaction with statements: under READ COMMITTED they could read different rows than
 on the source."""
 _AUTOCOMMIT = b"SET @@session.autocommit=1"
+_GREATEST_PACKET = 1 << 30
+"""The largest max_allowed_packet of any server, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,15 +385,20 @@ class TargetSession:
         """Raise ServerError if the result of a function was too large for the target.
 
         Outside of strict mode it is NULL then, with a warning. A server's own replica has a limit
-        of its own (replica_max_allowed_packet), of 1 GiB, which a client cannot have.
+        of its own (replica_max_allowed_packet), of 1 GiB. What is larger than that cannot have been
+        smaller than the limit of the source: it is NULL on both.
         """
+        if self.traits.max_allowed_packet >= _GREATEST_PACKET:
+            return
         for _, number, text in await self.connection.query(b"SHOW WARNINGS"):
             if number == ER.WARN_ALLOWED_PACKET_OVERFLOWED:
                 raise ServerError(
                     ER.WARN_ALLOWED_PACKET_OVERFLOWED,
                     "HY000",
                     f"{text!s}: raise max_allowed_packet on the target, to that of the source or"
-                    " more",
+                    " more. If the source truncated it too, which it does not log, only 1 GiB"
+                    " (max_allowed_packet = 1073741824), the limit of a server's own replica, lets"
+                    " mtsd go on",
                 )
 
     async def _prepare(self, satellites: Sequence[Satellite]) -> None:

@@ -63,7 +63,9 @@ class Trio:
             {**common, "binlog_format": binlog_format}, installation=installation, parent=var
         )
         self.native = Server({**common, **replica}, installation=installation, parent=var)
-        self.target = Server({**common, **replica}, installation=installation, parent=var)
+        # That of the server's own replica, whose max_allowed_packet does not count.
+        limits: Options = {"max_allowed_packet": 1 << 30}
+        self.target = Server({**common, **replica, **limits}, installation=installation, parent=var)
         self.daemon = DaemonProcess(
             self.source, self.target, self.target.folder, {"replica.parallel_workers": WORKERS}
         )

@@ -42,6 +42,21 @@ def test_a_result_that_is_too_large_is_not_null(series: str, tmp_path: Path) -> 
 
 
 @BOTH
+def test_a_result_that_no_server_accepts(series: str, tmp_path: Path) -> None:
+    """It is NULL on the source too, as a target with the greatest limit knows."""
+    with small_target(series) as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY, v LONGTEXT)")
+        with closing(pair.source.client("a")) as client, client.cursor() as cursor:
+            cursor.execute("SET SESSION binlog_format = STATEMENT, sql_mode = ''")
+            cursor.execute(f"INSERT INTO t VALUES (1, REPEAT('x', {1024 * MIB + 1}))")
+        pair.target.sql(f"SET GLOBAL max_allowed_packet = {64 * MIB}")
+        assert "max_allowed_packet = 1073741824" in stopped(pair, tmp_path)
+        pair.target.sql(f"SET GLOBAL max_allowed_packet = {1024 * MIB}")
+        replicated(pair, tmp_path)
+        assert pair.target.sql("SELECT * FROM a.t") == [(1, None)]
+
+
+@BOTH
 @pytest.mark.parametrize(
     ("settings", "binlog_format"),
     [({"target.apply_mode": "sql"}, "ROW"), ({}, "ROW"), ({}, "STATEMENT")],

@@ -268,6 +268,7 @@ async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession)
         "explicit_defaults_for_timestamp": "ON",
         "default_collation_for_utf8mb4": "utf8mb4_0900_ai_ci",
         "sql_require_primary_key": "OFF",
+        "original_server_version": "999999",
         "default_table_encryption": "OFF",
         "sql_generate_invisible_primary_key": "OFF",
         "show_gipk_in_create_table_and_information_schema": "ON",
