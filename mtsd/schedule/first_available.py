@@ -25,7 +25,7 @@ from typing import Final
 
 from mtsd.schedule.schedule_view import ScheduleView
 
-_RUN_GROUPS: Final = 128
+_RUN_GROUPS: Final = 256
 _RUN_BYTES: Final = 1 << 20
 """A run ends when it has this many groups or bytes, or as many groups as may be combined: longer
 ones are not applied faster, and leave less for the others."""
