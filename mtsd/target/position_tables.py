@@ -344,7 +344,11 @@ class PositionTables:
 
     def settled(self, row: WorkerRow, number: int) -> list[bytes]:
         """Return the statements that record an in-doubt group as applied."""
-        return [self.workers.update(row), self.delete_in_doubt(number)]
+        return [*self.advanced(row), self.delete_in_doubt(number)]
+
+    def advanced(self, row: WorkerRow) -> list[bytes]:
+        """Return the statements that a transaction ends with which may have deleted the row."""
+        return [self.workers.update(row), self.workers.present(row)]
 
     def delete_in_doubt(self, number: int) -> bytes:
         """Return the statement that removes a settled group's record."""

@@ -33,6 +33,7 @@ from mtsd.target.session_state import (
     statement_state,
     without_settled,
 )
+from mtsd.target.worker_info import ROW_GONE
 from mtsd.target.xa import roll_back
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection, Loaded
@@ -228,7 +229,12 @@ class TargetSession:
         await self._reached(FaultPoint.BEFORE_COMMIT)
         self.connection.send(b";".join(statements))
         await self._reached(FaultPoint.COMMIT_SENT)
-        await self.connection.receive(len(statements))
+        try:
+            await self.connection.receive(len(statements))
+        except ServerError as error:
+            if error.number == ROW_GONE:
+                raise _row_gone(error) from error
+            raise
         await self._reached(FaultPoint.AFTER_COMMIT)
 
     async def record(self, statements: Sequence[bytes]) -> None:
@@ -527,6 +533,17 @@ def _too_large(length: int, limit: int) -> ServerError:
         "08S01",
         f"a statement of {length} bytes, its user variables included, is more than the target"
         f" accepts ({limit}): raise max_allowed_packet on the target",
+    )
+
+
+def _row_gone(error: ServerError) -> ServerError:
+    return ServerError(
+        error.number,
+        error.sqlstate,
+        "mtsd's own row for this worker in slave_worker_info is gone, so nothing would show that"
+        " the transaction has been applied. If a view, trigger or routine of the target that a"
+        " statement uses deletes it, drop that, or give the position tables another [target]"
+        " schema; if somebody has deleted it, say where to continue with mtsd position set",
     )
 
 

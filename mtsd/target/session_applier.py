@@ -221,18 +221,18 @@ class SessionApplier(ABC):
 
     async def apply_temporary(self, group: Group, row: WorkerRow) -> None:
         """See `Applier`."""
-        update = self._tables.workers.update(row)
+        update = self._tables.advanced(row)
 
         async def record() -> None:
             # A ROLLBACK uses the GTID up.
             await self._set_gtid(str(group.gtid))
             await self._connection.run(b"BEGIN", 1)
-            await self._session.commit([update])
+            await self._session.commit(update)
 
         try:
             await self.describe_format(group.format_description)
             await self.apply_steps(group.steps)
-            await patiently(self._connection, record, update)
+            await patiently(self._connection, record, update[0])
             await self._set_gtid("")
         except MtsdError as error:
             await self._undo(error)
@@ -299,7 +299,7 @@ class SessionApplier(ABC):
 
     async def commit(self, row: WorkerRow) -> None:
         """See `Applier`."""
-        await self._session.commit([self._tables.workers.update(row)])
+        await self._session.commit(self._tables.advanced(row))
         await self._set_gtid("")
 
     async def commit_part(self) -> None:

@@ -14,7 +14,7 @@ after image, then for each image the null bits of its columns and their values (
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.header import HEADER_SIZE
@@ -30,6 +30,8 @@ from mtsd.wire.connection import Row
 NAME_COLUMN = "VARCHAR(512) NOT NULL"
 TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _TABLE = "slave_worker_info"
+ROW_GONE: Final = 1242
+"""Subquery returns more than one row."""
 TABLE_ID = (0xFFFF_FFFF_0001).to_bytes(6, "little")
 """A server counts the ids of its tables from a small number."""
 _TABLE_FLAGS = b"\x01\x00"
@@ -196,6 +198,18 @@ class WorkerInfo:
             self._of_channel,
             row.id,
         )
+
+    def present(self, row: WorkerRow) -> bytes:
+        """Return the statement that fails with error ROW_GONE if the worker has no row.
+
+        An UPDATE that finds nothing is no error, and a statement of a group may have deleted the
+        row: through a trigger, for example, of which a MariaDB's binary log says nothing. A DO
+        would keep the error to itself on MariaDB.
+        """
+        return (
+            b"SET @mtsd_row=(SELECT 1 UNION ALL SELECT 2 FROM DUAL WHERE NOT EXISTS"
+            b" (SELECT 1 FROM %b%b AND `Id`=%d LOCK IN SHARE MODE))"
+        ) % (self.name, self._of_channel, row.id)
 
     def events(
         self, row: WorkerRow, after: WorkerRow, last: bytes, flags: int
