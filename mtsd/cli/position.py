@@ -14,6 +14,7 @@ from mtsd.model.exit_status import ExitStatus
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.operations.position import Moved, reset_position, set_position
 from mtsd.operations.stored_status import read_stored
+from mtsd.replica.verdict import Verdict
 
 _EXAMPLE = """\
 example:
@@ -23,7 +24,8 @@ example:
   mtsd position reset --config config.toml
 
 set and reset require the daemon to be stopped, and change nothing but the position: what lies
-between the old and the new one is applied again, or never. exit status: 0; 3 if it is refused
+between the old and the new one is applied again, or never. Only what a split transaction has left
+prepared is committed or rolled back before. exit status: 0; 3 if it is refused
 """
 
 
@@ -50,7 +52,8 @@ def register(subparsers: Subparsers) -> None:
         action.add_argument(
             "--drop-doubt",
             action="store_true",
-            help="even if a group is in doubt: it may or may not have been applied",
+            help="even if a group is in doubt: it may or may not have been applied (one that was"
+            " split is settled first, as a start would)",
         )
 
 
@@ -97,6 +100,9 @@ def _change(change: Coroutine[None, None, Moved]) -> int:
         moved = asyncio.run(change)
     except MtsdError as error:
         return complain(error, ExitStatus.NEEDS_PERSON)
+    for number, verdict in moved.settled:
+        done = "committed" if verdict is Verdict.APPLIED else "rolled back"
+        print(f"group {number}, which was split, is {done}: what was left of it is settled")
     print(f"was  {_text(moved.before)}")
     print(f"now  {_text(moved.after)}")
     return ExitStatus.DONE

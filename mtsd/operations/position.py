@@ -11,12 +11,15 @@ from mtsd.model.reason import Refused
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
 from mtsd.replica.endpoints import endpoint, identity
 from mtsd.replica.filters import rules_of
+from mtsd.replica.left_split import complete, left_split
 from mtsd.replica.one_channel import claim_source
+from mtsd.replica.verdict import Verdict
 from mtsd.source.handshake import open_source
 from mtsd.source.read_state import read_source_state
 from mtsd.source.start import beginning
 from mtsd.target.position_tables import ChannelRow
 from mtsd.target.retry import write
+from mtsd.target.split_table import SPLIT
 from mtsd.wire.traits import read_traits
 
 
@@ -26,15 +29,19 @@ class Moved:
 
     before: LowWaterMark | None
     after: LowWaterMark | None
+    settled: tuple[tuple[int, Verdict], ...] = ()
+    """Split groups, by number, whose branches are committed now, or rolled back."""
 
 
 async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = False) -> Moved:
     """Let the channel continue from another place of its source, or of another source.
 
     What the workers have committed past the low-water mark is forgotten: the new place is the
-    whole position. Group numbers continue, so that none is used twice. Raises NeedsPersonError
-    if a group is in doubt and not `drop_doubt`, if the place does not exist on the source, or a
-    daemon is running; ServerError, ConnectionLostError.
+    whole position. Group numbers continue, so that none is used twice. What a split group has
+    left prepared is settled before, since nothing would know of it afterwards. Raises
+    NeedsPersonError if a group is in doubt and not `drop_doubt`, if a branch of a split one is
+    lost, if the place does not exist on the source, or a daemon is running; ServerError,
+    ConnectionLostError.
     """
     async with stopped_channel(settings) as channel:
         if not drop_doubt:
@@ -57,6 +64,7 @@ async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = F
         mark = LowWaterMark(channel.highest_number, begins.position, begins.gtids)
         begun = ChannelRow(mark, 0, state.uuid, daemon_uuid)
         traits = await read_traits(channel.connection)
+        settled = await _settle_splits(channel)
         await claim_source(
             channel.connection,
             channel.tables,
@@ -65,7 +73,7 @@ async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = F
             then=channel.tables.begin_anew(begun),
             fold_case=traits.rules_ignore_case,
         )
-        return Moved(row.mark if row is not None else None, mark)
+        return Moved(row.mark if row is not None else None, mark, settled)
 
 
 async def reset_position(settings: Settings, *, drop_doubt: bool = False) -> Moved:
@@ -76,8 +84,9 @@ async def reset_position(settings: Settings, *, drop_doubt: bool = False) -> Mov
     async with stopped_channel(settings) as channel:
         if not drop_doubt:
             _refuse_doubt(channel)
+        settled = await _settle_splits(channel)
         await write(channel.connection, channel.tables.forget())
-        return Moved(channel.row.mark if channel.row is not None else None, None)
+        return Moved(channel.row.mark if channel.row is not None else None, None, settled)
 
 
 def _refuse_doubt(channel: StoppedChannel) -> None:
@@ -88,3 +97,21 @@ def _refuse_doubt(channel: StoppedChannel) -> None:
             f"group {numbers} is in doubt: it may or may not have been applied. Start mtsd, which"
             " settles it, or `mtsd resolve` it; --drop-doubt forgets it"
         )
+
+
+async def _settle_splits(channel: StoppedChannel) -> tuple[tuple[int, Verdict], ...]:
+    """Settle, as a start would, split groups whose records are about to be forgotten.
+
+    Prepared branches keep their locks for ever, also through restarts of the target.
+    """
+    if channel.row is None:
+        return ()
+    found = []
+    for doubt in channel.in_doubt:
+        if doubt.kind == SPLIT:
+            left = await left_split(
+                channel.connection, channel.tables, doubt, channel.row.daemon_uuid
+            )
+            await complete(channel.connection, left)
+            found.append((doubt.number, left.verdict))
+    return tuple(found)

@@ -1,6 +1,8 @@
 """What a restart finds of a transaction that was split, and settles: all of it, or nothing."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -22,13 +24,26 @@ _PAUSE_S: Final = 0.25
 log = structlog.get_logger(__name__)
 
 
-async def settle_split(
-    connection: Connection, tables: PositionTables, doubt: InDoubt, daemon_uuid: str
-) -> Verdict:
-    """Commit what is left of a split transaction, or roll it back; return what it is then.
+@dataclass(frozen=True, slots=True)
+class LeftSplit:
+    """What a run has left of a split transaction; `xids` are those of its branches, in order."""
 
-    Nothing else may be working on it. APPLIED or NOT_APPLIED. Raises NeedsPersonError if a branch
-    is lost, or the user may not see what is prepared.
+    todo: Settlement
+    xids: Sequence[XaXid]
+
+    @property
+    def verdict(self) -> Verdict:
+        """What becomes of the transaction: APPLIED or NOT_APPLIED."""
+        return Verdict.APPLIED if self.todo.applied else Verdict.NOT_APPLIED
+
+
+async def left_split(
+    connection: Connection, tables: PositionTables, doubt: InDoubt, daemon_uuid: str
+) -> LeftSplit:
+    """Find out what is left of a split transaction, on which nothing else may be working.
+
+    Raises NeedsPersonError if a branch is lost, or the user may not see what is prepared;
+    ServerError, ConnectionLostError.
     """
     record = SplitRecord.parse(doubt.statement)
     xids = branch_xids(daemon_uuid, doubt)
@@ -52,14 +67,34 @@ async def settle_split(
         todo = Settlement(left if applied else (), () if applied else left, applied)
     if todo.lost:
         raise NeedsPersonError(_lost(doubt, record, todo))
+    return LeftSplit(todo, xids)
+
+
+async def complete(connection: Connection, left: LeftSplit) -> None:
+    """Commit or roll back what is prepared. Repeating it after an interruption does no harm.
+
+    Raises ServerError, ConnectionLostError.
+    """
+    for verb, branches in ((b"COMMIT", left.todo.commit), (b"ROLLBACK", left.todo.roll_back)):
+        for branch in branches:
+            await _complete(connection, statement(verb, left.xids[branch]))
+
+
+async def settle_split(
+    connection: Connection, tables: PositionTables, doubt: InDoubt, daemon_uuid: str
+) -> Verdict:
+    """Commit what is left of a split transaction, or roll it back; return what it is then.
+
+    APPLIED or NOT_APPLIED. Raises as `left_split` does.
+    """
+    left = await left_split(connection, tables, doubt, daemon_uuid)
+    record = SplitRecord.parse(doubt.statement)
     log.info(
         "settling a split group", group=doubt.number, branches=record.branches,
-        decided=record.decided, commit=len(todo.commit), roll_back=len(todo.roll_back),
+        decided=record.decided, commit=len(left.todo.commit), roll_back=len(left.todo.roll_back),
     )  # fmt: skip
-    for verb, branches in ((b"COMMIT", todo.commit), (b"ROLLBACK", todo.roll_back)):
-        for branch in branches:
-            await _complete(connection, statement(verb, xids[branch]))
-    return Verdict.APPLIED if todo.applied else Verdict.NOT_APPLIED
+    await complete(connection, left)
+    return left.verdict
 
 
 def branch_xids(daemon_uuid: str, doubt: InDoubt) -> list[XaXid]:

@@ -12,6 +12,7 @@ import pytest
 
 from mtsd.model.fault_points import FaultPoint
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.replica.test_evidence import command
 from tests.replica.test_streamed_failures import WAITS
 from tests.replica.test_xa import TARGETS
 from tests.servers.mariadb import provide_mariadb
@@ -302,6 +303,48 @@ def test_a_branch_that_somebody_has_rolled_back(tmp_path: Path) -> None:
         daemon.start()
         assert_equal(pair, daemon)
         assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("how", ["undecided", "decided", "resolved", "lost"])
+def test_another_position(how: str, tmp_path: Path) -> None:
+    """Nothing stays prepared when the records that know of it are forgotten."""
+    # The second record of a split group is the decision to commit it.
+    point = FaultPoint.BEFORE_IN_DOUBT if how == "undecided" else FaultPoint.AFTER_IN_DOUBT
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(CREATE)
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SPLIT, **WAYS["memory"]})
+        first = 0
+        for action in (("set", "latest"), ("reset",)):
+            daemon.start()
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+            pair.source.sql(insert("t", first))
+            daemon.start(fault=f"{point.value}:2")
+            assert daemon.wait() == -9
+            found = pair.target.sql("XA RECOVER CONVERT XID")
+            assert found
+            number = str(pair.target.sql("SELECT Group_number FROM mtsd.slave_in_doubt")[0][0])
+            assert "in doubt" in command(daemon, "position", *action, status=3)
+            arguments = [*action, "--drop-doubt"]
+            if how == "resolved":
+                command(daemon, "resolve", "--group", number, "--not-applied")
+                arguments = [*action]
+            if how == "lost":
+                xid, size = str(found[0][3])[2:], int(str(found[0][1])) * 2
+                pair.target.sql(f"XA ROLLBACK X'{xid[:size]}', X'{xid[size:]}', 1")
+                said = command(daemon, "position", *arguments, status=3)
+                assert f"mtsd resolve --group {number}" in said
+                assert len(prepared(pair.target)) == len(found) - 1
+                command(daemon, "resolve", "--group", number, "--not-applied")
+            said = command(daemon, "position", *arguments)
+            done = "committed" if how == "decided" else "rolled back"
+            assert said.startswith(f"group {number}, which was split, is {done}")
+            assert not prepared(pair.target)
+            assert not pair.target.sql("SELECT * FROM mtsd.slave_in_doubt")
+            there = pair.target.sql(f"SELECT COUNT(*) FROM a.t WHERE i >= {first}")
+            assert there == [(ROWS if how == "decided" else 0,)]
+            daemon.settings["source.start"] = "latest"
+            first += ROWS
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
