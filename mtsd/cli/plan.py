@@ -23,7 +23,13 @@ from mtsd.model.errors import BinlogError, MtsdError
 from mtsd.model.exit_status import ExitStatus
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.plan.calibration import TYPICAL, Point, PointsError, calibrated
-from mtsd.plan.candidate import DEFAULT_SETTINGS, Candidate, CommonSettings, candidates
+from mtsd.plan.candidate import (
+    DEFAULT_SETTINGS,
+    Candidate,
+    CommonSettings,
+    candidates,
+    not_simulated,
+)
 from mtsd.plan.costs import Machines
 from mtsd.plan.load import binds_worth_a_try, load_of
 from mtsd.plan.page import page
@@ -186,6 +192,9 @@ def _planned(args: argparse.Namespace) -> Plan:
                 progress=lambda done, of: progress.count("simulating", done, of, "configurations"),
             )  # fmt: skip
     results.sort(key=lambda result: tried.index(result.candidate))
+    if settings is not None:
+        replica = settings.replica
+        missing += not_simulated(replica.consistency, replica.split_transactions)
     return Plan(load, most, costs, machines, fits, tuple(results), tuple(missing))
 
 

@@ -51,6 +51,32 @@ class CommonSettings:
 DEFAULT_SETTINGS: Final = CommonSettings()
 
 
+def not_simulated(consistency: str, split_transactions: str) -> list[str]:
+    """Return in words what a configuration has that no candidate is simulated with.
+
+    The arguments are those keys of `[replica]`. Every candidate is simulated as with
+    consistency = "partition", and without splitting.
+    """
+    found = []
+    if consistency == "eventual":
+        found.append(
+            'consistency = "eventual" of the configuration: all of this is as with "partition".'
+            ' With "eventual", parallel_type and bind have no effect, and points measured with it'
+            " fit none of this"
+        )
+    elif consistency == "any_time":
+        found.append(
+            'consistency = "any_time" of the configuration: all of this is as with "partition",'
+            " without the waits for the turn to commit"
+        )
+    if split_transactions != "off":
+        found.append(
+            f'split_transactions = "{split_transactions}" of the configuration: large transactions'
+            " are as if one worker applied each"
+        )
+    return found
+
+
 def candidates(
     workers: Iterable[int],
     batches: Sequence[int],

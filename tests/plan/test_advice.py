@@ -5,7 +5,7 @@ import pytest
 from mtsd.model.group import GroupKind
 from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.plan.advice import Result, reasons, recommended
-from mtsd.plan.candidate import Candidate, candidates
+from mtsd.plan.candidate import Candidate, candidates, not_simulated
 from mtsd.plan.costs import Machines
 from mtsd.plan.load import binds_worth_a_try, load_of
 from mtsd.plan.outcome import Outcome
@@ -130,3 +130,13 @@ def test_a_recommendation_is_in_the_words_of_the_configuration() -> None:
         '[replica]\nparallel_type = "database"\nparallel_workers = 4\nbatch_groups = 512\n'
         'bind = [["a", "b"]]'
     )
+
+
+def test_a_consistency_that_is_not_simulated_is_named() -> None:
+    assert not not_simulated("partition", "off")
+    (why,) = not_simulated("any_time", "off")
+    assert 'consistency = "any_time"' in why
+    whys = not_simulated("eventual", "row")
+    assert 'consistency = "eventual"' in whys[0]
+    assert "parallel_type and bind have no effect" in whys[0]
+    assert 'split_transactions = "row"' in whys[1]

@@ -89,10 +89,14 @@ def test_a_recorded_load_is_planned(
 
     # Now that the record exists, nothing else is needed, and it is not written again.
     written = record.stat().st_mtime_ns
+    settings = tmp_path / "eventual.toml"
+    settings.write_text('[replica]\nconsistency = "eventual"\n')
     code, out, err = planned(
-        capsys, "--record", record, "--workers", "2", "--batches", "64", "--groups", "100"
-    )
+        capsys, "--record", record, "--workers", "2", "--batches", "64", "--groups", "100",
+        "--config", settings,
+    )  # fmt: skip
     assert code == 0, err
+    assert 'not simulated: consistency = "eventual"' in out
     assert record.stat().st_mtime_ns == written
     assert "[replica]" in out
     assert "batch_groups = 64" in out
