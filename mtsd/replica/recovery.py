@@ -14,7 +14,7 @@ from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import NOWHERE
 from mtsd.model.progress import Progress
-from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.model.reason import Refused
 from mtsd.model.server import flavour_of
 from mtsd.replica.evidence import verdict
 from mtsd.replica.left_prepared import left_prepared
@@ -35,14 +35,6 @@ from mtsd.target.split_table import SPLIT
 from mtsd.wire.connection import Connection
 
 _READS = b"reading of the position tables"
-
-NOT_REPAIRED = Reason(
-    "the source is now {uuid}, but groups {first} to {last} of the previous one, {former}, were"
-    ' being applied in no order (consistency = "eventual") when mtsd or the target was killed: they'
-    " have to be applied once more, in the order of that source",
-    "point [source] at that server for a moment; or, after comparing the servers, say where to"
-    " continue in the new one with mtsd position set",
-)
 
 log = structlog.get_logger(__name__)
 
@@ -255,21 +247,9 @@ async def adopt_source(
 
     The order of its groups past the low-water mark may differ, so only the GTIDs say what was
     executed. Numbering continues, because no number is used twice. Raises NeedsPersonError if
-    the GTIDs do not cover everything, or another channel of the target has that source. `rules`,
-    `fold_case` and the result are those of `claim_source`.
+    the GTIDs do not cover everything, if a repair is left to be done, or if another channel of
+    the target has that source. `rules`, `fold_case` and the result are those of `claim_source`.
     """
-    if recovered.repair is not None:
-        raise NeedsPersonError(
-            str(
-                refuse(
-                    NOT_REPAIRED,
-                    uuid=source_uuid,
-                    former=recovered.source_uuid,
-                    first=recovered.repair.first,
-                    last=recovered.repair.last,
-                )
-            )
-        )
     way = adoption(
         Channel(
             recovered.mark.position,
@@ -277,6 +257,7 @@ async def adopt_source(
             recovered.source_uuid,
             recovered.gtids,
             tells_all=not recovered.show_themselves,
+            repair=recovered.repair,
         ),
         source_uuid,
     )

@@ -12,6 +12,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.model.server import flavour_of_identity
+from mtsd.schedule.repair import Repair
 from mtsd.source.source_state import SourceState
 
 _LONGEST_SET = 400
@@ -30,6 +31,8 @@ class Channel:
     """`gtids` and what has been executed beyond; None if unknown."""
     tells_all: bool = True
     """Whether `executed` covers every group, so that none is known by its number only."""
+    repair: Repair | None = None
+    """What has to be applied once more, in the order of that source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,13 @@ NOT_TOLD = Reason(
     " by GTID",
     "point [source] at that server, or say where to continue in the new one with mtsd position set",
 )
+NOT_REPAIRED = Reason(
+    "the source is now {uuid}, but groups {first} to {last} of the previous one, {former}, were"
+    ' being applied in no order (consistency = "eventual") when mtsd or the target was killed: they'
+    " have to be applied once more, in the order of that source",
+    "point [source] at that server for a moment; or, after comparing the servers, say where to"
+    " continue in the new one with mtsd position set",
+)
 OTHER_FAMILY = Reason(
     "the source is now {uuid}, a {source}, but the position belongs to {former}, a {before}, whose"
     " positions and GTIDs mean nothing there",
@@ -143,6 +153,14 @@ def continuation(channel: Channel, source: SourceState) -> Way:
 
 def adoption(channel: Channel, source_uuid: str) -> Adopt | Refused:
     """Decide whether enough is known about a channel to continue with another server."""
+    if channel.repair is not None:
+        return refuse(
+            NOT_REPAIRED,
+            uuid=source_uuid,
+            former=channel.source_uuid,
+            first=channel.repair.first,
+            last=channel.repair.last,
+        )
     if channel.executed is None or not channel.tells_all:
         return _of(NOT_TOLD, channel, source_uuid)
     return Adopt(channel.executed, channel.source_uuid)

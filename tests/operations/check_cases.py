@@ -20,7 +20,7 @@ from mtsd.operations.check.unreachable import interrupted, unreachable
 from mtsd.replica.one_channel import Channel
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.position_tables import InDoubt
+from mtsd.target.position_tables import UNORDERED_VERSION, InDoubt
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.table_columns import TableColumn, table_column
 from mtsd.wire.refusal import NoTlsError, RefusedError
@@ -339,6 +339,13 @@ CASES = (
     Case(
         Kind.OTHER_SOURCE_NOT_TOLD, "is not known by GTID",
         target=at(source_uuid=TARGET_UUID, in_doubt=(replace(DOUBT, statement=b"DROP TABLE t"),)),
+    ),
+    Case(
+        Kind.OTHER_SOURCE_NOT_REPAIRED, f"groups 8 to 9 of the previous one, {TARGET_UUID}",
+        target=at(
+            source_uuid=TARGET_UUID, schema_version=UNORDERED_VERSION,
+            workers=(replace(PAST, executed=ExecutedGroups(8).with_numbers([9]), gtids=GtidSet()),),
+        ),
     ),
     Case(
         Kind.SOURCE_ON_ANOTHER_CHANNEL, "channel 'old' of this target",

@@ -119,6 +119,7 @@ ALWAYS = frozenset({
     "a file that is not there", "earliest, purged", "going on",
     "going on, with more GTIDs than SHOW VARIABLES shows", "the file is purged",
     "another source", "another source, which has purged something",
+    "another source, and a repair to be done",
     "the same source on another channel", "in doubt, and its GTID tells",
     "in doubt, without transactions", "mirror to a target that writes a binlog",
     "a position table is lost", "killed while making the position tables",
@@ -286,6 +287,17 @@ def _(stage: Stage) -> dict[str, Value]:
 @situation("another source, and something in doubt", Kind.OTHER_SOURCE_NOT_TOLD)
 def _(stage: Stage) -> dict[str, Value]:
     stage.leave(None, replace(DOUBT, statement=b"DROP TABLE a.t"))
+    return stage.elsewhere()
+
+
+@situation("another source, and a repair to be done", Kind.OTHER_SOURCE_NOT_REPAIRED)
+def _(stage: Stage) -> dict[str, Value]:
+    stage.leave()
+    done = ExecutedGroups(NUMBER + 1).with_numbers([NUMBER + 2])
+    row = WorkerRow(1, None, stage.end, done, GtidSet.parse(f"{stage.uuid}:99"), 7)
+    stage.change(stage.tables.workers.replace(row), stage.tables.update_ordered(ordered=False))
+    stage.source.sql(f"SET GTID_NEXT = '{stage.uuid}:99'; CREATE DATABASE b")
+    stage.other.sql(f"SET GTID_NEXT = '{stage.uuid}:99'; CREATE DATABASE b")
     return stage.elsewhere()
 
 

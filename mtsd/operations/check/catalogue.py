@@ -300,6 +300,7 @@ class Kind(Enum):
     OTHER_SOURCE = refusal("source position", continuation.OTHER_SOURCE)
     OTHER_FAMILY = refusal("source position", continuation.OTHER_FAMILY)
     OTHER_SOURCE_NOT_TOLD = refusal("source position", continuation.NOT_TOLD)
+    OTHER_SOURCE_NOT_REPAIRED = refusal("source position", continuation.NOT_REPAIRED)
     SOURCE_ON_ANOTHER_CHANNEL = refusal("target channel", ON_ANOTHER_CHANNEL)
     FILTERS_MEET = refusal("target channel", MEETING)
     FILTER = ok("filter", "{rules}; an XA transaction of the source would stop the replica")

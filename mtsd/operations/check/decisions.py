@@ -13,11 +13,12 @@ from mtsd.replica.gtid_mode import Gtids, decide_gtids
 from mtsd.replica.recovery import gtids_beyond, unsettled
 from mtsd.replica.verdict import Verdict, judge
 from mtsd.schedule.executed_groups import recovered
+from mtsd.schedule.repair import repair_due
 from mtsd.source.continuation import Channel, Way, continuation
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.source.start import beginning
 from mtsd.target.position_schema import defect
-from mtsd.target.position_tables import KNOWN_VERSIONS, InDoubt
+from mtsd.target.position_tables import KNOWN_VERSIONS, UNORDERED_VERSION, InDoubt
 
 Decision = Way | LowWaterMark
 """How the channel continues, or the mark that it begins with."""
@@ -123,5 +124,10 @@ def _channel(channel: ChannelFacts, target: TargetFacts) -> Channel:
     executed = None
     if mark.gtids is not None:
         executed = mark.gtids.union(gtids_beyond(mark, channel.workers, applied))
+    repair = None
+    if channel.schema_version == UNORDERED_VERSION:
+        done = recovered(mark.number, (row.executed for row in channel.workers))
+        done = done.with_numbers(doubt.number for doubt, said in found if said is Verdict.APPLIED)
+        _, repair = repair_due(mark.number, done, channel.skipped)
     shown = any(verdict is Verdict.SHOWS_ITSELF for _, verdict in found)
-    return Channel(mark.position, mark.gtids, channel.source_uuid, executed, tells_all=not shown)
+    return Channel(mark.position, mark.gtids, channel.source_uuid, executed, not shown, repair)

@@ -127,6 +127,8 @@ class ChannelFacts:
     age: float
     """Seconds since it was written."""
     in_doubt: tuple[InDoubt, ...]
+    skipped: frozenset[int] = frozenset()
+    """The groups that a person has skipped."""
 
 
 @dataclass(frozen=True, slots=True)

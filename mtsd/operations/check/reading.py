@@ -19,14 +19,20 @@ from mtsd.operations.check.facts import (
     TargetFacts,
 )
 from mtsd.replica.one_channel import Channel, read_channels
-from mtsd.replica.recovery import FoundTables, read_tables, read_workers
+from mtsd.replica.recovery import FoundTables, read_failed, read_tables, read_workers
 from mtsd.source.read_state import end_without_files, gtids_at, read_gtids
 from mtsd.target import literals
 from mtsd.target.binlog_allowed import allows_binlog
+from mtsd.target.failed_groups import SkippedGroup
 from mtsd.target.fencing import CHANNEL, lock_name
 from mtsd.target.key_definitions import read_key_definitions
 from mtsd.target.misread_tables import GENERATED
-from mtsd.target.position_schema import FIRST_TABLES, RULES_TABLE, TABLES
+from mtsd.target.position_schema import (
+    FIRST_TABLES,
+    OF_FAILED_GROUPS,
+    RULES_TABLE,
+    TABLES,
+)
 from mtsd.target.position_tables import KNOWN_VERSIONS, PositionTables
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
@@ -368,6 +374,9 @@ async def _channel(
     known = list(found_tables.columns) == [column.name for column in WORKER_COLUMNS]
     workers = await read_workers(connection, tables) if known else []
     doubts = await connection.query(tables.select_in_doubt())
+    skipped: tuple[SkippedGroup, ...] = ()
+    if found_tables.engines.keys() >= set(OF_FAILED_GROUPS):
+        _, skipped = await read_failed(connection, tables)
     row = tables.channel_row(rows[0])
     return ChannelFacts(
         version,
@@ -377,4 +386,5 @@ async def _channel(
         row.daemon_uuid.lower(),
         age,
         tuple(tables.in_doubt(doubt) for doubt in doubts),
+        frozenset(each.group.number for each in skipped),
     )
