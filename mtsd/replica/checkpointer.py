@@ -95,8 +95,7 @@ class Checkpointer:
 
     async def end(self) -> None:
         """Record that nothing past the low-water mark has committed, if so, after `store`."""
-        gaq = self._coordinator.scheduler.gaq
-        if gaq.highest_done == gaq.number == self._coordinator.scheduler.stored.number:
+        if self._coordinator.scheduler.nothing_past_stored:
             await write(self._connection, [self._tables.update_ordered(ordered=True)])
 
     async def _write(self, mark: LowWaterMark) -> None:

@@ -452,6 +452,12 @@ class Scheduler:
         """Whether, after `stop`, everything that was to be finished has committed."""
         return self._limit is not None and self.gaq.number >= self._limit
 
+    @property
+    def nothing_past_stored(self) -> bool:
+        """Whether no group past the stored low-water mark has committed, in this run or before."""
+        number = self.stored.number
+        return self.gaq.highest_done == self.gaq.number == number >= self._executed_up_to
+
     def halt(self) -> None:
         """Begin nothing more: a group has failed."""
         self._halted = True

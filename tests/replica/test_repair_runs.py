@@ -1,0 +1,101 @@
+"""What else a person asks for while a repair of what was applied in no order is left to be done."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.operations.test_skip import NEEDS_PERSON, command
+from tests.replica.daemon_process import Value
+from tests.replica.test_eventual import EVENTUAL, contents, killed_with_a_hole
+from tests.servers.mysqld import GTIDS
+from tests.servers.pair import Pair
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+TWO: dict[str, Value] = {**EVENTUAL, "replica.parallel_workers": 2}
+VERSION = "SELECT Schema_version FROM mtsd.slave_relay_log_info"
+
+
+def test_until(tmp_path: Path) -> None:
+    """Everything that has been applied is repaired, and nothing more is applied."""
+    with Pair(GTIDS, GTIDS) as pair:
+        daemon = killed_with_a_hole(pair, tmp_path, TWO)
+        whole = contents(pair.source)
+        file, offset, gtids = pair.source.binlog_end()
+        pair.source.sql("INSERT INTO a.bare VALUES (99, 'later')")
+        daemon.start(arguments=("--until-gaps-filled",))
+        assert daemon.wait() == 0, daemon.last_words()
+        assert contents(pair.target) == whole
+        assert pair.target.sql(VERSION) == [(1,)]
+        for arguments in (
+            ("--until-gaps-filled",),
+            ("--until-position", f"{file}:{offset}"),
+            ("--until-position", f"{file}:200"),
+            ("--until-after-gtids", gtids),
+        ):
+            daemon.start(arguments=arguments)
+            assert daemon.wait() == 0, daemon.last_words()
+            assert contents(pair.target) == whole, arguments
+
+
+def test_a_stop_before_it(tmp_path: Path) -> None:
+    """The source is down, so that nothing is repaired, until the second start."""
+    with Pair(GTIDS, GTIDS) as pair:
+        daemon = killed_with_a_hole(pair, tmp_path, TWO)
+        pair.source.stop()
+        daemon.start()
+        daemon.wait_for_record("running", 2)
+        assert daemon.stop() == 0, daemon.last_words()
+        assert pair.target.sql(VERSION) == [(2,)]
+        pair.source.start()
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert contents(pair.target) == contents(pair.source)
+        assert pair.target.sql(VERSION) == [(1,)]
+
+
+@pytest.mark.parametrize("table", ["gate", "bare"])
+def test_an_error_in_it(table: str, tmp_path: Path) -> None:
+    """What is left of the repair is done by the start after the one that stopped in it."""
+    with Pair(GTIDS, GTIDS) as pair:
+        daemon = killed_with_a_hole(pair, tmp_path, TWO)
+        pair.target.sql(f"ALTER TABLE a.{table} RENAME TO a.gone")
+        for _ in range(2):
+            daemon.start()
+            assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
+            assert pair.target.sql(VERSION) == [(2,)]
+        pair.target.sql(f"ALTER TABLE a.gone RENAME TO a.{table}")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert contents(pair.target) == contents(pair.source)
+
+
+def test_filter(tmp_path: Path) -> None:
+    """What is no longer replicated is not repaired either, and what is, is."""
+    with Pair(GTIDS, GTIDS) as pair:
+        daemon = killed_with_a_hole(pair, tmp_path, TWO)
+        before = contents(pair.target)
+        daemon.settings["filter.ignore_table"] = ["a.bare"]
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        after = contents(pair.target)
+        assert after.pop("bare") == before["bare"]
+        whole = contents(pair.source)
+        del whole["bare"]
+        assert after == whole
+
+
+def test_another_position(tmp_path: Path) -> None:
+    """A position that a person has set leaves nothing to be repaired."""
+    with Pair(GTIDS, GTIDS) as pair:
+        daemon = killed_with_a_hole(pair, tmp_path, TWO)
+        before = contents(pair.target)
+        command(daemon, "check")
+        command(daemon, "position", "set", "latest")
+        assert pair.target.sql(VERSION) == [(1,)]
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert contents(pair.target) == before
