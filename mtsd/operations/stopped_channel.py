@@ -12,6 +12,7 @@ from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.fencing import FencedOutError, fence, take_channel
 from mtsd.target.position_tables import ChannelRow, InDoubt, PositionTables
+from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.connection import Connection
 
 
@@ -46,7 +47,11 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
     Raises NeedsPersonError if a daemon is running on it, ConnectionLostError, ServerError.
     """
     tables = PositionTables(settings.target.schema, settings.replica.channel)
-    connection = await Connection.open(endpoint("target", settings.target))
+    # Like the daemon's: not with the target's own defaults, and logged only if the daemon's are.
+    session = await TargetSession.open(
+        endpoint("target", settings.target), SessionSettings(settings.target.binary_log)
+    )
+    connection = session.connection
     try:
         try:
             await take_channel(connection, tables.channel, patience_s=2)
@@ -54,7 +59,6 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
             raise NeedsPersonError(
                 f"a daemon is running on channel {tables.channel!r} of this target: stop it first"
             ) from error
-        await connection.query("SET @@session.autocommit=1")
         await make_tables(connection, tables)
         before = await read_channel(connection, tables)
         sessions = [row.id for row in await read_workers(connection, tables)]

@@ -52,6 +52,11 @@ async def _read(connection: Connection, settings: Settings) -> Status:
         filter=str(rules_of(settings.filter)),
     )
     tables = PositionTables(settings.target.schema, settings.replica.channel)
+    # The target's defaults may differ: a limit would truncate the answers, and a transaction
+    # would have begun with the first of them.
+    await connection.query(
+        "SET @@session.sql_select_limit=18446744073709551615, @@session.autocommit=1"
+    )
     present = {str(name) for name, _ in await connection.query(tables.select_tables())}
     if not present.issuperset(FIRST_TABLES):
         return nothing
