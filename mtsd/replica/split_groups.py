@@ -192,6 +192,7 @@ class SplitGroups(StreamedGroups):
                 fold_case=self._keys.fold_case,
                 as_sql=self._as_sql,
                 by_table=self._by_table,
+                loses_cascade_errors=self._keys.loses_cascade_errors,
             )
         if lacking := splitter.lacks(events):
             splitter.learn(await self._keys.of(lacking, definitions))

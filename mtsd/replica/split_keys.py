@@ -46,3 +46,8 @@ class SplitKeys:
     def fold_case(self) -> bool:
         """Whether names of databases and tables are in lower case on the target."""
         return self._traits.lower_case_table_names
+
+    @property
+    def loses_cascade_errors(self) -> bool:
+        """See `ServerTraits`."""
+        return self._traits.loses_cascade_errors

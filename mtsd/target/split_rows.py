@@ -12,7 +12,7 @@ from typing import Final
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.row_cutting import RowCutter
-from mtsd.binlog.rows import STMT_END
+from mtsd.binlog.rows import NO_FOREIGN_KEY_CHECKS, STMT_END, USE_SQL_FOREIGN_KEY
 from mtsd.binlog.table_map import TableMap, parse_table_map
 from mtsd.schedule.row_branches import JoinedRows, NotSplitError, RowBranches
 from mtsd.target.key_definitions import KeyDefinitions, TableName
@@ -20,6 +20,7 @@ from mtsd.target.table_keys import BY_THEMSELVES, ByRow, families_of, keys_of
 
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _NOT_STMT_END: Final = 0xFF & ~STMT_END
+_DOES_NOT_CASCADE: Final = NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY
 _ENGINE: Final = "innodb"
 """Of the tables that branches can change."""
 _WITHOUT_TRANSACTIONS: Final = BY_THEMSELVES - {_ENGINE, "rocksdb"}
@@ -31,21 +32,24 @@ _EVENT_BYTES: Final = 32_768
 class _Table:
     """A table map: `cutter` is None if the table goes to one branch as a whole.
 
-    `family` stands for all tables that foreign keys join to it.
+    `family` stands for all tables that foreign keys join to it. If it `loses_errors`, the target
+    changes rows of other tables with its rows, and may not say that it could not.
     """
 
     event: bytes
     family: int
     cutter: RowCutter | None
     has_transactions: bool
+    loses_errors: bool
 
 
 class RowSplitter:
     """Splits one transaction into `count` branches, given what is `known` of the target's keys.
 
     `fold_case`: names of databases and tables are in lower case on the target. `as_sql` is as for
-    `keys_of`. With `by_table`, each table goes to one branch as a whole, with all that foreign keys
-    join to it (P2), and may be one without transactions.
+    `keys_of`; `loses_cascade_errors` as for `ServerTraits`. With `by_table`, each table goes to one
+    branch as a whole, with all that foreign keys join to it (P2), and may be one without
+    transactions.
     """
 
     def __init__(
@@ -56,8 +60,11 @@ class RowSplitter:
         fold_case: bool = False,
         as_sql: bool = False,
         by_table: bool = False,
+        loses_cascade_errors: bool = False,
     ) -> None:
         self._known = known
+        # Rows in BINLOG statements lose none.
+        self._loses_errors = as_sql and loses_cascade_errors
         self._by_table = by_table
         self._fold_case = fold_case
         self._as_sql = as_sql
@@ -145,6 +152,11 @@ class RowSplitter:
             table = self._of(event)
             if not (table.has_transactions or self._all_engines):
                 raise NotSplitError("it changes a table without transactions")
+            if table.loses_errors and not event[25] & _DOES_NOT_CASCADE:
+                raise NotSplitError(
+                    "foreign keys cascade from its rows, and the target does not tell of a lock"
+                    " wait in a cascade that was too long (innodb_native_foreign_keys = OFF)"
+                )
             cut = None
             if table.cutter is not None and table.family not in self._as_whole:
                 cut = table.cutter.cut(event)
@@ -224,7 +236,11 @@ class RowSplitter:
             raise NotSplitError(f"{shown} has triggers")
         family = hash(("family", min(self._families.get(name, frozenset({name})))))
         cutter = None if self._by_table else self._cutter(described, name)
-        return _Table(event, family, cutter, has_transactions)
+        loses_errors = self._loses_errors and any(
+            each.parent == name and (each.cascades_deletes or each.cascades_updates)
+            for each in self._known.foreign_keys
+        )
+        return _Table(event, family, cutter, has_transactions, loses_errors)
 
     def _cutter(self, table: TableMap, name: TableName) -> RowCutter | None:
         foreign_keys = [

@@ -195,3 +195,38 @@ def test_a_deadlock_inside_a_cascade_as_sql(way: str, tmp_path: Path) -> None:
         assert pair.target.sql("SELECT COUNT(*) FROM a.child") == [(300,)]
         assert pair.target.sql("SELECT * FROM a.grandchild") == [(1, None), (2, None)]
         assert pair.target.sql("XA RECOVER") == []
+
+
+@pytest.mark.parametrize("by", ["row", "table"])
+@pytest.mark.parametrize("held", [8 << 20, 1024], ids=["memory", "streamed"])
+def test_a_cascade_is_not_split(by: str, held: int, tmp_path: Path) -> None:
+    """A branch waits for locks for some seconds only, and would take the row for a missing one."""
+    source: Options = {**GTIDS, "innodb_native_foreign_keys": "ON", "binlog_format": "ROW"}
+    target: Options = {**GTIDS, "innodb_native_foreign_keys": "OFF"}
+    settings: dict[str, Value] = {
+        "target.apply_mode": "sql",
+        "replica.consistency": "eventual",
+        "replica.split_transactions": by,
+        "replica.batch_bytes": 1024,
+        "replica.pending_jobs_size_max": held,
+    }
+    with Pair(source, target) as pair:
+        pair.source.sql(TABLES)
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            with closing(pair.target.client("a")) as holds, holds.cursor() as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute("SELECT * FROM grandchild WHERE id = 2 FOR UPDATE")
+                pair.source.sql(
+                    f"USE a; BEGIN; {MANY_ROWS}; DELETE FROM child WHERE id = 2; COMMIT"
+                )
+                wait_for_lock_wait(pair.target)
+                time.sleep(6)
+                cursor.execute("ROLLBACK")
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert pair.target.sql("SELECT COUNT(*) FROM a.apart") == [(500,)]
+        assert pair.target.sql("SELECT * FROM a.child") == []
+        assert pair.target.sql("SELECT * FROM a.grandchild") == [(1, None), (2, None)]
+        (record,) = (each for each in daemon.records() if each["event"] == "not split")
+        assert "cascade" in str(record["reason"])
