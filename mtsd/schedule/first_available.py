@@ -7,6 +7,8 @@ Therefore the stream is cut into runs of consecutive groups, each for one worker
 - a worker without work gets the next group;
 - a group that waits for one shortly before it goes to the same worker, behind it, if both may be
   combined: elsewhere it would wait for a commit, here the order of the queue is enough;
+- so does one that waits for exactly known ones, however far before it, if it would have to wait
+  at the head of another queue, and not longer behind them;
 - otherwise a run goes on until it is long enough, and the next one is for the worker with the
   least to do. What its groups wait for is mostly applied when they reach the queue's head.
 
@@ -21,6 +23,7 @@ Which groups have to wait is not decided here.
 """
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from typing import Final
 
 from mtsd.schedule.schedule_view import ScheduleView
@@ -35,13 +38,19 @@ _SHORTLY_BYTES: Final = 1 << 17
 """What is that far before a group takes longer to be applied than to be committed, so that it is
 worth having it done by others."""
 
+_SOON_BYTES: Final = 1 << 20
+"""A group that is applied may not have committed before so much more has been applied: about two
+transactions of the target, one that is committed and one that is next."""
+_SMALL_BYTES: Final = 1 << 11
+"""What counts for a group if only few may be combined."""
+
 
 class FirstAvailable:
     """Cuts the stream into runs, and remembers which worker has each of the last of them."""
 
     __slots__ = (
-        "_before", "_bytes", "_groups", "_keeps_runs", "_owners", "_size", "_starts", "_turn",
-        "_worker",
+        "_before", "_bytes", "_groups", "_keeps_runs", "_owners", "_placed", "_size", "_starts",
+        "_turn", "_worker",
     )  # fmt: skip
 
     def __init__(self, *, keeps_runs: bool = False) -> None:
@@ -59,6 +68,8 @@ class FirstAvailable:
         """Of all groups so far."""
         self._turn = 0
         """How many groups have been distributed round robin."""
+        self._placed: list[int] = []
+        """By worker: the bytes of all groups that it has been given."""
         self._before = [0] * _RUN_GROUPS
         """By the last digits of a number: the bytes of all groups before that one."""
 
@@ -81,6 +92,52 @@ class FirstAvailable:
         self.note(number, size, worker)
         return worker
 
+    def place_after(
+        self,
+        number: int,
+        size: int,
+        newest: int,
+        earlier: Iterable[tuple[int, int]],
+        view: ScheduleView,
+    ) -> int:
+        """Return the worker of a group that waits for `earlier`: the worker and place of each.
+
+        `newest` is the last one's number. The group goes where it would if it waited for nothing,
+        unless it may come to the head of that queue before all of them have committed. Then it goes
+        behind the one that is applied last, if little else has to be applied there before it; the
+        run goes on.
+        """
+        if self._keeps_runs:
+            return self.place(number, size, newest, view)
+        sizes = view.sizes
+        worker = self._worker
+        ends = view.groups[worker] > 0 and (
+            self._groups >= min(view.batch_groups, _RUN_GROUPS) or self._size >= _RUN_BYTES
+        )
+        if ends:
+            worker = sizes.index(min(sizes))
+        before = -1
+        behind = -1
+        for owner, place in earlier:
+            left = sizes[owner] + place - self._placed[owner]
+            if left > before:
+                before = left
+                behind = owner
+        committed = before + min(_SOON_BYTES, (view.batch_groups - 1) * _SMALL_BYTES)
+        if behind == worker or committed < sizes[worker] or committed < sizes[behind]:
+            if ends:
+                self._groups = self._size = 0
+            self.note(number, size, worker)
+            return worker
+        self._placed[behind] += size
+        self._before[number % _RUN_GROUPS] = self._bytes
+        self._bytes += size
+        return behind
+
+    def last_place(self, worker: int) -> int:
+        """Return the place of the newest group in a worker's queue: its end, in bytes of all."""
+        return self._placed[worker]
+
     def place_in_turn(self, number: int, size: int, workers: int) -> int:
         """Return the worker of an XA transaction's group: the one after the last one's."""
         worker = self._turn % workers
@@ -94,6 +151,10 @@ class FirstAvailable:
             self._begin(number, worker)
         self._groups += 1
         self._size += size
+        placed = self._placed
+        while len(placed) <= worker:
+            placed.append(0)
+        placed[worker] += size
         self._before[number % _RUN_GROUPS] = self._bytes
         self._bytes += size
 

@@ -22,27 +22,34 @@ from mtsd.schedule.schedule_view import ScheduleView
 
 _MOST_KEYS: Final = 1 << 18
 """Of rows, in unfinished groups: about 40 MB."""
+_FORGOTTEN_KEYS: Final = 1 << 16
+"""Each costs less when many are forgotten at once than when its group is finished."""
 
 
 class RowPolicy:
     """Assigns groups by the keys of their rows, to whichever worker is available first.
 
-    `most_keys` is how many keys of rows it remembers at most, approximately.
+    `most_keys` is how many keys of rows in unfinished groups it remembers at most, approximately;
+    `forgotten_keys`, how many others until it forgets them.
     """
 
     def __init__(
-        self, most_keys: int = _MOST_KEYS, distribution: FirstAvailable | None = None
+        self,
+        most_keys: int = _MOST_KEYS,
+        distribution: FirstAvailable | None = None,
+        forgotten_keys: int = _FORGOTTEN_KEYS,
     ) -> None:
         self.needs = frozenset({Need.KEYS})
         self.by_names = False
         self.distribution = distribution or FirstAvailable()
         self._most_keys = most_keys
+        self._forgotten_keys = forgotten_keys
         self._changed: dict[int, int] = {}
-        """By key of a row, table or database: the newest unfinished group that changes it."""
+        """By key of a row, table or database: the newest group that changes it, ended or not."""
         self._referred: dict[int, set[int]] = {}
         """By key of a row: the unfinished groups that refer to it since it was changed."""
-        self._unfinished: dict[int, tuple[int, GroupKeys]] = {}
-        """By number, in the stream's order: worker and keys of the unfinished groups."""
+        self._unfinished: dict[int, tuple[int, int, GroupKeys]] = {}
+        """By number, in the stream's order: worker, place there and keys of unfinished groups."""
         self._held = 0
         """How many keys of rows these have."""
         self._unconditional: list[Assignment] = []
@@ -60,30 +67,34 @@ class RowPolicy:
             rows, references, parts = _NO_ROWS, (), ()
             keys = GroupKeys(wholes=wholes)
         changed = self._changed
+        unfinished = self._unfinished
         earlier: list[int] = []
         for key in parts:
             last = changed.get(key, 0)
-            if last:
+            if last and last in unfinished:
                 earlier.append(last)
         for key in rows:
             last = changed.get(key, 0)
-            if last:
+            if last and last in unfinished:
                 earlier.append(last)
             changed[key] = number
         if self._referred or references:
             self._refer(number, rows, references, earlier)
         if wholes:
             self._change_wholes(number, wholes, earlier)
+        distribution = self.distribution
+        size = group.size
         worker = forced
         if forced >= 0:
-            self.distribution.note(number, group.size, forced)
+            distribution.note(number, size, forced)
         elif group.xid is not None:
-            worker = self.distribution.place_in_turn(number, group.size, len(view.groups))
+            worker = distribution.place_in_turn(number, size, len(view.groups))
+        elif earlier:
+            places = [unfinished[other][:2] for other in earlier]
+            worker = distribution.place_after(number, size, max(earlier), places, view)
         else:
-            newest = max(earlier) if earlier else 0
-            worker = self.distribution.place(number, group.size, newest, view)
-        unfinished = self._unfinished
-        unfinished[number] = worker, keys
+            worker = distribution.place(number, size, 0, view)
+        unfinished[number] = worker, distribution.last_place(worker), keys
         if earlier:
             after = frozenset([other for other in earlier if unfinished[other][0] != worker])
             if after:
@@ -97,27 +108,23 @@ class RowPolicy:
         """Do nothing: names do not count here; see `Policy`."""
 
     def finished(self, groups: Sequence[Group]) -> None:
-        """Forget what belongs to them alone; see `Policy`."""
-        changed = self._changed
+        """Forget them; see `Policy`."""
         unfinished = self._unfinished
         held = self._held
         for group in groups:
-            number = group.number
-            rows, references, wholes, _ = unfinished.pop(number)[1]
+            rows, references, _, _ = unfinished.pop(group.number)[2]
             held -= len(rows) + len(references)
-            for key in rows:
-                if changed.get(key, 0) == number:
-                    del changed[key]
-            for key in wholes:
-                if changed.get(key, 0) == number:
-                    del changed[key]
             for key in references:
                 referring = self._referred.get(key)
                 if referring is not None:
-                    referring.discard(number)
+                    referring.discard(group.number)
                     if not referring:
                         del self._referred[key]
         self._held = held
+        if len(self._changed) > 2 * held + self._forgotten_keys:
+            self._changed = {
+                key: number for key, number in self._changed.items() if number in unfinished
+            }
 
     def partitions(self, unfinished: Iterable[Group]) -> Sequence[PartitionStatistics]:
         """Return nothing: there are no partitions; see `Policy`."""
@@ -129,6 +136,7 @@ class RowPolicy:
     ) -> None:
         """Note what a group refers to, and add the groups that it has to wait for because of it."""
         changed = self._changed
+        unfinished = self._unfinished
         referred = self._referred
         if referred:
             for key in rows:
@@ -136,7 +144,7 @@ class RowPolicy:
                     earlier.extend(referred.pop(key))
         for key in references:
             last = changed.get(key, 0)
-            if last and last != number:
+            if last and last != number and last in unfinished:
                 earlier.append(last)
             referred.setdefault(key, set()).add(number)
 
@@ -148,13 +156,13 @@ class RowPolicy:
             before = changed.get(key, 0)
             if before == number:
                 continue
-            if before:
+            if before and before in unfinished:
                 earlier.append(before)
             for other in reversed(unfinished):
                 # What came before that one is waited for by it.
                 if other <= before:
                     break
-                if key in unfinished[other][1].parts:
+                if key in unfinished[other][2].parts:
                     earlier.append(other)
             changed[key] = number
 

@@ -17,6 +17,8 @@ class Placed:
 
     def __init__(self, batch_groups: int = 100) -> None:
         self.plan: list[Assignment] = []
+        self.places: list[tuple[int, int]] = []
+        """Of each group: its worker, and its place there."""
         self.scheduler = Scheduler(
             PlannedPolicy(self.plan),
             4,
@@ -30,6 +32,19 @@ class Placed:
         number = len(self.plan) + 1
         worker = self.distribution.place(number, size, mark, self.scheduler.view)
         self.plan.append(Assignment(worker, mark=mark))
+        self.places.append((worker, self.distribution.last_place(worker)))
+        self.scheduler.add(group(number, "a", size=size))
+        return worker
+
+    def add_after(self, *earlier: int, size: int = 100) -> int:
+        """Add a group that waits for those of these numbers alone."""
+        number = len(self.plan) + 1
+        places = [self.places[each - 1] for each in earlier]
+        worker = self.distribution.place_after(
+            number, size, max(earlier), places, self.scheduler.view
+        )
+        self.plan.append(Assignment(worker))
+        self.places.append((worker, self.distribution.last_place(worker)))
         self.scheduler.add(group(number, "a", size=size))
         return worker
 
@@ -75,6 +90,38 @@ def test_what_waits_for_one_shortly_before_it_goes_behind_it() -> None:
     assert placed.add(2) == 1
     assert placed.add(3) == 2
     assert [placed.add(number) for number in range(6, 300)] == [2] * 294
+
+
+def test_what_waits_for_known_ones_goes_behind_them_as_long_as_they_may_not_have_committed() -> (
+    None
+):
+    placed = Placed(batch_groups=1000)
+    placed.fill()
+    assert placed.add_after(2) == 1
+    # Behind the one that is applied last; the run goes on.
+    assert placed.add_after(3, 5) == 1
+    assert placed.add() == 3
+    # When the run comes to the head of its queue, the first groups have long committed.
+    for worker in (3, 0, 2, 1):
+        assert placed.add(size=3 << 20) == worker
+    run = placed.add()
+    assert placed.add_after(1, 2, 3) == run
+    assert placed.add_after(10) == placed.places[10 - 1][0] != run
+
+
+def test_what_waits_for_one_that_much_else_is_behind_goes_on_with_the_run() -> None:
+    placed = Placed(batch_groups=1000)
+    assert placed.add() == 0
+    size = 1 << 18
+    assert [placed.add_after(1, size=size) for _ in range(7)] == [0, 0, 0, 0, 0, 1, 1]
+
+
+def test_without_combining_only_what_is_last_is_followed() -> None:
+    placed = Placed(batch_groups=1)
+    placed.fill()
+    assert placed.add_after(2) == 1
+    assert placed.add_after(2) == 0
+    assert placed.add_after(5) == 1
 
 
 def test_what_waits_for_one_long_before_it_goes_on_with_the_run() -> None:
