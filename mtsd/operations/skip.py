@@ -11,6 +11,8 @@ from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
 from mtsd.replica.evidence import verdict
 from mtsd.replica.recovery import row_of_recovery
 from mtsd.replica.verdict import Verdict
+from mtsd.schedule.executed_groups import recovered
+from mtsd.schedule.repair import is_passed
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.position_tables import ChannelRow, InDoubt
 from mtsd.target.retry import write
@@ -135,9 +137,13 @@ async def _verdict(connection: Connection, doubt: InDoubt) -> Verdict | None:
 
 
 def _is_passed(channel: StoppedChannel, number: int) -> bool:
-    """Return whether a group counts as executed."""
-    mark = channel.row.mark.number if channel.row is not None else 0
-    return number <= mark or any(number in row.executed for row in channel.workers)
+    """Return whether a group does not have to be applied any more."""
+    if channel.row is None:
+        return False
+    mark = channel.row.mark.number
+    executed = recovered(mark, (row.executed for row in channel.workers))
+    skipped = [each.group.number for each in channel.skipped]
+    return is_passed(number, mark, executed, skipped, ordered=channel.row.ordered)
 
 
 def _refusal(wanted: Wanted, stopped: StoppedGroup | None) -> str:

@@ -1,7 +1,6 @@
 """What the position tables on the target say about a replica that is not running."""
 
 import asyncio
-from collections.abc import Sequence
 
 from mtsd.config import Settings
 from mtsd.control.status import (
@@ -13,11 +12,11 @@ from mtsd.control.status import (
     WorkerStatus,
 )
 from mtsd.model.errors import ConnectionLostError
-from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.filters import rules_of
 from mtsd.replica.recovery import read_failed
-from mtsd.schedule.worker_row import WorkerRow
+from mtsd.schedule.executed_groups import recovered
+from mtsd.schedule.repair import is_passed
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.position_schema import FIRST_TABLES, OF_FAILED_GROUPS, PREPARED
 from mtsd.target.position_tables import InDoubt, PositionTables
@@ -72,8 +71,15 @@ async def _read(connection: Connection, settings: Settings) -> Status:
     prepared = await connection.query(tables.prepared.select()) if PREPARED in present else []
     if not channel:
         return nothing
-    mark = tables.channel_row(channel[0]).mark
+    found = tables.channel_row(channel[0])
+    mark = found.mark
     rows = sorted((tables.workers.row(row) for row in workers), key=lambda row: row.id)
+    executed = recovered(mark.number, (row.executed for row in rows))
+    by_hand = [each.group.number for each in skipped]
+    if stopped is not None and is_passed(
+        stopped.group.number, mark.number, executed, by_hand, ordered=found.ordered
+    ):
+        stopped = None
     return Status(
         state="stopped",
         source=nothing.source,
@@ -90,19 +96,11 @@ async def _read(connection: Connection, settings: Settings) -> Status:
             for row in rows
         ),
         in_doubt=tuple(_in_doubt(tables.in_doubt(row)) for row in in_doubt),
-        stopped_at=(
-            _stopped(stopped)
-            if stopped is not None and not _is_passed(stopped.group.number, mark, rows)
-            else None
-        ),
+        stopped_at=_stopped(stopped) if stopped is not None else None,
         skipped=tuple(_skipped(each) for each in skipped),
         filter=nothing.filter,
         prepared_transactions=len(prepared),
     )
-
-
-def _is_passed(number: int, mark: LowWaterMark, rows: Sequence[WorkerRow]) -> bool:
-    return number <= mark.number or any(number in row.executed for row in rows)
 
 
 def _stopped(stopped: StoppedGroup) -> StoppedStatus:

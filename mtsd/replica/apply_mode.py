@@ -41,7 +41,8 @@ def in_repair(settings: Settings) -> Settings:
     """Return the settings with which is repaired what a run without order has left.
 
     Groups keep the order that the policy demands, and rows are applied so that they can be applied
-    twice.
+    twice. There is no delay: most of it has been applied already, and until all of it is, the
+    target has a state that the source never had.
     """
     return replace(
         settings,
@@ -50,6 +51,7 @@ def in_repair(settings: Settings) -> Settings:
             consistency="partition",
             exec_mode="idempotent",
             split_transactions="off",
+            delay=0,
         ),
         target=replace(settings.target, apply_mode="sql"),
     )

@@ -22,7 +22,7 @@ from mtsd.replica.left_split import settle_split
 from mtsd.replica.one_channel import claim_source, release_source
 from mtsd.replica.verdict import Verdict
 from mtsd.schedule.executed_groups import ExecutedGroups, recovered
-from mtsd.schedule.repair import Repair, again_of, repair_due
+from mtsd.schedule.repair import Repair, again_of, is_passed, repair_due
 from mtsd.schedule.worker_row import WorkerRow, blank_row
 from mtsd.source.continuation import Channel, adoption
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
@@ -167,11 +167,11 @@ async def recover(
     union = row_of_recovery(mark, rows, settled)
     executed, gtids = union.executed, union.gtids
     left, repair = executed, None
+    by_hand = frozenset(each.group.number for each in skipped)
     if not channel.ordered:
-        by_hand = frozenset(each.group.number for each in skipped)
         left, repair = repair_due(mark.number, executed, by_hand)
-    passed = stopped is not None and (
-        stopped.group.number <= mark.number or stopped.group.number in executed
+    passed = stopped is not None and is_passed(
+        stopped.group.number, mark.number, executed, by_hand, ordered=channel.ordered
     )
     present = {row.id: row.token for row in rows}
     begun = tuple(

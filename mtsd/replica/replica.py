@@ -165,7 +165,8 @@ class Replica:
             hold_bytes=read.pending_jobs_size_max,
             chunk_bytes=read.batch_bytes,
         )
-        self._delayed.delay = settings.replica.delay
+        if self.repair is None:
+            self._delayed.delay = settings.replica.delay
         self._coordinator.set_limits(limits_of(settings))
         for worker in self._workers:
             worker.settings = replace(

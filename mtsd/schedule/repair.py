@@ -11,6 +11,7 @@ that all before it has committed (`Coordinator.passed_in_order`). So at most one
 only rows has committed past the stored mark, right behind it, and is left alone.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from mtsd.schedule.executed_groups import NO_GROUPS, ExecutedGroups
@@ -37,6 +38,18 @@ def repair_due(
     if not again.bits:
         return executed, None
     return left, Repair(mark + 1, executed.highest, again)
+
+
+def is_passed(
+    number: int, mark: int, executed: ExecutedGroups, skipped: Collection[int], *, ordered: bool
+) -> bool:
+    """Return whether a group that has stopped the replica does not have to be applied any more.
+
+    `ordered` is whether what has `executed` past the low-water mark `mark` is closed; if not, a
+    repair applies it once more, and may have stopped at a group of it. `skipped` are the groups
+    that a person has skipped.
+    """
+    return number <= mark or (number in executed and (ordered or number in skipped))
 
 
 def again_of(repair: Repair | None) -> ExecutedGroups:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.operations.test_skip import NEEDS_PERSON, command
+from tests.operations.test_skip import NEEDS_PERSON, REASON, command, stopped_at
 from tests.replica.daemon_process import Value
 from tests.replica.test_eventual import EVENTUAL, contents, killed_with_a_hole
 from tests.servers.mysqld import GTIDS
@@ -99,3 +99,44 @@ def test_another_position(tmp_path: Path) -> None:
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
         assert contents(pair.target) == before
+
+
+def test_a_group_of_it_is_skipped(tmp_path: Path) -> None:
+    """Also one that has committed before, and cannot be applied once more."""
+    with Pair(GTIDS, GTIDS) as pair:
+        daemon = killed_with_a_hole(pair, tmp_path, TWO)
+        pair.target.sql("ALTER TABLE a.bare RENAME TO a.gone")
+        skipped = []
+        for _ in range(2):
+            daemon.start()
+            assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
+            number = str(stopped_at(daemon)["number"])
+            assert f"mtsd skip --group {number}" in str(daemon.records()[-1]["error"])
+            assert f"by group {number}," in command(daemon, "skip")
+            command(daemon, "skip", "--group", number, *REASON)
+            assert "no group is on record as having stopped" in command(daemon, "skip")
+            skipped.append(number)
+        assert len({*skipped}) == 2
+        pair.target.sql("ALTER TABLE a.gone RENAME TO a.bare")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        # The first one is the transaction that was held back.
+        assert pair.target.sql("SELECT v FROM a.gate") == [(0,)]
+        assert pair.target.sql("SELECT v FROM a.t WHERE id = 1") == [("second",)]
+        assert pair.target.sql(VERSION) == [(1,)]
+
+
+def test_it_is_not_delayed(tmp_path: Path) -> None:
+    """What has been applied is repaired at once, and what comes then is delayed."""
+    with Pair(GTIDS, GTIDS) as pair:
+        daemon = killed_with_a_hole(pair, tmp_path, TWO)
+        whole = contents(pair.source)
+        daemon.settings["replica.delay"] = 1000
+        daemon.start()
+        daemon.wait_for_status(lambda now: now.state in {"running", "delayed"}, "it is held")
+        assert contents(pair.target) == whole
+        pair.source.sql("INSERT INTO a.bare VALUES (99, 'later')")
+        daemon.wait_for_status(lambda now: now.state == "delayed", "it is not delayed")
+        assert contents(pair.target) == whole
+        assert daemon.stop() == 0

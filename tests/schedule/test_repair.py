@@ -8,7 +8,7 @@ from mtsd.model.step import Rows
 from mtsd.replica.coordinator import Coordinator
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.policies import choose_policy
-from mtsd.schedule.repair import repair_due
+from mtsd.schedule.repair import is_passed, repair_due
 from mtsd.schedule.scheduler import Scheduler
 from tests.schedule.simulated_run import ROOMY
 from tests.schedule.streams import START_MARK, group
@@ -87,3 +87,16 @@ def test_changes_in_any_order_and_then_again_in_order_leave_the_last_ones() -> N
             for number in range(mark + 1, 4):
                 target[changed[number - 1]] = number
             assert target == {row: changed.rindex(row) + 1 for row in set(changed)}
+
+
+def test_a_group_that_has_committed_may_stop_the_repair() -> None:
+    done = executed(3, 5, 6)
+    by_hand = [6]
+    for number, ordered, passed in (
+        (3, False, True),
+        (4, True, False),
+        (5, True, True),
+        (5, False, False),
+        (6, False, True),
+    ):
+        assert is_passed(number, 3, done, by_hand, ordered=ordered) is passed, number
