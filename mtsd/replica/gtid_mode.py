@@ -31,6 +31,11 @@ OTHER_GTIDS = Reason(
     " cannot have its GTIDs",
     'set [target] gtid = "off" or "auto"',
 )
+ON_MARIADB = Reason(
+    '[target] gtid is "{setting}", but the target is a MariaDB, which mtsd tells nothing of the'
+    " source's GTIDs",
+    'set [target] gtid = "auto" or "off"',
+)
 MIRROR_LOGGED = Reason(
     '[target] gtid is "mirror", but the target writes what mtsd applies to its own binary log:'
     " a replica of it that already has the source's GTIDs would apply everything twice",
@@ -48,9 +53,11 @@ def decide_gtids(
     not read past what is added without a transaction, and one that already has it would apply it
     again under other GTIDs.
     """
+    if setting in {"auto", "off"} and (source is not target or target is Flavour.MARIADB):
+        return Gtids.OFF
+    if target is Flavour.MARIADB:
+        return refuse(ON_MARIADB, setting=setting)
     if source is not target:
-        if setting in {"auto", "off"}:
-            return Gtids.OFF
         return refuse(OTHER_GTIDS, setting=setting, source=source.value, target=target.value)
     if setting == "auto":
         return Gtids.MIRROR if gtid_mode and not logged else Gtids.OFF

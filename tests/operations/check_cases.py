@@ -118,6 +118,10 @@ CASES = (
         target=at(),
     ),
     Case(
+        Kind.MARIADB_TARGET_GTIDS, "the target is a MariaDB", target_settings(gtid="preserve"),
+        MARIADB_SOURCE, MARIADB_TARGET,
+    ),
+    Case(
         Kind.MARIADB_GTIDS, "read by file and position",
         starting(FilePosition("binlog.000002", 700)), MARIADB_SOURCE, MARIADB_TARGET,
     ),

@@ -32,8 +32,11 @@ from tests.operations.good_facts import (
     target_settings,
 )
 
-ELSEWHERE = frozenset({Kind.TLS_FILE})
-"""Has a test of its own below."""
+ELSEWHERE = frozenset({
+    Kind.TLS_FILE,
+    Kind.STATUS_SOCKET_TAKEN, Kind.STATUS_SOCKET_NO_SOCKET, Kind.STATUS_SOCKET_FOLDER,
+})  # fmt: skip
+"""Have tests of their own, below and in test_check_status_socket."""
 
 
 def text(line: Line) -> str:

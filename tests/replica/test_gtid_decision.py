@@ -8,6 +8,7 @@ from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.replica.gtid_mode import (
     MIRROR_LOGGED,
+    ON_MARIADB,
     OTHER_GTIDS,
     WITHOUT_GTIDS,
     Gtids,
@@ -35,13 +36,13 @@ def test_every_setting_on_every_target() -> None:
         assert found is not Gtids.MIRROR or not logged
 
 
-def test_a_target_cannot_have_the_gtids_of_another_family() -> None:
+def test_a_target_cannot_have_the_gtids_of_mariadb_or_another_family() -> None:
     modes: tuple[GtidMode, ...] = get_args(GtidMode)
     for setting, gtid_mode, logged in product(modes, (True, False), (True, False)):
-        for families in ((_MYSQL, _MARIADB), (_MARIADB, _MYSQL)):
+        for families in ((_MYSQL, _MARIADB), (_MARIADB, _MYSQL), (_MARIADB, _MARIADB)):
             found = decide_gtids(setting, *families, gtid_mode=gtid_mode, logged=logged)
             if setting in {"auto", "off"}:
                 assert found is Gtids.OFF
             else:
                 assert isinstance(found, Refused)
-                assert found.reason is OTHER_GTIDS
+                assert found.reason is (ON_MARIADB if families[1] is _MARIADB else OTHER_GTIDS)

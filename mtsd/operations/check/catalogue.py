@@ -436,6 +436,7 @@ class Kind(Enum):
         "both GTIDs", "{way}; the source's GTIDs mean nothing to the target of another family"
     )
     OTHER_FAMILY_GTIDS = refusal("target gtid", gtid_mode.OTHER_GTIDS)
+    MARIADB_TARGET_GTIDS = refusal("target gtid", gtid_mode.ON_MARIADB)
     MARIADB_GTIDS = ok("both GTIDs", "MariaDB's; {way}; the target does not learn the source's")
     TARGET_WITHOUT_EVIDENCE = warning(
         "target log_bin",
@@ -466,6 +467,25 @@ class Kind(Enum):
         "{source} on the source and ON on the target: what only the source allows, a transaction"
         " that mixes engines or contains temporary table DDL, stops the replica",
         "SET PERSIST enforce_gtid_consistency = ON on the source (WARN first)",
+    )
+
+    # What the daemon needs on this machine.
+    STATUS_SOCKET_TAKEN = error(
+        "status socket",
+        "the daemon of channel {channel!r} to {target} answers on {path}: mtsd run refuses to start"
+        " beside it",
+        "give each daemon its own [status] socket",
+    )
+    STATUS_SOCKET_NO_SOCKET = error(
+        "status socket",
+        "{path} exists and is not a socket: mtsd run leaves it as it is, and refuses to start",
+        "remove it, or set another [status] socket",
+    )
+    STATUS_SOCKET_FOLDER = warning(
+        "status socket",
+        "{path} cannot be created: {why}; started like this, mtsd run refuses",
+        "create the folder for the user of the daemon (systemd does, with RuntimeDirectory), or set"
+        " [status] socket",
     )
 
     # What the target accepts.

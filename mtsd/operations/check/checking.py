@@ -22,6 +22,7 @@ from mtsd.operations.check.reading import read_source, read_target
 from mtsd.operations.check.replicated import as_on_target, filter_lines, only_replicated
 from mtsd.operations.check.server_lines import server_lines
 from mtsd.operations.check.source_lines import source_lines
+from mtsd.operations.check.status_socket import status_socket_lines
 from mtsd.operations.check.target_lines import target_lines
 from mtsd.operations.check.unreachable import interrupted, unreachable
 from mtsd.operations.check.xa_lines import xa_lines
@@ -63,7 +64,8 @@ async def check(settings: Settings) -> list[Line]:
                 after=target,
             )
         )
-    return list(lines(settings, source.result(), target.result()))
+    found = list(lines(settings, source.result(), target.result()))
+    return [*found, *await status_socket_lines(settings)]
 
 
 def lines(
