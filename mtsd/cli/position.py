@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Callable, Coroutine
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
@@ -103,6 +104,12 @@ def _change(change: Coroutine[None, None, Moved]) -> int:
     for number, verdict in moved.settled:
         done = "committed" if verdict is Verdict.APPLIED else "rolled back"
         print(f"group {number}, which was split, is {done}: what was left of it is settled")
+    for xid in moved.prepared:
+        print(
+            f"{xid} was prepared on the target, and no record says so any more: unless the source"
+            f" completes it, its locks stay until XA COMMIT {xid} or XA ROLLBACK {xid}",
+            file=sys.stderr,
+        )
     print(f"was  {_text(moved.before)}")
     print(f"now  {_text(moved.after)}")
     return ExitStatus.DONE

@@ -8,6 +8,7 @@ from mtsd.config.start import Latest, Start
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
+from mtsd.model.xa_xid import XaXid
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
 from mtsd.replica.endpoints import endpoint, identity
 from mtsd.replica.filters import rules_of
@@ -31,6 +32,8 @@ class Moved:
     after: LowWaterMark | None
     settled: tuple[tuple[int, Verdict], ...] = ()
     """Split groups, by number, whose branches are committed now, or rolled back."""
+    prepared: tuple[XaXid, ...] = ()
+    """XA transactions of the source that the channel had prepared, and has forgotten now."""
 
 
 async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = False) -> Moved:
@@ -79,14 +82,18 @@ async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = F
 async def reset_position(settings: Settings, *, drop_doubt: bool = False) -> Moved:
     """Forget the channel: the next start begins at [source] start, as on a fresh target.
 
-    Raises as `set_position` does; the source is not queried.
+    What is prepared stays so: the source may still complete it. Raises as `set_position` does; the
+    source is not queried.
     """
     async with stopped_channel(settings) as channel:
         if not drop_doubt:
             _refuse_doubt(channel)
         settled = await _settle_splits(channel)
+        table = channel.tables.prepared
+        rows = [table.row(row) for row in await channel.connection.query(table.select())]
         await write(channel.connection, channel.tables.forget())
-        return Moved(channel.row.mark if channel.row is not None else None, None, settled)
+        before = channel.row.mark if channel.row is not None else None
+        return Moved(before, None, settled, tuple(row.xid for row in rows))
 
 
 def _refuse_doubt(channel: StoppedChannel) -> None:

@@ -81,6 +81,21 @@ def test_reset(pair: Pair, daemon: DaemonProcess) -> None:
     assert pair.target.sql("SELECT id FROM a.t") == [(2,)]
 
 
+def test_reset_names_what_stays_prepared(pair: Pair, daemon: DaemonProcess) -> None:
+    pair.source.sql("XA START 'left'; INSERT INTO a.t VALUES (1); XA END 'left'; XA PREPARE 'left'")
+    try:
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        said = command(daemon, "position", "reset")
+        assert "XA ROLLBACK X'6c656674',X'',1" in said
+        assert "now  none" in said
+        assert "XA ROLLBACK" not in command(daemon, "position", "reset")
+        pair.target.sql("XA ROLLBACK X'6c656674',X'',1")
+    finally:
+        pair.source.sql("XA ROLLBACK 'left'")
+
+
 def test_refused(pair: Pair, daemon: DaemonProcess) -> None:
     said = command(daemon, "position", "set", "binlog.000001", status=2)
     assert "PLACE" in said
