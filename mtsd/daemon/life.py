@@ -222,8 +222,9 @@ class Daemon:
             except StreamedGroupError as error:
                 if error.cannot_be_split:
                     self._unsplit = error.number
-                if not self._may_try_again(error):
-                    return self._needs_person(error)
+                elif not self._may_try_again(error):
+                    retries = self._in_force.replica.transaction_retries
+                    return self._needs_person(error.final(retries))
                 await self._pause(error, backoff)
             except ServerError as error:
                 if error.number not in BUSY and not worth_a_retry(error.number):
@@ -302,7 +303,7 @@ class Daemon:
     def _may_try_again(self, error: StreamedGroupError) -> bool:
         attempts = self._streamed_attempts.get(error.number, 0) + 1
         self._streamed_attempts = {error.number: attempts}
-        return attempts <= self._settings.replica.transaction_retries
+        return attempts <= self._in_force.replica.transaction_retries
 
     async def _pause(self, error: Exception, backoff: Backoff) -> None:
         self._last_error = str(error)

@@ -48,11 +48,21 @@ class StreamedGroupError(MtsdError):
     def __init__(
         self, group: FailedGroup, error: MtsdError, *, cannot_be_split: bool = False
     ) -> None:
-        super().__init__(f"{group}, which is streamed because of its size, is retried: {error}")
+        super().__init__(
+            f"{group}, which is streamed because of its size, was rolled back: {error}"
+        )
         self.cannot_be_split = cannot_be_split
-        self.group = group
+        self.group = self._failed = group
         self.number = group.number
         self.error = error
+
+    def final(self, retries: int) -> ApplyError:
+        """Return what stops the replica after so many retries."""
+        reason = (
+            f"{self.error} (at attempt {retries + 1}, the last one that"
+            " replica.transaction_retries allows)"
+        )
+        return _stopped(self._failed, reason, "Remove the cause and start again")
 
 
 class StreamedGroups:
@@ -151,6 +161,8 @@ class StreamedGroups:
             named = ", ".join(tables_of(row_events(chunk.steps))) or "not known"
             await self._fail(opened, f"{error}. Tables of the part that contains it: {named}")
         except NeedsPersonError as error:
+            if error.group is not None:
+                raise
             await self._fail(opened, str(error))
 
     async def close(self, group: Group) -> None:
@@ -166,6 +178,7 @@ class StreamedGroups:
             return
         row = self._worker.row_after(group)
         if group.rolled_back and self._doubt is not None:
+            self._opened = None
             raise _stopped_half(opened, "it was rolled back on the source, which its end says")
         if self._skips is None:
             await self._commit(opened, group, row)
@@ -281,6 +294,7 @@ class StreamedGroups:
     async def _fail(self, opened: GroupOpened, reason: str) -> NoReturn:
         """Undo what is open, and raise the error that needs a person."""
         if self._doubt is not None:
+            self._opened = None
             raise _stopped_half(opened, reason)
         await self.drop()
         raise _stopped(failed_stream(opened), reason, "Start again then")

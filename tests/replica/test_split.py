@@ -198,6 +198,21 @@ def test_interruptions(way: str, tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
+def test_giving_it_up_is_no_retry(tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(CREATE)
+        settings = {**SPLIT, **WAYS["streamed"], "replica.transaction_retries": 0}
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        with held(pair.target):
+            pair.source.sql(insert("t", 0))
+            kill_query(daemon)
+        assert_equal(pair, daemon)
+        assert len(not_split(daemon)) == 1
+        assert daemon.stop() == 0
+
+
 FEW = [
     (FaultPoint.AFTER_IN_DOUBT, (1, 2)),
     (FaultPoint.STATEMENT_SENT, (3, 7)),

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.servers.mysqld import GTIDS, Server
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
 ROWS = 600
 HELD = ROWS // 2
+NEEDS_PERSON = 3
 SMALL: dict[str, Value] = {
     "replica.batch_bytes": 4096,
     "replica.pending_jobs_size_max": 16384,
@@ -142,3 +143,48 @@ def test_a_row_that_is_there(way: str, tmp_path: Path) -> None:
         assert daemon.stop() == 0
         assert pair.target.sql("SELECT * FROM a.t ORDER BY i") == [(HELD, "own"), (100000, "last")]
         assert len([each for each in daemon.records() if "skip_errors" in str(each["event"])]) == 1
+
+
+@pytest.mark.parametrize("way", ["rows", "XA"])
+def test_retries_that_run_out(way: str, tmp_path: Path) -> None:
+    settings: dict[str, Value] = {**SMALL, **WAY[way], "replica.transaction_retries": 0}
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.target.sql("SET sql_log_bin = 0; CREATE USER mtsd_here; GRANT ALL ON *.* TO mtsd_here")
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY, v VARCHAR(60))")
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        with held(pair.target):
+            change(pair.source, way, tmp_path)
+            kill_query(daemon)
+            assert daemon.wait() == NEEDS_PERSON
+        said = str(daemon.records()[-1]["error"])
+        assert "at attempt 1, the last one that replica.transaction_retries allows" in said
+        assert pair.target.sql("SELECT COUNT(*) FROM a.t") == [(0,)]
+        assert pair.target.sql("SELECT * FROM mtsd.slave_in_doubt") == []
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql(CHECKSUM) == pair.source.sql(CHECKSUM)
+
+
+def test_a_rollback_after_a_part_that_remains(tmp_path: Path) -> None:
+    """The reason is said, at the end of the transaction as in its middle."""
+    with Pair(NO_GTIDS, NO_GTIDS) as pair:
+        pair.target.sql("SET sql_log_bin = 0; CREATE USER mtsd_here; GRANT ALL ON *.* TO mtsd_here")
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY, v VARCHAR(60))")
+        pair.source.sql("CREATE TABLE a.m (i INT) ENGINE = MyISAM")
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, SMALL)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        inserts = ";".join(f"INSERT INTO a.t VALUES ({i}, REPEAT('v', 50))" for i in range(ROWS))
+        pair.source.sql(
+            "SET SESSION binlog_format = STATEMENT;"
+            f" BEGIN; {inserts}; INSERT INTO a.m VALUES (1); ROLLBACK"
+        )
+        assert daemon.wait() == NEEDS_PERSON
+        assert "it was rolled back on the source" in str(daemon.records()[-1]["error"])
+        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(1,)]
+        daemon.start()
+        assert daemon.wait() == NEEDS_PERSON
+        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(1,)]
