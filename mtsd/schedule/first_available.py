@@ -28,16 +28,13 @@ from typing import Final
 
 from mtsd.schedule.schedule_view import ScheduleView
 
-_RUN_GROUPS: Final = 256
+_RUN_GROUPS: Final = 512
 _RUN_BYTES: Final = 1 << 20
 """A run ends when it has this many groups or bytes, or as many groups as may be combined: longer
 ones are not applied faster, and leave less for the others."""
-_HELD_GROUPS: Final = 512
-"""The same where runs commit one after another: they cost a round trip to the target each."""
 _SHORTLY_BYTES: Final = 1 << 17
 """What is that far before a group takes longer to be applied than to be committed, so that it is
 worth having it done by others."""
-
 _SOON_BYTES: Final = 1 << 20
 """A group that is applied may not have committed before so much more has been applied: about two
 transactions of the target, one that is committed and one that is next."""
@@ -79,7 +76,7 @@ class FirstAvailable:
         `size` is in bytes.
         """
         worker = self._worker
-        longest = min(view.batch_groups, _HELD_GROUPS if self._keeps_runs else _RUN_GROUPS)
+        longest = min(view.batch_groups, _RUN_GROUPS)
         if mark > view.mark and self._is_shortly_before(number, mark, longest):
             if not self._keeps_runs:
                 worker = self._owner(mark)
