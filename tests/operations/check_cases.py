@@ -399,6 +399,13 @@ CASES = (
         Kind.POSITION_UNSEEN, "SELECT command denied",
         target=tables(refused="SELECT command denied", channel=None),
     ),
+    Case(
+        Kind.REPAIR_LEFT, "until groups 8 to 9 have been applied",
+        target=at(
+            schema_version=UNORDERED_VERSION,
+            workers=(replace(PAST, executed=ExecutedGroups(8).with_numbers([9]), gtids=GtidSet()),),
+        ),
+    ),
     Case(Kind.IN_DOUBT, "8 (ddl)", target=at(in_doubt=(replace(DOUBT, evidence=EVIDENCE),))),
     Case(
         Kind.IN_DOUBT, "8 (ddl)", target=at(in_doubt=(replace(DOUBT, target_file="log.000001"),))

@@ -319,6 +319,13 @@ class Kind(Enum):
         "they cannot be read: {reason}",
         "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `{schema}`.* TO {user}",
     )
+    REPAIR_LEFT = warning(
+        "target position",
+        "mtsd or the target was killed while transactions were applied in no order (consistency ="
+        ' "eventual"): until groups {first} to {last} have been applied once more, the target may'
+        " show what the source never had",
+        "start mtsd: it begins with that, whatever the consistency",
+    )
     IN_DOUBT = warning(
         "target groups in doubt",
         "{groups}: the last run was interrupted while applying; the next start checks on the target"

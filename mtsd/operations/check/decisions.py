@@ -1,6 +1,6 @@
 """What the daemon would decide, based on the facts: by the very same functions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet
@@ -13,7 +13,7 @@ from mtsd.replica.gtid_mode import Gtids, decide_gtids
 from mtsd.replica.recovery import gtids_beyond, unsettled
 from mtsd.replica.verdict import Verdict, judge
 from mtsd.schedule.executed_groups import recovered
-from mtsd.schedule.repair import repair_due
+from mtsd.schedule.repair import Repair, repair_due
 from mtsd.source.continuation import Channel, Way, continuation
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.source.start import beginning
@@ -117,6 +117,18 @@ def state_of(source: SourceFacts) -> SourceState:
     )
 
 
+def repair_left(
+    channel: ChannelFacts, found: Iterable[tuple[InDoubt, Verdict | Refused]]
+) -> Repair | None:
+    """Return what the next start applies once more; `found` are the `verdicts`."""
+    if channel.schema_version != UNORDERED_VERSION:
+        return None
+    number = channel.mark.number
+    done = recovered(number, (row.executed for row in channel.workers))
+    done = done.with_numbers(doubt.number for doubt, said in found if said is Verdict.APPLIED)
+    return repair_due(number, done, channel.skipped)[1]
+
+
 def _channel(channel: ChannelFacts, target: TargetFacts) -> Channel:
     found = list(verdicts(channel, target))
     applied = [doubt.source_gtid for doubt, verdict in found if verdict is Verdict.APPLIED]
@@ -124,10 +136,6 @@ def _channel(channel: ChannelFacts, target: TargetFacts) -> Channel:
     executed = None
     if mark.gtids is not None:
         executed = mark.gtids.union(gtids_beyond(mark, channel.workers, applied))
-    repair = None
-    if channel.schema_version == UNORDERED_VERSION:
-        done = recovered(mark.number, (row.executed for row in channel.workers))
-        done = done.with_numbers(doubt.number for doubt, said in found if said is Verdict.APPLIED)
-        _, repair = repair_due(mark.number, done, channel.skipped)
+    repair = repair_left(channel, found)
     shown = any(verdict is Verdict.SHOWS_ITSELF for _, verdict in found)
     return Channel(mark.position, mark.gtids, channel.source_uuid, executed, not shown, repair)
