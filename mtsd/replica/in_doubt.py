@@ -102,6 +102,16 @@ async def apply_definition(
         if not shows_itself or error.number not in (errors_of_a_second_time(doubt.statement) or ()):
             await applier.forget(group.number)
             raise
+    except RemainsError as error:
+        # Also releases the GTID.
+        await applier.rollback()
+        await keep_record(applier, doubt_of(group, worker.id, kind=GroupKind.NON_TRANSACTIONAL))
+        raise ApplyError(
+            f"group {group.number}, ending at {group.end}, is applied, but is {error}. Drop it"
+            f" on the source. Then say that it is applied: mtsd resolve --group {group.number}"
+            " --applied, and start again",
+            group=FailedGroup.of(group),
+        ) from error
     except NeedsPersonError:
         # The statement cannot be sent as it is.
         if is_new:

@@ -17,6 +17,7 @@ from mtsd.model.step import Statement, StatementKind
 from mtsd.model.temporary_tables import TableName, described
 from mtsd.target import literals
 from mtsd.target.session import TargetSession
+from mtsd.target.unprotected import RemainsError
 from mtsd.wire.connection import Connection, Loaded
 
 _CREATED: Final = b"SHOW SESSION STATUS WHERE Variable_name IN (%b,%b)" % (
@@ -32,6 +33,8 @@ _ROUTINES: Final = (
 )
 _TEMPORARY: Final = "CREATE TEMPORARY "
 _CREATE: Final = frozenset({b"CREATE"})
+_CALLING: Final = frozenset({StatementKind.DML, StatementKind.DDL})
+"""Kinds of statements that can call routines: of definitions, CREATE TABLE … SELECT."""
 _MODES: Final = {
     "ANSI_QUOTES": SQL_MODE_ANSI_QUOTES,
     "NO_BACKSLASH_ESCAPES": SQL_MODE_NO_BACKSLASH_ESCAPES,
@@ -49,10 +52,11 @@ async def run_with_routines(
     """Run a statement as `TargetSession.run_statement` does.
 
     Raises NotSupportedError if a routine that it called has left temporary tables other than those
-    that its thread is `known` to have; the statement has been executed then. Only statements with
-    the flag THREAD_SPECIFIC can have called one that creates any.
+    that its thread is `known` to have; the statement has been executed then. Of a definition, which
+    cannot be rolled back, that is a RemainsError. Only statements with the flag THREAD_SPECIFIC can
+    have called one that creates any.
     """
-    if statement.kind is not StatementKind.DML or not statement.flags & THREAD_SPECIFIC:
+    if statement.kind not in _CALLING or not statement.flags & THREAD_SPECIFIC:
         return await session.run_statement(statement, text, file=file)
     connection = session.connection
     before = await connection.query(_CREATED)
@@ -67,7 +71,8 @@ async def run_with_routines(
     lower = {(database.lower(), table.lower()) for database, table in known}
     unknown = {each for each in left if (each[0].lower(), each[1].lower()) not in lower}
     if unknown:
-        raise NotSupportedError(
+        error = NotSupportedError if statement.kind is StatementKind.DML else RemainsError
+        raise error(
             "a statement that calls a stored function or a trigger which leaves a temporary table"
             f" behind ({described(unknown)}): its session on the source may use that later, and"
             " which session of the target has it is not known. Let the routine drop it, or log rows"

@@ -333,6 +333,13 @@ class TargetSession:
             expected = error.number == query.error_code
             if not expected:
                 await self.undo(error)
+            elif then is not None:
+                try:
+                    await then()
+                except ServerError as interrupted:
+                    await self.undo(interrupted)
+                    await self._clean(wanted, statement.satellites)
+                    raise
             await self._clean(wanted, statement.satellites)
             if expected:
                 return loaded
