@@ -8,7 +8,7 @@ from mtsd.model.errors import MtsdError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.gtid import Gtid
-from mtsd.model.step import LoadFile, Rows, Statement, Step
+from mtsd.model.step import LoadFile, Rows, Statement, StatementKind, Step
 from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.in_flight import Due, Packet
@@ -78,6 +78,8 @@ class SessionApplier(ABC):
         self._pace = Pace()
         self._made = 0
         """The last group whose table was created by itself."""
+        self._is_piece_by_piece = False
+        """Whether each statement of the group commits by itself."""
         self._began = 0.0
         """When the server can have begun the packet that is due, on the loop's clock."""
 
@@ -310,7 +312,7 @@ class SessionApplier(ABC):
         """See `Applier`."""
         former = self._tables.delete_in_doubt(doubt.number)
         await self._session.commit([former, self._tables.insert_in_doubt(doubt)])
-        self._loads.unprotected = True
+        self._loads.unprotected = self._is_piece_by_piece = True
 
     async def rollback(self) -> None:
         """See `Applier`."""
@@ -332,8 +334,20 @@ class SessionApplier(ABC):
                 await self._loads.take(step.event)
             elif step.file is not None:
                 await self._loads.run(step, step.file)
+            elif self._is_piece_by_piece and step.kind is StatementKind.DML:
+                await self._apply_piece(step)
             else:
                 await apply_statement(self._session, step, self._temporary)
+
+    async def _apply_piece(self, statement: Statement) -> None:
+        """Apply a statement that commits by itself; after an error, undo is required."""
+        if not self._session.traits.loses_cascade_errors:
+            await apply_statement(self._session, statement, self._temporary)
+            return
+        await self._session.begin_statements()
+        await apply_statement(self._session, statement, self._temporary)
+        await self._session.unguard()
+        await self._connection.run(b"COMMIT", 1)
 
     def _start_over(self, *, unprotected: bool = False) -> None:
         """Forget what belongs to the last group: another one begins.
@@ -341,6 +355,7 @@ class SessionApplier(ABC):
         `unprotected`: it cannot be rolled back.
         """
         self._loads.start_over(unprotected=unprotected)
+        self._is_piece_by_piece = False
 
     @abstractmethod
     async def _apply_rows(self, events: tuple[bytes, ...]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.locks import wait_for_lock_wait
-from tests.servers.mysqld import GTIDS, Options, Server
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
@@ -230,3 +230,38 @@ def test_a_cascade_is_not_split(by: str, held: int, tmp_path: Path) -> None:
         assert pair.target.sql("SELECT * FROM a.grandchild") == [(1, None), (2, None)]
         (record,) = (each for each in daemon.records() if each["event"] == "not split")
         assert "cascade" in str(record["reason"])
+
+
+@pytest.mark.parametrize("options", [NO_GTIDS, GTIDS], ids=["no GTIDs", "GTIDs"])
+def test_a_deadlock_after_what_cannot_be_rolled_back(options: Options, tmp_path: Path) -> None:
+    """Of a streamed transaction, whose later statements commit one by one."""
+    source: Options = {**GTIDS, "innodb_native_foreign_keys": "ON", "binlog_format": "STATEMENT"}
+    target: Options = {**options, "innodb_native_foreign_keys": "OFF"}
+    settings: dict[str, Value] = {
+        "replica.batch_bytes": 1024,
+        "replica.pending_jobs_size_max": 1024,
+    }
+    inserts = ";".join(f"INSERT INTO m VALUES ({i})" for i in range(100))
+    with Pair(source, target) as pair:
+        pair.source.sql(TABLES)
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        pair.target.sql("CREATE TABLE a.m (id INT) ENGINE = MyISAM")
+        pair.source.sql("SET sql_log_bin = 0; CREATE TABLE a.m (id INT)")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        with closing(pair.target.client("a")) as holds, holds.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute(MANY_ROWS)
+            cursor.execute("SELECT * FROM grandchild WHERE id = 2 FOR UPDATE")
+            pair.source.sql(f"USE a; BEGIN; {inserts}; DELETE FROM child WHERE id = 2; COMMIT")
+            wait_for_lock_wait(pair.target)
+            cursor.execute("SELECT * FROM child WHERE id = 2 FOR UPDATE")
+            cursor.execute("ROLLBACK")
+        assert daemon.wait() == 3
+        assert "a deadlock inside the cascade of a foreign key" in daemon.last_words()
+        assert pair.target.sql("SELECT COUNT(*) FROM a.m") == [(100,)]
+        assert pair.target.sql("SELECT * FROM a.child") == [(2,)]
+        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(1,)]
