@@ -301,6 +301,27 @@ def null_in_timestamps(start: int, file: Path) -> Iterator[str]:
     yield f"XA COMMIT 'x{start}'"
 
 
+def test_create_select_under_another_timestamp_default(tmp_path: Path) -> None:
+    """The target sets explicit_defaults_for_timestamp in no transaction, and this one begins it."""
+    with Pair({**GTIDS, "explicit_defaults_for_timestamp": "ON"}, GTIDS) as pair:
+        run(
+            pair.source,
+            "CREATE DATABASE a",
+            "CREATE TABLE a.t (i INT PRIMARY KEY)",
+            "INSERT INTO a.t VALUES (1)",
+            "SET explicit_defaults_for_timestamp = OFF",
+            "CREATE TABLE a.of_session (at TIMESTAMP)",
+            "CREATE TABLE a.copy (at TIMESTAMP) SELECT i FROM a.t",
+            "CREATE TABLE a.plain SELECT i FROM a.t",
+            "SET explicit_defaults_for_timestamp = ON",
+            "CREATE TABLE a.again (at TIMESTAMP) SELECT i FROM a.t",
+        )
+        with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+
+
 def test_null_in_a_timestamp_is_the_time_where_both_servers_say_so(tmp_path: Path) -> None:
     """What changes rows has no explicit_defaults_for_timestamp in its event."""
     options = {**GTIDS, "explicit_defaults_for_timestamp": "OFF"}
