@@ -10,8 +10,10 @@ from mtsd.binlog.event_type import EventType
 from mtsd.binlog.rewrite import statements_of
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.group import Group
+from mtsd.model.group_keys import NO_KEYS
 from mtsd.model.step import Rows
 from mtsd.schedule.combining import writes_system_tables
+from mtsd.target.row_joining import LARGEST, joined
 from mtsd.target.worker_info import RowChange
 
 BASE64_SHARE: Final = 0.70
@@ -96,28 +98,39 @@ def row_statements(
 ) -> Iterator[bytes]:
     """Yield the events of groups of rows in as few statements as possible, each of `chunk_bytes`.
 
-    Consecutive groups whose row events all have the same flags are merged; a group whose own
-    events differ in flags is left as it is. `change`, the worker's row, goes into the last
-    statement; after changes of system tables, which cannot share a statement with other tables
-    (error 1428), it is a statement of its own. The table maps found are added to `table_maps`.
+    Consecutive groups whose row events all have the same flags are merged, and those whose keys are
+    known are `joined`; a group whose own events differ in flags is left as it is. `change`, the
+    worker's row, goes into the last statement; after changes of system tables, which cannot share a
+    statement with other tables (error 1428), it is a statement of its own. The table maps found are
+    added to `table_maps`.
     """
+    largest = min(LARGEST, chunk_bytes // 4)
     run: list[bytes] = []
+    keyed: list[Group] = []
     flags: int | None = None
     apart = False
     for group in groups:
         apart = writes_system_tables(group)
         row_flags = group.row_flags
         if apart or row_flags is None or row_flags != flags:
+            run.extend(joined(keyed, largest))
+            keyed = []
             yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps)
             run = []
             flags = row_flags
+        if flags is not None and not apart and group.keys is not NO_KEYS:
+            keyed.append(group)
+            continue
         # Nearly every group is one step of rows.
         first = group.steps[0]
         rows = first.events if len(group.steps) == 1 and type(first) is Rows else group.rows
         if flags is None or apart:
             yield from statements_of(rows, chunk_bytes, merge=False, table_maps=table_maps)
         else:
+            run.extend(joined(keyed, largest))
+            keyed = []
             run.extend(rows)
+    run.extend(joined(keyed, largest))
     if change is not None and not apart:
         run.extend(change.events(groups[-1].rows[-1], flags or 0))
     yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps)

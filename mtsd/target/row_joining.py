@@ -1,0 +1,148 @@
+"""Row events of several groups as few larger ones: a server applies these in less time.
+
+Groups that are to commit together keep their order only where their keys conflict. Each row event
+gets a layer: behind those of the event before it in its group, and of the earlier groups that its
+group may conflict with. Events of one layer are independent, so those that change the same table in
+the same way are one event.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.rows import UPDATES, VERSION_1
+from mtsd.model.group import Group
+from mtsd.model.step import Rows
+
+_TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
+_UPDATES: Final = frozenset(kind.value for kind in UPDATES)
+_VERSION_1: Final = frozenset(kind.value for kind in VERSION_1)
+_WIDE: Final = 251
+"""From so many columns on, their number takes more than one byte."""
+LARGEST: Final = 1 << 16
+"""Bytes of a joined event, at most: larger ones are not applied faster."""
+_DUMMY: Final = b"\xff\xff\xff\0\0\0"
+
+Head = tuple[bytes, bytes, bytes]
+"""What events have in common that can be one: table map without its header, time to server id, and
+extra data to bitmaps.
+
+The time counts because columns that only the target has may have it as their default.
+"""
+
+
+class _Layers:
+    """Row events of groups, by layer; empty at first."""
+
+    __slots__ = ("_ends", "_layers", "_maps")
+
+    def __init__(self) -> None:
+        self._maps: dict[bytes, bytes] = {}
+        """By table map without its header: the first one."""
+        self._layers: list[dict[Head, list[bytes]]] = []
+        self._ends: dict[int, int] = {}
+        """By key: the layer behind the group that was the last to change it."""
+
+    def add(self, group: Group) -> bool:
+        """Add a group of rows; return False, and add nothing, if its events are of another form."""
+        events = _described(group, self._maps)
+        if events is None:
+            return False
+        layers = self._layers
+        ends = self._ends
+        keys = group.keys.rows
+        at = 0
+        for key in keys:
+            end = ends.get(key, 0)
+            at = max(at, end)
+        before: Head | None = None
+        for head, event in events:
+            if before is not None and head != before:
+                at += 1
+            before = head
+            while len(layers) <= at:
+                layers.append({})
+            found = layers[at].get(head)
+            if found is None:
+                layers[at][head] = [event]
+            else:
+                found.append(event)
+        at += 1
+        for key in keys:
+            ends[key] = at
+        return True
+
+    def take(self, into: list[bytes], largest: int) -> None:
+        """Append what the layers contain, with a table map before each event, and empty them."""
+        for layer in self._layers:
+            for (table_map, _, rest), events in layer.items():
+                first_map = self._maps[table_map]
+                rows_at = 27 + len(rest)
+                pieces: list[bytes] = []
+                size = 0
+                for event in events:
+                    if pieces and size + len(event) > largest:
+                        into.append(first_map)
+                        into.append(b"".join(pieces))
+                        pieces = []
+                        size = 0
+                    pieces.append(event[rows_at:] if pieces else event)
+                    size += len(event)
+                into.append(first_map)
+                into.append(b"".join(pieces))
+        self._layers = []
+        self._ends = {}
+
+
+def joined(groups: Sequence[Group], largest: int = LARGEST) -> list[bytes]:
+    """Return the events of groups of rows, in an order with the same effect, and joined.
+
+    All their row events have the same flags, apart from STMT_END. An event of more than `largest`
+    bytes is one of the source's. Groups whose keys are not known
+    row by row, or refer to others, keep their place.
+    """
+    found: list[bytes] = []
+    if len(groups) == 1:
+        found.extend(groups[0].rows)
+        return found
+    layers = _Layers()
+    for group in groups:
+        keys = group.keys
+        by_row = bool(keys.rows) and not keys.references and not keys.wholes
+        if not by_row or not layers.add(group):
+            layers.take(found, largest)
+            found.extend(group.rows)
+    layers.take(found, largest)
+    return found
+
+
+def _described(group: Group, known: dict[bytes, bytes]) -> list[tuple[Head, bytes]] | None:
+    """Return the row events of a group, each with its head; None if one is of another form.
+
+    The first table map of each content is added to `known`.
+    """
+    found: list[tuple[Head, bytes]] = []
+    maps: dict[bytes, bytes] = {}
+    for step in group.steps:
+        if type(step) is not Rows:
+            return None
+        for event in step.events:
+            table_id = event[19:25]
+            kind = event[4]
+            if kind == _TABLE_MAP:
+                body = event[19:]
+                maps[table_id] = body
+                if body not in known:
+                    known[body] = event
+                continue
+            table_map = maps.get(table_id)
+            if table_map is None or table_id == _DUMMY:
+                return None
+            at = 27 if kind in _VERSION_1 else 27 + event[27] + (event[28] << 8)
+            width = event[at]
+            if width >= _WIDE:
+                return None
+            bitmap = (width + 7) >> 3
+            at += 1 + (bitmap + bitmap if kind in _UPDATES else bitmap)
+            found.append(((table_map, event[:9], event[27:at]), event))
+    return found
