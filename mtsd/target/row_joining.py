@@ -57,7 +57,9 @@ class _Layers:
             at = max(at, end)
         before: Head | None = None
         for head, event in events:
-            if before is not None and head != before:
+            # An update of a row that was updated before is not found, in one event, by a server
+            # that scans the table for all rows of an event at once (HASH_SCAN).
+            if before is not None and (head != before or head[1][4] in _UPDATES):
                 at += 1
             before = head
             while len(layers) <= at:
@@ -98,8 +100,8 @@ def joined(groups: Sequence[Group], largest: int = LARGEST) -> list[bytes]:
     """Return the events of groups of rows, in an order with the same effect, and joined.
 
     All their row events have the same flags, apart from STMT_END. An event of more than `largest`
-    bytes is one of the source's. Groups whose keys are not known
-    row by row, or refer to others, keep their place.
+    bytes is one of the source's. Groups whose keys are not known row by row, or refer to others,
+    keep their place.
     """
     found: list[bytes] = []
     if len(groups) == 1:

@@ -140,6 +140,17 @@ def test_a_chain_stays_as_it_is() -> None:
     assert rows == {(1, 1): 8}
 
 
+def test_updates_of_one_group_are_events_of_their_own() -> None:
+    """HASH_SCAN finds all rows of an event in one pass: not one that the event itself changes."""
+    rows = {(1, 1): 0, (1, 2): 0}
+    groups = [
+        of(1, [(UPDATE, 1, 1, 1), (UPDATE, 1, 1, 2)]),
+        of(2, [(UPDATE, 1, 2, 1), (UPDATE, 1, 2, 3)]),
+    ]
+    assert applied(joined(groups), rows) == 2
+    assert rows == {(1, 1): 2, (1, 2): 3}
+
+
 def test_events_of_another_second_are_not_joined() -> None:
     groups = [of(1, [(WRITE, 1, 1, 0)], time=7), of(2, [(WRITE, 1, 2, 0)], time=8)]
     assert applied(joined(groups), {}) == 2
