@@ -5,6 +5,7 @@ from dataclasses import replace
 from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.fault_points import Reached
+from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.model.server import flavour_of_identity
 from mtsd.replica.apply_mode import change_of
 from mtsd.replica.coordinator import Coordinator
@@ -110,6 +111,8 @@ def _applier(
         tables,
         settings.replica.batch_bytes,
         preserves=preserves,
+        by_clock=settings.replica.parallel_workers > 0
+        and settings.replica.parallel_type in BY_THE_SOURCE,
         branch_sessions=branch_sessions,
         reached=reached,
     )

@@ -10,7 +10,9 @@ Therefore the stream is cut into runs of consecutive groups, each for one worker
 - so does one that waits for exactly known ones, however far before it, if it would have to wait
   at the head of another queue, and not longer behind them;
 - otherwise a run goes on until it is long enough, and the next one is for the worker with the
-  least to do. What its groups wait for is mostly applied when they reach the queue's head.
+  least to do. What its groups wait for is mostly applied when they reach the queue's head;
+- while nearly every run contains groups that wait for some of the run before, one worker gets all
+  of them: another one would soon wait for the commit of everything before.
 
 Where groups commit in the stream's order over all workers (`keeps_runs`), a run is what commits
 together. So it is left for nothing, and goes on past its length as long as its groups wait for one
@@ -38,6 +40,12 @@ worth having it done by others."""
 _SOON_BYTES: Final = 1 << 20
 """A group that is applied may not have committed before so much more has been applied: about two
 transactions of the target, one that is committed and one that is next."""
+_MANY: Final = 1 / 64
+_FEW: Final = 1 / 256
+"""One worker gets everything from that share on of groups that wait for one of the last run's
+length, until it falls below the other."""
+_RECENT: Final = 1 / 512
+"""How much each group counts for that share."""
 _SMALL_BYTES: Final = 1 << 11
 """What counts for a group if only few may be combined."""
 
@@ -46,8 +54,8 @@ class FirstAvailable:
     """Cuts the stream into runs, and remembers which worker has each of the last of them."""
 
     __slots__ = (
-        "_before", "_bytes", "_groups", "_keeps_runs", "_owners", "_placed", "_size", "_starts",
-        "_turn", "_worker",
+        "_before", "_bytes", "_close", "_groups", "_is_one", "_keeps_runs", "_owners", "_placed",
+        "_size", "_starts", "_turn", "_worker",
     )  # fmt: skip
 
     def __init__(self, *, keeps_runs: bool = False) -> None:
@@ -63,6 +71,10 @@ class FirstAvailable:
         """Their workers."""
         self._bytes = 0
         """Of all groups so far."""
+        self._close = 0.0
+        """The share of groups that wait for one of the last run's length, of late."""
+        self._is_one = False
+        """Whether that share is so large that one worker gets them all."""
         self._turn = 0
         """How many groups have been distributed round robin."""
         self._placed: list[int] = []
@@ -77,10 +89,12 @@ class FirstAvailable:
         """
         worker = self._worker
         longest = min(view.batch_groups, _RUN_GROUPS)
-        if mark > view.mark and self._is_shortly_before(number, mark, longest):
+        apart = self._bytes_since(number, mark, longest)
+        self._count(is_close=apart <= _RUN_BYTES)
+        if mark > view.mark and (apart <= _SHORTLY_BYTES or number - mark == 1):
             if not self._keeps_runs:
                 worker = self._owner(mark)
-        elif view.groups[worker]:
+        elif view.groups[worker] and not (self._is_one and not view.frozen[worker]):
             if mark <= view.mark and 0 in view.groups:
                 worker = view.groups.index(0)
             elif self._groups >= longest or self._size >= _RUN_BYTES:
@@ -164,11 +178,19 @@ class FirstAvailable:
             del self._starts[:_RUN_GROUPS]
             del self._owners[:_RUN_GROUPS]
 
-    def _is_shortly_before(self, number: int, mark: int, longest: int) -> bool:
+    def _bytes_since(self, number: int, mark: int, longest: int) -> int:
+        """Return the bytes of the groups between two numbers; many if `longest` are fewer."""
         distance = number - mark
         if distance > longest or distance >= _RUN_GROUPS:
-            return False
-        return distance == 1 or self._bytes - self._before[mark % _RUN_GROUPS] <= _SHORTLY_BYTES
+            return 1 << 62
+        return self._bytes - self._before[mark % _RUN_GROUPS]
+
+    def _count(self, *, is_close: bool) -> None:
+        self._close += (is_close - self._close) * _RECENT
+        if self._close > _MANY:
+            self._is_one = True
+        elif self._close < _FEW:
+            self._is_one = False
 
     def _owner(self, number: int) -> int:
         """Return the worker of the run that contains a number, or would if it were applied."""

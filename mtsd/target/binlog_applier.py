@@ -43,6 +43,7 @@ class BinlogApplier(SessionApplier):
         batch_bytes: int,
         *,
         preserves: bool = False,
+        by_clock: bool = False,
         branch_sessions: BranchSessions | None = None,
         reached: Reached = nothing,
     ) -> None:
@@ -54,6 +55,8 @@ class BinlogApplier(SessionApplier):
             branch_sessions=branch_sessions,
             reached=reached,
         )
+        self._by_clock = by_clock
+        """Whether the source's clock tells which groups keep their order within a transaction."""
         self._stream = RowStream(self._chunk_bytes)
         self._misread = MisreadTables(session.connection, session.traits.server)
         self._keys = GeneratedKeys(session.connection, session.traits.server)
@@ -85,7 +88,7 @@ class BinlogApplier(SessionApplier):
         groups = transaction.batch
         change = RowChange(self._tables.workers, transaction.row, transaction.before)
         maps: set[bytes] = set()
-        rows = row_statements(groups, self._chunk_bytes, change, maps)
+        rows = row_statements(groups, self._chunk_bytes, change, maps, by_clock=self._by_clock)
         first = list(islice(rows, 2))
         whole: Iterable[Command]
         before, after = [b"BEGIN"], [b"COMMIT"]

@@ -95,14 +95,16 @@ def row_statements(
     chunk_bytes: int,
     change: RowChange | None = None,
     table_maps: set[bytes] | None = None,
+    *,
+    by_clock: bool = False,
 ) -> Iterator[bytes]:
     """Yield the events of groups of rows in as few statements as possible, each of `chunk_bytes`.
 
     Consecutive groups whose row events all have the same flags are merged, and those whose keys are
-    known are `joined`; a group whose own events differ in flags is left as it is. `change`, the
-    worker's row, goes into the last statement; after changes of system tables, which cannot share a
-    statement with other tables (error 1428), it is a statement of its own. The table maps found are
-    added to `table_maps`.
+    known are `joined`, with `by_clock` all of them; a group whose own events differ in flags is
+    left as it is. `change`, the worker's row, goes into the last statement; after changes of system
+    tables, which cannot share a statement with other tables (error 1428), it is a statement of its
+    own. The table maps found are added to `table_maps`.
     """
     largest = min(LARGEST, chunk_bytes // 4)
     run: list[bytes] = []
@@ -113,12 +115,12 @@ def row_statements(
         apart = writes_system_tables(group)
         row_flags = group.row_flags
         if apart or row_flags is None or row_flags != flags:
-            run.extend(joined(keyed, largest))
+            run.extend(joined(keyed, largest, by_clock=by_clock))
             keyed = []
             yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps)
             run = []
             flags = row_flags
-        if flags is not None and not apart and group.keys is not NO_KEYS:
+        if flags is not None and not apart and (by_clock or group.keys is not NO_KEYS):
             keyed.append(group)
             continue
         # Nearly every group is one step of rows.
@@ -127,10 +129,10 @@ def row_statements(
         if flags is None or apart:
             yield from statements_of(rows, chunk_bytes, merge=False, table_maps=table_maps)
         else:
-            run.extend(joined(keyed, largest))
+            run.extend(joined(keyed, largest, by_clock=by_clock))
             keyed = []
             run.extend(rows)
-    run.extend(joined(keyed, largest))
+    run.extend(joined(keyed, largest, by_clock=by_clock))
     if change is not None and not apart:
         run.extend(change.events(groups[-1].rows[-1], flags or 0))
     yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps)

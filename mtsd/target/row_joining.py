@@ -1,11 +1,12 @@
 """Row events of several groups as few larger ones: a server applies these in less time.
 
-Groups that are to commit together keep their order only where their keys conflict. Each row event
-gets a layer: behind those of the event before it in its group, and of the earlier groups that its
-group may conflict with. Events of one layer are independent, so those that change the same table in
-the same way are one event.
+Groups that are to commit together keep their order only where they may conflict: by their keys, or
+by the source's logical clock. Each row event gets a layer: behind those of the event before it in
+its group, and of the earlier groups that its group may conflict with. Events of one layer are
+independent, so those that change the same table in the same way are one event.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
@@ -34,7 +35,7 @@ The time counts because columns that only the target has may have it as their de
 class _Layers:
     """Row events of groups, by layer; empty at first."""
 
-    __slots__ = ("_ends", "_layers", "_maps")
+    __slots__ = ("_ends", "_layers", "_maps", "_numbers", "_offset", "_up_to")
 
     def __init__(self) -> None:
         self._maps: dict[bytes, bytes] = {}
@@ -42,19 +43,56 @@ class _Layers:
         self._layers: list[dict[Head, list[bytes]]] = []
         self._ends: dict[int, int] = {}
         """By key: the layer behind the group that was the last to change it."""
+        self._offset = 0
+        """The groups' numbers less their sequence numbers."""
+        self._numbers: list[int] = []
+        self._up_to: list[int] = []
+        """By number, of groups with a clock: the layer behind everything up to that group."""
 
     def add(self, group: Group) -> bool:
-        """Add a group of rows; return False, and add nothing, if its events are of another form."""
+        """Add a group whose keys are known; return False, and add nothing, if that cannot be."""
+        keys = group.keys
+        if not keys.rows or keys.references or keys.wholes:
+            return False
         events = _described(group, self._maps)
         if events is None:
             return False
-        layers = self._layers
         ends = self._ends
-        keys = group.keys.rows
         at = 0
-        for key in keys:
+        for key in keys.rows:
             end = ends.get(key, 0)
             at = max(at, end)
+        at = self._put(events, at)
+        for key in keys.rows:
+            ends[key] = at
+        return True
+
+    def add_by_clock(self, group: Group) -> bool:
+        """Add a group by its place in the source's clock; return False as `add` does.
+
+        Also if the clock was interrupted before it (see `mtsd.schedule.logical_clock_policy`).
+        """
+        sequence_number = group.sequence_number
+        last_committed = group.last_committed
+        if last_committed <= 0 or sequence_number <= last_committed:
+            return False
+        numbers = self._numbers
+        offset = group.number - sequence_number
+        if numbers and offset != self._offset:
+            return False
+        events = _described(group, self._maps)
+        if events is None:
+            return False
+        self._offset = offset
+        before = bisect_right(numbers, offset + last_committed)
+        end = self._put(events, self._up_to[before - 1] if before else 0)
+        numbers.append(group.number)
+        self._up_to.append(max(end, self._up_to[-1]) if self._up_to else end)
+        return True
+
+    def _put(self, events: list[tuple[Head, bytes]], at: int) -> int:
+        """Put a group's events into layers from that one on; return the one behind them."""
+        layers = self._layers
         before: Head | None = None
         for head, event in events:
             # An update of a row that was updated before is not found, in one event, by a server
@@ -69,10 +107,7 @@ class _Layers:
                 layers[at][head] = [event]
             else:
                 found.append(event)
-        at += 1
-        for key in keys:
-            ends[key] = at
-        return True
+        return at + 1
 
     def take(self, into: list[bytes], largest: int) -> None:
         """Append what the layers contain, with a table map before each event, and empty them."""
@@ -94,14 +129,18 @@ class _Layers:
                 into.append(b"".join(pieces))
         self._layers = []
         self._ends = {}
+        self._numbers = []
+        self._up_to = []
 
 
-def joined(groups: Sequence[Group], largest: int = LARGEST) -> list[bytes]:
+def joined(
+    groups: Sequence[Group], largest: int = LARGEST, *, by_clock: bool = False
+) -> list[bytes]:
     """Return the events of groups of rows, in an order with the same effect, and joined.
 
     All their row events have the same flags, apart from STMT_END. An event of more than `largest`
     bytes is one of the source's. Groups whose keys are not known row by row, or refer to others,
-    keep their place.
+    keep their place; with `by_clock` those whose place in the source's logical clock is not known.
     """
     found: list[bytes] = []
     if len(groups) == 1:
@@ -109,11 +148,17 @@ def joined(groups: Sequence[Group], largest: int = LARGEST) -> list[bytes]:
         return found
     layers = _Layers()
     for group in groups:
-        keys = group.keys
-        by_row = bool(keys.rows) and not keys.references and not keys.wholes
-        if not by_row or not layers.add(group):
+        if by_clock:
+            if layers.add_by_clock(group):
+                continue
+            # With it the clock may go on from another number.
             layers.take(found, largest)
-            found.extend(group.rows)
+            if layers.add_by_clock(group):
+                continue
+        elif layers.add(group):
+            continue
+        layers.take(found, largest)
+        found.extend(group.rows)
     layers.take(found, largest)
     return found
 

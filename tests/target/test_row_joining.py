@@ -122,6 +122,64 @@ def test_the_effect_is_that_of_the_groups_in_order(seed: int) -> None:
     assert before == rows
 
 
+@pytest.mark.parametrize("seed", range(80))
+def test_by_the_clock_the_effect_is_that_of_the_groups_in_order(seed: int) -> None:
+    """The clock says the newest group before that changes one of the same rows, or a newer one."""
+    chance = Random(seed)
+    largest = chance.choice((1, 100, 1 << 16))
+    before: dict[tuple[int, int], int] = {}
+    list(changes_of(chance, before))
+    rows = dict(before)
+    newest: dict[int, int] = {}
+    groups: list[Group] = []
+    number = chance.randrange(1, 90)
+    offset = number - chance.randrange(1, 9)
+    for _ in range(chance.choice((2, 5, 60))):
+        number += chance.choice((1, 1, 1, 2))
+        if chance.random() < 0.05:
+            # The first one of another file.
+            offset = number - 1
+            newest = {}
+        sequence_number = number - offset
+        one = of(number, changes_of(chance, rows), time=chance.choice((7, 7, 7, 8)))
+        conflict = max((newest.get(key, 0) for key in one.keys.rows), default=0)
+        committed = chance.choice((conflict, conflict, chance.randint(conflict, sequence_number)))
+        for key in one.keys.rows:
+            newest[key] = sequence_number
+        groups.append(one._replace(sequence_number=sequence_number, last_committed=committed))
+    in_order = dict(before)
+    count = applied((each for one in groups for each in one.rows), in_order)
+    assert in_order == rows
+    assert applied(joined(groups, largest, by_clock=True), before) <= count
+    assert before == rows
+
+
+def clocked(number: int, last_committed: int, changes: Iterable[Change]) -> Group:
+    one = of(number, changes)
+    return one._replace(sequence_number=number - 100, last_committed=last_committed)
+
+
+def test_by_the_clock_is_one_event_what_commits_after_the_same_group() -> None:
+    groups = [clocked(n, 1, [(WRITE, 1, n, 0), (WRITE, 2, n, 0)]) for n in range(110, 200)]
+    assert applied(joined(groups, by_clock=True), {}) == 2
+    groups.append(clocked(200, 99, [(WRITE, 1, 200, 0)]))
+    assert applied(joined(groups, by_clock=True), {}) == 3
+    # It depends on none of them, but its numbers are of another file.
+    after = clocked(201, 1, [(WRITE, 1, 201, 0)])._replace(sequence_number=2)
+    assert applied(joined([*groups, after], by_clock=True), {}) == 4
+
+
+@pytest.mark.parametrize(("sequence_number", "last_committed"), [(0, 0), (4, 4), (3, 9), (9, 0)])
+def test_what_has_no_place_in_the_clock_keeps_its_own(
+    sequence_number: int, last_committed: int
+) -> None:
+    groups = [clocked(n, 1, [(WRITE, 1, n, 0)]) for n in range(110, 120)]
+    groups[4] = groups[4]._replace(sequence_number=sequence_number, last_committed=last_committed)
+    events = joined(groups, by_clock=True)
+    assert applied(events, {}) == 3
+    assert changed((WRITE, 1, 114, 0)) in events
+
+
 def test_what_does_not_conflict_is_one_event_for_each_table_and_operation() -> None:
     groups = [
         of(n, [(WRITE, 1, 2 * n, 0), (WRITE, 2, n, 0), (UPDATE, 1, 2 * n, 1), (DELETE, 2, n, 0)])
