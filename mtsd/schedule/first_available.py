@@ -40,12 +40,12 @@ worth having it done by others."""
 _SOON_BYTES: Final = 1 << 20
 """A group that is applied may not have committed before so much more has been applied: about two
 transactions of the target, one that is committed and one that is next."""
-_MANY: Final = 1 / 64
-_FEW: Final = 1 / 256
-"""One worker gets everything from that share on of groups that wait for one of the last run's
-length, until it falls below the other."""
+_MANY: Final = 8
+_FEW: Final = 2
+"""One worker gets everything from so many groups in a run on that wait for one of the last run's
+length, until there are fewer than the other."""
 _RECENT: Final = 1 / 512
-"""How much each group counts for that share."""
+"""How much each group counts for their share."""
 _SMALL_BYTES: Final = 1 << 11
 """What counts for a group if only few may be combined."""
 
@@ -54,8 +54,8 @@ class FirstAvailable:
     """Cuts the stream into runs, and remembers which worker has each of the last of them."""
 
     __slots__ = (
-        "_before", "_bytes", "_close", "_groups", "_is_one", "_keeps_runs", "_owners", "_placed",
-        "_size", "_starts", "_turn", "_worker",
+        "_before", "_bytes", "_close", "_first", "_groups", "_is_one", "_keeps_runs", "_owners",
+        "_placed", "_size", "_starts", "_turn", "_worker",
     )  # fmt: skip
 
     def __init__(self, *, keeps_runs: bool = False) -> None:
@@ -75,6 +75,8 @@ class FirstAvailable:
         """The share of groups that wait for one of the last run's length, of late."""
         self._is_one = False
         """Whether that share is so large that one worker gets them all."""
+        self._first = 0
+        """The first number."""
         self._turn = 0
         """How many groups have been distributed round robin."""
         self._placed: list[int] = []
@@ -90,7 +92,7 @@ class FirstAvailable:
         worker = self._worker
         longest = min(view.batch_groups, _RUN_GROUPS)
         apart = self._bytes_since(number, mark, longest)
-        self._count(is_close=apart <= _RUN_BYTES)
+        self._count(longest, is_close=apart <= _RUN_BYTES and mark >= self._first)
         if mark > view.mark and (apart <= _SHORTLY_BYTES or number - mark == 1):
             if not self._keeps_runs:
                 worker = self._owner(mark)
@@ -158,6 +160,8 @@ class FirstAvailable:
 
     def note(self, number: int, size: int, worker: int) -> None:
         """Note that a group has been given to a worker, by whatever rule."""
+        if not self._starts:
+            self._first = number
         if worker != self._worker or not self._starts:
             self._begin(number, worker)
         self._groups += 1
@@ -185,11 +189,11 @@ class FirstAvailable:
             return 1 << 62
         return self._bytes - self._before[mark % _RUN_GROUPS]
 
-    def _count(self, *, is_close: bool) -> None:
+    def _count(self, longest: int, *, is_close: bool) -> None:
         self._close += (is_close - self._close) * _RECENT
-        if self._close > _MANY:
+        if self._close * longest > _MANY:
             self._is_one = True
-        elif self._close < _FEW:
+        elif self._close * longest < _FEW:
             self._is_one = False
 
     def _owner(self, number: int) -> int:

@@ -133,6 +133,25 @@ def test_what_waits_for_one_long_before_it_goes_on_with_the_run() -> None:
     assert placed.add(1) == 1
 
 
+def test_one_worker_gets_everything_while_most_runs_would_wait_for_the_one_before() -> None:
+    placed = Placed()
+    placed.fill()
+    for number in range(5, 800):
+        placed.add(number - 90 if number % 5 == 0 and number > 100 else 0)
+    workers = [placed.add(number - 90 if number % 5 == 0 else 0) for number in range(800, 1200)]
+    assert len(set(workers)) == 1
+    # The others get something again when hardly anything has to wait.
+    later = [placed.add() for _ in range(2000)]
+    assert set(later) == {0, 1, 2, 3}
+
+
+def test_without_combining_the_workers_share_what_waits_for_little() -> None:
+    placed = Placed(batch_groups=1)
+    placed.fill()
+    workers = [placed.add((number - 1) // 8 * 8) for number in range(5, 1000)]
+    assert all(workers.count(worker) > 100 for worker in range(4))
+
+
 def test_large_groups_are_worth_a_wait() -> None:
     placed = Placed()
     placed.fill()
