@@ -22,7 +22,7 @@ class Coordinator:
     def __init__(self, scheduler: Scheduler, *, keeps_order: bool = True) -> None:
         """`keeps_order`: no group commits without those that it depends on."""
         self.scheduler = scheduler
-        self._keeps_order = keeps_order
+        self.keeps_order = keeps_order
         self._work = [asyncio.Event() for _ in scheduler.workers]
         self._room = asyncio.Event()
         self.checkpoint_due = asyncio.Event()
@@ -142,7 +142,7 @@ class Coordinator:
         meet other definitions. So after a run that keeps no order, this has to be known. Return
         whether the group may begin; false if nothing more will.
         """
-        if self._keeps_order:
+        if self.keeps_order:
             return True
         scheduler = self.scheduler
         while scheduler.stored.number < number - 1 and not self.ended.is_set():

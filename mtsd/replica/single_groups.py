@@ -17,6 +17,7 @@ from mtsd.replica.in_doubt import (
     keep_record,
 )
 from mtsd.replica.xa_groups import apply_completion, apply_prepare
+from mtsd.replica.xa_runs import XaRuns
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.in_flight import Batch, InFlight, Packet
 from mtsd.schedule.worker_row import WorkerRow
@@ -47,6 +48,7 @@ class SingleGroups:
         self._doubts = doubts
         self._show_themselves = show_themselves
         self._again = again
+        self._runs = XaRuns(applier, doubts, reached)
         self._reached = reached
 
     def row_after(self, group: Group) -> WorkerRow:
@@ -68,6 +70,16 @@ class SingleGroups:
             raise NotSupportedError(
                 f"{refused}, cannot be applied: {error}. {refused.way_past}", group=refused
             ) from error
+
+    async def apply_run(self, groups: Sequence[Group]) -> int:
+        """Apply groups of XA transactions in a run; return how many of them: see `XaRuns.apply`."""
+        flight = self._flight
+        stored = self._coordinator.scheduler.stored
+        before = flight.row
+        applied = await self._runs.apply(groups, lambda done: before.advanced(tuple(done), stored))
+        if applied:
+            flight.applied(before.advanced(tuple(groups[:applied]), stored))
+        return applied
 
     async def _apply_by_kind(self, group: Group) -> None:
         kind = group.kind

@@ -97,9 +97,7 @@ class Worker:
                 while flight.has_begun and self._coordinator.failure is None:
                     if flight.next_begun()[0].kind is GroupKind.ROWS:
                         await self._apply_rows()
-                    elif await self._coordinator.passed_in_order(flight.next_begun()[0].number):
-                        await self._apply_alone(flight.take_begun()[0])
-                    else:
+                    elif not await self._apply_singly(flight.take_begun()):
                         return
             except RowTooLargeError as error:
                 raise self._failed(self._largest_running(), error, "Do that") from error
@@ -256,6 +254,34 @@ class Worker:
         for batch in batches:
             for group in batch:
                 await self._apply_alone(group)
+
+    async def _apply_singly(self, batch: Batch) -> bool:
+        """Apply groups each of which commits by itself: several only of XA transactions.
+
+        Returns whether others may follow; False if the replica ends.
+        """
+        coordinator = self._coordinator
+        while batch and coordinator.failure is None:
+            if not await coordinator.passed_in_order(batch[0].number):
+                return False
+            applied = 0
+            if len(batch) > 1 and coordinator.keeps_order:
+                applied = await self._apply_run(batch)
+            if applied:
+                self._committed(batch[:applied])
+                self.transactions += applied - 1
+            else:
+                applied = 1
+                await self._apply_alone(batch[0])
+            batch = batch[applied:]
+        return True
+
+    async def _apply_run(self, batch: Batch) -> int:
+        try:
+            return await self._singly.apply_run(batch)
+        except ServerError as error:
+            log.info("applied one by one", group=batch[0].number, error=str(error))
+            return 0
 
     async def _apply_alone(self, group: Group) -> None:
         try:

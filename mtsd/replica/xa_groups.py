@@ -104,7 +104,7 @@ async def apply_completion(
         await applier.note(doubt_of(group, worker.id, evidence))
         await reached(FaultPoint.AFTER_IN_DOUBT)
         try:
-            await applier.branches.complete(xid, gtid, commits=_commits(group))
+            await applier.branches.complete(xid, gtid, commits=commits(group))
         except ServerError as error:
             if error.number not in _GONE or not await _has_changed_nothing(applier, xid):
                 await applier.forget(group.number)
@@ -244,7 +244,8 @@ _GONE = frozenset({UNKNOWN_XID, RB_ROLLBACK})
 nothing has logged it."""
 
 
-def _commits(group: Group) -> bool:
+def commits(group: Group) -> bool:
+    """Return whether the completion of a transaction commits it, or rolls it back."""
     (step,) = group.steps
     if not isinstance(step, Statement):
         raise TypeError(f"group {group.number} completes an XA transaction without a statement")

@@ -1,4 +1,4 @@
-"""Which groups may share one target transaction (method C4 of WL#4648)."""
+"""Which groups may share one target transaction (method C4 of WL#4648), or one record."""
 
 from typing import Final
 
@@ -23,9 +23,29 @@ def may_share_commit(first: Group, later: Group) -> bool:
     )
 
 
+def may_share_record(first: Group, later: Group) -> bool:
+    """Return whether two groups of XA transactions may be recorded together.
+
+    Each is prepared or completed by itself; what they share is the transaction that puts them in
+    doubt, and the one that settles them. Nothing that waits for one of them begins before that.
+    """
+    return (
+        first.kind in _XA
+        and later.kind in _XA
+        and not (first.alone or later.alone)
+        and not (first.unsupported or later.unsupported)
+        and first.uses_temporary is None
+        and later.uses_temporary is None
+    )
+
+
 def writes_system_tables(group: Group) -> bool:
     """Return whether a group changes tables of the server's own schema."""
     return _SYSTEM_SCHEMA in group.databases
 
 
+MOST_RECORDED: Final = 16
+"""How many groups of XA transactions are recorded together: more save little, and those that wait
+for the first of them would wait for all."""
+_XA: Final = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
 _SYSTEM_SCHEMA: Final = "mysql"

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from mtsd.model.group import Group, GroupKind
-from mtsd.schedule.combining import may_share_commit
+from mtsd.schedule.combining import MOST_RECORDED, may_share_commit, may_share_record
 
 
 class WorkerQueue:
@@ -88,7 +88,7 @@ class WorkerQueue:
     def take(
         self, batch_groups: int, batch_bytes: int, limit: int | None, others_up_to: int = 0
     ) -> tuple[Group, ...]:
-        """Begin the head, together with as many groups after it as may share its transaction.
+        """Begin the head, with as many groups after it as may share its transaction or its record.
 
         `others_up_to` is a number up to which the other queues have nothing unfinished: for groups
         that come after their own predecessors here, it is as good as the low-water mark.
@@ -130,6 +130,10 @@ class WorkerQueue:
         apart.discard(first.number)
         batch = [first]
         size = first.size
+        may_join = may_share_commit
+        if first.kind is not GroupKind.ROWS:
+            may_join = may_share_record
+            batch_groups = min(batch_groups, MOST_RECORDED)
         while waiting and len(batch) < batch_groups:
             group = waiting[0]
             together = size + group.size
@@ -139,7 +143,7 @@ class WorkerQueue:
                 or group.number in apart
                 or (marks and marks.get(group.number, 0) > others_up_to)
                 or (limit is not None and group.number > limit)
-                or not may_share_commit(first, group)
+                or not may_join(first, group)
             ):
                 break
             batch.append(group)

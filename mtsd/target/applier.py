@@ -193,6 +193,7 @@ class Applier(Protocol):
         *,
         statements: bool,
         steps: Sequence[Step] = (),
+        briefly: bool = False,
     ) -> None:
         """Begin the branch of an XA transaction, for `apply_steps`; see `Branches.begin`."""
         ...
@@ -242,6 +243,10 @@ class Applier(Protocol):
         """Return whether the target has executed a GTID."""
         ...
 
+    async def have_executed(self, gtids: Sequence[str]) -> tuple[bool, ...]:
+        """Return of each GTID whether the target has executed it."""
+        ...
+
     async def log_position(self) -> tuple[str, int]:
         """Return the end of the target's own binlog, if it contains all that the session does.
 
@@ -251,6 +256,10 @@ class Applier(Protocol):
 
     async def note(self, doubt: InDoubt, *, anew: bool = False) -> None:
         """Record that a group is in doubt; `anew`: replacing the existing record."""
+        ...
+
+    async def note_all(self, doubts: Sequence[InDoubt]) -> None:
+        """Record that groups are in doubt, all of them at once."""
         ...
 
     async def forget(self, number: int) -> None:

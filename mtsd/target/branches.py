@@ -12,6 +12,7 @@ recovers from a crash, because its log does not have it.
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 from mtsd.model.errors import ServerError
@@ -23,7 +24,7 @@ from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.innodb_monitor import wait_for_ended_sessions
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.prepared_table import PreparedRow
-from mtsd.target.session import TargetSession, next_gtid
+from mtsd.target.session import FOREVER, TargetSession, next_gtid
 from mtsd.target.xa import ROLLED_BACK, UNKNOWN_XID, prepared_xids, statement, unusable
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.traits import ServerTraits
@@ -65,6 +66,7 @@ NO_GLOBAL_PART = Reason(
 )
 _LARGEST_FORMAT_OF_MARIADB: Final = (1 << 31) - 1
 _LOOK_PERIOD_S: Final = 0.05
+_WAIT: Final = b"SET @@session.innodb_lock_wait_timeout=%b"
 _DETACHED_WITHIN_S: Final = 10.0
 """How long a MariaDB may need to notice that the session of a transaction has ended."""
 
@@ -98,13 +100,27 @@ class Branches:
             return refuse(NO_GLOBAL_PART, xid=xid)
         return None
 
-    async def begin(self, xid: XaXid, gtid: str, *, statements: bool) -> None:
+    @property
+    def may_wait_briefly(self) -> bool:
+        """Whether the target says of every wait for a lock that was too long.
+
+        It does not if its cascades lose errors: see `TargetSession`.
+        """
+        return self._session.lock_wait_s != FOREVER
+
+    async def begin(
+        self, xid: XaXid, gtid: str, *, statements: bool, briefly: bool = False
+    ) -> None:
         """Begin a branch, under a GTID or automatic ones (""); after an error, none is open.
 
         With `statements`, under REPEATABLE READ, as all statements of the source; a source that
         logs them locks no less. Rows need no locks of gaps, which would stay until the completion.
+        With `briefly`, which requires `may_wait_briefly`, the session waits for no lock of a row
+        longer than a second, until `settle_run`.
         """
         parts = [b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"] if statements else []
+        if briefly:
+            parts.append(_WAIT % b"1")
         parts += [*self._next_gtid(gtid), statement(b"START", xid)]
         try:
             await self._connection.run(b";".join(parts), len(parts))
@@ -179,7 +195,11 @@ class Branches:
 
     async def is_prepared(self, xid: XaXid) -> bool:
         """Return whether the target has prepared a transaction."""
-        return xid in await prepared_xids(self._connection)
+        return xid in await self.prepared()
+
+    async def prepared(self) -> frozenset[XaXid]:
+        """Return all transactions that the target has prepared, whoever did it."""
+        return await prepared_xids(self._connection)
 
     async def record_of(self, xid: XaXid) -> PreparedRow | None:
         """Return the record of a transaction that this channel has prepared; None without one."""
@@ -196,6 +216,28 @@ class Branches:
         """Record that a transaction is completed, by the group of that number."""
         settled = self._tables.settled(row, number)
         await self._session.record([*settled, self._tables.prepared.delete(xid)])
+
+    async def settle_run(
+        self,
+        row: WorkerRow | None,
+        numbers: Sequence[int],
+        prepared: Sequence[PreparedRow],
+        completed: Sequence[XaXid],
+    ) -> None:
+        """Record a run of groups of different xids, and end what `begin` does `briefly`.
+
+        `row` is None if none of them has been applied; of `numbers`, no group is in doubt any more.
+        """
+        tables = self._tables
+        await self._session.record(
+            [
+                *([] if row is None else [tables.workers.update(row)]),
+                *(tables.delete_in_doubt(number) for number in numbers),
+                *(tables.prepared.replace(each) for each in prepared),
+                *(tables.prepared.delete(xid) for xid in completed),
+                _WAIT % self._session.lock_wait_s,
+            ]
+        )
 
     async def _is_attached(self, error: ServerError, xid: XaXid) -> bool:
         """Return whether a transaction is unknown because another session still has it."""

@@ -459,10 +459,14 @@ class TargetSession:
             3,
         )
 
+    @property
+    def lock_wait_s(self) -> bytes:
+        """How long the session usually waits for a lock of a row, in seconds."""
+        return self._state[b"innodb_lock_wait_timeout"]
+
     async def limit_lock_waits(self, seconds: int | None) -> None:
         """Let rows wait for a lock at most so long; None: as long as is pinned."""
-        pinned_s = self._state[b"innodb_lock_wait_timeout"]
-        wait_s = pinned_s if seconds is None else b"%d" % seconds
+        wait_s = self.lock_wait_s if seconds is None else b"%d" % seconds
         self.limits_lock_waits = seconds is not None
         await self.connection.run(b"SET @@session.innodb_lock_wait_timeout=%b" % wait_s, 1)
 

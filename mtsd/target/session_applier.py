@@ -32,7 +32,7 @@ from mtsd.target.session import TargetSession
 from mtsd.target.session_tables import SessionTables
 from mtsd.target.statements import apply_statement
 from mtsd.target.table_engines import TableEngines
-from mtsd.wire.binlog_status import has_executed
+from mtsd.wire.binlog_status import has_executed, have_executed
 from mtsd.wire.connection import Awaited
 
 _LARGEST_COMMAND_SHARE = 0.96
@@ -270,6 +270,7 @@ class SessionApplier(ABC):
         *,
         statements: bool,
         steps: Sequence[Step] = (),
+        briefly: bool = False,
     ) -> None:
         """See `Applier`."""
         if self._branch_sessions is not None:
@@ -279,7 +280,7 @@ class SessionApplier(ABC):
         try:
             await self.describe_format(format_description)
             await self._session.settle(steps)
-            await self._branch.begin(xid, gtid, statements=statements)
+            await self._branch.begin(xid, gtid, statements=statements, briefly=briefly)
         except ServerError:
             await self._leave_branch()
             raise
@@ -365,6 +366,10 @@ class SessionApplier(ABC):
         """See `Applier`."""
         return await has_executed(self._connection, gtid)
 
+    async def have_executed(self, gtids: Sequence[str]) -> tuple[bool, ...]:
+        """See `Applier`."""
+        return await have_executed(self._connection, gtids)
+
     async def log_position(self) -> tuple[str, int]:
         """See `Applier`."""
         return await self._session.log_position()
@@ -373,6 +378,10 @@ class SessionApplier(ABC):
         """See `Applier`."""
         former = [self._tables.delete_in_doubt(doubt.number)] if anew else []
         await self._session.record([*former, self._tables.insert_in_doubt(doubt)])
+
+    async def note_all(self, doubts: Sequence[InDoubt]) -> None:
+        """See `Applier`."""
+        await self._session.record([self._tables.insert_in_doubt(doubt) for doubt in doubts])
 
     async def forget(self, number: int) -> None:
         """See `Applier`."""

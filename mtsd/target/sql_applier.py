@@ -352,10 +352,11 @@ class SqlApplier(SessionApplier):
         *,
         statements: bool,
         steps: Sequence[Step] = (),
+        briefly: bool = False,
     ) -> None:
         """See `Applier`."""
         await super().begin_branch(
-            format_description, xid, gtid, statements=statements, steps=steps
+            format_description, xid, gtid, statements=statements, steps=steps, briefly=briefly
         )
         if not statements:
             await self._session.guard()

@@ -1,5 +1,7 @@
 """How far a server has got: the end of its own binlog, and its executed GTIDs."""
 
+from collections.abc import Sequence
+
 from mtsd.model.gtid import GtidSet
 from mtsd.wire.connection import Connection
 
@@ -17,8 +19,16 @@ async def executed_gtids(connection: Connection) -> GtidSet:
 
 async def has_executed(connection: Connection, gtid: str) -> bool:
     """Return whether a server has executed a GTID. Raises ServerError, ConnectionLostError."""
-    rows = await connection.query(
-        # Not a text: the session may have any character set.
-        b"SELECT GTID_SUBSET(X'%b', @@global.gtid_executed)" % gtid.encode("ascii").hex().encode()
+    (executed,) = await have_executed(connection, (gtid,))
+    return executed
+
+
+async def have_executed(connection: Connection, gtids: Sequence[str]) -> tuple[bool, ...]:
+    """Return of each of some GTIDs, at least one, what `has_executed` does."""
+    # Not a text: the session may have any character set.
+    subsets = b",".join(
+        b"GTID_SUBSET(X'%b', @@global.gtid_executed)" % gtid.encode("ascii").hex().encode()
+        for gtid in gtids
     )
-    return rows[0][0] == 1
+    (row,) = await connection.query(b"SELECT " + subsets)
+    return tuple(each == 1 for each in row)

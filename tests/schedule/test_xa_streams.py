@@ -13,6 +13,7 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.limits import Limits
 from mtsd.schedule.policies import POLICIES, choose_policy
 from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
 from mtsd.schedule.scheduler import Scheduler
@@ -48,12 +49,14 @@ class Run:
         mark: LowWaterMark = START_MARK,
         executed: ExecutedGroups | None = None,
         left: PreparedTransactions | None = None,
+        *,
+        limits: Limits = LIMITS,
     ) -> None:
         chosen = choose_policy(policy, workers)
         self.scheduler = Scheduler(
             chosen,
             max(workers, 1),
-            LIMITS,
+            limits,
             mark,
             executed or ExecutedGroups(mark.number + 1),
             fillers=dict.fromkeys(chosen.needs, with_databases),
@@ -78,14 +81,36 @@ def test_the_worked_example(policy: str) -> None:
     run.scheduler.add(xa(8, 1, COMPLETE))
     assert run.queues() == [[1, 5], [2, 6], [3, 7], [4, 8]]
     for worker in (1, 2, 3):
-        assert len(run.scheduler.take(worker)) == 1
+        assert run.scheduler.take(worker)[0].number == worker + 1
         assert run.commit(worker) == set()
     # Worker 4 has come to T8, and T1 is still at its very beginning.
     assert run.scheduler.take(3) == ()
-    (first,) = run.scheduler.take(0)
+    first, _ = run.scheduler.take(0)
     assert (first.number, run.scheduler.take(3)) == (1, ())
     assert run.commit(0) == {3}
     assert [each.number for each in run.scheduler.take(3)] == [8]
+
+
+def test_groups_that_are_recorded_together() -> None:
+    run = Run("database", 1)
+    kinds = (PREPARE, PREPARE, COMPLETE, PREPARE, COMPLETE, COMPLETE)
+    for number, (name, kind) in enumerate(zip((1, 2, 1, 3, 2, 3), kinds, strict=True), 1):
+        run.scheduler.add(xa(number, name, kind))
+    taken = []
+    while batch := run.scheduler.take(0):
+        taken.append([each.number for each in batch])
+        run.commit(0)
+    # Never two of one xid, and no more than may be combined.
+    assert taken == [[1, 2], [3, 4, 5], [6]]
+
+
+def test_what_runs_alone_is_recorded_alone() -> None:
+    run = Run("database", 1)
+    for number in range(1, 4):
+        run.scheduler.add(xa(number, number, PREPARE)._replace(alone=number == 2))
+    for number in range(1, 4):
+        assert [each.number for each in run.scheduler.take(0)] == [number]
+        run.commit(0)
 
 
 def test_an_xid_used_again_waits_for_the_one_before() -> None:
@@ -127,7 +152,7 @@ def test_two_rounds_are_enough_where_the_order_of_commits_is_kept(workers: int) 
     """What a queue's head waits for is then less than 2 x workers before it; else anywhere."""
     chance = Random(workers)
     for ordered in (True, False):
-        run = Run("logical_clock", workers)
+        run = Run("logical_clock", workers, limits=replace(LIMITS, batch_groups=1))
         farthest = 0
         newest: dict[int, int] = {}
         for number in range(1, 600):
