@@ -179,7 +179,11 @@ class StreamedGroups:
         row = self._worker.row_after(group)
         if group.rolled_back and self._doubt is not None:
             self._opened = None
-            raise _stopped_half(opened, "it was rolled back on the source, which its end says")
+            raise _stopped_half(
+                opened,
+                "it was rolled back on the source, which only its end says. Such groups are rolled"
+                " back here, too, if replica.pending_jobs_size_max is larger than they are",
+            )
         if self._skips is None:
             await self._commit(opened, group, row)
         skipped, self._skips = self._skips, None
