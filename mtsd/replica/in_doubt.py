@@ -223,19 +223,22 @@ async def apply_unprotected(
 
 async def keep_in_doubt(applier: Applier, doubt: InDoubt, error: ServerError) -> None:
     """Replace a group's record with one saying that a part remained; raise HalfAppliedError."""
-    kind = GroupKind.NON_TRANSACTIONAL.value
-    half = InDoubt(
+    await keep_record(applier, half_of(doubt))
+    raise HalfAppliedError(doubt.number, error) from error
+
+
+def half_of(doubt: InDoubt) -> InDoubt:
+    """Return the record of that group which says that a part of it remained."""
+    return InDoubt(
         number=doubt.number,
         worker_id=doubt.worker_id,
         end=doubt.end,
-        kind=kind,
+        kind=GroupKind.NON_TRANSACTIONAL.value,
         evidence="",
         source_gtid=doubt.source_gtid,
         databases=doubt.databases,
         statement=doubt.statement,
     )
-    await keep_record(applier, half)
-    raise HalfAppliedError(doubt.number, error) from error
 
 
 async def keep_record(applier: Applier, doubt: InDoubt) -> None:

@@ -261,12 +261,15 @@ class Worker:
         Returns whether others may follow; False if the replica ends.
         """
         coordinator = self._coordinator
+        alone = False
+        """Whether the first one is not to be tried in a run: one has ended before it."""
         while batch and coordinator.failure is None:
             if not await coordinator.passed_in_order(batch[0].number):
                 return False
             applied = 0
-            if len(batch) > 1 and coordinator.keeps_order:
+            if len(batch) > 1 and coordinator.keeps_order and not alone:
                 applied = await self._apply_run(batch)
+            alone = 0 < applied < len(batch)
             if applied:
                 self._committed(batch[:applied])
                 self.transactions += applied - 1
@@ -360,6 +363,9 @@ class Worker:
 
     def _largest_running(self) -> Group:
         running = self._coordinator.scheduler.workers[self.index].running
+        if running[0].kind is not GroupKind.ROWS:
+            # Several are of XA transactions, which are applied one after another.
+            return running[0]
         return max(running, key=lambda group: max(map(len, group.rows), default=0))
 
     def _failed(self, group: Group, error: MtsdError, remedy: str) -> ApplyError:

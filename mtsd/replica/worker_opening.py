@@ -111,8 +111,21 @@ def _applier(
         tables,
         settings.replica.batch_bytes,
         preserves=preserves,
-        by_clock=settings.replica.parallel_workers > 0
-        and settings.replica.parallel_type in BY_THE_SOURCE,
+        by_clock=_goes_by_clock(settings),
         branch_sessions=branch_sessions,
         reached=reached,
+    )
+
+
+def _goes_by_clock(settings: Settings) -> bool:
+    """Return whether the source's clock tells what may change places within a transaction.
+
+    A single worker keeps the source's order. The source knows of no order between rows of two
+    databases that `rewrite_db` makes one.
+    """
+    replica = settings.replica
+    return (
+        replica.parallel_type in BY_THE_SOURCE
+        and replica.parallel_workers > 1
+        and not settings.filter.rewrite_db
     )

@@ -24,7 +24,14 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Rows
 from mtsd.model.xa_xid import XaXid
-from mtsd.replica.in_doubt import InDoubtWorker, doubt_of, evidence_gtid, keep_in_doubt
+from mtsd.replica.in_doubt import (
+    HalfAppliedError,
+    InDoubtWorker,
+    doubt_of,
+    evidence_gtid,
+    half_of,
+    keep_record,
+)
 from mtsd.replica.xa_groups import commits, not_settled, required_xid
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
@@ -83,16 +90,12 @@ class XaRuns:
             if isinstance(error, ServerError) and error.leaves_changes:
                 half = error
         done = run[: len(changed)]
+        if half is not None:
+            # First, as its present record would let the next start apply it again.
+            await keep_record(self._applier, half_of(run[len(done)].doubt))
         await self._settle(run, done, changed, row_after, keep=half is not None)
         if half is not None:
-            try:
-                await keep_in_doubt(self._applier, run[len(done)].doubt, half)
-            except ServerError as error:
-                # Callers must not take this for the failure of a run that can be applied again.
-                raise ApplyError(
-                    f"{FailedGroup.of(run[len(done)].group)}, has failed ({half}), and that a part"
-                    f" of it has been applied cannot be recorded: {error}"
-                ) from error
+            raise HalfAppliedError(run[len(done)].group.number, half) from half
         return len(done)
 
     async def _plan(self, groups: Sequence[Group]) -> list[_Planned]:

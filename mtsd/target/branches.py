@@ -231,7 +231,7 @@ class Branches:
         tables = self._tables
         await self._session.record(
             [
-                *([] if row is None else [tables.workers.update(row)]),
+                *([] if row is None else tables.advanced(row)),
                 *(tables.delete_in_doubt(number) for number in numbers),
                 *(tables.prepared.replace(each) for each in prepared),
                 *(tables.prepared.delete(xid) for xid in completed),

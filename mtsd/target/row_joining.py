@@ -35,7 +35,7 @@ The time counts because columns that only the target has may have it as their de
 class _Layers:
     """Row events of groups, by layer; empty at first."""
 
-    __slots__ = ("_ends", "_layers", "_maps", "_numbers", "_offset", "_up_to")
+    __slots__ = ("_ends", "_layers", "_maps", "_newest", "_numbers", "_offset", "_up_to")
 
     def __init__(self) -> None:
         self._maps: dict[bytes, bytes] = {}
@@ -45,6 +45,8 @@ class _Layers:
         """By key: the layer behind the group that was the last to change it."""
         self._offset = 0
         """The groups' numbers less their sequence numbers."""
+        self._newest = 0
+        """The last one's sequence number."""
         self._numbers: list[int] = []
         self._up_to: list[int] = []
         """By number, of groups with a clock: the layer behind everything up to that group."""
@@ -78,12 +80,13 @@ class _Layers:
             return False
         numbers = self._numbers
         offset = group.number - sequence_number
-        if numbers and offset != self._offset:
+        if numbers and (offset != self._offset or sequence_number <= self._newest):
             return False
         events = _described(group, self._maps)
         if events is None:
             return False
         self._offset = offset
+        self._newest = sequence_number
         before = bisect_right(numbers, offset + last_committed)
         end = self._put(events, self._up_to[before - 1] if before else 0)
         numbers.append(group.number)

@@ -213,6 +213,16 @@ async def test_the_record(server: Server, branches: Branches) -> None:
     assert await branches.record_of(XID) is None
 
 
+async def test_a_run_is_not_recorded_without_the_row_of_its_worker(
+    server: Server, branches: Branches
+) -> None:
+    server.sql("DELETE FROM mtsd.slave_worker_info")
+    with pytest.raises(ServerError, match="slave_worker_info"):
+        await branches.settle_run(ROW, [7, 8], [], [XID])
+    server.sql(TABLES.workers.replace(ROW).decode())
+    await branches.settle_run(ROW, [7, 8], [], [XID])
+
+
 def test_where_xa_transactions_cannot_be_applied() -> None:
     traits = ServerTraits(
         server=ServerVersion(Flavour.MYSQL, (9, 7, 0)), server_id=1, uuid="", gtid_mode=True,

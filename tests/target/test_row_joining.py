@@ -180,6 +180,16 @@ def test_what_has_no_place_in_the_clock_keeps_its_own(
     assert changed((WRITE, 1, 114, 0)) in events
 
 
+def test_a_clock_that_goes_back_begins_anew() -> None:
+    """What comes after waits for it, by the policy: its numbers tell nothing."""
+    groups = [clocked(n, 1, [(WRITE, 1, n, 0)]) for n in (150, 151)]
+    after = clocked(153, 1, [(WRITE, 1, 153, 0)])
+    assert applied(joined([*groups, after], by_clock=True), {}) == 1
+    other = of(152, [(WRITE, 1, 152, 0)])
+    back = other._replace(sequence_number=51, last_committed=1)
+    assert applied(joined([*groups, back, after], by_clock=True), {}) == 3
+
+
 def test_what_does_not_conflict_is_one_event_for_each_table_and_operation() -> None:
     groups = [
         of(n, [(WRITE, 1, 2 * n, 0), (WRITE, 2, n, 0), (UPDATE, 1, 2 * n, 1), (DELETE, 2, n, 0)])
