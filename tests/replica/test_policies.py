@@ -46,7 +46,7 @@ def loaded() -> Iterator[tuple[Server, MixedLoad]]:
 
 
 @pytest.mark.parametrize("workers", [0, 1, 4, pytest.param(16, marks=LONG)])
-@pytest.mark.parametrize("policy", OTHERS)
+@pytest.mark.parametrize("policy", POLICIES)
 def test_equal(policy: str, workers: int, loaded: tuple[Server, MixedLoad], tmp_path: Path) -> None:
     source, load = loaded
     settings: dict[str, Value] = {

@@ -90,6 +90,15 @@ def test_every_clock_beside_groups_that_share_no_commit(
             go_through([*changed, timed(1, 4)], settings)
 
 
+DATABASES = [Shape(("a",)), Shape(("b",)), Shape(("a", "b")), ALONE]
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_every_choice_of_databases(first: int) -> None:
+    for others in product(DATABASES, repeat=3):
+        go_through([DATABASES[first], *others], BY_DATABASE)
+
+
 BY_TABLE = RunSettings(mode=Mode.TABLE, workers=3)
 TABLES = [
     *[Shape(("a",), tables=(f"a.{name}",)) for name in "tu"],
