@@ -180,8 +180,9 @@ def test_each_happens_once(source: str, target: str, kills: int, tmp_path: Path)
             assert prepared(pair.target) == set(), (point, number)
 
 
-def test_what_is_prepared_survives_everything(tmp_path: Path) -> None:
-    with running("10.11", "10.11", tmp_path) as (pair, daemon):
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_what_is_prepared_survives_everything(source: str, target: str, tmp_path: Path) -> None:
+    with running(source, target, tmp_path) as (pair, daemon):
         prepare(pair.source, "'x'", "UPDATE a.t SET v = 5 WHERE id = 1")
         prepare(pair.source, "'y','',7", "UPDATE a.t SET v = 6 WHERE id = 2")
         assert_equal(pair, daemon)
