@@ -319,7 +319,7 @@ class Simulation:
         if flight.next_begun()[0].kind is not _ROWS:
             row = flight.row
             batch = flight.take_begun()
-            transaction = Transaction(batch, row, row)
+            transaction = Transaction(batch, row, row, batch)
             flight.sent(Packet((transaction,), batch[0].format_description), 1)
             worker.to_send.append(batch)
             return self._sending(batch)
@@ -335,7 +335,7 @@ class Simulation:
                 break
             row = flight.row
             packet = Packet(
-                tuple([Transaction(batch, row, row) for batch in batches]),
+                tuple([Transaction(batch, row, row, batch) for batch in batches]),
                 batches[0][0].format_description,
             )
             single = all(is_single_statement(batch) for batch in batches)

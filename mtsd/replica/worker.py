@@ -13,7 +13,7 @@ from mtsd.model.errors import (
     ServerError,
 )
 from mtsd.model.fault_points import FaultPoint, Reached
-from mtsd.model.group import Group, GroupKind
+from mtsd.model.group import Group
 from mtsd.replica.commit_order import CommitOrder
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import (
@@ -26,6 +26,7 @@ from mtsd.replica.target_waits import TargetWait, kind_in_words
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.in_flight import Batch, InFlight
 from mtsd.schedule.worker_row import WorkerRow
+from mtsd.schedule.xa_pairs import is_one_transaction
 from mtsd.target.applier import Applier
 from mtsd.target.bundle import RowTooLargeError
 from mtsd.target.retry import pause_before, worth_a_retry
@@ -95,7 +96,7 @@ class Worker:
             flight.begin(batch)
             try:
                 while flight.has_begun and self._coordinator.failure is None:
-                    if flight.next_begun()[0].kind is GroupKind.ROWS:
+                    if is_one_transaction(flight.next_begun()):
                         await self._apply_rows()
                     elif not await self._apply_singly(flight.take_begun()):
                         return
@@ -363,7 +364,7 @@ class Worker:
 
     def _largest_running(self) -> Group:
         running = self._coordinator.scheduler.workers[self.index].running
-        if running[0].kind is not GroupKind.ROWS:
+        if not is_one_transaction(running):
             # Several are of XA transactions, which are applied one after another.
             return running[0]
         return max(running, key=lambda group: max(map(len, group.rows), default=0))

@@ -14,10 +14,11 @@ from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError, S
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
-from mtsd.model.step import Rows, Statement, StatementKind, Step, row_events
+from mtsd.model.step import Rows, Step, row_events
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.in_doubt import InDoubtWorker, doubt_of, gtid_for, keep_in_doubt
 from mtsd.schedule.worker_row import WorkerRow
+from mtsd.schedule.xa_pairs import commits
 from mtsd.target.applier import Applier
 from mtsd.target.bundle import table_maps
 from mtsd.target.position_tables import InDoubt
@@ -242,11 +243,3 @@ async def _has_changed_nothing(applier: Applier, xid: XaXid) -> bool:
 _GONE = frozenset({UNKNOWN_XID, RB_ROLLBACK})
 """What a server answers that has forgotten a transaction without changes: a MariaDB the second, if
 nothing has logged it."""
-
-
-def commits(group: Group) -> bool:
-    """Return whether the completion of a transaction commits it, or rolls it back."""
-    (step,) = group.steps
-    if not isinstance(step, Statement):
-        raise TypeError(f"group {group.number} completes an XA transaction without a statement")
-    return step.kind is StatementKind.XA_COMMIT

@@ -32,8 +32,9 @@ from mtsd.replica.in_doubt import (
     half_of,
     keep_record,
 )
-from mtsd.replica.xa_groups import commits, not_settled, required_xid
+from mtsd.replica.xa_groups import not_settled, required_xid
 from mtsd.schedule.worker_row import WorkerRow
+from mtsd.schedule.xa_pairs import commits
 from mtsd.target.applier import Applier
 from mtsd.target.bundle import table_maps
 from mtsd.target.position_tables import InDoubt

@@ -35,6 +35,7 @@ from typing import Final, NamedTuple
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.schedule.worker_row import WorkerRow
+from mtsd.schedule.xa_pairs import as_rows
 
 MOST_PACKETS: Final = 2
 """The one that the server works on, and one ready for when it has finished that."""
@@ -52,6 +53,8 @@ class Transaction(NamedTuple):
     batch: Batch
     before: WorkerRow
     row: WorkerRow
+    groups: Batch
+    """What is applied of it: see `as_rows`."""
 
 
 class Packet(NamedTuple):
@@ -161,7 +164,7 @@ class InFlight:
         transactions: list[Transaction] = []
         for batch in batches:
             row = before.advanced(batch, stored, same_token=batch is not last)
-            transactions.append(Transaction(batch, before, row))
+            transactions.append(Transaction(batch, before, row, as_rows(batch)))
             before = row
         return Packet(tuple(transactions), batches[0][0].format_description)
 
@@ -221,9 +224,10 @@ class InFlight:
 
 def _may_share_packet(first: Batch, batch: Batch) -> bool:
     """Return whether two batches may share a packet: each has to become one statement."""
+    if batch[0].kind is not _ROWS:
+        return False
     return (
-        batch[0].kind is _ROWS
-        and batch[0].format_description == first[0].format_description
+        batch[0].format_description == first[0].format_description
         and first[0].row_flags is not None
         and batch[0].row_flags is not None
         and len({group.row_flags for group in batch}) == 1

@@ -32,6 +32,7 @@ from mtsd.schedule.wait_cause import WaitCause
 from mtsd.schedule.waiters import Waiters
 from mtsd.schedule.waits import DISPATCHER, Waits
 from mtsd.schedule.worker_queue import WorkerQueue
+from mtsd.schedule.xa_pairs import may_be_first, may_be_second
 
 _ROWS: Final = GroupKind.ROWS
 _EMPTY: Final = GroupKind.EMPTY
@@ -192,16 +193,21 @@ class Scheduler:
         if group.kind is _PREPARE:
             group, earlier = self._prepared.place(group, self.gaq.number)
         self.gaq.enter(group)
+        runs_alone = group.alone or (group.kind is not _ROWS and self._alone.applies_to(group))
+        pairs = group.xid is not None and not runs_alone and self._joins_pairs
+        first = self._first_of_pair(group, earlier) if pairs and earlier else -1
         use = group.uses_temporary
-        if use is None:
-            worker, after, mark = self._policy.assign(group, self.view)
-        else:
+        if use is not None:
             forced = self.sessions.forced(use.thread, self._groups)
             worker, after, mark = self._policy.assign(group, self.view, forced)
             self.sessions.assigned(use, worker)
-        if earlier:
-            after |= {earlier}
-        if group.alone or (group.kind is not _ROWS and self._alone.applies_to(group)):
+        elif first >= 0:
+            worker, after, mark = self._policy.assign(group, self.view, first)
+        else:
+            worker, after, mark = self._policy.assign(group, self.view)
+            if earlier:
+                after |= {earlier}
+        if runs_alone:
             mark = number - 1
             self._newest_alone = number
             self._unfinished_alone.add(number)
@@ -226,11 +232,29 @@ class Scheduler:
             queue.put(group, apart=apart)
             if was_empty and self._frozen[worker]:
                 self._account(worker)
+        if first >= 0:
+            queue.pair(earlier, number)
+        elif pairs and may_be_first(group):
+            queue.may_be_paired(number)
         size = group.size
         self.pending_bytes += size
         self._groups[worker] += 1
         self._sizes[worker] += size
         return worker if was_empty and queue.can_begin else None
+
+    @property
+    def _joins_pairs(self) -> bool:
+        """Whether the two groups of an XA transaction may share a target transaction."""
+        return self.limits.batch_groups > 1 and not self.in_order
+
+    def _first_of_pair(self, group: Group, earlier: int) -> int:
+        """Return the worker in whose queue a group completes a pair; -1 if there is none."""
+        if not may_be_second(group):
+            return -1
+        for worker, queue in enumerate(self.workers):
+            if queue.awaits_second(earlier):
+                return worker
+        return -1
 
     def _is_done(self, group: Group) -> bool:
         """Return whether a previous run has committed a group that is not applied again."""
@@ -343,8 +367,7 @@ class Scheduler:
         self.pending_bytes -= size
         self._groups[worker] -= len(groups)
         self._sizes[worker] -= size
-        running = self.workers[worker]
-        running.running = running.running[len(groups) :]
+        self.workers[worker].committed(groups)
         touched.discard(worker)
         for other in touched:
             self._account(other)

@@ -85,7 +85,7 @@ class BinlogApplier(SessionApplier):
         return together(bundles)
 
     def _bundle(self, transaction: Transaction, *, held: bool) -> Bundle:
-        groups = transaction.batch
+        groups = transaction.groups
         change = RowChange(self._tables.workers, transaction.row, transaction.before)
         maps: set[bytes] = set()
         rows = row_statements(groups, self._chunk_bytes, change, maps, by_clock=self._by_clock)

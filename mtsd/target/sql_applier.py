@@ -142,7 +142,7 @@ class SqlApplier(SessionApplier):
         if len(packet.transactions) > 1:
             return None
         (transaction,) = packet.transactions
-        groups = transaction.batch
+        groups = transaction.groups
         after = [self._tables.workers.update(transaction.row), b"COMMIT"]
         if self._preserves:
             after.append(next_gtid(""))

@@ -9,14 +9,20 @@ from typing import Final
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.group_keys import GroupKeys
 from mtsd.model.position import Position
+from mtsd.model.session import SessionContext
+from mtsd.model.step import QueryEvent, Rows, Statement, StatementKind
 from mtsd.model.xa_xid import XaXid
-from tests.schedule.streams import Shape, group_of
+from tests.schedule.streams import DELETES, Shape, group_of
 
 PREPARE: Final = GroupKind.XA_PREPARE
 COMPLETE: Final = GroupKind.XA_COMPLETE
 TABLES: Final = tuple((database, f"{database}.{name}") for database in "abc" for name in "tu")
 ROWS: Final = range(4)
 """Of each table."""
+_QUERY: Final = QueryEvent(1, 0, 0, SessionContext(), None, "", b"", (), False, None, None, 0)
+COMMITS: Final = Statement(_QUERY, StatementKind.XA_COMMIT, 0)
+ROLLS_BACK: Final = Statement(_QUERY, StatementKind.XA_ROLLBACK, 0)
+_CHANGES: Final = Statement(_QUERY, StatementKind.DML, 0)
 XIDS: Final = tuple(XaXid(1, b"%d" % number, b"") for number in range(3))
 """So few that they are used again and again."""
 
@@ -80,6 +86,12 @@ class _Transaction:
     began: int
     """How many groups were logged when it had all its locks."""
     keys: frozenset[int]
+
+
+def _steps(each: _Transaction) -> tuple[Rows | Statement, ...]:
+    if each.shape.kind is COMPLETE:
+        return (COMMITS if each.effect.commits else ROLLS_BACK,)
+    return (DELETES,) if each.shape.tables else (_CHANGES,)
 
 
 class XaSource:
@@ -173,6 +185,7 @@ class XaSource:
                 keys = GroupKeys(each.keys, parts=parts)
             self.groups.append(
                 made._replace(
+                    steps=_steps(each),
                     xid=each.xid,
                     last_committed=time[0],
                     sequence_number=time[1],
