@@ -18,8 +18,8 @@ Where groups commit in the stream's order over all workers (`keeps_runs`), a run
 together. So it is left for nothing, and goes on past its length as long as its groups wait for one
 shortly before.
 
-Groups of XA transactions are never combined, and each takes several round trips to the target. So
-they are distributed round robin (MDEV-31949): a run of them would be applied one by one.
+Where nothing is combined, each group of an XA transaction takes several round trips to the target.
+So they are distributed round robin (MDEV-31949): a run of them would be applied one by one.
 
 Which groups have to wait is not decided here.
 """

@@ -36,7 +36,7 @@ class FirstAvailablePolicy:
         if forced >= 0:
             self.distribution.note(group.number, group.size, forced)
             return Assignment(forced, _NOTHING, mark)
-        if group.xid is not None:
+        if group.xid is not None and view.batch_groups == 1:
             worker = self.distribution.place_in_turn(group.number, group.size, len(view.groups))
         else:
             worker = self.distribution.place(group.number, group.size, mark, view)

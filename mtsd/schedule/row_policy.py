@@ -87,7 +87,7 @@ class RowPolicy:
         worker = forced
         if forced >= 0:
             distribution.note(number, size, forced)
-        elif group.xid is not None:
+        elif group.xid is not None and view.batch_groups == 1:
             worker = distribution.place_in_turn(number, size, len(view.groups))
         elif earlier:
             places = [unfinished[other][:2] for other in earlier]

@@ -41,6 +41,7 @@ GROUPS = (
     "XA COMMIT 'z{n}'",
 )
 PREPARES = (0, 1, 4)
+COMPLETIONS = (2, 3, 5)
 CASES = [
     (point, number)
     for point, number in product(POINTS, range(len(GROUPS)))
@@ -61,15 +62,14 @@ def make_anew(pair: Pair, daemon: DaemonProcess) -> None:
 
 
 def passes(point: FaultPoint, number: int) -> int:
-    """Return at which pass of a point a group is there."""
-    if point is FaultPoint.BEFORE_CHUNK:
-        return PREPARES.index(number) + 1
-    if point is FaultPoint.BEFORE_STATEMENT:
-        # A statement inside a branch passes it too.
-        return number + 1 + (number > PREPARES[2])
-    if point is FaultPoint.STATEMENT_SENT:
-        return number + 1 + (number >= PREPARES[2])
-    return number + 1
+    """Return at which pass of a point a group is there, among the prepares or the completions."""
+    if number in COMPLETIONS:
+        return COMPLETIONS.index(number) + 1
+    # A statement inside a branch passes some points too.
+    return PREPARES.index(number) + 1 + (number == PREPARES[2] and point in _TWICE)
+
+
+_TWICE = (FaultPoint.STATEMENT_SENT,)
 
 
 @pytest.mark.parametrize("kind", TARGETS)
@@ -79,17 +79,22 @@ def test_each_happens_once(kind: str, cases: int, tmp_path: Path) -> None:
     with begun(TARGETS[kind], tmp_path, source=GTIDS) as (pair, daemon):
         for again, (point, number) in enumerate(chance.sample(CASES, cases)):
             make_anew(pair, daemon)
-            for group in GROUPS:
-                pair.source.sql(group.format(n=again))
-            daemon.start(fault=f"{point}:{passes(point, number)}")
-            assert daemon.wait() == SIGKILLED, (point, number, daemon.last_words())
-            if chance.random() < 0.5:
-                pair.target.kill()
-                pair.target.start()
-            daemon.start()
-            assert_equal(pair, daemon)
+            # Both at once would be one ordinary transaction.
+            for together in (PREPARES, COMPLETIONS):
+                for each in together:
+                    pair.source.sql(GROUPS[each].format(n=again))
+                if number in together:
+                    daemon.start(fault=f"{point}:{passes(point, number)}")
+                    assert daemon.wait() == SIGKILLED, (point, number, daemon.last_words())
+                    if chance.random() < 0.5:
+                        pair.target.kill()
+                        pair.target.start()
+                daemon.start()
+                daemon.wait_until_caught_up()
+                if together is COMPLETIONS:
+                    assert_equal(pair, daemon)
+                assert daemon.stop() == 0, (point, number)
             assert prepared(pair.target) == set(), (point, number)
-            assert daemon.stop() == 0, (point, number)
 
 
 @pytest.mark.parametrize("kind", TARGETS)

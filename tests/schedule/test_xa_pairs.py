@@ -216,7 +216,8 @@ def streams(length: int) -> Iterator[list[Group]]:
     for kinds in product(KINDS, repeat=length):
         is_open: set[str] = set()
         stream: list[Group] = []
-        for number, (verb, name) in enumerate(kinds, 1):
+        for number, kind in enumerate(kinds, 1):
+            verb, name = kind[0], kind[1]
             if (verb == "P" and name in is_open) or (verb == "C" and name not in is_open):
                 break
             if verb == "P":

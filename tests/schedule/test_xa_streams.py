@@ -140,7 +140,7 @@ def test_an_xid_used_again_waits_for_the_one_before() -> None:
 @pytest.mark.parametrize("policy", sorted(BY_THE_SOURCE))
 @pytest.mark.parametrize("workers", [1, 2, 4, 16])
 def test_round_robin_goes_on_over_other_groups(policy: str, workers: int) -> None:
-    run = Run(policy, workers)
+    run = Run(policy, workers, limits=ONE_BY_ONE)
     turns = []
     for number in range(1, 101):
         if number % 3:
