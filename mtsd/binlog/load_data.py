@@ -7,6 +7,7 @@ the name of the file begins and ends u32 each, what to do with duplicates u8 (My
 `mysql::binlog::event::Execute_load_query_event`). The other types are older.
 """
 
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from mtsd.binlog.event_type import EventType, type_name
 from mtsd.binlog.header import HEADER_SIZE, parse_header
 from mtsd.binlog.query import parse_query
+from mtsd.binlog.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES
 from mtsd.model.errors import BinlogError
 from mtsd.model.step import Duplicates, FromFile, QueryEvent
 
@@ -112,11 +114,61 @@ def parse_block(event: bytes) -> tuple[int, bytes]:
     return int.from_bytes(event[HEADER_SIZE:_BLOCK], "little"), event[_BLOCK:]
 
 
-def sent_by_client(statement: bytes, file: FromFile, duplicates: Duplicates) -> bytes:
-    """Return a LOAD DATA statement whose file comes from the client, for any SQL mode."""
+_FORMAT = re.compile(
+    rb"(?: [^'`] | `(?:[^`]|``)*` )*?"
+    rb"\ FIELDS\ TERMINATED\ BY\ %b (?:\ OPTIONALLY\ ?)? \ ENCLOSED\ BY\ %b"
+    rb"\ ESCAPED\ BY\ %b \ LINES\ TERMINATED\ BY\ %b (?:\ STARTING\ BY\ %b)?"
+    % ((rb"'((?:[^'\\]|\\.)*)'",) * 5),
+    re.DOTALL | re.VERBOSE,
+)
+"""What a source writes between the name of the file and the columns."""
+_ESCAPED_BY = 3
+_ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
+_MEANT = {b"0": b"\0", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"r": b"\r", b"Z": b"\x1a"}
+
+
+def sent_by_client(query: QueryEvent, file: FromFile, duplicates: Duplicates) -> bytes:
+    """Return a LOAD DATA statement whose file comes from the client, for its SQL mode."""
     handling = {Duplicates.IGNORE: b" IGNORE", Duplicates.REPLACE: b" REPLACE"}
+    rest = query.statement[file.name_end :]
+    if _knows_no_backslash(query):
+        rest = _without_backslashes(rest)
     return b"%b LOCAL INFILE 'mtsd'%b INTO%b" % (
-        statement[: file.name_start],
+        query.statement[: file.name_start],
         handling.get(duplicates, b""),
-        statement[file.name_end :],
+        rest,
     )
+
+
+def may_mean_backslashes(query: QueryEvent, file: FromFile) -> bool:
+    r"""Return whether a backslash in the file may have been one, or an escape, on the source.
+
+    Where its SQL mode knows no backslash, a source without ESCAPED BY takes backslashes as they
+    are, and writes the same as with `ESCAPED BY '\'`.
+    """
+    found = _FORMAT.match(query.statement, file.name_end) if _knows_no_backslash(query) else None
+    return found is not None and found[_ESCAPED_BY] == b"\\\\"
+
+
+def _knows_no_backslash(query: QueryEvent) -> bool:
+    return bool((query.context.sql_mode or 0) & SQL_MODE_NO_BACKSLASH_ESCAPES)
+
+
+def _without_backslashes(rest: bytes) -> bytes:
+    r"""Return what follows the name of the file, with separators that need no escapes.
+
+    A source writes them itself, with escapes (`'\t'`) whatever its SQL mode; what follows them is
+    the text of its client.
+    """
+    found = _FORMAT.match(rest)
+    if found is None:
+        return rest
+    pieces, copied = [], 0
+    for number in range(1, 1 + len(found.groups())):
+        text = found[number]
+        if text is not None and b"\\" in text:
+            start, end = found.span(number)
+            meant = _ESCAPED.sub(lambda each: _MEANT.get(each[1], each[1]), text)
+            pieces += [rest[copied : start - 1], b"X'%b'" % meant.hex().encode()]
+            copied = end + 1
+    return b"".join([*pieces, rest[copied:]])

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from mtsd.binlog.load_data import sent_by_client
+from mtsd.binlog.load_data import may_mean_backslashes, sent_by_client
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.step import Duplicates, FromFile, Statement
 from mtsd.target.load_files import LoadFiles
@@ -51,6 +51,15 @@ class FileLoads:
                 "a LOAD DATA that failed on the source with error"
                 f" {statement.query.error_code} after a part of its rows"
             )
+        if may_mean_backslashes(statement.query, file) and self._files.has_backslashes(
+            file.file_id
+        ):
+            raise NotSupportedError(
+                "a LOAD DATA with the SQL mode NO_BACKSLASH_ESCAPES and with backslashes in its"
+                " file: the source does not log whether they are escapes there (ESCAPED BY '\\') or"
+                " ordinary characters (no ESCAPED BY). With ESCAPED BY '', or with binlog_format ="
+                " ROW, it does"
+            )
         duplicates = file.duplicates
         strict = duplicates is Duplicates.ERROR
         if strict and self.unprotected:
@@ -64,7 +73,7 @@ class FileLoads:
             await self._send(statement, file, Duplicates.REPLACE)
 
     async def _send(self, statement: Statement, file: FromFile, duplicates: Duplicates) -> Loaded:
-        text = sent_by_client(statement.query.statement, file, duplicates)
+        text = sent_by_client(statement.query, file, duplicates)
         pieces = self._files.pieces(file.file_id)
         known = self._temporary.of(statement.query.thread_id)
         loaded = await run_with_routines(self._session, statement, text, known, file=pieces)

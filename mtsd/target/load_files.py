@@ -23,6 +23,7 @@ class LoadFiles:
 
     def __init__(self) -> None:
         self._files: dict[int, IO[bytes]] = {}
+        self._with_backslashes: set[int] = set()
 
     async def take(self, event: bytes) -> None:
         """Process Begin_load_query, Append_block or Delete_file.
@@ -36,6 +37,8 @@ class LoadFiles:
             return
         if event[4] == EventType.BEGIN_LOAD_QUERY_EVENT:
             self._files[file_id] = tempfile.SpooledTemporaryFile(_HELD)  # noqa: SIM115 - kept
+        if b"\\" in block:
+            self._with_backslashes.add(file_id)
         file = self._file(file_id)
         try:
             if file.tell() + len(block) > _HELD:
@@ -58,6 +61,10 @@ class LoadFiles:
         except OSError as error:
             raise _not_kept(error) from error
 
+    def has_backslashes(self, file_id: int) -> bool:
+        """Return whether a file contains the byte of a backslash."""
+        return file_id in self._with_backslashes
+
     def clear(self) -> None:
         """Forget all files: the transaction has ended."""
         for file_id in list(self._files):
@@ -70,6 +77,7 @@ class LoadFiles:
         return file
 
     def _close(self, file_id: int) -> None:
+        self._with_backslashes.discard(file_id)
         file = self._files.pop(file_id, None)
         if file is not None:
             file.close()

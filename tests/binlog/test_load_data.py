@@ -1,4 +1,5 @@
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from mtsd.binlog.load_data import (
 from mtsd.binlog.load_data_files import TOO_LARGE, UNKNOWN, LoadDataFiles
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import Group, GroupKind
+from mtsd.model.session import SessionContext
 from mtsd.model.step import Duplicates, FromFile, LoadFile, Statement
 from tests.binlog.building import event, query
 from tests.binlog.recording import Recording
@@ -58,9 +60,44 @@ def test_the_statement_and_where_its_file_is() -> None:
     assert (query.thread_id, query.database) == (7, "d")
     assert file == FromFile(3, 9, 18, Duplicates.REPLACE)
     for duplicates, handling in zip(Duplicates, (b"", b" IGNORE", b" REPLACE"), strict=True):
-        assert sent_by_client(query.statement, file, duplicates) == (
+        assert sent_by_client(query, file, duplicates) == (
             b"LOAD DATA LOCAL INFILE 'mtsd'%b INTO t" % handling
         )
+
+
+FORMATS = {
+    # As MySQL 9.7 and MariaDB write them, and the separators without escapes.
+    rb"FIELDS TERMINATED BY '\t' ENCLOSED BY '' ESCAPED BY '\\' LINES TERMINATED BY '\n' (`v`)": (
+        rb"FIELDS TERMINATED BY X'09' ENCLOSED BY '' ESCAPED BY X'5c' LINES TERMINATED BY X'0a'"
+        rb" (`v`)"
+    ),
+    (
+        rb"CHARACTER SET latin1 FIELDS TERMINATED BY '\0\b' OPTIONALLY  ENCLOSED BY '\''"
+        rb" ESCAPED BY '' LINES TERMINATED BY ',' STARTING BY '\r\Z\\%%' IGNORE 1 LINES  (`v`)"
+    ): (
+        rb"CHARACTER SET latin1 FIELDS TERMINATED BY X'0008' OPTIONALLY  ENCLOSED BY X'27'"
+        rb" ESCAPED BY '' LINES TERMINATED BY ',' STARTING BY X'0d1a5c2525' IGNORE 1 LINES  (`v`)"
+    ),
+    rb"SET v = '\t'": rb"SET v = '\t'",
+}
+
+
+@pytest.mark.parametrize("table", [b"`t`", b"`d`.`it's ``odd\\`"])
+@pytest.mark.parametrize("separators", FORMATS)
+def test_separators_where_a_backslash_is_none(separators: bytes, table: bytes) -> None:
+    """What the client has written after them stays as it is."""
+    query, _ = parse_execute_load_query(execute(9, 18, 0))
+    after = rb" SET `v`= 'a\b''\t'"
+    for mode, expected in ((0, separators), (0x100000, FORMATS[separators])):
+        statement = b"LOAD DATA INFILE 'x' INTO TABLE %b %b%b" % (table, separators, after)
+        found = sent_by_client(
+            replace(query, statement=statement, context=SessionContext(sql_mode=mode)),
+            FromFile(3, 9, 25, Duplicates.ERROR),
+            Duplicates.ERROR,
+        )
+        assert found == b"LOAD DATA LOCAL INFILE 'mtsd' INTO TABLE %b %b%b" % (
+            table, expected, after,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize(

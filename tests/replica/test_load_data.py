@@ -170,6 +170,16 @@ def test_a_load_that_failed_half_way(pair: Pair, tmp_path: Path) -> None:
     assert pair.target.sql("SELECT COUNT(*) FROM d.m") == [(0,)]
 
 
+def test_backslashes_that_may_be_escapes(pair: Pair, tmp_path: Path) -> None:
+    """The source writes the same for a file without escapes as for one with them."""
+    rows = file(pair.source, "rows", "1\ta\\tb\t1\n")
+    mode = "SET sql_mode = 'NO_BACKSLASH_ESCAPES'"
+    run(pair.source, mode, f"LOAD DATA INFILE '{rows}' INTO TABLE t")
+    said = stops(DaemonProcess(pair.source, pair.target, tmp_path))
+    assert "does not log whether they are escapes" in said
+    assert pair.target.sql("SELECT COUNT(*) FROM d.t") == [(0,)]
+
+
 def test_a_target_that_refuses_files(pair: Pair, tmp_path: Path) -> None:
     run(pair.source, f"LOAD DATA INFILE '{file(pair.source, 'a', '1')}' INTO TABLE t (u)")
     pair.target.sql("SET GLOBAL local_infile = OFF")

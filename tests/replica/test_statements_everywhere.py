@@ -59,6 +59,8 @@ def loads(server: Server, *, to_mysql: bool) -> Iterator[str]:
     rows = "1\tone\t1\n2\ttwo\t\\N\n3\t\\t\\\\\t3\n"
     plain = file(server, "plain", rows)
     more = file(server, "more", '"4";"a ""b""";5\r\n"2";"other";7\r\n')
+    backslashes = file(server, "backslashes", "a\\tb\t1\nc\\\t\t2\n\\N\t3\n")
+    tabs = file(server, "tabs", "a\t1\nNULL\t2\n")
     short = file(server, "short", "hello\nworld\n")
     moments = file(server, "moments", "1\t\\N\n2\t2020-01-01 00:00:00\n")
     yield f"LOAD DATA INFILE '{plain}' INTO TABLE t"
@@ -89,6 +91,16 @@ def loads(server: Server, *, to_mysql: bool) -> Iterator[str]:
     if not to_mysql:
         yield f"LOAD DATA INFILE '{moments}' INTO TABLE moments"
         yield "SET explicit_defaults_for_timestamp = ON"
+    # The source writes the separators with backslashes, which mean nothing in this mode.
+    yield "SET sql_mode = 'NO_BACKSLASH_ESCAPES'"
+    yield f"LOAD DATA INFILE '{tabs}' INTO TABLE t (v, u) SET v = CONCAT(v, '\\')"
+    yield f"LOAD DATA INFILE '{backslashes}' INTO TABLE t FIELDS ESCAPED BY '' (v, u)"
+    yield (
+        f"LOAD DATA INFILE '{more}' IGNORE INTO TABLE t"
+        " FIELDS TERMINATED BY ';' OPTIONALLY ENCLOSED BY '''' ESCAPED BY '|'"
+        " LINES STARTING BY '\"' TERMINATED BY X'0D0A' (v, @text, u)"
+    )
+    yield "SET sql_mode = DEFAULT"
     yield "USE e"
     yield f"LOAD DATA INFILE '{short}' INTO TABLE d.t (v)"
     yield f"LOAD DATA INFILE '{short}' INTO TABLE d.m (v)"
