@@ -333,7 +333,7 @@ class Changes:
         bytes_ = rng.randbytes(rng.randrange(9)).hex()
         return [
             f"SET @name = {name}, @bytes = X'{bytes_}'",
-            f"SET @real = {rng.random()!r}e0, @decimal = {rng.randrange(999)}.50",
+            f"SET @real = {rng.random():.16e}, @decimal = {rng.randrange(999)}.50",
             *made,
         ]
 

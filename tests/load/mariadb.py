@@ -16,29 +16,52 @@ from typing import Final
 import pymysql
 from pymysql.cursors import Cursor
 
+from tests.load.journal import Entry, Ledger
+from tests.load.statements import TABLES, Files, Statements, Transaction, write_files
 from tests.servers.mariadb import MariadbInstallation
 from tests.servers.mysqld import Server
 
 DATABASES: Final = ("d1", "d2", "d3", "d4")
 _ROWS: Final = 40
+_RETRIED: Final = frozenset({1205, 1213})
+"""Lock wait and deadlock: the transaction is rolled back, and the next one takes its place."""
 
 
 class MariadbLoad:
-    """Writers on a source, one for each database; `formats` are those of its transactions."""
+    """Writers on a source, one for each database; `formats` are those of its transactions.
 
-    def __init__(self, source: Server, seed: int, formats: Sequence[str] = ("ROW",)) -> None:
+    With `statements`, most transactions and definitions are those of `tests.load.statements`: the
+    source has to trust the creators of functions, and both servers need `local_infile`.
+    `ledger` knows which transactions have committed (see `tests.load.journal.audit`).
+    """
+
+    def __init__(
+        self,
+        source: Server,
+        seed: int,
+        formats: Sequence[str] = ("ROW",),
+        *,
+        statements: bool = False,
+    ) -> None:
+        self.ledger = Ledger()
         self._source = source
         self._seed = seed
         self._formats = formats
+        self._files: Files | None = write_files(source) if statements else None
 
     def prepare(self) -> None:
         """Create the databases and tables."""
+        collation = " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci" if self._files else ""
         for database in DATABASES:
             self._source.sql(
-                f"CREATE DATABASE {database}; USE {database};"
+                f"CREATE DATABASE {database}{collation}; USE {database};"
                 "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(400)) ENGINE=InnoDB;"
                 "CREATE TABLE journal (worker INT NOT NULL, number BIGINT NOT NULL) ENGINE=InnoDB"
             )
+            if self._files is not None:
+                with closing(self._source.client(database)) as client, client.cursor() as cursor:
+                    for statement in TABLES:
+                        cursor.execute(statement)
 
     @contextmanager
     def running(self, pause: float = 0.01) -> Iterator[None]:
@@ -62,7 +85,8 @@ class MariadbLoad:
             stopping.set()
             for thread in threads:
                 thread.join()
-        assert failed == []
+        if failed:
+            raise failed[0]
 
     def write(
         self, worker: int, *, until: Event, pause: float = 0.0, transactions: int = 1 << 30
@@ -70,47 +94,94 @@ class MariadbLoad:
         """Write as one of the writers, until told to stop or so many transactions."""
         chance = random.Random(self._seed * 100 + worker)
         own = DATABASES[worker]
-        with closing(self._source.client(own)) as client, client.cursor() as cursor:
+        others = [name for name in DATABASES if name != own]
+        two_phases = isinstance(self._source.installation, MariadbInstallation)
+        rows = _Rows(chance, others, two_phases=two_phases)
+        made = None if self._files is None else Statements(chance, own, others, self._files)
+        with closing(self._client(own)) as client, client.cursor() as cursor:
             for number in range(transactions):
                 if until.is_set():
                     return
-                cursor.execute(f"SET SESSION binlog_format = {chance.choice(self._formats)}")
                 if number % 25 == 24:
-                    two_phases = isinstance(self._source.installation, MariadbInstallation)
-                    for statement in _definition(chance, number, two_phases=two_phases):
+                    cursor.execute(f"SET SESSION binlog_format = {chance.choice(self._formats)}")
+                    for statement in (made or rows).definitions(number):
                         cursor.execute(statement)
-                cursor.execute("BEGIN")
-                cursor.execute("INSERT INTO journal VALUES (%s, %s)", (worker, number))
-                for _ in range(chance.randint(1, 4)):
-                    cursor.execute(_change(chance))
-                if chance.random() < 0.1:
-                    other = chance.choice(DATABASES)
-                    cursor.execute(f"INSERT INTO {other}.journal VALUES (%s, %s)", (worker, number))
-                cursor.execute("ROLLBACK" if chance.random() < 0.05 else "COMMIT")
+                maker = rows if made is None or chance.random() < 0.2 else made
+                written = maker.transaction(number)
+                entries = [Entry(name, worker, number) for name in (own, written.abroad) if name]
+                self._transact(cursor, written, entries, chance)
                 until.wait(pause)
 
+    def _transact(
+        self,
+        cursor: Cursor,
+        written: Transaction,
+        entries: Sequence[Entry],
+        chance: random.Random,
+    ) -> None:
+        """Run a transaction with its entries in the journals, and note whether it has committed."""
+        chosen = "STATEMENT" if written.statements_only else chance.choice(self._formats)
+        end = "ROLLBACK" if chance.random() < 0.05 else "COMMIT"
+        journals = [
+            f"INSERT INTO {each.database}.journal VALUES ({each.worker}, {each.number})"
+            for each in entries
+        ]
+        setting = f"SET SESSION binlog_format = {chosen}"
+        statements = [setting, *written.settings, "BEGIN", *journals, *written.statements, end]
+        statement = ""
+        try:
+            for statement in statements:
+                cursor.execute(statement)
+        except pymysql.err.MySQLError as error:
+            if error.args[0] not in _RETRIED:
+                error.add_note(statement)
+                raise
+            cursor.execute("ROLLBACK")
+        else:
+            if end == "COMMIT":
+                self.ledger.commit(entries)
 
-def _change(chance: random.Random) -> str:
-    number = chance.randrange(_ROWS)
-    kind = chance.random()
-    text = chr(chance.randint(97, 122)) * chance.choice((1, 30, 300))
-    if kind < 0.5:
-        return f"REPLACE INTO t VALUES ({number}, '{text}')"
-    if kind < 0.8:
-        return f"UPDATE t SET v = CONCAT('{text}', id) WHERE id = {number}"
-    return f"DELETE FROM t WHERE id = {number}"
+    def _client(self, database: str) -> pymysql.Connection[Cursor]:
+        return pymysql.connect(
+            unix_socket=str(self._source.socket), user="root", database=database,
+            charset="utf8mb4", autocommit=True, local_infile=True,
+        )  # fmt: skip
 
 
-def _definition(chance: random.Random, number: int, *, two_phases: bool) -> Sequence[str]:
-    kind = chance.randrange(4)
-    if kind == 0:
-        return (f"CREATE TABLE copy_{number} ENGINE=InnoDB SELECT * FROM t",)
-    if kind == 1:
-        return (f"ALTER TABLE t ADD INDEX i_{number} (v(10))",)
-    if kind == 2:
-        return (f"CREATE TABLE n_{number} (a INT PRIMARY KEY)", f"DROP TABLE n_{number}")
-    setting = ("SET SESSION binlog_alter_two_phase = 1",) if two_phases else ()
-    return (*setting, f"ALTER TABLE t COMMENT 'c{number}'")
+class _Rows:
+    """Makes transactions that are the same in each format, and definitions."""
+
+    def __init__(self, chance: random.Random, others: Sequence[str], *, two_phases: bool) -> None:
+        self._chance = chance
+        self._others = others
+        self._two_phases = two_phases
+
+    def transaction(self, _number: int) -> Transaction:
+        changes = [self._change() for _ in range(self._chance.randint(1, 4))]
+        abroad = self._chance.choice(self._others) if self._chance.random() < 0.1 else ""
+        return Transaction(changes, abroad)
+
+    def _change(self) -> str:
+        chance = self._chance
+        number = chance.randrange(_ROWS)
+        kind = chance.random()
+        text = chr(chance.randint(97, 122)) * chance.choice((1, 30, 300))
+        if kind < 0.5:
+            return f"REPLACE INTO t VALUES ({number}, '{text}')"
+        if kind < 0.8:
+            return f"UPDATE t SET v = CONCAT('{text}', id) WHERE id = {number}"
+        return f"DELETE FROM t WHERE id = {number}"
+
+    def definitions(self, number: int) -> Sequence[str]:
+        kind = self._chance.randrange(4)
+        if kind == 0:
+            return (f"CREATE TABLE copy_{number} ENGINE=InnoDB SELECT * FROM t",)
+        if kind == 1:
+            return (f"ALTER TABLE t ADD INDEX i_{number} (v(10))",)
+        if kind == 2:
+            return (f"CREATE TABLE n_{number} (a INT PRIMARY KEY)", f"DROP TABLE n_{number}")
+        setting = ("SET SESSION binlog_alter_two_phase = 1",) if self._two_phases else ()
+        return (*setting, f"ALTER TABLE t COMMENT 'c{number}'")
 
 
 def unequal(source: Server, target: Server) -> list[str]:
