@@ -39,6 +39,11 @@ class TemporaryTables:
         """The tables of all threads."""
         return frozenset().union(*self.by_thread.values())
 
+    @property
+    def ends_with_source(self) -> bool:
+        """Whether something is known that a start of the source changes."""
+        return self not in (NOT_KNOWN, NONE_OPEN)
+
     def may_have(self, thread: SourceThread) -> bool:
         """Return whether a thread may have temporary tables."""
         return thread in self.by_thread or not self.knows(thread)

@@ -1,7 +1,7 @@
 """Takes groups from the source and passes them to the scheduler, one after another."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 import structlog
@@ -32,6 +32,7 @@ from mtsd.replica.report import contents
 from mtsd.replica.skipped_groups import GroupStream
 from mtsd.replica.streamed_groups import StreamedGroups, failed_stream
 from mtsd.replica.until_stage import UntilReachedError
+from mtsd.replica.worker import Worker
 from mtsd.schedule.temporary_sessions import LostTables
 from mtsd.source.stream import StreamClosedError
 
@@ -48,11 +49,13 @@ class Dispatcher:
         streamed: StreamedGroups,
         preserved: GtidSet | None = None,
         temporary: TemporaryTables = NOT_KNOWN,
+        workers: Sequence[Worker] = (),
     ) -> None:
         """`preserved`: if each group keeps its GTID, those that the target has executed.
 
         A server skips whatever is sent to it again under one of them. `temporary` are the temporary
-        tables that the source has where reading begins: the target has none of them.
+        tables that the source has where reading begins: the target has none of them. `workers`
+        will have those that are created from there on.
         """
         self._lost = LostTables(temporary.by_thread)
         report_lost(temporary.tables)
@@ -60,6 +63,7 @@ class Dispatcher:
         self._stream = stream
         self._coordinator = coordinator
         self._streamed = streamed
+        self._workers = workers
 
     async def run(self) -> None:
         """Dispatch until the stream is closed or the coordinator has ended."""
@@ -157,7 +161,23 @@ class Dispatcher:
         elif not isinstance(item, Group):
             if item.temporary is not None:
                 self._lost.only(item.temporary.by_thread)
+                await self._end_threads(item.temporary)
             self._coordinator.reach(item)
+
+    async def _end_threads(self, temporary: TemporaryTables) -> None:
+        """Drop what the target has of threads that have ended with the source.
+
+        What comes next may be of another thread with the same id.
+        """
+        ended = self._coordinator.scheduler.sessions.ended(temporary.by_thread)
+        if not ended:
+            return
+        await self._coordinator.drained()
+        if self._stopped():
+            return
+        with self._coordinator.pulse.waiting(Wait.TARGET):
+            for (_, thread_id), worker in ended.items():
+                await self._workers[worker].applier.end_thread(thread_id)
 
     async def _close(self, group: Group) -> None:
         use = group.uses_temporary

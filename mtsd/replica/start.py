@@ -158,7 +158,9 @@ async def start(
             piece_bytes=settings.replica.batch_bytes,
             reached=reached,
         )
-    dispatcher = Dispatcher(large, coordinator, streamed, preserved, recovered.mark.temporary)
+    dispatcher = Dispatcher(
+        large, coordinator, streamed, preserved, recovered.mark.temporary, workers
+    )
     readings = None
     if changed_keys is not None:
         is_committed = coordinator.scheduler.gaq.is_committed

@@ -42,8 +42,17 @@ class TemporarySessions:
         else:
             self._bound.pop(use.thread, None)
 
+    def ended(
+        self, by_thread: Mapping[SourceThread, frozenset[TableName]]
+    ) -> dict[SourceThread, int]:
+        """Return the workers of threads that have no tables any more, though none was dropped."""
+        return {each: worker for each, worker in self._bound.items() if each not in by_thread}
+
     def only(self, by_thread: Mapping[SourceThread, frozenset[TableName]]) -> None:
-        """Release all threads but those that still have tables: the source has restarted."""
+        """Release all threads but those that still have tables: the source has restarted.
+
+        Their tables have to be dropped from their workers' sessions first (`ended`).
+        """
         self._bound = {each: worker for each, worker in self._bound.items() if each in by_thread}
 
     def elsewhere(self, thread_id: int, worker: int) -> bool:

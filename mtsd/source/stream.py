@@ -25,6 +25,7 @@ from mtsd.source.continuation import (
     PURGED,
     Adopt,
     ByFile,
+    ByGtid,
     Channel,
     continuation,
     shown,
@@ -38,6 +39,7 @@ from mtsd.source.handshake import (
 )
 from mtsd.source.read_state import read_source_state
 from mtsd.source.received import Received
+from mtsd.source.starts import without_missing_a_start
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.dump_packets import event_of
 from mtsd.wire.endpoint import Endpoint
@@ -186,17 +188,22 @@ class SourceStream:
                 raise NeedsPersonError(str(way))
             if isinstance(way, Adopt):
                 raise SourceChangedError(way.former, source.uuid)
+            goes_on = isinstance(way, ByFile) or source.by_gtid
+            known = self._temporary if goes_on else NOT_KNOWN
+            if isinstance(way, ByGtid) and source.by_gtid:
+                way, known = await without_missing_a_start(
+                    session.connection, way, self.received.position, known
+                )
             await start_dump(session, self._identity, way, self._reached)
         except BaseException:
             session.connection.close()
             raise
         self._session = session
         self.clock_offset = session.clock_offset
-        goes_on = isinstance(way, ByFile) or source.by_gtid
-        known = self._temporary if goes_on else NOT_KNOWN
         # Sessions that begin after this one write nothing that is not read.
+        former = self._temporary
         self._temporary = known.read_since((session.traits.server_id, session.connection.thread_id))
-        self._news = self._temporary is not known
+        self._news = self._temporary is not former
         self._framer = PacketFramer(session.connection.next_sequence, event_of)
         self._grouper = Grouper(
             start=self.received.position,

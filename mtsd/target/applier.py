@@ -222,6 +222,13 @@ class Applier(Protocol):
         """Note that the group has been applied."""
         ...
 
+    async def end_thread(self, thread_id: int) -> None:
+        """Drop what the session has of a thread that has ended without dropping it.
+
+        The next thread with that id would find it, also by statements that use no temporary table.
+        """
+        ...
+
     @property
     def can_repeat(self) -> bool:
         """Whether a group that uses them, and has failed, can be applied again on the session.

@@ -216,6 +216,10 @@ class SessionApplier(ABC):
         """See `Applier`."""
         self._temporary.used(use)
 
+    async def end_thread(self, thread_id: int) -> None:
+        """See `Applier`."""
+        await self._temporary.end(thread_id)
+
     @property
     def can_repeat(self) -> bool:
         """See `Applier`."""

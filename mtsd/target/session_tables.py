@@ -9,8 +9,7 @@ from mtsd.target.session import TargetSession
 class SessionTables:
     """What the session has of each thread, by the thread's id, as far as this run has created it.
 
-    It may have tables that their thread does not: of a thread with the same id before the source's
-    restart, or of an attempt that has failed.
+    It may have tables that their thread does not: of an attempt that has failed.
     """
 
     def __init__(self, session: TargetSession) -> None:
@@ -41,6 +40,11 @@ class SessionTables:
         has = self._has.get(thread_id, frozenset())
         self._has[thread_id] = (has & use.before) | use.created
         if stale := has - use.before:
+            await self._session.drop_temporary(thread_id, stale)
+
+    async def end(self, thread_id: int) -> None:
+        """Drop what the session has of a thread that has ended without dropping it."""
+        if stale := self._has.pop(thread_id, None):
             await self._session.drop_temporary(thread_id, stale)
 
     def ran(self, statement: Statement) -> None:

@@ -1,38 +1,27 @@
 """Statements with the flag THREAD_SPECIFIC, after restarts in the middle of the source's files."""
 
-import json
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-import pymysql
 import pytest
 
-from mtsd.model.fault_points import FaultPoint
 from tests.load.compare import differences
 from tests.operations.test_skip import catch_up, command, stops, wait_for
-from tests.replica.daemon_process import DaemonError, DaemonProcess
+from tests.replica.daemon_process import DaemonProcess
+from tests.replica.source_sessions import (
+    BEGINNING,
+    LOOK_ALIKES,
+    Session,
+    begin_anew,
+    known,
+    open_tables,
+    session,
+    will_be_known,
+)
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
-
-NEEDS_PERSON = 3
-SIGKILLED = -9
-BEGINNING = (
-    "CREATE DATABASE d; CREATE TABLE d.t (a INT PRIMARY KEY, b INT);"
-    "INSERT INTO d.t VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6);"
-    "CREATE TABLE d.u (a INT PRIMARY KEY); INSERT INTO d.u VALUES (1), (2)"
-)
-LOOK_ALIKES = (
-    "DELETE x FROM t x JOIN t y ON x.a = y.a + 3 WHERE x.a = 4",
-    "DELETE FROM t WHERE a IN (SELECT a + 4 FROM u)",
-    "INSERT INTO t VALUES (CONNECTION_ID() + 1000, 1)",
-    "CREATE TABLE numbered SELECT CONNECTION_ID() + 1 c",
-    "DROP TABLE numbered",
-)
-"""What a session without temporary tables may run in statement format."""
 
 
 @pytest.fixture(scope="module")
@@ -43,98 +32,8 @@ def servers() -> Iterator[Pair]:
 
 @pytest.fixture
 def pair(servers: Pair) -> Pair:
-    for server in (servers.target, servers.source):
-        wait_for(server, "SELECT COUNT(*) FROM information_schema.processlist"
-                 " WHERE command NOT LIKE 'Binlog%' AND user = 'root' AND db = 'd'", 0)  # fmt: skip
-        server.sql("DROP DATABASE IF EXISTS d; DROP DATABASE IF EXISTS e")
-        server.sql("DROP DATABASE IF EXISTS mtsd")
-        server.sql("RESET BINARY LOGS AND GTIDS")
-    servers.source.sql(BEGINNING)
+    begin_anew(servers)
     return servers
-
-
-class Session:
-    """A client of the source that stays connected; it logs statements."""
-
-    def __init__(self, server: Server, binlog_format: str = "STATEMENT") -> None:
-        self._client = server.client("d")
-        self.run(f"SET binlog_format = {binlog_format}")
-        ((self.id,),) = self.run("SELECT CONNECTION_ID()")
-
-    def run(self, *statements: str) -> list[tuple[int, ...]]:
-        """Run statements, and return what the last one has answered."""
-        with self._client.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
-
-    def close(self) -> None:
-        """End the session, whose temporary tables go with it."""
-        self._client.close()
-
-
-@contextmanager
-def session(server: Server, binlog_format: str = "STATEMENT") -> Iterator[Session]:
-    with closing(Session(server, binlog_format)) as client:
-        yield client
-
-
-def skip(daemon: DaemonProcess, error: str) -> str:
-    """Skip the group that has stopped the daemon with that error, and return the error."""
-    number = error.partition("group ")[2].split(",")[0]
-    command(daemon, "skip", "--group", number, "--reason", "only temporary tables")
-    return error
-
-
-def known(server: Server) -> dict[str, object]:
-    ((text,),) = server.sql("SELECT Temporary_tables FROM mtsd.slave_relay_log_info")
-    found: dict[str, object] = json.loads(text)
-    return found
-
-
-def will_be_known(server: Server, threads: list[dict[str, object]]) -> None:
-    """Wait for the checkpoint that says so."""
-    deadline = time.monotonic() + 30
-    while known(server)["threads"] != threads:
-        assert time.monotonic() < deadline, known(server)
-        time.sleep(0.05)
-
-
-def open_tables(server: Server, session: Session, *tables: str) -> dict[str, object]:
-    ((server_id,),) = server.sql("SELECT @@server_id")
-    named = [["d", table] for table in tables]
-    return {"server_id": server_id, "thread_id": session.id, "tables": named}
-
-
-@pytest.mark.parametrize("end", ["stop", "kill"])
-def test_look_alikes_after_a_restart(pair: Pair, tmp_path: Path, end: str) -> None:
-    daemon = DaemonProcess(pair.source, pair.target, tmp_path)
-    daemon.start()
-    daemon.wait_until_caught_up()
-    if end == "stop":
-        assert daemon.stop() == 0
-    else:
-        daemon.kill()
-    for binlog_format in ("ROW", "MIXED"):
-        with session(pair.source, binlog_format) as client:
-            # It is not logged, and what looks at it is.
-            client.run(
-                "CREATE TEMPORARY TABLE tt (a INT PRIMARY KEY, b INT)",
-                "INSERT INTO tt VALUES (77, 7)",
-                f"CREATE TABLE like_tt_{binlog_format} LIKE tt",
-                "DELETE FROM t WHERE a IN (SELECT a FROM tt)",
-                "INSERT INTO t SELECT * FROM tt",
-                "TRUNCATE tt",
-            )
-    with session(pair.source) as client:
-        client.run(*LOOK_ALIKES)
-        daemon.start()
-        daemon.wait_until_caught_up()
-        client.run("TRUNCATE u", "DELETE FROM t WHERE a IN (SELECT a FROM u)")
-        daemon.wait_until_caught_up()
-        assert daemon.stop() == 0
-    assert differences(pair.source, pair.target) == []
-    assert known(pair.target) == {"complete": True, "threads": []}
 
 
 IN_BETWEEN = "INSERT INTO d.u VALUES ({0}); INSERT INTO e.x VALUES ({0}, 0)"
@@ -214,83 +113,6 @@ def test_over_databases_and_with_others_in_between(
     assert differences(pair.source, pair.target) == []
 
 
-@pytest.mark.parametrize("end", ["stop", "kill", "session"])
-def test_what_is_lost_is_named(pair: Pair, tmp_path: Path, end: str) -> None:
-    daemon = DaemonProcess(pair.source, pair.target, tmp_path)
-    catch_up(daemon)
-    daemon.start()
-    with session(pair.source) as one, session(pair.source) as other:
-        one.run("CREATE TEMPORARY TABLE t (a INT)", "CREATE TEMPORARY TABLE hidden (a INT)")
-        other.run("CREATE TEMPORARY TABLE v (a INT)", "INSERT INTO v VALUES (1)")
-        pair.source.sql("INSERT INTO d.u VALUES (10)")
-        daemon.wait_until_caught_up()
-        rows = pair.target.sql("SELECT * FROM d.t")
-        if end == "stop":
-            assert daemon.stop() == 0
-            assert "stopped while the source has temporary tables" in daemon.log.read_text()
-            assert "d.hidden, d.t, d.v" in daemon.log.read_text()
-        elif end == "kill":
-            daemon.kill()
-        else:
-            for (id_,) in pair.target.sql(
-                "SELECT id FROM information_schema.processlist WHERE user = 'root'"
-                " AND id <> CONNECTION_ID()"
-            ):
-                # The first one that is lost ends the others.
-                with suppress(pymysql.err.OperationalError):
-                    pair.target.sql(f"KILL {id_}")
-        if end != "session":
-            daemon.start()
-        pair.source.sql("INSERT INTO d.u VALUES (11)")
-        daemon.wait_until_caught_up()
-        assert "temporary tables that the target has lost" in daemon.log.read_text()
-        # What does not need them goes on.
-        other.run("DROP TABLE v", "CREATE TEMPORARY TABLE v (a INT)", "INSERT INTO v VALUES (2)")
-        other.run("INSERT INTO u SELECT a + 20 FROM v")
-        one.run("DROP TABLE hidden")
-        daemon.wait_until_caught_up()
-        one.run("TRUNCATE t")
-        assert daemon.wait() == NEEDS_PERSON
-        assert "the target has lost d.t:" in str(daemon.records()[-1]["error"])
-        skip(daemon, str(daemon.records()[-1]["error"]))
-        assert pair.target.sql("SELECT * FROM d.t") == rows
-    # `other`'s table was in the session that has just ended, and is dropped unused.
-    catch_up(daemon)
-    assert known(pair.target) == {"complete": True, "threads": []}
-    assert differences(pair.source, pair.target) == []
-
-
-@pytest.mark.parametrize("end", [pytest.param("stop", marks=pytest.mark.long), "kill"])
-def test_a_restart_of_the_source_leaves_none(pair: Pair, tmp_path: Path, end: str) -> None:
-    """Afterwards, sessions have the ids of former ones."""
-    daemon = DaemonProcess(pair.source, pair.target, tmp_path)
-    catch_up(daemon)
-    daemon.start()
-    with session(pair.source) as client:
-        client.run("CREATE TEMPORARY TABLE t (a INT)", "CREATE TEMPORARY TABLE w (a INT)")
-        daemon.wait_until_caught_up()
-        will_be_known(pair.target, [open_tables(pair.source, client, "t", "w")])
-        pair.source.stop() if end == "stop" else pair.source.kill()
-        pair.source.start()
-        daemon.wait_until_caught_up()
-        with session(pair.source) as again:
-            again.run("TRUNCATE t", *LOOK_ALIKES)
-        while True:
-            with session(pair.source) as again:
-                if again.id < client.id:
-                    continue
-                again.run(
-                    "CREATE TEMPORARY TABLE w (a INT)",
-                    "INSERT INTO w VALUES (1)",
-                    "INSERT INTO t SELECT a, a FROM w",
-                )
-                break
-    daemon.wait_until_caught_up()
-    assert daemon.stop() == 0
-    assert known(pair.target) == {"complete": True, "threads": []}
-    assert differences(pair.source, pair.target) == []
-
-
 @pytest.mark.parametrize(
     "place",
     [
@@ -345,50 +167,6 @@ def test_sessions_that_begin_after_reading_are_known(pair: Pair, tmp_path: Path)
     daemon.wait_until_caught_up()
     assert daemon.stop() == 0
     assert known(pair.target)["complete"] is False
-    assert differences(pair.source, pair.target) == []
-
-
-@pytest.mark.parametrize(
-    "point",
-    [
-        FaultPoint.BEFORE_CHECKPOINT,
-        pytest.param(FaultPoint.AFTER_CHECKPOINT, marks=pytest.mark.long),
-        pytest.param(FaultPoint.AFTER_READ, marks=pytest.mark.long),
-        pytest.param(FaultPoint.AFTER_BUNDLE, marks=pytest.mark.long),
-        pytest.param(FaultPoint.BEFORE_STOP_CHECKPOINT, marks=pytest.mark.long),
-    ],
-)
-def test_killed_beside_its_creation(pair: Pair, tmp_path: Path, point: FaultPoint) -> None:
-    """The record of what is open may be behind, like the position; never ahead of either."""
-    daemon = DaemonProcess(pair.source, pair.target, tmp_path)
-    catch_up(daemon)
-    with session(pair.source) as client:
-        daemon.start(fault=point)
-        if point is not FaultPoint.AFTER_READ:
-            # There, what a dump begins with is enough to end it.
-            daemon.wait_until_running()
-        client.run("CREATE TEMPORARY TABLE t (a INT)")
-        pair.source.sql("INSERT INTO d.u VALUES (10)")
-        if point is FaultPoint.BEFORE_STOP_CHECKPOINT:
-            daemon.wait_until_caught_up()
-            assert daemon.stop() == SIGKILLED
-        else:
-            assert daemon.wait() == SIGKILLED
-        rows = pair.target.sql("SELECT * FROM d.t")
-        client.run("INSERT INTO t VALUES (1)")
-        daemon.start()
-        pair.source.sql("INSERT INTO d.u VALUES (11)")
-        try:
-            daemon.wait_until_caught_up()
-        except DaemonError:
-            skip(daemon, str(daemon.records()[-1]["error"]))
-            assert "the target has lost d.t:" in str(daemon.records()[-1]["error"])
-        else:
-            # It died before it had read of the table, so that this one has made it.
-            assert daemon.stop() == 0
-        assert pair.target.sql("SELECT * FROM d.t") == rows
-    catch_up(daemon)
-    assert known(pair.target) == {"complete": True, "threads": []}
     assert differences(pair.source, pair.target) == []
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.load.compare import differences
 from tests.operations.test_skip import catch_up, stops
 from tests.replica.daemon_process import DaemonProcess
-from tests.replica.test_temporary_tables import session
+from tests.replica.source_sessions import session
 from tests.servers.mysqld import NO_GTIDS, Server
 from tests.servers.pair import Pair
 

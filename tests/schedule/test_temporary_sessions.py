@@ -91,8 +91,11 @@ def test_one_worker_cannot_hold_two_threads_of_one_id() -> None:
     assert sessions.can_hold(ONE)
     assert sessions.can_hold(OTHER)
     assert not sessions.can_hold(SAME_ID)
+    assert sessions.ended({ONE: frozenset(TABLES[:1])}) == {}
+    assert sessions.ended(NONE_OPEN.by_thread) == {ONE: 0}
     sessions.only(NONE_OPEN.by_thread)
     assert sessions.can_hold(SAME_ID)
+    assert sessions.ended(NONE_OPEN.by_thread) == {}
 
 
 @pytest.mark.parametrize("applied", list(product((True, False), repeat=4)), ids=str)
