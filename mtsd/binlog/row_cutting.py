@@ -1,14 +1,18 @@
 """Cuts row events into their rows, so that each can go its own way (method P3 of WL#4648)."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mtsd.binlog.column_format import ColumnFormat
+from mtsd.binlog.column_type import ColumnType
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.row_keys import KeyReader, RowKey, RowPlan, add_key
 from mtsd.model.errors import BinlogError
 
 _PARTIAL_UPDATE: int = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
+_INTEGERS: Final = frozenset(
+    {ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG}
+)
 
 
 class CutRows(NamedTuple):
@@ -36,6 +40,9 @@ class RowCutter(KeyReader):
         self._refers = any(key.refers for key in keys)
         self.by_one_key = len(keys) == 1 and first.always
         """Whether rows have nothing in common but the key that each of them has."""
+        column = formats[first.parts[0].column]
+        self.by_number = self.by_one_key and len(first.parts) == 1 and column.type in _INTEGERS
+        """Whether that is an integer, which is then the key itself, without its sign."""
 
     def cut(self, event: bytes) -> CutRows | None:
         """Return the rows of an event, given without its checksum; None if not all is known.
@@ -57,6 +64,7 @@ class RowCutter(KeyReader):
         is_update = plan.second is not plan.first
         before: list[bytes | None] = [None] * self._slots
         after: list[bytes | None] = [None] * self._slots if is_update else before
+        by_number = self.by_number
         rows_at = at
         ends: list[int] = []
         rows: list[list[int]] = []
@@ -86,6 +94,11 @@ class RowCutter(KeyReader):
                         return None
                     if (value is None or other is None) and not key.parts[0][2]:
                         return None
+                    if by_number and value is not None and other is not None:
+                        into.append(int.from_bytes(value, "little"))
+                        if value != other:
+                            into.append(int.from_bytes(other, "little"))
+                        continue
                     if value is not None:
                         into.append(hash((key.number, value)))
                     if other is not None and value != other:

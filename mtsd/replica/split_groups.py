@@ -6,6 +6,7 @@ by its worker, a streamed one by the first worker, once it has been read again.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import structlog
 
@@ -23,7 +24,10 @@ from mtsd.replica.streamed_groups import StreamedGroupError, StreamedGroups, fai
 from mtsd.replica.worker import Worker
 from mtsd.schedule.row_branches import NotSplitError
 from mtsd.schedule.wait_cause import WaitCause
-from mtsd.target.split_rows import RowSplitter
+from mtsd.target.split_rows import RANGE_BYTES, RowSplitter
+
+_RANGES: Final = 16
+"""Of rows that stay together, at least, in what is split at a time: each branch gets some."""
 
 log = structlog.get_logger(__name__)
 
@@ -193,6 +197,7 @@ class SplitGroups(StreamedGroups):
                 as_sql=self._as_sql,
                 by_table=self._by_table,
                 loses_cascade_errors=self._keys.loses_cascade_errors,
+                range_bytes=min(RANGE_BYTES, self._piece_bytes // _RANGES),
             )
         if lacking := splitter.lacks(events):
             splitter.learn(await self._keys.of(lacking, definitions))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -19,10 +20,13 @@ from tests.target.test_changed_keys import CHILD, KEYED, PARENT, REFERS, UNKEYED
 NAMES = {1: T, 2: U, 3: PARENT, 4: CHILD}
 MAPS = {number: table_map(number, *name) for number, name in NAMES.items()}
 FOUND = known(REFERS)
+APART = 1 << 17
+"""Numbers so far apart need not stay together."""
+NUMBERS = st.one_of(st.integers(0, 9), st.integers(0, 9).map(lambda number: number * APART))
 CHANGES = st.lists(
     st.tuples(
         st.sampled_from(sorted(NAMES)),
-        st.lists(st.integers(0, 9), min_size=1, max_size=5),
+        st.lists(NUMBERS, min_size=1, max_size=5),
         st.booleans(),
     ),
     max_size=12,
@@ -34,6 +38,12 @@ Row = tuple[int, int]
 def changing(table: int, *numbers: int, flags: int = STMT_END) -> bytes:
     event = rows(table, b"".join(map(row, numbers)))
     return event[:25] + bytes((flags,)) + event[26:]
+
+
+def updating(table: int, before: int, after: int) -> bytes:
+    event = rows(table, row(before) + row(after), kind=EventType.UPDATE_ROWS_EVENT)
+    images = len(row(0)) * 2
+    return event[:-images] + b"\xff" + event[-images:]
 
 
 def read(events: Sequence[bytes]) -> list[Row]:
@@ -94,17 +104,50 @@ def test_at_random(
 def test_a_table_without_a_key_is_in_one_branch() -> None:
     unkeyed = KeyDefinitions(frozenset("d"), {T: UNKEYED, U: KEYED}, ())
     splitter = RowSplitter(unkeyed, 2)
-    events = [MAPS[1], changing(1, *range(40)), MAPS[2], changing(2, *range(40))]
+    keys = range(0, 40 * APART, APART)
+    events = [MAPS[1], changing(1, *keys), MAPS[2], changing(2, *keys)]
     found = [set(read(part)) for part in splitter.split(events)]
-    assert {(1, each) for each in range(40)} in [{e for e in part if e[0] == 1} for part in found]
+    assert {(1, each) for each in keys} in [{e for e in part if e[0] == 1} for part in found]
     assert all(any(each[0] == 2 for each in part) for part in found)
 
 
 def test_rows_of_several_events_become_one() -> None:
     splitter = RowSplitter(FOUND, 2)
-    events = [MAPS[1], *(changing(1, number, flags=0) for number in range(100))]
-    parts = splitter.split([*events, changing(1, 100)])
+    events = [MAPS[1], *(changing(1, number * APART, flags=0) for number in range(100))]
+    parts = splitter.split([*events, changing(1, 100 * APART)])
     assert [len(part) for part in parts] == [2, 2]
+
+
+def shares(keys: Sequence[int], count: int) -> list[list[int]]:
+    """Return the keys of each branch, of one table."""
+    found = RowSplitter(FOUND, count).split([MAPS[1], changing(1, *keys)])
+    return [[number for _, number in read(part)] for part in found]
+
+
+def test_consecutive_numbers_stay_together() -> None:
+    parts = shares(range(0, 40 * APART, 64), 4)
+    assert all(abs(len(part) - 20_480) < 1_500 for part in parts)
+    changes = [later - earlier > 64 for part in parts for earlier, later in pairwise(part)]
+    assert sum(changes) < 100
+
+
+@pytest.mark.parametrize("step", [1 << bits for bits in range(17, 24)])
+def test_numbers_that_differ_only_in_some_digits_are_spread(step: int) -> None:
+    parts = shares(range(0, 64 * step, step), 4)
+    assert min(map(len, parts)) >= 8
+
+
+def test_an_update_of_a_number_connects_its_ranges() -> None:
+    update = updating(1, 5, 3 * APART)
+    splitter = RowSplitter(FOUND, 4)
+    events = [MAPS[1], changing(1, 5, 3 * APART), update]
+    with pytest.raises(NotSplitError, match="connects its rows"):
+        splitter.split(events)
+    splitter = RowSplitter(FOUND, 4)
+    splitter.look_through(events)
+    assert sorted(map(bool, splitter.split(events))) == [False, False, False, True]
+    near = RowSplitter(FOUND, 4).split([MAPS[1], updating(1, 5, 6)])
+    assert sorted(map(bool, near)) == [False, False, False, True]
 
 
 def test_what_cannot_be_split() -> None:
