@@ -83,7 +83,7 @@ class GroupTemporaryTables:
                 self._refuse(what_is_left_out(left_out))
                 return True
             if not (before.may_have(thread) and self._may_use(query, kind)):
-                self.only = False
+                self.beside(thread)
                 return True
             if not listed or not (
                 before.knows(thread) or names_one(before.by_thread[thread], query)
@@ -98,6 +98,19 @@ class GroupTemporaryTables:
             self._refuse("temporary tables of several sessions in one transaction")
         self._thread = thread
         return True
+
+    def beside(self, thread: SourceThread) -> None:
+        """Note a statement of a thread that uses no temporary table.
+
+        Those of another server's thread with the same id hide base tables from it, so the group
+        must not get to the session that has them.
+        """
+        self.only = False
+        others = self.known.by_thread
+        if self._thread is None and any(
+            other[1] == thread[1] and other != thread for other in others
+        ):
+            self._thread = thread
 
     def use(self, *, streaming: bool) -> TemporaryUse | None:
         """Return what the whole group has to do with them; None if nothing."""

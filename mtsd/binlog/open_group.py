@@ -222,7 +222,7 @@ class OpenGroup:
             self._held.leave_out_statement(file)
             return False
         if thread is None:
-            self._temporary.only = False
+            self._temporary.beside(_thread_of(event, query))
         elif not self._has_to_be_applied(thread, applied, kind):
             self._held.leave_out_statement(None)
             return False
@@ -271,7 +271,7 @@ class OpenGroup:
         self, event: bytes, query: QueryEvent, kind: StatementKind
     ) -> SourceThread | None:
         """Return the thread whose temporary tables a statement concerns; None if none is known."""
-        thread = int.from_bytes(event[5:9], "little"), query.thread_id
+        thread = _thread_of(event, query)
         specific = event[17] & THREAD_SPECIFIC or kind is StatementKind.TEMPORARY
         if specific or self._temporary.renames(thread, self._renamed(query), kind):
             return thread
@@ -395,3 +395,7 @@ def _of_version(query: QueryEvent, version: int) -> QueryEvent:
     if not version:
         return query
     return replace(query, context=replace(query.context, original_server_version=version))
+
+
+def _thread_of(event: bytes, query: QueryEvent) -> SourceThread:
+    return int.from_bytes(event[5:9], "little"), query.thread_id

@@ -1,6 +1,7 @@
 """Statements with the flag THREAD_SPECIFIC, after restarts in the middle of the source's files."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -191,16 +192,25 @@ def test_a_source_that_is_a_replica(tmp_path: Path) -> None:
         relayed()
         catch_up(daemon)
         daemon.start()
-        with session(first) as client, session(first) as without:
-            own = None
-            while own is None or own.id < client.id:
-                if own is not None:
-                    own.close()
+        # Two sessions with one id, of two servers.
+        client, own = Session(first), Session(pair.source)
+        while client.id != own.id:
+            if client.id < own.id:
+                client.close()
+                client = Session(first)
+            else:
+                own.close()
                 own = Session(pair.source)
-            # Two sessions with one id, of two servers.
-            own.run("CREATE DATABASE o", "CREATE TABLE o.o (a INT)")
-            own.run("CREATE TEMPORARY TABLE d.t (a INT)", "INSERT INTO d.t VALUES (1), (2)")
+        with closing(client), session(first) as without:
+            own.run("CREATE DATABASE o", "CREATE TABLE o.o (a INT)", "CREATE TABLE d.v (a INT)")
+            own.run(
+                "CREATE TEMPORARY TABLE d.t (a INT, b INT)", "INSERT INTO d.t VALUES (1, 1), (2, 1)"
+            )
             without.run(*LOOK_ALIKES)
+            for n in range(600, 620):
+                # This takes the database to the worker that has the other one's table.
+                own.run(f"INSERT INTO d.v SELECT a + 10 * {n} FROM d.t")
+                client.run(f"INSERT INTO t VALUES ({n}, 1)")
             client.run("CREATE TEMPORARY TABLE t (a INT)", "INSERT INTO t VALUES (500)")
             client.run("INSERT INTO u SELECT a FROM t")
             own.run("INSERT INTO o.o SELECT a FROM d.t")
