@@ -355,7 +355,7 @@ class Grouper:
         if kind in {StatementKind.BEGIN, StatementKind.XA_START}:
             if group.begun:
                 raise BinlogError("BEGIN inside a transaction")
-            group.begun = True
+            group.begin(query)
             if kind is StatementKind.XA_START:
                 group.of_xa(xid_of(query.statement, query.context))
         elif not group.begun:

@@ -49,8 +49,8 @@ class OpenGroup:
     __slots__ = (
         "_alone", "_begin", "_chunk_bytes", "_databases", "_description", "_flags_differ",
         "_head", "_held", "_hold_bytes", "_kind", "_left_out", "_limit", "_number", "_owners",
-        "_passed_on", "_replicated", "_row_flags", "_temporary", "_timestamp", "_total",
-        "_unsupported", "begun", "rolled_back", "streaming", "xid",
+        "_passed_on", "_replicated", "_row_flags", "_temporary", "_timestamp",
+        "_timestamp_defaults", "_total", "_unsupported", "begun", "rolled_back", "streaming", "xid",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +89,8 @@ class OpenGroup:
         self._limit = hold_bytes
         self._databases: dict[str, None] = {}
         self._held = HeldEvents()
+        self._timestamp_defaults: bool | None = None
+        """The explicit_defaults_for_timestamp of its session, as far as its statements say it."""
         self._alone = False
         self._unsupported = ""
         self._row_flags: int | None = None
@@ -174,13 +176,19 @@ class OpenGroup:
                 " in an undefined state (a server's own replica reports error 3232)"
             )
 
+    def begin(self, query: QueryEvent) -> None:
+        """Note that its BEGIN or XA START has been seen."""
+        self.begun = True
+        self._timestamp_defaults = query.context.explicit_defaults_for_timestamp
+
     def ran_under(self, query: QueryEvent) -> None:
         """Correct what was assumed of its session before this statement said it.
 
         A MySQL source cannot change explicit_defaults_for_timestamp inside a transaction.
         """
         if self.begun:
-            self._held.ran_under(query.context.explicit_defaults_for_timestamp)
+            self._timestamp_defaults = query.context.explicit_defaults_for_timestamp
+            self._held.ran_under(self._timestamp_defaults)
 
     def satellite(self, satellite: Satellite, event: bytes) -> None:
         """Add session state for the next statement."""
@@ -314,6 +322,7 @@ class OpenGroup:
             self.streaming = True
             self._limit = self._chunk_bytes
             head = self._head
+            said = self._held.timestamp_defaults
             yield GroupOpened(
                 number=self._number,
                 gtid=head.gtid if head else None,
@@ -324,7 +333,7 @@ class OpenGroup:
                 begin=self._begin,
                 xid=self.xid,
                 creates_table=self._kind is GroupKind.CREATE_SELECT,
-                timestamp_defaults=self._held.timestamp_defaults,
+                timestamp_defaults=self._timestamp_defaults if said is None else said,
             )
         if self._held:
             yield self._chunk()

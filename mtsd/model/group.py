@@ -114,7 +114,7 @@ class GroupOpened:
     creates_table: bool = False
     """It is a CREATE TABLE … SELECT, in row format: the statement, then the rows."""
     timestamp_defaults: bool | None = None
-    """The explicit_defaults_for_timestamp of its first statement; None if none is known yet."""
+    """The explicit_defaults_for_timestamp of its statements; None if it is not known yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,31 @@ def test_a_large_file(pair: Pair, tmp_path: Path, settings: dict[str, int]) -> N
     assert differences(pair.source, pair.target) == []
 
 
+def test_a_large_file_under_another_timestamp_default(pair: Pair, tmp_path: Path) -> None:
+    """The target sets it in no transaction, and the statement comes after its file."""
+    large = file(pair.source, "large", "".join(f"{n}\t\\N\n" for n in range(40_000)))
+    run(
+        pair.source,
+        "SET explicit_defaults_for_timestamp = OFF",
+        "CREATE TABLE stamps (id INT PRIMARY KEY, at TIMESTAMP)",
+        "SET timestamp = 1000000000",
+        "BEGIN",
+        f"LOAD DATA INFILE '{large}' INTO TABLE stamps",
+        "COMMIT",
+        "SET explicit_defaults_for_timestamp = ON",
+        "CREATE TABLE later (at TIMESTAMP NULL)",
+        f"LOAD DATA INFILE '{large}' INTO TABLE later (@id, at)",
+    )
+    settings = {"replica.pending_jobs_size_max": 1 << 18, "replica.batch_bytes": 1 << 16}
+    with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert "streaming a large group" in daemon.log.read_text()
+    assert differences(pair.source, pair.target) == []
+    assert pair.target.sql("SELECT MAX(UNIX_TIMESTAMP(at)) FROM d.stamps") == [(1000000000,)]
+    assert pair.target.sql("SELECT COUNT(at) FROM d.later") == [(0,)]
+
+
 DRIFT = {
     "a key that exists": ("INSERT INTO d.{} VALUES (2, 'there', 1)", 1062),
     # InnoDB's REPLACE leaves such a row as it is, and does not count it.
