@@ -13,6 +13,7 @@ from typing import Final
 
 from tests.load.columns import WIDE, Column, binary, text
 from tests.load.contents import quoted
+from tests.load.files import Files
 from tests.load.tables import ODD, ODD_COLUMN, ODD_TABLE
 
 NAMES: Final = ("Ann", "Bob", "Çelik", "Дима", "漢字", "😀 smile", "O'Neil", 'say "so"', "NUL\0")
@@ -27,10 +28,12 @@ PARENTS: Final = 40
 class Changes:
     """Makes statements for one of `workers` workers; the seed is in `rng`."""
 
-    def __init__(self, rng: Random, worker: int, workers: int) -> None:
+    def __init__(self, rng: Random, worker: int, workers: int, files: Files | None = None) -> None:
+        """`files` are those that `loaded` needs."""
         self._rng = rng
         self._worker = worker
         self._workers = workers
+        self._files = files
         self._made: Counter[tuple[str, str]] = Counter()
         self._codes = 0
         self._parents: dict[str, deque[int]] = {}
@@ -336,6 +339,26 @@ class Changes:
             f"SET @real = {rng.random():.16e}, @decimal = {rng.randrange(999)}.50",
             *made,
         ]
+
+    def loaded(self, database: str) -> list[str]:
+        """Load a file, sometimes one of thousands of rows, and delete what was loaded before."""
+        if self._files is None:
+            raise ValueError("no files have been written")
+        rng = self._rng
+        table = f"{database}.loaded"
+        file = self._files.large if rng.random() < 0.05 else self._files.small
+        last = self._made[database, "loaded"]
+        number = last + self._rows(database, "loaded", 1)
+        made = [
+            f"SET @name = {text(rng.choice(NAMES))}",
+            (
+                f"LOAD DATA INFILE '{file}' INTO TABLE {table} CHARACTER SET utf8mb4 (id, @text)"
+                f" SET worker = {self._worker}, number = {number}, v = CONCAT(@name, @text),"
+                " r = RAND()"
+            ),
+        ]
+        delete = f"DELETE FROM {table} WHERE worker = {self._worker} AND number < {number - 3}"
+        return [*made, delete] if rng.random() < 0.5 else [delete, *made]
 
     def _value(self, column: Column) -> str:
         return "NULL" if self._rng.random() < 0.1 else column.literal(self._rng)

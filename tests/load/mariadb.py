@@ -16,8 +16,9 @@ from typing import Final
 import pymysql
 from pymysql.cursors import Cursor
 
+from tests.load.files import Files, write_files
 from tests.load.journal import Entry, Ledger
-from tests.load.statements import TABLES, Files, Statements, Transaction, write_files
+from tests.load.statements import TABLES, Statements, Transaction
 from tests.servers.mariadb import MariadbInstallation
 from tests.servers.mysqld import Server
 

@@ -40,7 +40,8 @@ class Mix:
     `create_select`: CREATE TABLE … SELECT. `statement_format`: sessions with binlog_format
     STATEMENT and MIXED. `satellites`: many statements that need user variables, RAND() and the
     like, and temporary tables that are logged. `non_transactional`: MyISAM tables. `temporary`:
-    temporary tables (row format logs nothing of them).
+    temporary tables (row format logs nothing of them). `load_data`: files, as statements; the
+    target needs `local_infile`.
     """
 
     ddl: bool = True
@@ -58,6 +59,7 @@ class Mix:
     satellites: bool = False
     non_transactional: bool = False
     temporary: bool = False
+    load_data: bool = False
 
     @property
     def lives(self) -> Sequence[Life]:
@@ -109,6 +111,7 @@ class Transactions:
             (mix.statement_format, 6, self._statements),
             (mix.satellites, 40, self._generated),
             (mix.temporary, 8 if mix.satellites else 1, self._temporary),
+            (mix.load_data, 8, self._loaded),
         )
         self._makers = [maker for wanted, _, maker in makers if wanted]
         self._weights = [weight for wanted, weight, _ in makers if wanted]
@@ -217,6 +220,10 @@ class Transactions:
     def _generated(self) -> Transaction:
         database = self._one()
         return Transaction([database], self._changes.generated(database), AS_STATEMENTS)
+
+    def _loaded(self) -> Transaction:
+        database = self._one()
+        return Transaction([database], self._changes.loaded(database), AS_STATEMENTS)
 
     def _temporary(self) -> Transaction:
         database = self._one()

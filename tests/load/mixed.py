@@ -19,6 +19,7 @@ from pymysql.constants import CLIENT
 from tests.load import tables
 from tests.load.changes import Changes
 from tests.load.columns import WIDE
+from tests.load.files import write_files
 from tests.load.journal import Ledger
 from tests.load.mix import Mix
 from tests.load.worker import Worker, send
@@ -52,16 +53,19 @@ class MixedLoad:
         self.ledger = Ledger()
         self.databases = [f"d{number}" for number in range(databases)]
         self._seed = seed
+        self._mix = mix or Mix()
+        files = write_files(server) if self._mix.load_data else None
         self._workers = [
             Worker(
                 server,
                 self.ledger,
                 self.databases,
-                mix or Mix(),
+                self._mix,
                 seed=seed,
                 number=number,
                 workers=connections,
                 patience=patience if tolerant else None,
+                files=files,
             )
             for number in range(1, connections + 1)
         ]
@@ -88,6 +92,8 @@ class MixedLoad:
         for name, script in zip(self.databases, scripts, strict=True):
             for table, columns in WIDE.items():
                 script.append(changes.insert_wide(name, table, columns, 4))
+            if self._mix.load_data:
+                script.append(tables.LOADED)
             script += [
                 # Zero in such a column, and dates of zero, are values like any other.
                 "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'",

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Final
 
-from tests.servers.mysqld import Server
+from tests.load.files import Files
 
 ABOVE_SIGNED: Final = (1 << 63) + 100
 """An AUTO_INCREMENT value that a signed 64-bit number cannot hold."""
@@ -68,23 +67,6 @@ TABLES: Final = (
     ),
 )
 """What each database has besides the tables of the load."""
-
-
-@dataclass(frozen=True, slots=True)
-class Files:
-    """The files that are loaded, by their paths on the source."""
-
-    small: Path
-    large: Path
-    """More than a block of the binary log holds, and than the daemon of these tests keeps."""
-
-
-def write_files(server: Server) -> Files:
-    """Write the files into the folder of the source."""
-    files = Files(server.folder / "small rows", server.folder / "large rows")
-    files.small.write_text("1\tone\n2\t\\N\n3\ta \\t tab, \\\\ and é\n")
-    files.large.write_text("".join(f"{id_}\t{id_:0100}\n" for id_ in range(3000)))
-    return files
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,12 @@ PLAIN: Final = (
     )""",
 )
 
+LOADED: Final = """CREATE TABLE loaded (
+        worker INT, number BIGINT, id INT, v VARCHAR(200), r DOUBLE,
+        PRIMARY KEY (worker, number, id)
+    )"""
+"""What each database has besides if files are loaded."""
+
 # Each in one database only: they take long to make.
 SPECIAL: Final = (
     """CREATE TABLE searched (

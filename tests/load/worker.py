@@ -17,6 +17,7 @@ from pymysql.constants import CLIENT
 from tests.load.changes import Changes
 from tests.load.contents import quoted
 from tests.load.definitions import Definitions
+from tests.load.files import Files
 from tests.load.journal import Entry, Ledger
 from tests.load.mix import DEFAULTS, Mix, Transactions
 from tests.servers.mysqld import Server
@@ -70,6 +71,7 @@ class Worker:
         number: int,
         workers: int,
         patience: float | None,
+        files: Files | None = None,
     ) -> None:
         self.number = number
         self.committed = 0
@@ -81,7 +83,7 @@ class Worker:
         self._patience = patience
         self._rng = Random(f"{seed} {number}")
         self._transactions = Transactions(
-            self._rng, Changes(self._rng, number, workers), databases, mix
+            self._rng, Changes(self._rng, number, workers, files), databases, mix
         )
         self._definitions = Definitions(self._rng, number, databases, mix.lives)
         self._used = 0

@@ -31,8 +31,9 @@ SIGKILLED = -9
 CAUGHT_UP_S = 120.0
 MIX = Mix(statement_format=True, create_select=True)
 STATEMENTS = Mix(
-    statement_format=True, satellites=True, temporary=True, gtids=False, create_select=True
-)
+    statement_format=True, satellites=True, temporary=True, gtids=False, create_select=True,
+    load_data=True,
+)  # fmt: skip
 
 OFTEN = frozenset({
     FaultPoint.AFTER_READ, FaultPoint.BEFORE_BUNDLE, FaultPoint.BUNDLE_SENT,
@@ -128,7 +129,7 @@ def test_killed_at_random(kills: int, tmp_path: Path) -> None:
 )
 def test_killed_under_statements(kills: int, tmp_path: Path) -> None:
     """Without GTIDs on the source, for only then are temporary tables part of transactions."""
-    with Pair(NO_GTIDS, GTIDS) as pair:
+    with Pair(NO_GTIDS, {**GTIDS, "local_infile": 1}) as pair:
         kill_at_random(pair, tmp_path, kills, STATEMENTS)
 
 
