@@ -10,6 +10,7 @@ from typing import Final
 from benchmarks import (
     backlog,
     cpu,
+    families,
     figures,
     lag,
     large,
@@ -18,12 +19,11 @@ from benchmarks import (
     report,
     rows,
     spark,
-    xa,
 )
 from benchmarks.backlog import Applied, Pair
 from benchmarks.cpu import Stages
 from benchmarks.external import installed
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, Range
 from benchmarks.lag import Lag
 
 PARTS: Final = (
@@ -38,6 +38,7 @@ PARTS: Final = (
     "policies",
     "xa",
     "split",
+    "mariadb",
 )
 DEFAULT_PARTS: Final = PARTS[:3]
 DURABLE: Final = "durable"
@@ -88,6 +89,7 @@ def main() -> int:
     measures["policies"] = _policies
     measures["xa"] = _xa
     measures["split"] = _split
+    measures["mariadb"] = _mariadb
     if parts := [part for part in measures if part in args.part]:
         with installed(pure=args.pure):
             for part in parts:
@@ -160,24 +162,48 @@ def _policies(args: argparse.Namespace, results: Results) -> None:
 
 def _xa(args: argparse.Namespace, results: Results) -> None:
     loads = [
-        xa.XaLoad(family, args.xa_transactions, databases, parallel_type)
+        families.FamilyLoad(family, args.xa_transactions, databases, parallel_type)
         for family, databases, parallel_type in (
-            (xa.MYSQL, args.databases, "database"),
-            (xa.MYSQL, 1, "logical_clock"),
-            (xa.MARIADB, args.databases, "database"),
-            (xa.MARIADB, 1, "commit_parent"),
+            (families.MYSQL, args.databases, "database"),
+            (families.MYSQL, 1, "logical_clock"),
+            (families.MARIADB, args.databases, "database"),
+            (families.MARIADB, 1, "commit_parent"),
         )
     ]
     for load in loads:
-        with xa.loaded_source(load) as source:
+        with families.loaded_source(load) as source:
             for number in range(args.repeat):
                 order = {"native_first": number % 2 == 0}
-                results.add(load.name, xa.pair(source, load, args.workers, **order))
+                results.add(load.name, families.pair(source, load, args.workers, **order))
     pairs = {load.name: results.pairs[load.name] for load in loads}
     title = f"XA: {args.xa_transactions:,} transactions, prepared and committed, durable targets"
     print(report.applied_table(title, _runs(pairs)))
     print(report.pairs_table(title, pairs))
     results.figures += [figures.ratio(name, 1, found) for name, found in pairs.items()]
+
+
+def _mariadb(args: argparse.Namespace, results: Results) -> None:
+    loads = [
+        families.FamilyLoad(families.MARIADB, args.transactions, databases, parallel_type, xa=False)
+        for databases, parallel_type in (
+            (args.databases, "database"),
+            *((1, name) for name in ("commit_parent", "row")),
+        )
+    ]
+    for load in loads:
+        with families.loaded_source(load) as source:
+            for number in range(args.repeat):
+                order = {"native_first": number % 2 == 0}
+                results.add(load.name, families.pair(source, load, args.workers, **order))
+    pairs = {load.name: results.pairs[load.name] for load in loads}
+    title = f"MariaDB: {args.transactions:,} transactions, durable targets"
+    print(report.applied_table(title, _runs(pairs)))
+    print(report.pairs_table(title, pairs))
+    eight, *one = ([pair.mtsd.rate for pair in results.pairs[load.name]] for load in loads)
+    for load, rates in zip(loads[1:], one, strict=True):
+        ratios = Range.of(mine / its for mine, its in zip(rates, eight, strict=True))
+        name = f"{load.name} / {loads[0].name}"
+        results.figures.append(Figure(name, ratios, 0.85, at_most=False, unit=" times"))
 
 
 def _runs(pairs: dict[str, list[Pair]]) -> dict[str, list[Applied]]:

@@ -122,8 +122,9 @@ def figures(found: Found) -> list[Figure]:
         cpu = Range.of(mine.own_cpu_each / its.own_cpu_each for mine, its in costs)
         name = "the daemon's CPU by row / by database"
         reached.append(Figure(name, cpu, _MOST_CPU, at_most=True, unit=" times"))
-    ratios = found.ratios((HOT, "database"), (HOT, _NATIVE))
-    if ratios is not None:
-        name = f"{HOT}: mtsd / the server's own"
-        reached.append(Figure(name, ratios, 1.0, at_most=False, unit=" times"))
+    for policy in POLICIES:
+        ratios = found.ratios((HOT, policy), (HOT, _NATIVE))
+        if ratios is not None:
+            name = f"{HOT} by {policy}: mtsd / the server's own"
+            reached.append(Figure(name, ratios, 1.0, at_most=False, unit=" times"))
     return reached

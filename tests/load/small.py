@@ -123,7 +123,7 @@ def hot(server: Server, transactions: int, connections: int = 4) -> Filled:
 def fill_xa(server: Server, transactions: int, databases: int, connections: int) -> Filled:
     """Prepare and commit XA transactions like those of fill(), after prepare().
 
-    The last transaction, an ordinary one, enters -1 into the ticks of each database.
+    The last transaction is that of `enter_last`.
     """
 
     def work(connection: int) -> int:
@@ -139,11 +139,16 @@ def fill_xa(server: Server, transactions: int, databases: int, connections: int)
         return share
 
     filled = _measured(server, connections, work)
+    enter_last(server, databases)
+    return filled
+
+
+def enter_last(server: Server, databases: int) -> None:
+    """Commit a transaction that enters -1 into the ticks of each database."""
     ticks = "".join(
         f"INSERT INTO {name}.ticks VALUES (-1, 0, 'last');" for name in database_names(databases)
     )
     server.sql(f"BEGIN; {ticks} COMMIT")
-    return filled
 
 
 def live(

@@ -1,4 +1,4 @@
-"""XA transactions that wait to be applied: by the server's own replica, and by mtsd.
+"""A backlog of either family, of XA transactions too: by the server's own replica, and by mtsd.
 
 As in `benchmarks.backlog`, but on both families, and up to the moment when a reader sees the last
 transaction: a MariaDB's binlog has commit times in whole seconds only.
@@ -26,6 +26,8 @@ from tests.servers.mysqld import Options, Server
 MYSQL: Final = "MySQL"
 MARIADB: Final = "MariaDB"
 CLIENTS: Final = 16
+_SESSION: Final = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+"""Understood by both families."""
 _TIMEOUT_S: Final = 900.0
 _POLL_S: Final = 0.01
 _MARIADB: Final[Options] = {
@@ -46,25 +48,32 @@ _MARIADB_TARGET: Final[Options] = {
 
 
 @dataclass(frozen=True, slots=True)
-class XaLoad:
-    """What a pair of runs applies: so many XA transactions, each prepared, then committed."""
+class FamilyLoad:
+    """What a pair of runs applies: so many transactions; with `xa` prepared, then committed."""
 
     family: str
     transactions: int
     databases: int
     parallel_type: str
     """Of mtsd."""
+    xa: bool = True
 
     @property
     def name(self) -> str:
         """Return what a table calls it."""
         many = "one database" if self.databases == 1 else f"{self.databases} databases"
-        return f"XA, {self.family}, {many}"
+        name = f"{self.family}, {many}"
+        return f"XA, {name}" if self.xa else f"{name}, {self.parallel_type}"
+
+    @property
+    def target_transactions(self) -> int:
+        """Return how many groups it is."""
+        return 2 * self.transactions if self.xa else self.transactions
 
 
 @contextmanager
-def loaded_source(load: XaLoad) -> Iterator[Server]:
-    """Start a source whose binlog contains the XA transactions, and one more."""
+def loaded_source(load: FamilyLoad) -> Iterator[Server]:
+    """Start a source whose binlog contains the transactions, and one more."""
     mysql = load.family == MYSQL
     source = (
         servers.source()
@@ -73,11 +82,15 @@ def loaded_source(load: XaLoad) -> Iterator[Server]:
     )
     with source:
         _prepare(source, load)
-        small.fill_xa(source, load.transactions, load.databases, CLIENTS)
+        if load.xa:
+            small.fill_xa(source, load.transactions, load.databases, CLIENTS)
+        else:
+            small.fill(source, load.transactions, load.databases, CLIENTS, session=_SESSION)
+            small.enter_last(source, load.databases)
         yield source
 
 
-def pair(source: Server, load: XaLoad, workers: int, *, native_first: bool) -> Pair:
+def pair(source: Server, load: FamilyLoad, workers: int, *, native_first: bool) -> Pair:
     """Let both replicas apply it to durable targets, one right after the other."""
     if native_first:
         first = _native(source, load, workers)
@@ -86,7 +99,7 @@ def pair(source: Server, load: XaLoad, workers: int, *, native_first: bool) -> P
     return Pair(_native(source, load, workers), last)
 
 
-def _native(source: Server, load: XaLoad, workers: int) -> Applied:
+def _native(source: Server, load: FamilyLoad, workers: int) -> Applied:
     with _target(load, workers) as target:
         _prepare(target, load)
         replica = (
@@ -112,7 +125,7 @@ def _native(source: Server, load: XaLoad, workers: int) -> Applied:
         return Applied(
             replica="the server's own",
             source_transactions=load.transactions,
-            target_transactions=2 * load.transactions,
+            target_transactions=load.target_transactions,
             seconds=seconds,
             seconds_of_commits=seconds,
             start_up=0.0,
@@ -124,7 +137,7 @@ def _native(source: Server, load: XaLoad, workers: int) -> Applied:
         )
 
 
-def _external(source: Server, load: XaLoad, workers: int) -> Applied:
+def _external(source: Server, load: FamilyLoad, workers: int) -> Applied:
     own: Mapping[str, Value] = {
         "replica.parallel_workers": workers,
         "replica.parallel_type": load.parallel_type,
@@ -153,7 +166,7 @@ def _external(source: Server, load: XaLoad, workers: int) -> Applied:
         return Applied(
             replica="mtsd",
             source_transactions=load.transactions,
-            target_transactions=2 * load.transactions,
+            target_transactions=load.target_transactions,
             seconds=ended - daemon.began,
             seconds_of_commits=ended - daemon.began,
             start_up=daemon.began - daemon.started,
@@ -165,14 +178,14 @@ def _external(source: Server, load: XaLoad, workers: int) -> Applied:
         )
 
 
-def _target(load: XaLoad, workers: int) -> Server:
+def _target(load: FamilyLoad, workers: int) -> Server:
     if load.family == MYSQL:
         return servers.target(durable=True, workers=workers)
     options = {**_MARIADB_TARGET, "slave_parallel_threads": workers}
     return Server(options, installation=provide_mariadb("10.11"))
 
 
-def _prepare(server: Server, load: XaLoad) -> None:
+def _prepare(server: Server, load: FamilyLoad) -> None:
     small.prepare(server, load.databases)
     if load.family == MYSQL:
         server.sql("RESET BINARY LOGS AND GTIDS")
@@ -180,12 +193,12 @@ def _prepare(server: Server, load: XaLoad) -> None:
         server.sql("RESET MASTER; SET GLOBAL gtid_slave_pos = ''")
 
 
-def _has_last(target: Server, load: XaLoad) -> bool:
+def _has_last(target: Server, load: FamilyLoad) -> bool:
     name = small.database_names(load.databases)[-1]
     return bool(target.sql(f"SELECT 1 FROM {name}.ticks WHERE id = -1"))
 
 
-def _verify(source: Server, target: Server, load: XaLoad) -> None:
+def _verify(source: Server, target: Server, load: FamilyLoad) -> None:
     """Raise RowsDifferError unless all rows are the same, and nothing is still prepared."""
     found = differences(source, target) if load.family == MYSQL else mariadb.unequal(source, target)
     if found or target.sql("XA RECOVER"):
