@@ -6,21 +6,29 @@ before it is missing. A batch that is held open may be rolled back at any time.
 
 import itertools
 from collections.abc import Sequence
+from typing import ClassVar
 
 import pytest
 
 from mtsd.model.group import GroupKind
+from mtsd.model.group_keys import GroupKeys
 from mtsd.schedule.limits import Limits
 from tests.schedule.pipelined_run import PipelinedRun
 from tests.schedule.simulated_run import Mode, RunSettings, SimulatedRun
 from tests.schedule.simulated_target import SimulatedTarget
 from tests.schedule.streams import Marker, Shape, Stream
 from tests.schedule.test_every_interleaving import ROTATE, explore, name_of, restart
+from tests.schedule.test_every_policy import NEW_FILE, clocks, timed
+from tests.schedule.test_every_policy import name_of as name_of_times
 
-A = Shape(("a",))
-B = Shape(("b",))
-C = Shape(("c",))
-AB = Shape(("a", "b"))
+A, B, C, AB = (
+    Shape(
+        tuple(names),
+        tables=tuple(f"{name}.t" for name in names),
+        keys=GroupKeys(frozenset(map(ord, names))),
+    )
+    for names in ("a", "b", "c", "ab")
+)
 ALONE = Shape((), alone=True)
 DDL = Shape(("a",), kind=GroupKind.DDL)
 EMPTY = Shape((), kind=GroupKind.EMPTY)
@@ -53,13 +61,72 @@ def crash_anywhere(
 
 
 @pytest.mark.parametrize("shapes", STREAMS, ids=name_of)
-@pytest.mark.parametrize(
-    "mode", [Mode.DATABASE, Mode.TABLE, Mode.LOGICAL_CLOCK, Mode.COMMIT_PARENT, Mode.ROW]
-)
+@pytest.mark.parametrize("mode", [Mode.DATABASE, Mode.TABLE, Mode.ROW])
 @pytest.mark.parametrize("limits", [PAIRS, SINGLE, NARROW], ids=["pairs", "one by one", "narrow"])
 def test_three_workers(shapes: Sequence[Shape | Marker], mode: Mode, limits: Limits) -> None:
     settings = RunSettings(mode=mode, workers=3, limits=limits, in_order=True)
     crash_anywhere(shapes, settings, stops=True)
+
+
+class WatchedRun(SimulatedRun):
+    """Notes how many workers have begun something at once, in any of its states."""
+
+    most: ClassVar[int] = 0
+
+    def check(self) -> None:
+        """Check the invariants, and look at what is in flight."""
+        super().check()
+        WatchedRun.most = max(WatchedRun.most, sum(map(bool, self.running)))
+
+
+BY_THE_SOURCE = pytest.mark.parametrize("mode", [Mode.LOGICAL_CLOCK, Mode.COMMIT_PARENT])
+
+
+@BY_THE_SOURCE
+@pytest.mark.parametrize("first", list(clocks(2)), ids=name_of_times)
+def test_every_clock(first: Sequence[Shape], mode: Mode) -> None:
+    settings = RunSettings(mode=mode, workers=3, limits=SINGLE, in_order=True)
+    WatchedRun.most = 0
+    for shapes in clocks(4):
+        if shapes[:2] == tuple(first):
+            stream = Stream.of(shapes)
+            explore(stream, SimulatedTarget(), settings, checkpoints=False, run=WatchedRun)
+    # Whatever the first two are, some of the others have nothing to wait for.
+    assert WatchedRun.most >= 2, "nothing has run in parallel"
+
+
+TIMES: Sequence[Sequence[Shape | Marker]] = (
+    (timed(0, 1), timed(1, 2), timed(1, 3), timed(1, 4)),
+    (timed(0, 1), timed(1, 2), timed(1, 3), timed(2, 4)),
+    (timed(0, 1), timed(1, 2), timed(1, 3, GroupKind.DDL), timed(1, 4)),
+    (timed(0, 1), timed(1, 2), timed(1, 3, GroupKind.EMPTY), timed(1, 4)),
+    (timed(0, 1), timed(1, 2), NEW_FILE, timed(0, 1), timed(1, 2)),
+)
+
+
+@BY_THE_SOURCE
+@pytest.mark.parametrize("shapes", TIMES, ids=name_of_times)
+@pytest.mark.parametrize("limits", [PAIRS, SINGLE, NARROW], ids=["pairs", "one by one", "narrow"])
+def test_three_workers_by_the_source(
+    shapes: Sequence[Shape | Marker], mode: Mode, limits: Limits
+) -> None:
+    settings = RunSettings(mode=mode, workers=3, limits=limits, in_order=True)
+    crash_anywhere(shapes, settings, stops=True)
+
+
+@pytest.mark.parametrize(
+    "mode", [Mode.DATABASE, Mode.TABLE, Mode.LOGICAL_CLOCK, Mode.COMMIT_PARENT, Mode.ROW]
+)
+def test_all_workers_run_at_once(mode: Mode) -> None:
+    """Under every policy there is something to put in order in these small worlds."""
+    shapes: Sequence[Shape] = (A, B, C)
+    if mode in {Mode.LOGICAL_CLOCK, Mode.COMMIT_PARENT}:
+        shapes = (timed(0, 1), timed(1, 2), timed(1, 3), timed(1, 4))
+    settings = RunSettings(mode=mode, workers=3, limits=SINGLE, in_order=True)
+    WatchedRun.most = 0
+    stream = Stream.of(shapes)
+    explore(stream, SimulatedTarget(), settings, checkpoints=False, run=WatchedRun)
+    assert WatchedRun.most == 3
 
 
 @pytest.mark.parametrize("shapes", [(A, B, A), (A, B, C, EMPTY), (A, DDL, B)], ids=name_of)

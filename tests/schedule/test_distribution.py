@@ -9,6 +9,7 @@ import pytest
 
 from mtsd.model.distribution import HEAVIEST, Distribution, NotPossibleError
 from mtsd.model.group import GroupKind
+from mtsd.model.group_keys import GroupKeys
 from mtsd.schedule.wait_cause import WaitCause
 from tests.schedule.simulated_run import Freeze, Mode, RunSettings, SimulatedRun
 from tests.schedule.simulated_target import SimulatedTarget
@@ -81,17 +82,36 @@ def test_two_changes_at_any_moments_of_others(shapes: Sequence[Shape], mode: Mod
         go_through(shapes, changes, mode)
 
 
+def shape_parts(shape: Shape) -> tuple[int, ...]:
+    """Return the keys of a shape's databases, which differ from those of its rows."""
+    return tuple(-ord(name) for name in shape.databases)
+
+
 @pytest.mark.parametrize(
     "shapes",
     [(A, B, A), (A, ALONE, B), (A, AB, B), (DDL, A, B)],
     ids=name_of,
 )
 @pytest.mark.parametrize(
-    "mode", [Mode.DATABASE, Mode.TABLE, Mode.LOGICAL_CLOCK, Mode.COMMIT_PARENT, Mode.SEQUENTIAL]
+    "mode",
+    [
+        Mode.DATABASE,
+        Mode.TABLE,
+        Mode.LOGICAL_CLOCK,
+        Mode.COMMIT_PARENT,
+        Mode.ROW,
+        Mode.SEQUENTIAL,
+    ],
 )
 def test_a_worker_frozen_for_any_time(shapes: Sequence[Shape], mode: Mode) -> None:
     timed = [
-        replace(shape, clock=(at // 2, at + 1)) if shape.kind is GroupKind.ROWS else shape
+        replace(
+            shape,
+            clock=(at // 2, at + 1),
+            keys=GroupKeys(frozenset(map(ord, shape.databases)), parts=shape_parts(shape)),
+        )
+        if shape.kind is GroupKind.ROWS
+        else replace(shape, keys=GroupKeys(wholes=shape_parts(shape)))
         for at, shape in enumerate(shapes)
     ]
     go_through(timed, FROZEN, mode, stops=True)

@@ -69,6 +69,12 @@ def test_every_mark_of_four_groups(workers: tuple[int, ...]) -> None:
         go_through([ROWS] * 4, plan)
 
 
+@pytest.mark.parametrize("workers", list(placements(4)), ids=str)
+def test_every_group_to_wait_for_of_four(workers: tuple[int, ...]) -> None:
+    for after in earlier_groups(4):
+        go_through([ROWS] * 4, tuple(map(Assignment, workers, after)))
+
+
 @pytest.mark.parametrize("workers", list(placements(3)), ids=str)
 def test_every_mark_beside_every_group_to_wait_for(workers: tuple[int, ...]) -> None:
     for chosen, after in product(marks(3), earlier_groups(3)):
