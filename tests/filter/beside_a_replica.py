@@ -69,7 +69,7 @@ class Three:
         for binlog_format in ("ROW", "STATEMENT"):
             _make(self.source, changes, binlog_format)
 
-    def replicate(self, rules: Rules, folder: Path) -> None:
+    def replicate(self, rules: Rules, folder: Path, apply_mode: str = "auto") -> None:
         """Let both replicate the source's changes with the rules."""
         word = "SLAVE" if self.mariadb else "REPLICA"
         self.native.sql(f"STOP {word}; RESET {word} ALL")
@@ -80,6 +80,7 @@ class Three:
         else:
             self._native(rules)
         settings: dict[str, Value] = {f"filter.{name}": value for name, value in rules.items()}
+        settings["target.apply_mode"] = apply_mode
         with DaemonProcess(self.source, self.target, folder, settings) as daemon:
             daemon.wait_until_caught_up(30)
             assert daemon.stop() == 0
