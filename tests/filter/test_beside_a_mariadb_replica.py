@@ -58,13 +58,8 @@ def test_equal_to_the_servers_own_replica(three: Three, rules: str, tmp_path: Pa
     assert contents(three.target) == contents(three.native)
 
 
-@pytest.mark.parametrize(
-    "rules",
-    [
-        pytest.param(name, marks=[] if name == "rewrite and others" else pytest.mark.long)
-        for name in {**RULES, **WITH_CASE}
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("rules", {**RULES, **WITH_CASE})
 def test_equal_with_rows_as_sql(three: Three, rules: str, tmp_path: Path) -> None:
     three.replicate({**RULES, **WITH_CASE}[rules], tmp_path, "sql")
     assert contents(three.target) == contents(three.native)

@@ -111,9 +111,7 @@ def test_equal_to_the_servers_own_replica(three: Three, rules: str, tmp_path: Pa
 @pytest.mark.parametrize(
     "rules",
     [
-        pytest.param(
-            name, marks=[] if name in ("both levels", "rewrite and others") else pytest.mark.long
-        )
+        pytest.param(name, marks=[] if name == "rewrite and others" else pytest.mark.long)
         for name in RULES
     ],
 )
