@@ -59,7 +59,7 @@ def test_equal_to_the_servers_own_replica(three: Three, rules: str, tmp_path: Pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("rules", {**RULES, **WITH_CASE})
+@pytest.mark.parametrize("rules", [*RULES, *WITH_CASE])
 def test_equal_with_rows_as_sql(three: Three, rules: str, tmp_path: Path) -> None:
     three.replicate({**RULES, **WITH_CASE}[rules], tmp_path, "sql")
     assert contents(three.target) == contents(three.native)
