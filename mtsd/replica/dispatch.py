@@ -182,7 +182,9 @@ class Dispatcher:
     async def _close(self, group: Group) -> None:
         use = group.uses_temporary
         applied = self._is_applied(group)
-        lacking = self._lacks(use) if use is not None and applied else ""
+        lacking = ""
+        if use is not None and applied:
+            lacking = self._lacks(use) or self._streamed.lacks(use)
         if self._streamed.can_apply(group) and not lacking:
             if use is not None:
                 self._lost.passed(use, applied=applied)

@@ -22,6 +22,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.position import NOWHERE
 from mtsd.model.pulse import Wait
 from mtsd.model.step import Statement, Step, row_events
+from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import InDoubtWorker
 from mtsd.replica.report import half_applied, tables_of
@@ -196,6 +197,7 @@ class StreamedGroups:
         self._opened = self._doubt = self._branch = self._table = None
         if group.uses_temporary is not None and skipped is None:
             self._coordinator.scheduler.sessions.assigned(group.uses_temporary, self._worker.index)
+            self._applier.used_temporary(group.uses_temporary)
         self._worker.applied(group, row, skipped=skipped)
 
     async def _commit(self, opened: GroupOpened, group: Group, row: WorkerRow) -> None:
@@ -236,6 +238,20 @@ class StreamedGroups:
         creates = self._table is not None or self._skips is not None
         applied = group.kind in _APPLIED or (group.kind is GroupKind.CREATE_SELECT and creates)
         return self._passing or (not group.unsupported and applied)
+
+    def lacks(self, use: TemporaryUse) -> str:
+        """Return what a group needs of a session, as `Dispatch._lacks`, that this worker's is not.
+
+        Found only at the end of the group: until then its statements may not have been seen to have
+        to do with temporary tables.
+        """
+        if self._coordinator.scheduler.sessions.excluded(use.thread, self._worker.index):
+            return (
+                "a session with the same id as another server's, whose temporary tables are where"
+                " large transactions are applied (raise replica.pending_jobs_size_max above its"
+                " size)"
+            )
+        return ""
 
     def _uses_other_session(self, steps: tuple[Step, ...]) -> bool:
         sessions = self._coordinator.scheduler.sessions

@@ -59,6 +59,10 @@ class TemporarySessions:
         """Return whether a thread with that id is bound to another worker than this."""
         return any(each[1] == thread_id and held != worker for each, held in self._bound.items())
 
+    def excluded(self, thread: SourceThread, worker: int) -> bool:
+        """Return whether the worker has tables of another server's thread with the same id."""
+        return worker in self._taken(thread)
+
     def _taken(self, thread: SourceThread) -> set[int]:
         return {
             worker

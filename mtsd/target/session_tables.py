@@ -62,9 +62,9 @@ class SessionTables:
                 self.are_spent |= use.only
 
     def used(self, use: TemporaryUse) -> None:
-        """Note that the group has been applied."""
+        """Note that the group has been applied; only then is that of a streamed one known."""
         self._use = None
         self.are_spent = False
-        left = self._has.pop(use.thread[1], frozenset()) & use.left
+        left = (self._has.pop(use.thread[1], frozenset()) | use.created) & use.left
         if left:
             self._has[use.thread[1]] = left

@@ -1,8 +1,9 @@
 """Statements with the flag THREAD_SPECIFIC, after restarts in the middle of the source's files."""
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -23,6 +24,8 @@ from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
+
+NEEDS_PERSON = 3
 
 
 @pytest.fixture(scope="module")
@@ -171,8 +174,26 @@ def test_sessions_that_begin_after_reading_are_known(pair: Pair, tmp_path: Path)
     assert differences(pair.source, pair.target) == []
 
 
-def test_a_source_that_is_a_replica(tmp_path: Path) -> None:
-    """Its binlog has the threads of its own source, and its start leaves none of their tables."""
+class Relayed(NamedTuple):
+    """A source that is the replica of another server, with a daemon that reads it."""
+
+    first: Server
+    pair: Pair
+    daemon: DaemonProcess
+    file: str
+    client: Session
+    own: Session
+
+    def wait(self) -> None:
+        """Wait until the source has all of its own source."""
+        offset = self.first.sql("SHOW BINARY LOG STATUS")[0][1]
+        arrived = f"SELECT SOURCE_POS_WAIT('{self.file}', {offset}, 30) >= 0"
+        wait_for(self.pair.source, arrived, 1)
+
+
+@contextmanager
+def relayed(tmp_path: Path, settings: Mapping[str, int]) -> Iterator[Relayed]:
+    """Two sessions with one id, of two servers whose groups are in one binary log."""
     options = {**NO_GTIDS, "binlog_format": "STATEMENT"}
     with Pair(options, NO_GTIDS) as pair, Server(options) as first:
         file, offset, *_ = first.sql("SHOW BINARY LOG STATUS")[0]
@@ -182,18 +203,12 @@ def test_a_source_that_is_a_replica(tmp_path: Path) -> None:
             " GET_SOURCE_PUBLIC_KEY = 1; START REPLICA"
         )
         first.sql(BEGINNING)
-        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
-
-        def relayed() -> None:
-            offset = first.sql("SHOW BINARY LOG STATUS")[0][1]
-            wait_for(pair.source, "SELECT SOURCE_POS_WAIT("
-                     f"'{file}', {offset}, 30) >= 0", 1)  # fmt: skip
-
-        relayed()
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        client, own = Session(first), Session(pair.source)
+        there = Relayed(first, pair, daemon, str(file), client, own)
+        there.wait()
         catch_up(daemon)
         daemon.start()
-        # Two sessions with one id, of two servers.
-        client, own = Session(first), Session(pair.source)
         while client.id != own.id:
             if client.id < own.id:
                 client.close()
@@ -201,7 +216,15 @@ def test_a_source_that_is_a_replica(tmp_path: Path) -> None:
             else:
                 own.close()
                 own = Session(pair.source)
-        with closing(client), session(first) as without:
+        with closing(client), closing(own):
+            yield there._replace(client=client, own=own)
+
+
+def test_a_source_that_is_a_replica(tmp_path: Path) -> None:
+    """Its binlog has the threads of its own source, and its start leaves none of their tables."""
+    with relayed(tmp_path, {}) as there:
+        pair, daemon, client, own = there.pair, there.daemon, there.client, there.own
+        with session(there.first) as without:
             own.run("CREATE DATABASE o", "CREATE TABLE o.o (a INT)", "CREATE TABLE d.v (a INT)")
             own.run(
                 "CREATE TEMPORARY TABLE d.t (a INT, b INT)", "INSERT INTO d.t VALUES (1, 1), (2, 1)"
@@ -214,10 +237,31 @@ def test_a_source_that_is_a_replica(tmp_path: Path) -> None:
             client.run("CREATE TEMPORARY TABLE t (a INT)", "INSERT INTO t VALUES (500)")
             client.run("INSERT INTO u SELECT a FROM t")
             own.run("INSERT INTO o.o SELECT a FROM d.t")
-            relayed()
+            there.wait()
             daemon.wait_until_caught_up()
-            own.close()
-        relayed()
+        own.close()
+        client.close()
+        there.wait()
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
+
+
+def test_a_large_transaction_of_a_session_with_the_same_id(tmp_path: Path) -> None:
+    """It is applied by the first worker, which has the other server's temporary table."""
+    settings = {"replica.pending_jobs_size_max": 1024, "replica.parallel_workers": 2}
+    with relayed(tmp_path, settings) as there:
+        there.own.run("CREATE TEMPORARY TABLE d.t (a INT, b INT)")
+        there.daemon.wait_until_caught_up()
+        rows = there.pair.target.sql("SELECT * FROM d.t ORDER BY a")
+        large = f"INSERT INTO u VALUES (700) /* {'x' * 4096} */"
+        there.client.run("BEGIN", "INSERT INTO t VALUES (700, 1)", large, "COMMIT")
+        there.wait()
+        assert there.daemon.wait() == NEEDS_PERSON
+        error = str(there.daemon.records()[-1]["error"])
+        assert "a session with the same id as another server's" in error
+        assert "raise replica.pending_jobs_size_max" in error
+        assert there.pair.target.sql("SELECT * FROM d.t ORDER BY a") == rows
+        there.daemon.settings["replica.pending_jobs_size_max"] = 65536
+        catch_up(there.daemon)
+        assert differences(there.pair.source, there.pair.target) == []

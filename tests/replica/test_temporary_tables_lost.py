@@ -129,15 +129,26 @@ def test_what_is_lost_is_named(pair: Pair, tmp_path: Path, end: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "end", [pytest.param("stop", marks=LONG), "kill", pytest.param("unseen", marks=LONG)]
+    "end",
+    [
+        pytest.param("stop", marks=LONG),
+        "kill",
+        "streamed",
+        pytest.param("unseen", marks=LONG),
+    ],
 )
 def test_a_restart_of_the_source_leaves_none(pair: Pair, tmp_path: Path, end: str) -> None:
     """Afterwards, sessions have the ids of former ones."""
-    daemon = DaemonProcess(pair.source, pair.target, tmp_path, {"replica.parallel_workers": 1})
+    settings = {"replica.parallel_workers": 1}
+    if end == "streamed":
+        settings["replica.pending_jobs_size_max"] = 1024
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
     catch_up(daemon)
     daemon.start()
     with session(pair.source) as client:
-        client.run("CREATE TEMPORARY TABLE t (a INT, b INT)", "CREATE TEMPORARY TABLE w (a INT)")
+        large = f"INSERT INTO u VALUES (300) /* {'x' * 4096} */"
+        client.run("BEGIN", "CREATE TEMPORARY TABLE t (a INT, b INT)", large)
+        client.run("CREATE TEMPORARY TABLE w (a INT)", "COMMIT")
         daemon.wait_until_caught_up()
         will_be_known(pair.target, [open_tables(pair.source, client, "t", "w")])
         if end == "unseen":
