@@ -112,19 +112,23 @@ def test_commands(pair: Pair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert daemon.stop() == 0
 
 
-@pytest.mark.parametrize("policy", ["logical_clock", "database"])
-def test_a_frozen_worker_and_a_stop(
-    pair: Pair, tmp_path: Path, policy: str, capsys: pytest.CaptureFixture[str]
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize("ending", ["stop", "unfreeze", pytest.param("kill", marks=LONG)])
+@pytest.mark.parametrize("policy", ["logical_clock", "database", pytest.param("row", marks=LONG)])
+def test_a_frozen_worker(
+    pair: Pair, tmp_path: Path, policy: str, ending: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = {"replica.parallel_type": policy}
     with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
         daemon.wait_until_caught_up()
-        if policy == "logical_clock":
+        if policy != "database":
             assert distribute(daemon, "pin", "a", "1") == ExitStatus.NEEDS_PERSON
             assert "goes by no names" in capsys.readouterr().err
         else:
             assert distribute(daemon, "pin", "a", "1") == ExitStatus.DONE
-        for worker in ("1", "2", "3", "4") if policy == "logical_clock" else ("1",):
+        for worker in ("1",) if policy == "database" else ("1", "2", "3", "4"):
             assert distribute(daemon, "freeze", worker) == ExitStatus.DONE
         pair.source.sql("INSERT INTO a.t VALUES (1); INSERT INTO b.t VALUES (1)")
         status = daemon.wait_for_status(
@@ -140,11 +144,18 @@ def test_a_frozen_worker_and_a_stop(
             assert (rows(pair, "a"), rows(pair, "b")) == (0, 0)
         # What runs alone comes after it.
         pair.source.sql("CREATE TABLE a.u (id INT PRIMARY KEY); DROP TABLE a.u")
-        assert daemon.stop() == 0
-        assert (rows(pair, "a"), rows(pair, "b")) in {(0, 0), (1, 1)}
-        if policy == "database":
-            assert rows(pair, "a") == 1
-        daemon.start()
+        if ending == "unfreeze":
+            for worker in "1234":
+                assert distribute(daemon, "unfreeze", worker) == ExitStatus.DONE
+        else:
+            if ending == "stop":
+                assert daemon.stop() == 0
+                assert (rows(pair, "a"), rows(pair, "b")) in {(0, 0), (1, 1)}
+                if policy == "database":
+                    assert rows(pair, "a") == 1
+            else:
+                daemon.kill()
+            daemon.start()
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
         assert (rows(pair, "a"), rows(pair, "b")) == (1, 1)
@@ -168,7 +179,16 @@ def test_a_large_transaction_waits_for_the_frozen_worker_that_applies_it(
         assert daemon.stop() == 0
 
 
-@pytest.mark.parametrize("policy", ["database", "table"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param("database", marks=LONG),
+        "table",
+        pytest.param("logical_clock", marks=LONG),
+        pytest.param("row", marks=LONG),
+        pytest.param("commit_parent", marks=LONG),
+    ],
+)
 def test_random_changes_under_load(policy: str, tmp_path: Path) -> None:
     chance = random.Random(policy)
     with Pair(GTIDS, GTIDS) as pair:

@@ -107,6 +107,22 @@ def test_a_backlog(
         assert unequal(pair.source, pair.target) == []
 
 
+@pytest.mark.parametrize(
+    "policy",
+    ["row", pytest.param("table", marks=LONG), pytest.param("commit_parent", marks=LONG)],
+)
+def test_a_backlog_by_another_policy(policy: str, tmp_path: Path) -> None:
+    waits: Options = {"binlog_commit_wait_count": 4, "binlog_commit_wait_usec": 20_000}
+    with mariadbs("11.8", "11.8", options={**COMPRESSED, **waits}) as pair:
+        load = MariadbLoad(pair.source, 2, ("ROW", "ROW", "MIXED", "STATEMENT"))
+        load.prepare()
+        with load.running(pause=0.0):
+            time.sleep(4)
+        settings: dict[str, Value] = {"replica.parallel_type": policy}
+        caught_up(DaemonProcess(pair.source, pair.target, tmp_path, settings))
+        assert unequal(pair.source, pair.target) == []
+
+
 @pytest.mark.parametrize("series", ["10.11", pytest.param("11.8", marks=LONG)])
 def test_killed_at_every_fault_point(series: str, tmp_path: Path) -> None:
     chance = random.Random(7)

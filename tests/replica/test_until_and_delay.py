@@ -4,11 +4,12 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.load.compare import differences
-from tests.replica.daemon_process import DaemonProcess
+from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_mariadb import mariadbs
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
@@ -60,9 +61,30 @@ def run_until(daemon: DaemonProcess, *arguments: str) -> list[int]:
     return applied(daemon.target)
 
 
-def test_each_condition(pair: Pair, tmp_path: Path) -> None:
+BY_CLOCK: Final[dict[str, Value]] = {"replica.parallel_type": "logical_clock"}
+BY_ROW: Final[dict[str, Value]] = {"replica.parallel_type": "row"}
+ANY_TIME: Final[dict[str, Value]] = {"replica.consistency": "any_time"}
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {**BY_ROW, **ANY_TIME},
+        pytest.param(BY_ROW, marks=LONG),
+        pytest.param(BY_CLOCK, marks=LONG),
+        pytest.param({**BY_CLOCK, **ANY_TIME}, marks=LONG),
+        pytest.param({"replica.parallel_type": "table"}, marks=LONG),
+        pytest.param({"replica.parallel_type": "commit_parent"}, marks=LONG),
+        pytest.param({"replica.consistency": "eventual"}, marks=LONG),
+        pytest.param({"replica.parallel_workers": 0}, marks=LONG),
+    ],
+    ids=lambda settings: " ".join(map(str, settings.values())) or "default",
+)
+def test_each_condition(pair: Pair, tmp_path: Path, settings: dict[str, Value]) -> None:
     places = prepare(pair.source, 20)
-    daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
     file, offset, _ = places[3]
     assert run_until(daemon, "--until-position", f"{file}:{offset}") == list(range(3))
     # Inside a transaction, which is applied as a whole.
@@ -72,6 +94,33 @@ def test_each_condition(pair: Pair, tmp_path: Path) -> None:
     assert run_until(daemon, "--until-gaps-filled") == list(range(8))
     both = f"{places[14][2]}:{places[17][2].rpartition(':')[2]}"
     assert run_until(daemon, "--until-after-gtids", both) == list(range(18))
+    daemon.start()
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+    assert differences(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize("settings", [{}, pytest.param(BY_CLOCK, marks=LONG), ANY_TIME],
+                         ids=["database", "logical_clock", "any_time"])  # fmt: skip
+def test_between_a_prepare_and_its_commit(
+    pair: Pair, tmp_path: Path, settings: dict[str, Value]
+) -> None:
+    """The prepare waits for nothing that is not to be read: it is prepared on the target."""
+    places = prepare(pair.source, 2)
+    pair.source.sql("XA START 'x'; INSERT INTO a.t VALUES (100); XA END 'x'; XA PREPARE 'x'")
+    pair.source.sql("INSERT INTO b.t VALUES (101)")
+    uuid, _, number = places[-1][2].partition(":")
+    prepare_, between, commit = (f"{uuid}:{int(number) + each}" for each in (1, 2, 3))
+    pair.source.sql("XA COMMIT 'x'; INSERT INTO b.t VALUES (102)")
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+    assert run_until(daemon, "--until-after-gtids", prepare_) == [0, 1]
+    assert len(pair.target.sql("XA RECOVER")) == 1
+    assert run_until(daemon, "--until-after-gtids", between) == [0, 1, 101]
+    assert run_until(daemon, "--until-gaps-filled") == [0, 1, 101]
+    assert run_until(daemon, "--until-before-gtids", commit) == [0, 1, 101]
+    assert len(pair.target.sql("XA RECOVER")) == 1
+    assert run_until(daemon, "--until-after-gtids", commit) == [0, 1, 100, 101]
+    assert pair.target.sql("XA RECOVER") == []
     daemon.start()
     daemon.wait_until_caught_up()
     assert daemon.stop() == 0
