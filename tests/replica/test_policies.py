@@ -21,7 +21,7 @@ from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_kills import kill_at_random, kill_either, live_load
 from tests.replica.test_mariadb import mariadbs
 from tests.replica.test_xa import assert_equal
-from tests.servers.mysqld import GTIDS, Server
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 from tests.servers.provision import Options
 
@@ -131,6 +131,44 @@ def test_one_database_over_all_workers(policy: str, tmp_path: Path) -> None:
             assert status is not None
             assert all(worker.groups > 100 for worker in status.workers)
             assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+
+
+def change_both_engines(server: Server, number: int) -> None:
+    with closing(server.client("a")) as client, client.cursor() as cursor:
+        for row in range(100 * number, 100 * number + 100):
+            cursor.execute("BEGIN")
+            cursor.execute(f"INSERT INTO i VALUES ({row}, {number})")
+            cursor.execute(f"INSERT INTO m VALUES ({row}, {number})")
+            cursor.execute(f"UPDATE i SET v = v + 1 WHERE id = {row}")
+            cursor.execute("COMMIT")
+
+
+@pytest.mark.parametrize("policy", ["logical_clock", pytest.param("row", marks=LONG)])
+def test_transactions_with_two_engines(policy: str, tmp_path: Path) -> None:
+    """The source logs each as two groups, of which only one has waited for others' commits."""
+    with Pair(NO_GTIDS, NO_GTIDS) as pair:
+        pair.source.sql(
+            "CREATE DATABASE a; CREATE TABLE a.i (id INT PRIMARY KEY, v INT);"
+            "CREATE TABLE a.m (id INT PRIMARY KEY, v INT) ENGINE = MyISAM"
+        )
+        daemon = DaemonProcess(
+            pair.source, pair.target, tmp_path, {"replica.parallel_type": policy}
+        )
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        file, offset, _ = pair.source.binlog_end()
+        in_parallel(change_both_engines, pair.source, 4)
+        begun = [
+            event
+            for event in pair.source.sql(f"SHOW BINLOG EVENTS IN '{file}' FROM {offset}")
+            if event[2] == "Anonymous_Gtid"
+        ]
+        assert len(begun) == 2 * 400
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
 
 
