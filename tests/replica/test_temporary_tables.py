@@ -216,15 +216,14 @@ def relayed(tmp_path: Path, settings: Mapping[str, int]) -> Iterator[Relayed]:
             else:
                 own.close()
                 own = Session(pair.source)
-        with closing(client), closing(own):
-            yield there._replace(client=client, own=own)
+        yield there._replace(client=client, own=own)
 
 
 def test_a_source_that_is_a_replica(tmp_path: Path) -> None:
     """Its binlog has the threads of its own source, and its start leaves none of their tables."""
     with relayed(tmp_path, {}) as there:
         pair, daemon, client, own = there.pair, there.daemon, there.client, there.own
-        with session(there.first) as without:
+        with closing(client), session(there.first) as without:
             own.run("CREATE DATABASE o", "CREATE TABLE o.o (a INT)", "CREATE TABLE d.v (a INT)")
             own.run(
                 "CREATE TEMPORARY TABLE d.t (a INT, b INT)", "INSERT INTO d.t VALUES (1, 1), (2, 1)"
@@ -239,8 +238,7 @@ def test_a_source_that_is_a_replica(tmp_path: Path) -> None:
             own.run("INSERT INTO o.o SELECT a FROM d.t")
             there.wait()
             daemon.wait_until_caught_up()
-        own.close()
-        client.close()
+            own.close()
         there.wait()
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
@@ -249,7 +247,11 @@ def test_a_source_that_is_a_replica(tmp_path: Path) -> None:
 
 def test_a_large_transaction_of_a_session_with_the_same_id(tmp_path: Path) -> None:
     """It is applied by the first worker, which has the other server's temporary table."""
-    settings = {"replica.pending_jobs_size_max": 1024, "replica.parallel_workers": 2}
+    settings = {
+        "replica.batch_bytes": 1024,
+        "replica.pending_jobs_size_max": 1024,
+        "replica.parallel_workers": 2,
+    }
     with relayed(tmp_path, settings) as there:
         there.own.run("CREATE TEMPORARY TABLE d.t (a INT, b INT)")
         there.daemon.wait_until_caught_up()
