@@ -1,6 +1,6 @@
 """Temporary tables of the source, over the ends of mtsd, of its sessions and of the source."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -129,28 +129,45 @@ def test_what_is_lost_is_named(pair: Pair, tmp_path: Path, end: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "end",
-    [
-        pytest.param("stop", marks=LONG),
-        "kill",
-        "streamed",
-        pytest.param("unseen", marks=LONG),
-    ],
+    "end", [pytest.param("stop", marks=LONG), "kill", pytest.param("unseen", marks=LONG)]
 )
 def test_a_restart_of_the_source_leaves_none(pair: Pair, tmp_path: Path, end: str) -> None:
     """Afterwards, sessions have the ids of former ones."""
-    settings = {"replica.parallel_workers": 1}
-    if end == "streamed":
-        settings |= {"replica.batch_bytes": 1024, "replica.pending_jobs_size_max": 1024}
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, {"replica.parallel_workers": 1})
+    none_are_left(
+        pair,
+        daemon,
+        end,
+        ["CREATE TEMPORARY TABLE t (a INT, b INT)", "CREATE TEMPORARY TABLE w (a INT)"],
+    )
+
+
+@pytest.mark.parametrize("servers", [PAIRS[1], PAIRS[3]], indirect=True)
+def test_a_restart_leaves_none_of_a_large_transaction(pair: Pair, tmp_path: Path) -> None:
+    """A MySQL with GTIDs refuses one that creates temporary tables."""
+    settings = {
+        "replica.parallel_workers": 1,
+        "replica.batch_bytes": 1024,
+        "replica.pending_jobs_size_max": 1024,
+    }
     daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+    created = [
+        "BEGIN",
+        "CREATE TEMPORARY TABLE t (a INT, b INT)",
+        f"INSERT INTO u VALUES (300) /* {'x' * 4096} */",
+        "CREATE TEMPORARY TABLE w (a INT)",
+        "COMMIT",
+    ]
+    none_are_left(pair, daemon, "kill", created)
+    assert "streaming a large group" in {each["event"] for each in daemon.records()}
+
+
+def none_are_left(pair: Pair, daemon: DaemonProcess, end: str, created: Sequence[str]) -> None:
+    """Let a session create the temporary tables t and w, and end it together with the source."""
     catch_up(daemon)
     daemon.start()
     with session(pair.source) as client:
-        large = f"/* {'x' * 4096} */" if end == "streamed" else ""
-        client.run(
-            f"CREATE TEMPORARY TABLE t (a INT, b INT) {large}",
-            f"CREATE TEMPORARY TABLE w (a INT) {large}",
-        )
+        client.run(*created)
         daemon.wait_until_caught_up()
         will_be_known(pair.target, [open_tables(pair.source, client, "t", "w")])
         if end == "unseen":
