@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -108,6 +109,9 @@ class DaemonProcess:
         try:
             return fetch_status(self.folder / "mtsd.sock", 60.0)
         except DaemonUnavailableError:
+            # One that is killed closes its connections a moment before it has ended.
+            with suppress(subprocess.TimeoutExpired):
+                self._started().wait(5)
             if self.running:
                 raise
             return None

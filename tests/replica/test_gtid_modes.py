@@ -210,7 +210,10 @@ def test_earliest_says_what_a_mirroring_daemon_left_in_gtid_purged(tmp_path: Pat
 SWITCHES = ("OFF_PERMISSIVE", "ON_PERMISSIVE", "ON", "ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF")
 
 
-@pytest.mark.parametrize("target", [GTIDS, NO_GTIDS], ids=["gtids", "none"])
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(GTIDS, id="gtids"), pytest.param(NO_GTIDS, id="none", marks=pytest.mark.long)],
+)
 def test_the_source_is_switched_to_gtids_and_back(target: Options, tmp_path: Path) -> None:
     chance = random.Random(len(target))
     source: Options = {**NO_GTIDS, "enforce_gtid_consistency": "ON"}

@@ -72,14 +72,17 @@ def assert_each_once(pair: Pair, daemon: DaemonProcess, load: MixedLoad) -> None
     assert differences(pair.source, pair.target) == []
 
 
-def test_killed_at_every_fault_point(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "count", [16, pytest.param(len(FaultPoint), marks=pytest.mark.long)], ids=["some", "all"]
+)
+def test_killed_at_fault_points(count: int, tmp_path: Path) -> None:
     chance = random.Random(5)
     points = [point for point in FaultPoint if point not in ON_ERROR | ON_STOP]
     chance.shuffle(points)
     with Pair(GTIDS, GTIDS) as pair:
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, SETTINGS)
         with live_load(pair, seed=5, rate=120) as load:
-            for point in points:
+            for point in points[:count]:
                 passes = chance.randint(1, 20) if point in OFTEN else 1
                 daemon.start(fault=f"{point}:{passes}")
                 assert daemon.wait() == SIGKILLED, (point, daemon.last_words())

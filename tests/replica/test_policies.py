@@ -31,7 +31,8 @@ MIX: Final = Mix(statement_format=True, create_select=True, non_transactional=Tr
 TRANSACTIONS: Final = 400
 OTHERS: Final = [name for name in POLICIES if name != "database"]
 """The database policy is the default: most other tests run it."""
-KILLED: Final = ("logical_clock", "table", "row")
+KILLED: Final = ("logical_clock", "row")
+FEW_WORKERS: Final = {("logical_clock", 0), ("row", 1)}
 LONG = pytest.mark.long
 
 
@@ -45,8 +46,16 @@ def loaded() -> Iterator[tuple[Server, MixedLoad]]:
         yield source, load
 
 
-@pytest.mark.parametrize("workers", [0, 1, 4, pytest.param(16, marks=LONG)])
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("policy", "workers"),
+    [
+        pytest.param(
+            policy, workers, marks=() if workers == 4 or (policy, workers) in FEW_WORKERS else LONG
+        )
+        for policy in POLICIES
+        for workers in (0, 1, 4, 16)
+    ],
+)
 def test_equal(policy: str, workers: int, loaded: tuple[Server, MixedLoad], tmp_path: Path) -> None:
     source, load = loaded
     settings: dict[str, Value] = {
@@ -73,13 +82,14 @@ def test_killed(policy: str, kills: int, tmp_path: Path) -> None:
         kill_at_random(pair, tmp_path, kills, MIX, **{"replica.parallel_type": policy})
 
 
-def test_another_policy_after_each_kill(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rounds", [1, pytest.param(10, marks=LONG)])
+def test_another_policy_after_each_kill(rounds: int, tmp_path: Path) -> None:
     """What one policy has applied out of order is neither lost nor repeated under another."""
     chance = random.Random(3)
     with Pair(GTIDS, GTIDS) as pair:
         daemon = DaemonProcess(pair.source, pair.target, tmp_path)
         with live_load(pair, seed=3, rate=150, mix=MIX) as load:
-            for policy in [*POLICIES, *reversed(list(POLICIES))]:
+            for policy in list(POLICIES) * rounds:
                 daemon.settings["replica.parallel_type"] = policy
                 daemon.settings["replica.parallel_workers"] = chance.choice((0, 1, 3, 8))
                 kill_either(pair, daemon, chance, 1)
@@ -90,7 +100,9 @@ def test_another_policy_after_each_kill(tmp_path: Path) -> None:
         assert differences(pair.source, pair.target) == []
 
 
-@pytest.mark.parametrize("policy", OTHERS)
+@pytest.mark.parametrize(
+    "policy", [pytest.param(name, marks=() if name in KILLED else LONG) for name in OTHERS]
+)
 def test_prepared_transactions(policy: str, tmp_path: Path) -> None:
     with Pair(GTIDS, GTIDS) as pair:
         load = XaLoad(pair.source, seed=4, reuse=True)

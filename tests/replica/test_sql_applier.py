@@ -48,7 +48,7 @@ def test_a_backlog_is_equal(pair: Pair, workers: int, metadata: str, tmp_path: P
     assert audit(pair.target, load.ledger) == []
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(60, marks=LONG)])
+@pytest.mark.parametrize("kills", [3, pytest.param(60, marks=LONG)])
 def test_killed_at_any_time(pair: Pair, kills: int, tmp_path: Path) -> None:
     chance = random.Random(kills)
     daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SETTINGS, **SQL})

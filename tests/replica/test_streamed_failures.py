@@ -28,6 +28,8 @@ WAY = {
     "load data": {},
     "XA": {},
 }
+SHORT = ("rows", "statements", "XA")
+"""Those of the suite; the others are long."""
 CHECKSUM = "SELECT COUNT(*), SUM(CRC32(CONCAT(i, v))) FROM a.t"
 WAITS = (
     "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
@@ -94,7 +96,9 @@ def kill_target(daemon: DaemonProcess) -> None:
     daemon.target.kill()
 
 
-@pytest.mark.parametrize("way", WAY)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=() if way in SHORT else pytest.mark.long) for way in WAY]
+)
 def test_interruptions(way: str, tmp_path: Path) -> None:
     actions: list[Callable[[DaemonProcess], None]] = [
         kill_query, kill_connection, restart_source, kill_daemon, kill_target,

@@ -71,7 +71,7 @@ LONG = pytest.mark.long
     "settings",
     [
         {},
-        {**BY_ROW, **ANY_TIME},
+        pytest.param({**BY_ROW, **ANY_TIME}, marks=LONG),
         pytest.param(BY_ROW, marks=LONG),
         pytest.param(BY_CLOCK, marks=LONG),
         pytest.param({**BY_CLOCK, **ANY_TIME}, marks=LONG),
@@ -100,8 +100,14 @@ def test_each_condition(pair: Pair, tmp_path: Path, settings: dict[str, Value]) 
     assert differences(pair.source, pair.target) == []
 
 
-@pytest.mark.parametrize("settings", [{}, pytest.param(BY_CLOCK, marks=LONG), ANY_TIME],
-                         ids=["database", "logical_clock", "any_time"])  # fmt: skip
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(BY_CLOCK, id="logical_clock"),
+        pytest.param({}, id="database", marks=LONG),
+        pytest.param(ANY_TIME, id="any_time", marks=LONG),
+    ],
+)
 def test_between_a_prepare_and_its_commit(
     pair: Pair, tmp_path: Path, settings: dict[str, Value]
 ) -> None:

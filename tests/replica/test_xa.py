@@ -190,7 +190,7 @@ def test_an_error_in_a_branch_leaves_nothing(tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
-@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("kind", ["GTIDs", pytest.param("binlog", marks=pytest.mark.long)])
 def test_a_lock_is_waited_for(kind: str, tmp_path: Path) -> None:
     """KILL QUERY interrupts the wait instead of its time-out, which is long."""
     with running(tmp_path, target=TARGETS[kind]) as (pair, daemon):

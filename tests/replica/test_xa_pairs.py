@@ -39,7 +39,13 @@ def log_pairs(source: Server, first: int) -> None:
         )
 
 
-@pytest.mark.parametrize(("source", "target"), FAMILIES)
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        *FAMILIES[:2],
+        *(pytest.param(*each.values, id=each.id, marks=pytest.mark.long) for each in FAMILIES[2:]),
+    ],
+)
 def test_nothing_is_prepared_on_the_target(source: str, target: str, tmp_path: Path) -> None:
     with running(source, target, tmp_path) as (pair, daemon):
         for number, policy in enumerate(POLICIES, 1):
@@ -60,7 +66,7 @@ def test_nothing_is_prepared_on_the_target(source: str, target: str, tmp_path: P
         assert daemon.stop() == 0
 
 
-@pytest.mark.parametrize("mode", ["binlog", "sql"])
+@pytest.mark.parametrize("mode", ["binlog", pytest.param("sql", marks=pytest.mark.long)])
 def test_killed_at_every_point_of_their_transaction(mode: str, tmp_path: Path) -> None:
     points = (
         (FaultPoint.BEFORE_BUNDLE, FaultPoint.BUNDLE_SENT, FaultPoint.AFTER_BUNDLE)
