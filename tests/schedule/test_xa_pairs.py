@@ -122,6 +122,20 @@ def test_a_definition_between_them_ends_the_pair() -> None:
     assert taken(added(scheduler(), stream)) == [[2], [1], [3], [4], [5]]
 
 
+@pytest.mark.parametrize(
+    "between",
+    [
+        rows(3, "mysql"),
+        rows(3)._replace(alone=True),
+        rows(3)._replace(format_description=FORMAT + b"x"),
+    ],
+    ids=["system tables", "alone", "another format"],
+)
+def test_rows_that_are_not_combined_end_the_pair(between: Group) -> None:
+    stream = [rows(1), prepare(2, "x"), between, commit(4, "x")]
+    assert taken(added(scheduler(), stream)) == [[1], [2], [3], [4]]
+
+
 def test_a_stop_between_them_ends_the_pair() -> None:
     schedule = added(scheduler(2), [prepare(1, "x"), rows(2, "b")])
     assert [each.number for each in schedule.take(1)] == [2]
