@@ -16,6 +16,7 @@ from mtsd.binlog.group_parts import SAVEPOINTS, XA_BY_ITSELF, XA_COMPLETIONS
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.load_data import BEFORE_5_0, parse_execute_load_query
 from mtsd.binlog.load_data_files import LoadDataFiles
+from mtsd.binlog.merged_databases import MergedDatabases
 from mtsd.binlog.open_group import OpenGroup
 from mtsd.binlog.plain_transactions import PlainTransactions
 from mtsd.binlog.rewrite import plain_format_description, with_database
@@ -49,6 +50,7 @@ class Grouper:
     whatever a dump by GTID begins with before that; with `fold_case` their names are not
     case-sensitive. `files` are those of the connection before, if this one continues it;
     `timestamp_defaults`, what is known of the source's sessions, fills in what statements lack.
+    `merged` is what earlier connections have learned about that.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Grouper:
         files: LoadDataFiles | None = None,
         in_place: bool = True,
         timestamp_defaults: TimestampDefaults | None = None,
+        merged: MergedDatabases | None = None,
     ) -> None:
         self.next_number = next_number
         """The number of the group being read, or of the next one."""
@@ -83,6 +86,7 @@ class Grouper:
         """The files of LOAD DATA whose statement has not been read."""
         self._fold_case = fold_case
         self._timestamp_defaults = timestamp_defaults or TimestampDefaults(None)
+        self._merged = merged or MergedDatabases()
         self._start = start
         self._before = start.offset
         """Where the last event begins, in its file."""
@@ -95,7 +99,7 @@ class Grouper:
         their headers contain nothing useful.
         """
         self._maps_size = 0
-        self._plain = PlainTransactions(hold_bytes)
+        self._plain = PlainTransactions(hold_bytes, self._merged)
         self._has_short_way = True
         self._group: OpenGroup | None = None
         """The group whose GTID or first event has been seen, but not its end."""
@@ -182,6 +186,7 @@ class Grouper:
                 temporary=self.temporary,
                 fold_case=self._fold_case,
                 renames_temporary=self._dialect.renames_temporary,
+                merged=self._merged,
             )
         return self._group
 
@@ -206,6 +211,8 @@ class Grouper:
         name = self._replicated.row_database(table.database, table.table)
         if name is None:
             return table, None
+        if self._replicated.rules.rewrite_db:
+            self._merged.learn(table.database, name)
         if name == table.database:
             return table, event
         return replace(table, database=name), with_database(event, name)

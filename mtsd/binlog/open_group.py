@@ -8,6 +8,7 @@ from mtsd.binlog.event_type import MTS_ISOLATE, THREAD_SPECIFIC
 from mtsd.binlog.group_temporary_tables import GroupTemporaryTables
 from mtsd.binlog.gtid_event import GtidEvent, Opens
 from mtsd.binlog.held_events import HeldEvents
+from mtsd.binlog.merged_databases import MergedDatabases
 from mtsd.binlog.qualifiers import qualifiers
 from mtsd.binlog.query import INTERRUPTIONS, MAX_DBS_IN_EVENT_MTS
 from mtsd.binlog.replicated_statement import WITHOUT_EFFECT, renamed, replicated_part
@@ -43,13 +44,14 @@ class OpenGroup:
     When it has more than `hold_bytes` of them, they are passed on in chunks of about
     `chunk_bytes`, see `overflow`. What is not `replicated` is left out. `description` is the
     format description. `temporary` is what is known about the source's temporary tables; with
-    `fold_case` their names are not case-sensitive; `renames_temporary` is the dialect's.
+    `fold_case` their names are not case-sensitive; `renames_temporary` is the dialect's. Databases
+    that are `merged` are in the order of the stream, whatever the source says.
     """
 
     __slots__ = (
         "_alone", "_begin", "_chunk_bytes", "_databases", "_description", "_flags_differ",
-        "_head", "_held", "_hold_bytes", "_kind", "_left_out", "_limit", "_number", "_owners",
-        "_passed_on", "_replicated", "_row_flags", "_temporary", "_timestamp",
+        "_head", "_held", "_hold_bytes", "_kind", "_left_out", "_limit", "_merged", "_number",
+        "_owners", "_passed_on", "_replicated", "_row_flags", "_temporary", "_timestamp",
         "_timestamp_defaults", "_total", "_unsupported", "begun", "rolled_back", "streaming", "xid",
     )  # fmt: skip
 
@@ -66,6 +68,7 @@ class OpenGroup:
         temporary: TemporaryTables,
         fold_case: bool,
         renames_temporary: bool,
+        merged: MergedDatabases,
     ) -> None:
         self.begun = False
         """Inside a transaction: BEGIN or XA START has been seen."""
@@ -80,6 +83,7 @@ class OpenGroup:
         self._chunk_bytes = chunk_bytes
         self._replicated = replicated
         self._description = description
+        self._merged = merged
         self._temporary = GroupTemporaryTables(
             temporary, fold_case=fold_case, renames=renames_temporary
         )
@@ -259,7 +263,12 @@ class OpenGroup:
         used = dict.fromkeys(names)
         if self._replicated.rules.rewrite_db:
             # Only the default database is renamed, and which of the names stand for it is unknown.
-            used |= dict.fromkeys(map(self._replicated.target_name, names))
+            for name in names:
+                on_target = self._replicated.target_name(name)
+                used[on_target] = None
+                if not self._alone:
+                    self._merged.learn(name, name)
+                    self._merged.learn(name, on_target)
         if file is not None and query.database:
             # Its character set is that of the file.
             used[query.database] = None
@@ -364,18 +373,24 @@ class OpenGroup:
         elif self.streaming:
             yield self._chunk()
         head = self._head
+        databases = tuple(self._databases)
+        last_committed = head.last_committed if head else 0
+        commit_id = head.commit_id if head else 0
+        if head is not None and self._merged.hold(databases):
+            last_committed = max(last_committed, head.sequence_number - 1)
+            commit_id = 0
         group = Group(
             number=self._number,
             kind=kind,
             end=end,
-            databases=tuple(self._databases),
+            databases=databases,
             alone=self._alone,
             steps=self._held.taken_steps(),
             size=self._total + self._held.size,
             row_flags=None if self._flags_differ else self._row_flags,
             format_description=self._description,
             gtid=head.gtid if head else None,
-            last_committed=head.last_committed if head else 0,
+            last_committed=last_committed,
             sequence_number=head.sequence_number if head else 0,
             commit_time=self._commit_time(),
             unsupported=self._unsupported,
@@ -383,7 +398,7 @@ class OpenGroup:
             uses_temporary=self._temporary.use(streaming=self.streaming),
             rolled_back=self.rolled_back,
             xid=self.xid if kind in _OF_XIDS else None,
-            commit_id=head.commit_id if head else 0,
+            commit_id=commit_id,
             begin=self._begin.offset,
         )
         yield GroupClosed(group) if self.streaming else group

@@ -16,6 +16,7 @@ from mtsd.binlog.dialect import MYSQL
 from mtsd.binlog.event_type import MTS_ISOLATE, EventType
 from mtsd.binlog.gtid_event import parse_gtid
 from mtsd.binlog.header import HEADER_SIZE
+from mtsd.binlog.merged_databases import MergedDatabases
 from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.table_map import TableMap
 from mtsd.model.errors import BinlogError
@@ -51,10 +52,11 @@ class PlainTransactions:
     None of them has more than `hold_bytes` of events.
     """
 
-    __slots__ = ("_hold_bytes", "_size", "_tables")
+    __slots__ = ("_hold_bytes", "_merged", "_size", "_tables")
 
-    def __init__(self, hold_bytes: int) -> None:
+    def __init__(self, hold_bytes: int, merged: MergedDatabases) -> None:
         self._hold_bytes = hold_bytes
+        self._merged = merged
         self._tables: dict[bytes, tuple[str, bytes | None]] = {}
         """By the bytes after the header of a Table_map event: database and event on the target.
 
@@ -164,6 +166,9 @@ class PlainTransactions:
         # What is left out in part takes the general path.
         if header_flags & MTS_ISOLATE or bool(kept) == bool(left_out) or size > self._hold_bytes:
             return None
+        last_committed = head.last_committed
+        if self._merged.names and self._merged.hold(databases):
+            last_committed = max(last_committed, head.sequence_number - 1)
         # Bypasses the constructors, which are Python and cost as much as everything read here.
         end = tuple.__new__(Position, (file, offset))
         group = tuple.__new__(
@@ -179,7 +184,7 @@ class PlainTransactions:
                 None if row_flags < 0 else row_flags,
                 description,
                 head.gtid,
-                head.last_committed,
+                last_committed,
                 head.sequence_number,
                 head.immediate_commit_time or int.from_bytes(first[:4], "little") * 1_000_000,
                 *_DEFAULTS,

@@ -9,6 +9,7 @@ import structlog
 
 from mtsd.binlog.grouper import Grouper
 from mtsd.binlog.load_data_files import LoadDataFiles
+from mtsd.binlog.merged_databases import MergedDatabases
 from mtsd.binlog.timestamp_defaults import TimestampDefaults
 from mtsd.filter.filter import UNFILTERED, Filter
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
@@ -115,6 +116,7 @@ class SourceStream:
         self._temporary = mark.temporary
         self._files: LoadDataFiles | None = None
         self._timestamp_defaults: TimestampDefaults | None = None
+        self._merged = MergedDatabases()
         self._news = False
         """Whether what is known about temporary tables has changed without an event."""
         self._framer: PacketFramer | None = None
@@ -217,6 +219,7 @@ class SourceStream:
             fold_case=session.traits.lower_case_table_names,
             files=self._files if goes_on else None,
             timestamp_defaults=self._known_of_sessions(session.traits),
+            merged=self._merged,
         )
         self.received.connected()
         self.connected = True

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtsd.binlog.event_type import MTS_ISOLATE, EventType
+from mtsd.binlog.merged_databases import MergedDatabases
 from mtsd.binlog.plain_transactions import PlainTransactions
 from mtsd.binlog.table_map import parse_table_map
 from mtsd.model.errors import BinlogError
@@ -50,7 +51,7 @@ def plain(number: int, *changes: bytes) -> list[bytes]:
 
 def test_a_plain_transaction_takes_the_short_way() -> None:
     table = table_map(1, "a")
-    short = PlainTransactions(1000)
+    short = PlainTransactions(1000, MergedDatabases())
     short.learn_table(table[19:], parse_table_map(table), table)
     events = in_stream([*plain(1, table, rows(1)), *plain(2, table, rows(1), rows(1))])
     first = short.read(events, 0, FILE, 4, 7, b"format")
@@ -69,7 +70,7 @@ def test_a_plain_transaction_takes_the_short_way() -> None:
 
 def test_what_is_not_whole_or_not_where_it_should_be_takes_the_long_way() -> None:
     table = table_map(1, "a")
-    short = PlainTransactions(1000)
+    short = PlainTransactions(1000, MergedDatabases())
     events = in_stream(plain(1, table, rows(1)))
     assert short.read(events, 0, FILE, 4, 1, b"") is None
     short.learn_table(table[19:], parse_table_map(table), table)
@@ -78,7 +79,7 @@ def test_what_is_not_whole_or_not_where_it_should_be_takes_the_long_way() -> Non
     for count in range(len(events)):
         assert short.read(events[:count], 0, FILE, 4, 1, b"") is None
         assert short.read(events, count + 1, FILE, 4, 1, b"") is None
-    assert PlainTransactions(10).read(events, 0, FILE, 4, 1, b"") is None
+    assert PlainTransactions(10, MergedDatabases()).read(events, 0, FILE, 4, 1, b"") is None
 
 
 tables = st.builds(

@@ -1,8 +1,7 @@
 """The same changes and rules for mtsd and for the server's own replica, and what both then hold."""
 
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -32,23 +31,31 @@ OPTIONS: Options = {
     "event_scheduler": "OFF",
     "replica_parallel_workers": 1,
 }
+NEEDS_PERSON = 3
 _SYSTEM = "'mysql', 'sys', 'information_schema', 'performance_schema', 'mtsd'"
 
 
 class Three:
-    """A source, its own kind of replica, and a target of mtsd; `installation` is a MariaDB."""
+    """A source, its own kind of replica, and a target of mtsd.
 
-    def __init__(self, installation: Installation | None = None) -> None:
-        self.mariadb = installation is not None
-        options = OF_MARIADB if self.mariadb else OPTIONS
-        self.source = Server(options, installation=installation)
-        self.native = Server(options, installation=installation)
-        self.target = Server(options, installation=installation)
+    `installation` is what they run, or all but the target if that has one of its own.
+    """
+
+    def __init__(
+        self, installation: Installation | None = None, target: Installation | None = None
+    ) -> None:
+        target = target or installation
+        self.mariadb = isinstance(installation, MariadbInstallation)
+        self.source = Server(_options(installation), installation=installation)
+        self.native = Server(_options(installation), installation=installation)
+        self.target = Server(_options(target), installation=target)
 
     @classmethod
     @contextmanager
-    def running(cls, installation: Installation | None = None) -> Iterator["Three"]:
-        three = cls(installation)
+    def running(
+        cls, installation: Installation | None = None, target: Installation | None = None
+    ) -> Iterator["Three"]:
+        three = cls(installation, target)
         try:
             for server in (three.source, three.native, three.target):
                 server.spawn()
@@ -69,21 +76,45 @@ class Three:
         for binlog_format in ("ROW", "STATEMENT"):
             _make(self.source, changes, binlog_format)
 
-    def replicate(self, rules: Rules, folder: Path, apply_mode: str = "auto") -> None:
-        """Let both replicate the source's changes with the rules."""
+    def replicate(
+        self,
+        rules: Rules,
+        folder: Path,
+        apply_mode: str = "auto",
+        of_native: Rules | None = None,
+    ) -> None:
+        """Let both replicate the source's changes with the rules; `of_native`, if it has others."""
+        self.replicate_natively(rules if of_native is None else of_native)
+        self.replicate_to_target(rules, folder, {"target.apply_mode": apply_mode})
+
+    def replicate_natively(self, rules: Rules) -> None:
+        """Let the source's own kind of replica replicate its changes with the rules."""
         word = "SLAVE" if self.mariadb else "REPLICA"
         self.native.sql(f"STOP {word}; RESET {word} ALL")
-        with ThreadPoolExecutor() as cleaning:
-            list(cleaning.map(_clean, (self.native, self.target)))
+        _clean(self.native)
         if self.mariadb:
             self._native_mariadb(rules)
         else:
             self._native(rules)
-        settings: dict[str, Value] = {f"filter.{name}": value for name, value in rules.items()}
-        settings["target.apply_mode"] = apply_mode
-        with DaemonProcess(self.source, self.target, folder, settings) as daemon:
+
+    def replicate_to_target(
+        self, rules: Rules, folder: Path, settings: Mapping[str, Value]
+    ) -> None:
+        """Let mtsd replicate the source's changes with the rules and other settings."""
+        with self._daemon(rules, folder, settings) as daemon:
             daemon.wait_until_caught_up(30)
             assert daemon.stop() == 0
+
+    def refused_by_mtsd(self, rules: Rules, folder: Path) -> str:
+        """Let mtsd begin to replicate the source's changes, and return why it has stopped."""
+        with self._daemon(rules, folder, {}) as daemon:
+            assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
+            return str(daemon.records()[-1]["error"])
+
+    def _daemon(self, rules: Rules, folder: Path, settings: Mapping[str, Value]) -> DaemonProcess:
+        _clean(self.target)
+        of_filter: dict[str, Value] = {f"filter.{name}": value for name, value in rules.items()}
+        return DaemonProcess(self.source, self.target, folder, {**of_filter, **settings})
 
     def _native(self, rules: Rules) -> None:
         for name in (
@@ -165,6 +196,10 @@ def contents(server: Server) -> dict[str, object]:
     return found
 
 
+def _options(installation: Installation | None) -> Options:
+    return OF_MARIADB if isinstance(installation, MariadbInstallation) else OPTIONS
+
+
 def _clean(server: Server) -> None:
     names = server.sql(
         "SELECT schema_name FROM information_schema.schemata"
@@ -176,7 +211,8 @@ def _clean(server: Server) -> None:
         *(f"DROP USER '{user}'@'%'" for (user,) in users),
     ]
     for database in DATABASES:
-        statements.append(f"CREATE DATABASE {database}")
+        # A collation that all of them know.
+        statements.append(f"CREATE DATABASE {database} COLLATE utf8mb4_general_ci")
         for table in TABLES:
             statements += [
                 f"CREATE TABLE {database}.{table} (i INT PRIMARY KEY, v INT)",

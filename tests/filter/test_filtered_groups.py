@@ -174,6 +174,45 @@ def test_xa_is_refused_where_there_are_rules() -> None:
     assert "3232" not in group(Filter(position_schema="mtsd"), *XA).unsupported
 
 
+INTO_X = Filter(Rules(rewrite_db=(("a", "x"), ("b", "x"))))
+
+
+def clocks(*databases: str, checksums: bool) -> list[tuple[int, int]]:
+    """Return the clocks of transactions of rows, one after another, that are independent."""
+    events = []
+    for number, name in enumerate(databases, 2):
+        head = gtid(number, last_committed=1, sequence_number=number)
+        events += [head, begin(), table_map(ord(name), name), rows(ord(name)), xid()]
+    reader = grouper(replicated=INTO_X, checksums=checksums)
+    groups = list(reader.groups(in_stream(events) if checksums else placed(events)))
+    assert all(isinstance(each, Group) for each in groups)
+    return [
+        (each.last_committed, each.sequence_number) for each in groups if isinstance(each, Group)
+    ]
+
+
+@pytest.mark.parametrize("checksums", [False, True])
+def test_the_clock_does_not_count_in_databases_that_are_made_one(checksums: bool) -> None:
+    found = clocks("a", "c", "a", "b", "c", "a", "x", "b", checksums=checksums)
+    parents = [parent for parent, _ in found]
+    # Until there is a second one, all comes from one database of the source.
+    assert parents == [1, 1, 1, 4, 1, 6, 7, 8]
+
+
+def test_a_database_that_is_only_renamed_keeps_its_clock() -> None:
+    assert {parent for parent, _ in clocks("a", "a", "c", "a", checksums=True)} == {1}
+
+
+def test_statements_of_databases_that_are_made_one_are_in_order() -> None:
+    events: list[bytes] = []
+    for number, name in enumerate((b"a", b"c", b"b", b"a"), 2):
+        head = gtid(number, last_committed=1, sequence_number=number)
+        change = query(b"UPDATE t SET i = 1", database=name, status=b"\x0c\x01" + name + b"\0")
+        events += [head, begin(), change, xid()]
+    found = [each for each in grouped(INTO_X, *events) if isinstance(each, Group)]
+    assert [each.last_committed for each in found] == [1, 1, 3, 4]
+
+
 TWO = Filter(Rules(do_db=("a",)), others={"two": Filter(Rules(do_db=("b",)))})
 
 

@@ -1,0 +1,50 @@
+"""The rules between MySQL and MariaDB do what they do in the source's own kind of replica."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.filter.beside_a_replica import Rules, Three
+from tests.filter.test_beside_a_replica import DATA, DEFINITIONS, RULES, SEVERAL
+from tests.load.equality import unequal
+from tests.servers.mariadb import provide_mariadb
+from tests.servers.provision import provide
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+
+# What one family logs about accounts, the other does not understand.
+PORTABLE = [*DATA, *SEVERAL, *(each for each in DEFINITIONS if "USER" not in each[1])]
+IN_THE_SUITE = ("order", "both levels", "wild_ignore_table", "rewrite and others")
+OF_THEIR_CASE = ("ignore_table", "case")
+"""These mean something else where names of tables are not case-sensitive."""
+
+
+@pytest.fixture(scope="module", params=["9.7-to-11.8", "11.8-to-9.7"])
+def three(request: pytest.FixtureRequest) -> Iterator[Three]:
+    both = provide(), provide_mariadb("11.8")
+    source, target = both if request.param == "9.7-to-11.8" else reversed(both)
+    with Three.running(source, target) as three:
+        three.make(PORTABLE)
+        yield three
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        pytest.param(name, marks=[] if name in IN_THE_SUITE else pytest.mark.long)
+        for name in RULES
+        if name not in OF_THEIR_CASE
+    ],
+)
+def test_equal_to_the_sources_own_replica(three: Three, rules: str, tmp_path: Path) -> None:
+    three.replicate(RULES[rules], tmp_path)
+    assert unequal(three.native, three.target) == []
+
+
+def test_the_target_decides_about_upper_and_lower_case(three: Three, tmp_path: Path) -> None:
+    """As they are for its own kind of replica, whatever they are for the source's."""
+    rules: Rules = {"ignore_table": ["a.t", "c.t1"]}
+    same_for_native: Rules = {"ignore_table": ["a.t"] if three.mariadb else ["a.t", "c.T1"]}
+    three.replicate(rules, tmp_path, of_native=same_for_native)
+    assert unequal(three.native, three.target) == []
