@@ -171,13 +171,14 @@ class OpenGroup:
     def of_xa(self, xid: XaXid) -> None:
         """Note that it is an XA transaction, or completes one.
 
-        That is refused where there are rules, as a server's own replica does.
+        That is refused where there are rules: MySQL does not support it, and its own replica goes
+        on as long as something is left of the transaction.
         """
         self.xid = xid
         if self._replicated.rules:
             self.refuse(
                 "an XA transaction, which together with replication filters can leave the replica"
-                " in an undefined state (a server's own replica reports error 3232)"
+                " in an undefined state (MySQL's own replica reports error 3898)"
             )
 
     def begin(self, query: QueryEvent) -> None:

@@ -1,11 +1,15 @@
 """Channels with databases of their own share a MariaDB source, in every format."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.load.equality import unequal
-from tests.replica.test_families import families
+from tests.replica.daemon_process import DaemonProcess
+from tests.replica.test_evidence import command
+from tests.replica.test_families import NEEDS_PERSON, families
 from tests.replica.test_one_channel import of_their_own
 from tests.servers.pair import Pair
 
@@ -13,37 +17,31 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
 SHARED = {
     "ROW": "BEGIN; INSERT INTO a.t VALUES (900, 0); INSERT INTO b.t VALUES (900, 0); COMMIT",
-    # What a statement changes is in another database than that it runs in, or in both.
-    "STATEMENT": "USE a; BEGIN; INSERT INTO t VALUES (900, 0); USE b;"
-    " INSERT INTO t VALUES (900, 0); COMMIT",
+    "STATEMENT": "USE a; BEGIN; INSERT INTO t VALUES (900, 0);"
+    " USE b; INSERT INTO t VALUES (900, 0); COMMIT",
 }
+NAMING_BOTH = (
+    "UPDATE b.t SET v = 9",
+    "UPDATE t, b.t AS other SET t.v = 9 WHERE t.id = other.id",
+    "INSERT INTO t SELECT id + 5000, v FROM b.t",
+    "CREATE TABLE a.copied LIKE b.t",
+)
+"""Statements that run in a: the source does not log which databases they change."""
 
 
-def change(pair: Pair, first: int) -> None:
-    """Change both databases by turns."""
-    for number in range(first, first + 20):
-        for database in ("a", "b"):
-            pair.source.sql(
-                f"INSERT INTO t VALUES ({number}, 0); UPDATE t SET v = v + 1 WHERE id > {first};"
-                f"BEGIN; INSERT INTO u VALUES ({number}, 1); DELETE FROM t WHERE id = {first};"
-                "COMMIT",
-                database,
-            )
-
-
-@pytest.mark.parametrize("binlog_format", SHARED)
-@pytest.mark.parametrize("target", ["11.8", "9.7"])
-def test_both_reach_the_end_and_stop_at_what_is_shared(
-    target: str, binlog_format: str, tmp_path: Path
-) -> None:
+@contextmanager
+def running(
+    target: str, binlog_format: str, folder: Path
+) -> Iterator[tuple[Pair, DaemonProcess, DaemonProcess]]:
+    """Two daemons that have learned of each other and applied all that there is."""
     with families("11.8", target, {"binlog_format": binlog_format}) as pair:
         for database in ("a", "b"):
-            pair.source.sql(f"CREATE DATABASE {database} COLLATE utf8mb4_general_ci")
             pair.source.sql(
-                "CREATE TABLE t (id INT PRIMARY KEY, v INT); CREATE TABLE u LIKE t", database
+                f"CREATE DATABASE {database} COLLATE utf8mb4_general_ci; USE {database};"
+                "CREATE TABLE t (id INT PRIMARY KEY, v INT); CREATE TABLE u LIKE t"
             )
         change(pair, 100)
-        one, two = of_their_own(pair, tmp_path)
+        one, two = of_their_own(pair, folder)
         with one, two:
             for each in (one, two):
                 each.wait_until_caught_up()
@@ -52,15 +50,71 @@ def test_both_reach_the_end_and_stop_at_what_is_shared(
                 assert each.stop() == 0
                 each.start()
                 each.wait_until_running()
-            change(pair, 200)
-            for each in (one, two):
-                each.wait_until_caught_up()
-            assert unequal(pair.source, pair.target) == []
-            pair.source.sql(SHARED[binlog_format])
-            ((gtid,),) = pair.source.sql("SELECT @@gtid_binlog_pos")
-            for each, other in ((one, "two"), (two, "one")):
-                assert each.wait() == 3, each.last_words()
-                assert f"others for channel '{other}'" in each.last_words()
-                assert str(gtid) in each.last_words()
+            yield pair, one, two
+
+
+def change(pair: Pair, first: int) -> None:
+    """Change both databases by turns."""
+    pair.source.sql(
+        "; ".join(
+            f"USE {database}; INSERT INTO t VALUES ({number}, 0);"
+            f"UPDATE t SET v = v + 1 WHERE id > {first};"
+            f"BEGIN; INSERT INTO u VALUES ({number}, 1); DELETE FROM t WHERE id = {first}; COMMIT"
+            for number in range(first, first + 20)
+            for database in ("a", "b")
+        )
+    )
+
+
+@pytest.mark.parametrize("binlog_format", SHARED)
+@pytest.mark.parametrize("target", ["11.8", "9.7"])
+def test_both_reach_the_end_and_stop_at_what_is_shared(
+    target: str, binlog_format: str, tmp_path: Path
+) -> None:
+    with running(target, binlog_format, tmp_path) as (pair, one, two):
+        change(pair, 200)
+        for each in (one, two):
+            each.wait_until_caught_up()
+        assert unequal(pair.source, pair.target) == []
+        pair.source.sql(SHARED[binlog_format])
+        for each, other in ((one, "two"), (two, "one")):
+            assert_stopped_at_the_end(pair, each, other)
         for database in ("a", "b"):
             assert pair.target.sql("SELECT COUNT(*) FROM t WHERE id = 900", database) == [(0,)]
+
+
+def test_a_statement_that_names_the_others_database(tmp_path: Path) -> None:
+    """It is left out by the channel in whose databases it does not run."""
+    with running("11.8", "STATEMENT", tmp_path) as (pair, one, two):
+        for statement in NAMING_BOTH:
+            before = contents(pair)
+            pair.source.sql(statement, "a")
+            gtid = assert_stopped_at_the_end(pair, one, "two")
+            two.wait_until_caught_up()
+            assert contents(pair) == before
+            command(one, "skip", "--gtid", gtid, "--reason", "of two channels")
+            one.start()
+            one.wait_until_caught_up()
+        assert one.stop() == two.stop() == 0
+
+
+def assert_stopped_at_the_end(pair: Pair, daemon: DaemonProcess, other: str) -> str:
+    """Return the GTID of the last transaction, which is said to be of the other channel, too."""
+    ((found,),) = pair.source.sql("SELECT @@gtid_binlog_pos")
+    gtid = str(found)
+    assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
+    said = str(daemon.records()[-1]["error"])
+    assert f"others for channel '{other}'" in said
+    assert f"GTID {gtid}," in said
+    return gtid
+
+
+def contents(pair: Pair) -> list[list[tuple[object, ...]]]:
+    """Return the tables of both databases on the target, and what is in them."""
+    return [
+        pair.target.sql(query)
+        for query in (
+            "SHOW TABLES IN a", "SHOW TABLES IN b", "SELECT * FROM a.t ORDER BY id",
+            "SELECT * FROM b.t ORDER BY id",
+        )
+    ]  # fmt: skip
