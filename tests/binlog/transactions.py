@@ -5,6 +5,7 @@ from zlib import crc32
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.grouper import Grouper
+from mtsd.binlog.merged_databases import MergedDatabases
 from mtsd.filter.filter import Filter
 from mtsd.model.group import Group, StreamItem
 from mtsd.model.position import Position
@@ -94,6 +95,7 @@ def grouper(
     replicated: Filter | None = None,
     checksums: bool = False,
     temporary: TemporaryTables = NOT_KNOWN,
+    merged: MergedDatabases | None = None,
 ) -> Grouper:
     """Return a grouper whose first group is number 1."""
     return Grouper(
@@ -104,6 +106,7 @@ def grouper(
         chunk_bytes=chunk_bytes,
         replicated=replicated or Filter(position_schema="mtsd"),
         temporary=temporary,
+        merged=merged,
     )
 
 

@@ -174,45 +174,6 @@ def test_xa_is_refused_where_there_are_rules() -> None:
     assert "3898" not in group(Filter(position_schema="mtsd"), *XA).unsupported
 
 
-INTO_X = Filter(Rules(rewrite_db=(("a", "x"), ("b", "x"))))
-
-
-def clocks(*databases: str, checksums: bool) -> list[tuple[int, int]]:
-    """Return the clocks of transactions of rows, one after another, that are independent."""
-    events = []
-    for number, name in enumerate(databases, 2):
-        head = gtid(number, last_committed=1, sequence_number=number)
-        events += [head, begin(), table_map(ord(name), name), rows(ord(name)), xid()]
-    reader = grouper(replicated=INTO_X, checksums=checksums)
-    groups = list(reader.groups(in_stream(events) if checksums else placed(events)))
-    assert all(isinstance(each, Group) for each in groups)
-    return [
-        (each.last_committed, each.sequence_number) for each in groups if isinstance(each, Group)
-    ]
-
-
-@pytest.mark.parametrize("checksums", [False, True])
-def test_the_clock_does_not_count_in_databases_that_are_made_one(checksums: bool) -> None:
-    found = clocks("a", "c", "a", "b", "c", "a", "x", "b", checksums=checksums)
-    parents = [parent for parent, _ in found]
-    # Until there is a second one, all comes from one database of the source.
-    assert parents == [1, 1, 1, 4, 1, 6, 7, 8]
-
-
-def test_a_database_that_is_only_renamed_keeps_its_clock() -> None:
-    assert {parent for parent, _ in clocks("a", "a", "c", "a", checksums=True)} == {1}
-
-
-def test_statements_of_databases_that_are_made_one_are_in_order() -> None:
-    events: list[bytes] = []
-    for number, name in enumerate((b"a", b"c", b"b", b"a"), 2):
-        head = gtid(number, last_committed=1, sequence_number=number)
-        change = query(b"UPDATE t SET i = 1", database=name, status=b"\x0c\x01" + name + b"\0")
-        events += [head, begin(), change, xid()]
-    found = [each for each in grouped(INTO_X, *events) if isinstance(each, Group)]
-    assert [each.last_committed for each in found] == [1, 1, 3, 4]
-
-
 TWO = Filter(Rules(do_db=("a",)), others={"two": Filter(Rules(do_db=("b",)))})
 
 
@@ -270,21 +231,27 @@ row_events = st.builds(
     rows, st.integers(1, 4), st.binary(max_size=30), st.sampled_from([0, 1, 1, 1, 3])
 )
 transactions = st.builds(
-    lambda number, found: [gtid(number), begin(), *found, xid()],
+    lambda number, found: [gtid(number, sequence_number=number + 1), begin(), *found, xid()],
     st.integers(1, 5),
     st.lists(st.one_of(tables, row_events, row_events), max_size=6),
 )
 
 
-@given(st.lists(transactions, min_size=1, max_size=6), st.integers(2, 9))
+MERGED = Filter(Rules(rewrite_db=(("a", "b"),), do_db=("b",)))
+
+
+@pytest.mark.parametrize("replicated", [TWO, MERGED], ids=["two channels", "merged"])
+@given(stream=st.lists(transactions, min_size=1, max_size=6), pieces=st.integers(2, 9))
 @settings(deadline=None, max_examples=300, derandomize=True)
-def test_the_fast_path_agrees(stream: Sequence[Sequence[bytes]], pieces: int) -> None:
+def test_the_fast_path_agrees(
+    replicated: Filter, stream: Sequence[Sequence[bytes]], pieces: int
+) -> None:
     known = [table_map(number, name) for number in range(1, 5) for name in ("a", "b", "c")]
     first = [gtid(9), begin(), *known, rows(1), xid()]
     events = in_stream([*first, *(found for part in stream for found in part)])
 
     def read(size: int) -> list[StreamItem]:
-        reader = grouper(checksums=True, replicated=TWO)
+        reader = grouper(checksums=True, replicated=replicated)
         items: list[StreamItem] = []
         for at in range(0, len(events), size):
             items += reader.groups(events[at : at + size])
