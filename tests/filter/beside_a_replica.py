@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -84,8 +85,12 @@ class Three:
         of_native: Rules | None = None,
     ) -> None:
         """Let both replicate the source's changes with the rules; `of_native`, if it has others."""
-        self.replicate_natively(rules if of_native is None else of_native)
-        self.replicate_to_target(rules, folder, {"target.apply_mode": apply_mode})
+        if of_native is None:
+            of_native = rules
+        with ThreadPoolExecutor() as beside:
+            native = beside.submit(self.replicate_natively, of_native)
+            self.replicate_to_target(rules, folder, {"target.apply_mode": apply_mode})
+            native.result()
 
     def replicate_natively(self, rules: Rules) -> None:
         """Let the source's own kind of replica replicate its changes with the rules."""

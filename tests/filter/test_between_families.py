@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
 
 # What one family logs about accounts, the other does not understand.
 PORTABLE = [*DATA, *SEVERAL, *(each for each in DEFINITIONS if "USER" not in each[1])]
-IN_THE_SUITE = ("order", "both levels", "wild_ignore_table", "rewrite and others")
+IN_THE_SUITE = ("order", "both levels", "rewrite and others")
 OF_THEIR_CASE = ("ignore_table", "wild_do_table", "case")
 """These mean something else where names of tables are not case-sensitive."""
 

@@ -20,6 +20,8 @@ RULES: Rules = {"rewrite_db": [["a", "x"], ["b", "x"]], "do_db": ["x", "c"]}
 """The database x of the source keeps its name."""
 ROUNDS = 60
 POLICIES = ["database", "table", "row", "logical_clock", "commit_parent"]
+IN_THE_SUITE = ("table", "row", "logical_clock")
+LONG = pytest.mark.long
 
 
 def changes() -> Iterator[str]:
@@ -56,8 +58,11 @@ def three(request: pytest.FixtureRequest) -> Iterator[Three]:
         yield three
 
 
-@pytest.mark.parametrize("mode", ["auto", pytest.param("sql", marks=pytest.mark.long)])
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("mode", ["auto", pytest.param("sql", marks=LONG)])
+@pytest.mark.parametrize(
+    "policy",
+    [pytest.param(name, marks=[] if name in IN_THE_SUITE else LONG) for name in POLICIES],
+)
 def test_in_the_sources_order(three: Three, policy: str, mode: str, tmp_path: Path) -> None:
     settings: dict[str, Value] = {
         "replica.parallel_type": policy,
