@@ -20,12 +20,7 @@ SHARED = {
     "STATEMENT": "USE a; BEGIN; INSERT INTO t VALUES (900, 0);"
     " USE b; INSERT INTO t VALUES (900, 0); COMMIT",
 }
-NAMING_BOTH = (
-    "UPDATE b.t SET v = 9",
-    "UPDATE t, b.t AS other SET t.v = 9 WHERE t.id = other.id",
-    "INSERT INTO t SELECT id + 5000, v FROM b.t",
-    "CREATE TABLE a.copied LIKE b.t",
-)
+NAMING_BOTH = ("UPDATE b.t SET v = 9", "INSERT INTO t SELECT id + 5000, v FROM b.t")
 """Statements that run in a: the source does not log which databases they change."""
 
 
