@@ -212,7 +212,7 @@ class Grouper:
         if name is None:
             return table, None
         if self._replicated.rules.rewrite_db:
-            self._merged.learn(table.database, name)
+            self._merged.learn(table.database, name, self._replicated.folded(name))
         if name == table.database:
             return table, event
         return replace(table, database=name), with_database(event, name)

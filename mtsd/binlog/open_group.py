@@ -268,8 +268,8 @@ class OpenGroup:
                 on_target = self._replicated.target_name(name)
                 used[on_target] = None
                 if not self._alone:
-                    self._merged.learn(name, name)
-                    self._merged.learn(name, on_target)
+                    for each in (name, on_target):
+                        self._merged.learn(name, each, self._replicated.folded(each))
         if file is not None and query.database:
             # Its character set is that of the file.
             used[query.database] = None

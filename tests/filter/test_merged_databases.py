@@ -58,6 +58,14 @@ def test_rows(checksums: bool) -> None:
     assert parents(found) == [1, 1, 1, 4, 1, 6, 7, 8]
 
 
+@pytest.mark.parametrize(("fold_case", "found"), [(False, [1, 1, 1, 4]), (True, [1, 2, 3, 4])])
+def test_names_that_the_target_does_not_tell_apart(fold_case: bool, found: list[int]) -> None:
+    rules = Rules(rewrite_db=(("a", "x"), ("b", "X")))
+    replicated = Filter(rules, fold_case=fold_case)
+    reader = grouper(replicated=replicated, checksums=True)
+    assert parents(reader.groups(in_stream(transactions("a", "b", "a", "x")))) == found
+
+
 def test_a_database_that_is_only_renamed_keeps_its_clock() -> None:
     reader = grouper(replicated=INTO_X, checksums=True)
     assert parents(reader.groups(in_stream(transactions("a", "a", "c", "a")))) == [1] * 4
@@ -84,7 +92,7 @@ def test_statements() -> None:
 def test_group_commits_of_mariadb(database: str, commit_id: int) -> None:
     merged = MergedDatabases()
     for name in ("a", "b"):
-        merged.learn(name, "x")
+        merged.learn(name, "x", "x")
     body = struct.pack("<QIBQ", 100, 7, 0x0E, 55)
     head = event(EventType.MARIADB_GTID_EVENT, body)
     group = OpenGroup(
