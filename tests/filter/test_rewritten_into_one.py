@@ -48,7 +48,9 @@ def changes() -> Iterator[str]:
         yield f"USE b; UPDATE T1 SET v = 6 WHERE i = {row}"
 
 
-@pytest.fixture(scope="module", params=["9.7", "11.8", "9.7-to-11.8"])
+@pytest.fixture(
+    scope="module", params=["9.7", "11.8", pytest.param("9.7-to-11.8", marks=pytest.mark.long)]
+)
 def three(request: pytest.FixtureRequest) -> Iterator[Three]:
     source, _, target = request.param.partition("-to-")
     mysql, mariadb = provide(), provide_mariadb("11.8")

@@ -29,9 +29,13 @@ SETTINGS: dict[str, dict[str, Value]] = {
 
 
 LONG = pytest.mark.long
+OTHERS = ("sequential", "one by one")
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "name",
+    ["default", "small queues", *(pytest.param(name, marks=LONG) for name in OTHERS)],
+)
 @pytest.mark.parametrize("transactions", [700, pytest.param(3000, marks=LONG)])
 def test_backlog(name: str, transactions: int, tmp_path: Path) -> None:
     source_options = GTIDS if name != "one by one" else NO_GTIDS

@@ -37,7 +37,7 @@ def of_mode(mode: str) -> dict[str, Value]:
     ("mode", "target"),
     [
         ("auto", {**GTIDS, "skip_log_bin": None}),
-        ("mirror", GTIDS),
+        pytest.param("mirror", GTIDS, marks=pytest.mark.long),
         ("preserve", GTIDS),
     ],
 )

@@ -124,10 +124,7 @@ def test_servers_shut_down_in_good_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "policy",
-    [
-        pytest.param(name, marks=() if name in {"database", "row"} else pytest.mark.long)
-        for name in POLICIES
-    ],
+    [pytest.param(name, marks=() if name == "row" else pytest.mark.long) for name in POLICIES],
 )
 def test_interrupted_transactions_are_retried(policy: str, tmp_path: Path) -> None:
     """A transaction that is tried again keeps its place among those that depend on it."""

@@ -128,7 +128,7 @@ def write_rows(server: Server, table: int) -> None:
                 cursor.execute(f"UPDATE t{table} SET v = v + 1 WHERE id = {row // 2}")
 
 
-@pytest.mark.parametrize("policy", [name for name in OTHERS if name != "commit_parent"])
+@pytest.mark.parametrize("policy", ["logical_clock", "row", pytest.param("table", marks=LONG)])
 def test_one_database_over_all_workers(policy: str, tmp_path: Path) -> None:
     """What the database policy cannot apply in parallel."""
     with Pair(GTIDS, GTIDS) as pair:

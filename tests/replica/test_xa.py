@@ -23,6 +23,11 @@ TARGETS: dict[str, Options] = {
     "binlog": NO_GTIDS,
     "neither": {**NO_GTIDS, "skip_log_bin": None},
 }
+KINDS = [
+    kind if kind in {"GTIDs", "neither"} else pytest.param(kind, marks=pytest.mark.long)
+    for kind in TARGETS
+]
+"""The suite takes those that differ most."""
 
 
 @contextmanager
@@ -67,7 +72,7 @@ def assert_equal(pair: Pair, daemon: DaemonProcess) -> None:
     assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
 
 
-@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_prepared_and_completed(kind: str, tmp_path: Path) -> None:
     with running(tmp_path, target=TARGETS[kind]) as (pair, daemon):
         source = pair.source
@@ -109,7 +114,7 @@ def make_large(pair: Pair) -> None:
     pair.source.sql("CREATE TABLE a.l (id INT PRIMARY KEY, v VARCHAR(1000))")
 
 
-@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_one_that_is_streamed(kind: str, tmp_path: Path) -> None:
     with running(tmp_path, target=TARGETS[kind], settings=SMALL) as (pair, daemon):
         make_large(pair)
@@ -283,7 +288,7 @@ def test_completed_though_its_prepare_is_before_the_beginning(tmp_path: Path) ->
             assert "before replication began" in str(daemon.records()[-1]["error"])
 
 
-@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_without_changes_a_restart_forgets_it(kind: str, tmp_path: Path) -> None:
     with running(tmp_path, target=TARGETS[kind]) as (pair, daemon):
         pair.source.sql(

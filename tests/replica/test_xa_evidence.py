@@ -9,7 +9,7 @@ import pytest
 from mtsd.model.fault_points import FaultPoint
 from tests.replica.daemon_process import DaemonProcess
 from tests.replica.test_evidence import begun
-from tests.replica.test_xa import TARGETS, assert_equal, prepare, prepared, running
+from tests.replica.test_xa import KINDS, TARGETS, assert_equal, prepare, prepared, running
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 
@@ -72,7 +72,7 @@ def passes(point: FaultPoint, number: int) -> int:
 _TWICE = (FaultPoint.STATEMENT_SENT,)
 
 
-@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cases", [3, pytest.param(len(CASES), marks=pytest.mark.long)])
 def test_each_happens_once(kind: str, cases: int, tmp_path: Path) -> None:
     chance = random.Random(f"{kind} {cases}")
@@ -97,7 +97,7 @@ def test_each_happens_once(kind: str, cases: int, tmp_path: Path) -> None:
             assert prepared(pair.target) == set(), (point, number)
 
 
-@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_prepared_survives_everything(kind: str, tmp_path: Path) -> None:
     with begun(TARGETS[kind], tmp_path, source=GTIDS) as (pair, daemon):
         make_anew(pair, daemon)
