@@ -128,6 +128,26 @@ def test_what_the_other_family_does_not_understand(
         assert says in stopped(pair, tmp_path)
 
 
+@pytest.mark.parametrize(
+    "statement", ["INSERT INTO t VALUES ('x')", "SET @v = 'x'; INSERT INTO t VALUES (@v)"]
+)
+def test_a_collation_that_the_target_lacks(statement: str, tmp_path: Path) -> None:
+    with families("11.8", "9.7", {"binlog_format": "STATEMENT"}) as pair:
+        pair.source.sql(
+            "CREATE DATABASE a CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci; USE a;"
+            "CREATE TABLE t (v VARCHAR(9)) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+        )
+        replicated(pair, tmp_path)
+        pair.source.sql(
+            "USE a; INSERT INTO t VALUES ('before');"
+            "BEGIN; INSERT INTO t VALUES ('of the same group');"
+            f"SET NAMES utf8mb4 COLLATE utf8mb4_uca1400_ai_cs; {statement}; COMMIT"
+        )
+        said = stopped(pair, tmp_path)
+        assert "collation 2305 of MariaDB, which MySQL does not have" in said
+        assert pair.target.sql("SELECT v FROM a.t") == [("before",)]
+
+
 @pytest.mark.parametrize(("source", "target"), PAIRS[:2])
 def test_settings_that_cannot_be(source: str, target: str, tmp_path: Path) -> None:
     with families(source, target) as pair:

@@ -44,6 +44,9 @@ DEFINITIONS = (
 )
 UPDATE = "UPDATE t SET n = n + 1"
 INSERT = "INSERT INTO m (n) VALUES (1)"
+UNSAFE_UPDATE = "UPDATE t SET n = n + LENGTH(UUID())"
+UNSAFE_INSERT = "INSERT INTO m (n) VALUES (LENGTH(UUID()))"
+"""In MIXED format UUID() makes them rows; its length is the same everywhere."""
 LOADS: dict[str, tuple[str, ...]] = {
     "rolled back": ("BEGIN", UPDATE, INSERT, UPDATE, "ROLLBACK"),
     "committed": ("BEGIN", UPDATE, INSERT, "COMMIT"),
@@ -68,8 +71,17 @@ LOADS: dict[str, tuple[str, ...]] = {
     "a function that fails": ("INSERT INTO t SELECT 5, f(3000) UNION ALL SELECT 5, f(3001)",),
     "a table that is not there": ("DROP TABLE IF EXISTS nope", "DROP TABLE log, nope"),
     "rows and statements": (
-        "BEGIN", "SET binlog_format = ROW", UPDATE, INSERT, "SET binlog_format = STATEMENT",
-        INSERT, "SET binlog_format = ROW", INSERT, "ROLLBACK",
+        "BEGIN", UPDATE, UNSAFE_UPDATE, INSERT, UNSAFE_INSERT, UPDATE, "COMMIT",
+    ),
+    "rows and statements, the other one first": (
+        "BEGIN", INSERT, UNSAFE_INSERT, UNSAFE_UPDATE, UPDATE, "COMMIT",
+    ),
+    "rows and statements, rolled back": (
+        "BEGIN", UPDATE, UNSAFE_UPDATE, INSERT, UNSAFE_INSERT, UPDATE, "ROLLBACK",
+    ),
+    "rows and statements, a savepoint": (
+        "BEGIN", UNSAFE_UPDATE, "SAVEPOINT a", UPDATE, UNSAFE_UPDATE, INSERT, UNSAFE_INSERT,
+        "ROLLBACK TO a", UPDATE, "COMMIT",
     ),
     "nothing but what is undone": ("BEGIN", UPDATE, "ROLLBACK"),
 }  # fmt: skip
@@ -86,14 +98,29 @@ def test_each_comes_to_the_same(tmp_path: Path, binlog_format: str) -> None:
                 for statement in statements:
                     with suppress(pymysql.err.MySQLError):
                         cursor.execute(statement)
-                    cursor.execute(f"SET binlog_format = {binlog_format}") if (
-                        statement == "ROLLBACK"
-                    ) else None
+        assert groups_of_both(pair.source) == (3 if binlog_format == "MIXED" else 0)
         with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
         assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+
+
+def groups_of_both(source: Server) -> int:
+    """Return how many transactions in the source's binary log have rows as well as statements."""
+    found = 0
+    kinds: set[str] = set()
+    for _, _, event, _, _, info in source.sql("SHOW BINLOG EVENTS"):
+        if (event, info) == ("Query", "BEGIN"):
+            kinds = set()
+        elif event == "Xid" or info in {"COMMIT", "ROLLBACK"}:
+            found += kinds == {"rows", "statements"}
+            kinds = set()
+        elif event == "Table_map":
+            kinds.add("rows")
+        elif event == "Query" and not str(info).upper().startswith(("SAVEPOINT", "ROLLBACK TO")):
+            kinds.add("statements")
+    return found
 
 
 def test_a_statement_that_was_interrupted_on_the_source(tmp_path: Path) -> None:
