@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from time import time
 
 from mtsd.binlog.previous_gtids import encode_gtid_set
-from mtsd.model.errors import MtsdError, NeedsPersonError
+from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.position import FIRST_EVENT
 from mtsd.model.reason import Reason, refuse
@@ -29,6 +29,11 @@ SAME_SERVER_ID = Reason(
     "the source {address} also has server_id {value}",
     "give this replica another one: [source] server_id",
 )
+NOT_A_REPLICA = Reason(
+    "the source {address} refuses user {user!r} as a replica: {error}",
+    "grant REPLICATION SLAVE on the source to the user of [source] user",
+)
+_ACCESS_DENIED = 1045
 _NET_WRITE_TIMEOUT_S = 86_400
 
 
@@ -89,7 +94,7 @@ async def start_dump(
 ) -> None:
     """Register and request what comes next.
 
-    Raises SameReplicaError, ServerError, ConnectionLostError.
+    Raises SameReplicaError, NeedsPersonError, ServerError, ConnectionLostError.
     """
     connection = session.connection
     async with connection.answering():
@@ -145,7 +150,16 @@ async def _register(session: SourceSession, identity: ReplicaIdentity) -> None:
         ),
         2,
     )
-    await connection.command(COM_REGISTER_SLAVE, register(identity.server_id, "", 0), answer=True)
+    request = register(identity.server_id, "", 0)
+    try:
+        await connection.command(COM_REGISTER_SLAVE, request, answer=True)
+    except ServerError as error:
+        if error.number != _ACCESS_DENIED:
+            raise
+        # MariaDB does not say which privilege is missing.
+        endpoint = connection.endpoint
+        refused = refuse(NOT_A_REPLICA, address=endpoint, user=endpoint.user, error=error)
+        raise NeedsPersonError(str(refused)) from error
 
 
 async def _look_for_the_same(session: SourceSession, identity: ReplicaIdentity) -> None:

@@ -25,6 +25,11 @@ def mariadb_state(logged: str, applied: str) -> GtidSet:
     return GtidSet.parse(",".join([logged, *beyond]))
 
 
+def to_see_the_binary_log(*, mariadb: bool) -> str:
+    """Return the privilege that lets a user see which files a source has, and their end."""
+    return "BINLOG MONITOR" if mariadb else "REPLICATION CLIENT"
+
+
 @dataclass(frozen=True, slots=True)
 class SourceState:
     """A source at one moment."""
@@ -44,3 +49,8 @@ class SourceState:
     """MariaDB: a GTID names a place as exactly as file and offset do, and is asked for instead."""
     without_files: bool = False
     """Its binary log is read by GTID only: `files` is None, and what is purged is not known."""
+
+    @property
+    def privilege(self) -> str:
+        """What a user needs to list the files and to see the end."""
+        return to_see_the_binary_log(mariadb=self.by_gtid)

@@ -46,7 +46,7 @@ WITHOUT_FILES = Reason(
 )
 UNSEEN = Reason(
     'the start is "{start}", but the user may not see the source\'s binary log (error 1227)',
-    "grant REPLICATION CLIENT on the source to the user of [source] user",
+    "grant {privilege} on the source to the user of [source] user",
 )
 
 
@@ -67,10 +67,14 @@ def beginning(
     if isinstance(start, Earliest):
         return _earliest(source, told or GtidSet(), allow_partial_history=allow_partial_history)
     if isinstance(start, Latest):
-        return source.end if source.end is not None else refuse(UNSEEN, start=start)
+        return source.end if source.end is not None else _unseen(start, source)
     if isinstance(start, GtidStart):
         return _after(GtidSet.parse(start.text), source)
     return _at(start, source)
+
+
+def _unseen(start: Start, source: SourceState) -> Refused:
+    return refuse(UNSEEN, start=start, privilege=source.privilege)
 
 
 def _after(gtids: GtidSet, source: SourceState) -> LowWaterMark | Refused:
@@ -104,7 +108,7 @@ def _earliest(
         # If it has purged transactions, it refuses to send any.
         return LowWaterMark(0, NOWHERE, told.intersection(source.executed))
     if not source.files:
-        return refuse(UNSEEN, start=Earliest())
+        return _unseen(Earliest(), source)
     first = source.files[0].name
     if not source.gtid_mode:
         if not allow_partial_history and first.rpartition(".")[2].lstrip("0") != "1":

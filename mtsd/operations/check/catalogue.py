@@ -226,7 +226,7 @@ class Kind(Enum):
         "source binary log",
         "its files cannot be listed, so it was not checked whether the position is still there:"
         " {reason}",
-        "GRANT REPLICATION CLIENT ON *.* TO {user}",
+        "GRANT {privilege} ON *.* TO {user}",
     )
 
     POSITION_SCHEMA_ON_SOURCE = warning(

@@ -9,6 +9,7 @@ from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, duration, listed
 from mtsd.operations.check.privileges import SOURCE, Held, grant, missing
 from mtsd.operations.check.server_lines import sees_tables, table_lines
+from mtsd.source.source_state import to_see_the_binary_log
 from mtsd.target.position_schema import TABLES
 
 _DAY = 86_400
@@ -98,7 +99,12 @@ def _retention(facts: SourceFacts, delay: int) -> Iterator[Line]:
     if not facts.server.on("log_bin"):
         return
     if facts.files_refused:
-        yield Kind.LOGS_UNSEEN.line(reason=facts.files_refused, user=facts.server.account)
+        mariadb = facts.server.flavour is Flavour.MARIADB
+        yield Kind.LOGS_UNSEEN.line(
+            reason=facts.files_refused,
+            privilege=to_see_the_binary_log(mariadb=mariadb),
+            user=facts.server.account,
+        )
     seconds = retention(facts)
     if seconds is None:
         yield Kind.RETENTION.line(period="binary logs are not purged automatically")

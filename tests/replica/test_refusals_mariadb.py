@@ -1,0 +1,75 @@
+"""A MariaDB's user who lacks a privilege: the daemon and `mtsd check` name the same one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.operations.checked import told
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.replica.test_mariadb import mariadbs
+from tests.replica.test_refusals import stopped_with
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+NEEDED = {
+    "source": ("REPLICATION SLAVE", "BINLOG MONITOR", "REFERENCES"),
+    "target": (
+        "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER",
+        "EXECUTE", "CREATE VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "EVENT", "TRIGGER", "RELOAD",
+        "BINLOG MONITOR", "BINLOG REPLAY", "SET USER", "REPLICATION SLAVE", "PROCESS",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[Pair]:
+    with mariadbs("11.8") as pair:
+        pair.source.sql(
+            "CREATE DATABASE a; CREATE TABLE a.t (i INT); INSERT INTO a.t VALUES (1);"
+            "CREATE DEFINER = gone@localhost VIEW a.v AS SELECT i FROM a.t"
+        )
+        yield pair
+
+
+def without(pair: Pair, role: str, lacking: str) -> dict[str, Value]:
+    """Make a user who has everything else; return the settings that name it."""
+    names = ", ".join(name for name in NEEDED[role] if name != lacking)
+    server = pair.source if role == "source" else pair.target
+    server.sql(
+        f"SET sql_log_bin = 0; CREATE OR REPLACE USER poor@'%'; GRANT {names} ON *.* TO poor@'%'"
+    )
+    pair.target.sql("DROP DATABASE IF EXISTS mtsd; DROP DATABASE IF EXISTS a")
+    return {f"{role}.user": "poor"}
+
+
+@pytest.mark.parametrize(
+    ("role", "lacking"),
+    [
+        ("source", "REPLICATION SLAVE"),
+        ("source", "BINLOG MONITOR"),
+        ("target", "BINLOG REPLAY"),
+        # Needed by the view, whose definer is somebody else.
+        ("target", "SET USER"),
+    ],
+)
+def test_the_same_privilege_is_named(pair: Pair, role: str, lacking: str, tmp_path: Path) -> None:
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, without(pair, role, lacking))
+    foretold = told(tmp_path, daemon.settings)
+    assert foretold.status != 0
+    said = f"error {role} privileges: 'poor'@'%' lacks {lacking}; GRANT {lacking} ON *.* TO"
+    assert said in foretold.bad["privileges-missing"]
+    assert not [line for line in foretold.bad.values() if "REPLICATION CLIENT" in line]
+    stopped = stopped_with(daemon)
+    assert lacking in stopped
+    assert f"the user of [{role}] user" in stopped
+
+
+@pytest.mark.parametrize("role", NEEDED)
+def test_nothing_is_lacking(pair: Pair, role: str, tmp_path: Path) -> None:
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, without(pair, role, ""))
+    assert "privileges-missing" not in told(tmp_path, daemon.settings).bad
+    with daemon:
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
