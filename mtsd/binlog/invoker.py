@@ -1,7 +1,8 @@
 """Definitions that depend on the user who ran them on the source, rewritten to name that user.
 
 A server's own replica knows the user from the event. A client's session is always its own user:
-there an ALTER EVENT without DEFINER would become the replica's, and CURRENT_USER() be another.
+there an ALTER EVENT without DEFINER would become the replica's, and CURRENT_USER() be another. Of
+definers only ALTER EVENT has CURRENT_USER in the binary log: servers write it out elsewhere.
 """
 
 from mtsd.binlog.statement import without_secrets
@@ -28,6 +29,11 @@ def with_invoker(
     elif first == b"ALTER" and words.at_word(b"EVENT") and words.last is not None:
         at = words.last.end
         return b"%b DEFINER = %b%b" % (statement[:at], _account(invoker), statement[at:])
+    if first == b"ALTER" and words.at_word(b"DEFINER"):
+        words.take()
+        words.take()
+        own = words.at_word(b"CURRENT_USER")
+        return _named(statement, words, invoker, only_next=True) if own else statement
     if first == b"CREATE":
         words.take_words(b"OR", b"REPLACE")
     accounts = first in _ACCOUNTS_AT_ONCE or (
@@ -36,8 +42,14 @@ def with_invoker(
     return _named(statement, words, invoker) if accounts else statement
 
 
-def _named(statement: bytes, words: Words, invoker: tuple[bytes, bytes] | None) -> bytes:
-    """Return it with each CURRENT_USER replaced."""
+def _named(
+    statement: bytes,
+    words: Words,
+    invoker: tuple[bytes, bytes] | None,
+    *,
+    only_next: bool = False,
+) -> bytes:
+    """Return it with each CURRENT_USER replaced, or with the one that comes next."""
     pieces: list[bytes] = []
     copied = 0
     while words.next is not None:
@@ -48,7 +60,7 @@ def _named(statement: bytes, words: Words, invoker: tuple[bytes, bytes] | None) 
             continue
         if invoker is None:
             raise NotSupportedError(
-                "a statement on accounts with CURRENT_USER, of which the source does not say who"
+                "a statement with CURRENT_USER, of which the source does not say who"
                 f" that was: {without_secrets(statement)[:200].decode('utf-8', 'replace')}"
             )
         words.take()
@@ -58,6 +70,8 @@ def _named(statement: bytes, words: Words, invoker: tuple[bytes, bytes] | None) 
         end = words.last.end if words.last else start
         pieces += (statement[copied:start], _account(invoker))
         copied = end
+        if only_next:
+            break
     return b"".join((*pieces, statement[copied:]))
 
 

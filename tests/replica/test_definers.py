@@ -1,0 +1,101 @@
+"""Whose a definition is: on the target the same account's as on the source, whoever applies it."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from tests.replica.test_families import families, replicated, stopped
+from tests.servers.mysqld import Options, Server
+
+pytestmark = pytest.mark.servers
+
+PASSWORD = "of_maker"
+TRUST: Options = {"log_bin_trust_function_creators": 1}
+ACCOUNTS = (
+    f"CREATE USER maker@'%' IDENTIFIED BY '{PASSWORD}';"
+    "GRANT ALL ON *.* TO maker@'%' WITH GRANT OPTION; CREATE USER another@localhost"
+)
+BY_ITSELF = (
+    "CREATE TABLE t (id INT PRIMARY KEY, who VARCHAR(99))",
+    "CREATE VIEW v AS SELECT id FROM t",
+    "CREATE PROCEDURE p() INSERT INTO t VALUES (1, CURRENT_USER())",
+    "CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN 1",
+    "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET NEW.id = NEW.id + 10",
+    "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DELETE FROM t",
+)
+IN_WORDS = (
+    "CREATE DEFINER = CURRENT_USER VIEW v2 AS SELECT id FROM t",
+    "CREATE DEFINER = CURRENT_USER() SQL SECURITY INVOKER VIEW v3 AS SELECT id FROM t",
+    "CREATE DEFINER = CURRENT_USER PROCEDURE p2() SQL SECURITY INVOKER SELECT 1",
+    "CREATE DEFINER = CURRENT_USER() FUNCTION f2() RETURNS INT DETERMINISTIC RETURN 2",
+    "CREATE DEFINER = CURRENT_USER TRIGGER g2 AFTER INSERT ON t FOR EACH ROW SET @a = 1",
+    "CREATE DEFINER = CURRENT_USER() EVENT e2 ON SCHEDULE EVERY 1 DAY DO SELECT 1",
+)
+CHANGED = (
+    "CREATE OR REPLACE VIEW v2 AS SELECT who FROM t",
+    "ALTER VIEW v3 AS SELECT who FROM t",
+    "ALTER DEFINER = CURRENT_USER VIEW of_another AS SELECT who FROM t",
+    "ALTER DEFINER = CURRENT_USER EVENT of_another COMMENT 'mine'",
+)
+OF_ANOTHER = (
+    "CREATE DEFINER = another@localhost VIEW of_another AS SELECT id FROM t",
+    "CREATE DEFINER = another@localhost EVENT of_another ON SCHEDULE EVERY 1 DAY DO SELECT 1",
+)
+DEFINERS = (
+    "SELECT 'view', table_name, definer, security_type FROM information_schema.views"
+    " WHERE table_schema = 'd'"
+    " UNION SELECT 'routine', routine_name, definer, security_type"
+    " FROM information_schema.routines WHERE routine_schema = 'd'"
+    " UNION SELECT 'trigger', trigger_name, definer, '' FROM information_schema.triggers"
+    " WHERE trigger_schema = 'd'"
+    " UNION SELECT 'event', event_name, definer, '' FROM information_schema.events"
+    " WHERE event_schema = 'd' ORDER BY 1, 2"
+)
+
+
+def run(server: Server, *statements: str) -> None:
+    """Run statements as maker, who is not the user that mtsd applies them as."""
+    with (
+        closing(
+            pymysql.connect(
+                unix_socket=str(server.socket), user="maker", password=PASSWORD, database="d",
+                autocommit=True,
+            )
+        ) as client,
+        client.cursor() as cursor,
+    ):  # fmt: skip
+        for statement in statements:
+            cursor.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("9.7", "9.7"), ("11.8", "11.8"), ("11.8", "9.7"), ("9.7", "11.8")]
+)
+def test_of_the_same_account(source: str, target: str, tmp_path: Path) -> None:
+    with families(source, target, TRUST) as pair:
+        pair.target.sql("SET GLOBAL log_bin_trust_function_creators = 1")
+        for server in (pair.source, pair.target):
+            server.sql(f"SET sql_log_bin = 0; {ACCOUNTS}")
+        pair.source.sql("CREATE DATABASE d CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+        run(pair.source, *BY_ITSELF, *OF_ANOTHER, *IN_WORDS, *CHANGED)
+        replicated(pair, tmp_path)
+        ours = pair.source.sql(DEFINERS)
+        assert len(ours) == len((*BY_ITSELF, *OF_ANOTHER, *IN_WORDS)) - 1
+        assert {definer for _, _, definer, _ in ours} == {"maker@%"}
+        assert pair.target.sql(DEFINERS) == ours
+
+
+def test_a_role_of_mariadb_that_another_account_administers(tmp_path: Path) -> None:
+    """The target lets only its administrators grant it; a server's own replica is not asked."""
+    with families("11.8", "11.8") as pair:
+        pair.source.sql(f"CREATE DATABASE d; {ACCOUNTS}")
+        run(pair.source, "CREATE ROLE r WITH ADMIN CURRENT_USER", "GRANT r TO another@localhost")
+        said = stopped(pair, tmp_path)
+        assert "error 1698" in said
+        assert "GRANT r TO another@localhost" in said
+        run(pair.target, "SET sql_log_bin = 0", "GRANT r TO root@localhost WITH ADMIN OPTION")
+        replicated(pair, tmp_path)
+        roles = "SELECT user, host, admin_option FROM mysql.roles_mapping WHERE user <> 'root'"
+        assert pair.source.sql(roles) == pair.target.sql(roles)
