@@ -135,7 +135,7 @@ def test_a_collation_that_the_target_lacks(statement: str, tmp_path: Path) -> No
     with families("11.8", "9.7", {"binlog_format": "STATEMENT"}) as pair:
         pair.source.sql(
             "CREATE DATABASE a CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci; USE a;"
-            "CREATE TABLE t (v VARCHAR(9)) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+            "CREATE TABLE t (v VARCHAR(30)) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
         )
         replicated(pair, tmp_path)
         pair.source.sql(
