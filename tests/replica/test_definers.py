@@ -71,7 +71,13 @@ def run(server: Server, *statements: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "target"), [("9.7", "9.7"), ("11.8", "11.8"), ("11.8", "9.7"), ("9.7", "11.8")]
+    ("source", "target"),
+    [
+        ("9.7", "9.7"),
+        ("11.8", "11.8"),
+        ("9.7", "11.8"),
+        pytest.param("11.8", "9.7", marks=pytest.mark.long),
+    ],
 )
 def test_of_the_same_account(source: str, target: str, tmp_path: Path) -> None:
     with families(source, target, TRUST) as pair:

@@ -14,7 +14,13 @@ from tests.servers.pair import Pair
 pytestmark = pytest.mark.servers
 
 
-@pytest.fixture(scope="module", params=["9.7", "11.8"], ids=["from MySQL", "from MariaDB"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("9.7", id="from MySQL", marks=pytest.mark.long),
+        pytest.param("11.8", id="from MariaDB"),
+    ],
+)
 def servers(request: pytest.FixtureRequest) -> Iterator[Pair]:
     with families(request.param, "11.8") as pair:
         yield pair
