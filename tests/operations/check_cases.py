@@ -441,6 +441,13 @@ CASES = (
         replica(parallel_type="commit_parent"), source(version=(5, 6, 51)),
     ),
     Case(
+        Kind.MERGED_WITHOUT_ORDER, "one database of several (a and b as x)",
+        replace(
+            filtered(rewrite_db=(("a", "x"), ("b", "x"), ("c", "z"))),
+            replica=replica(parallel_type="logical_clock").replica,
+        ),
+    ),
+    Case(
         Kind.LOCKS_UNREADABLE, "GRANT PROCESS ON *.* TO 'mtsd'@'%'",
         replica(consistency="any_time"),
     ),

@@ -356,6 +356,13 @@ class Kind(Enum):
         " transaction is applied after another",
         'set [replica] parallel_type = "database" or "table"',
     )
+    MERGED_WITHOUT_ORDER = warning(
+        "source order of commits",
+        "filter.rewrite_db makes one database of several ({databases}), of which the source logs no"
+        ' common order: with parallel_type = "{policy}" their transactions are applied one after'
+        " another",
+        'set [replica] parallel_type = "row" or "table"',
+    )
     KEYS_NOT_LOGGED = warning(
         "source keys of rows",
         'binlog_row_image = {value} leaves out former values of keys: with parallel_type = "row",'

@@ -51,6 +51,18 @@ def policy_lines(
         yield Kind.NO_COMMIT_PARENT.line(version=".".join(map(str, source.version)))
     elif policy == "row":
         yield from _key_lines(source, target)
+    if policy in {"logical_clock", "commit_parent"} and (merged := _merged(settings)):
+        yield Kind.MERGED_WITHOUT_ORDER.line(databases=listed(merged), policy=policy)
+
+
+def _merged(settings: Settings) -> list[str]:
+    """Return the databases that get the same name on the target, by that name."""
+    sources: dict[str, list[str]] = {}
+    for name, target in settings.filter.rewrite_db:
+        sources.setdefault(target, []).append(name)
+    return [
+        f"{' and '.join(names)} as {target}" for target, names in sources.items() if len(names) > 1
+    ]
 
 
 def _whole_row_lines(settings: Settings, source: ServerFacts) -> Iterator[Line]:
