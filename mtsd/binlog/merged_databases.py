@@ -4,31 +4,36 @@ On the source their rows have nothing to do with each other. So neither its cloc
 commits tell in which order they were changed: here that is the order of the stream.
 """
 
+from mtsd.binlog.gtid_event import GtidEvent
+
 
 class MergedDatabases:
     """Learns of them from what is read, also over several connections to the source."""
 
-    __slots__ = ("_sources", "_spellings", "names")
+    __slots__ = ("_pairs", "names")
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         """Those of which changes from several databases have been read, in every spelling."""
-        self._sources: dict[str, set[str]] = {}
-        """By the name as the target compares it: the databases of the source."""
-        self._spellings: dict[str, set[str]] = {}
+        self._pairs: dict[str, set[tuple[str, str]]] = {}
+        """By the name as the target compares it: what it is on the source, and on the target."""
 
     def learn(self, source: str, target: str, folded: str) -> None:
         """Note a change in a database, by its names on both.
 
         `folded` is the one on the target as that compares it: names that differ by case may be one.
         """
-        sources = self._sources.setdefault(folded, set())
-        spellings = self._spellings.setdefault(folded, set())
-        sources.add(source)
-        spellings.add(target)
-        if len(sources) > 1:
-            self.names |= spellings
+        pairs = self._pairs.setdefault(folded, set())
+        pairs.add((source, target))
+        if len({on_source for on_source, _ in pairs}) > 1:
+            self.names.update(on_target for _, on_target in pairs)
 
-    def hold(self, databases: tuple[str, ...]) -> bool:
-        """Return whether one of these databases of the target is made of several."""
-        return not self.names.isdisjoint(databases)
+    def in_order(self, head: GtidEvent, databases: tuple[str, ...]) -> GtidEvent:
+        """Return what begins a transaction that changes these databases of the target.
+
+        If one of them is made of several, it depends on everything before it.
+        """
+        if self.names.isdisjoint(databases):
+            return head
+        last_committed = max(head.last_committed, head.sequence_number - 1)
+        return head._replace(last_committed=last_committed, commit_id=0)

@@ -265,10 +265,9 @@ class OpenGroup:
         if self._replicated.rules.rewrite_db:
             # Only the default database is renamed, and which of the names stand for it is unknown.
             for name in names:
-                on_target = self._replicated.target_name(name)
-                used[on_target] = None
-                if not self._alone:
-                    for each in (name, on_target):
+                for each in (name, self._replicated.target_name(name)):
+                    used[each] = None
+                    if not self._alone:
                         self._merged.learn(name, each, self._replicated.folded(each))
         if file is not None and query.database:
             # Its character set is that of the file.
@@ -373,13 +372,8 @@ class OpenGroup:
                 self._databases.clear()
         elif self.streaming:
             yield self._chunk()
-        head = self._head
         databases = tuple(self._databases)
-        last_committed = head.last_committed if head else 0
-        commit_id = head.commit_id if head else 0
-        if head is not None and self._merged.hold(databases):
-            last_committed = max(last_committed, head.sequence_number - 1)
-            commit_id = 0
+        head = None if self._head is None else self._merged.in_order(self._head, databases)
         group = Group(
             number=self._number,
             kind=kind,
@@ -391,7 +385,7 @@ class OpenGroup:
             row_flags=None if self._flags_differ else self._row_flags,
             format_description=self._description,
             gtid=head.gtid if head else None,
-            last_committed=last_committed,
+            last_committed=head.last_committed if head else 0,
             sequence_number=head.sequence_number if head else 0,
             commit_time=self._commit_time(),
             unsupported=self._unsupported,
@@ -399,7 +393,7 @@ class OpenGroup:
             uses_temporary=self._temporary.use(streaming=self.streaming),
             rolled_back=self.rolled_back,
             xid=self.xid if kind in _OF_XIDS else None,
-            commit_id=commit_id,
+            commit_id=head.commit_id if head else 0,
             begin=self._begin.offset,
         )
         yield GroupClosed(group) if self.streaming else group

@@ -166,9 +166,8 @@ class PlainTransactions:
         # What is left out in part takes the general path.
         if header_flags & MTS_ISOLATE or bool(kept) == bool(left_out) or size > self._hold_bytes:
             return None
-        last_committed = head.last_committed
-        if self._merged.names and self._merged.hold(databases):
-            last_committed = max(last_committed, head.sequence_number - 1)
+        if self._merged.names:
+            head = self._merged.in_order(head, databases)
         # Bypasses the constructors, which are Python and cost as much as everything read here.
         end = tuple.__new__(Position, (file, offset))
         group = tuple.__new__(
@@ -184,7 +183,7 @@ class PlainTransactions:
                 None if row_flags < 0 else row_flags,
                 description,
                 head.gtid,
-                last_committed,
+                head.last_committed,
                 head.sequence_number,
                 head.immediate_commit_time or int.from_bytes(first[:4], "little") * 1_000_000,
                 *_DEFAULTS,

@@ -240,10 +240,9 @@ class StreamedGroups:
         return self._passing or (not group.unsupported and applied)
 
     def lacks(self, use: TemporaryUse) -> str:
-        """Return what a group needs of a session, as `Dispatch._lacks`, that this worker's is not.
+        """Return why a group cannot be applied in this worker's session; "" if it can.
 
-        Found only at the end of the group: until then its statements may not have been seen to have
-        to do with temporary tables.
+        Only at its end is it known which session of the source it concerns.
         """
         if self._coordinator.scheduler.sessions.excluded(use.thread, self._worker.index):
             return (

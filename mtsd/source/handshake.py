@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from time import time
 
+from pymysql.constants import ER
+
 from mtsd.binlog.previous_gtids import encode_gtid_set
 from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
@@ -33,7 +35,6 @@ NOT_A_REPLICA = Reason(
     "the source {address} refuses user {user!r} as a replica: {error}",
     "grant REPLICATION SLAVE on the source to the user of [source] user",
 )
-_ACCESS_DENIED = 1045
 _NET_WRITE_TIMEOUT_S = 86_400
 
 
@@ -154,7 +155,7 @@ async def _register(session: SourceSession, identity: ReplicaIdentity) -> None:
     try:
         await connection.command(COM_REGISTER_SLAVE, request, answer=True)
     except ServerError as error:
-        if error.number != _ACCESS_DENIED:
+        if error.number != ER.ACCESS_DENIED_ERROR:
             raise
         # MariaDB does not say which privilege is missing.
         endpoint = connection.endpoint

@@ -224,8 +224,7 @@ def _clean(server: Server) -> None:
                 f"INSERT INTO {database}.{table} VALUES (1, 1), (2, 2), (3, 3), (4, 4)",
             ]
     server.sql("; ".join(["SET sql_log_bin = 0", *statements]))
-    mariadb = isinstance(server.installation, MariadbInstallation)
-    server.sql("RESET MASTER" if mariadb else "RESET BINARY LOGS AND GTIDS")
+    server.reset_binlog()
 
 
 def _make(server: Server, changes: Sequence[Change], binlog_format: str) -> None:

@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager
 
 from tests.operations.test_skip import command, wait_for
 from tests.replica.daemon_process import DaemonProcess
-from tests.servers.mariadb import MariadbInstallation
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 
@@ -33,8 +32,7 @@ def begin_anew(pair: Pair) -> None:
                  " WHERE command NOT LIKE 'Binlog%' AND user = 'root' AND db = 'd'", 0)  # fmt: skip
         server.sql("DROP DATABASE IF EXISTS d; DROP DATABASE IF EXISTS e")
         server.sql("DROP DATABASE IF EXISTS mtsd")
-        mariadb = isinstance(server.installation, MariadbInstallation)
-        server.sql("RESET MASTER" if mariadb else "RESET BINARY LOGS AND GTIDS")
+        server.reset_binlog()
     pair.source.sql(BEGINNING)
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_families import families
-from tests.servers.mariadb import MariadbInstallation
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
@@ -53,8 +52,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[Pair]:
 def pair(servers: Pair) -> Pair:
     for server in (servers.target, servers.source):
         server.sql("DROP DATABASE IF EXISTS a; DROP DATABASE IF EXISTS mtsd")
-        mariadb = isinstance(server.installation, MariadbInstallation)
-        server.sql("RESET MASTER" if mariadb else "RESET BINARY LOGS AND GTIDS")
+        server.reset_binlog()
     return servers
 
 

@@ -29,12 +29,14 @@ SETTINGS: dict[str, dict[str, Value]] = {
 
 
 LONG = pytest.mark.long
-OTHERS = ("sequential", "one by one")
 
 
 @pytest.mark.parametrize(
     "name",
-    ["default", "small queues", *(pytest.param(name, marks=LONG) for name in OTHERS)],
+    [
+        name if name in {"default", "small queues"} else pytest.param(name, marks=LONG)
+        for name in SETTINGS
+    ],
 )
 @pytest.mark.parametrize("transactions", [700, pytest.param(3000, marks=LONG)])
 def test_backlog(name: str, transactions: int, tmp_path: Path) -> None:

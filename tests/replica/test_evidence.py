@@ -26,7 +26,10 @@ TARGETS: dict[str, Options] = {
     "binlog": NO_GTIDS,
     "compressed binlog": {**NO_GTIDS, "binlog_transaction_compression": "ON"},
 }
-OTHERS = ("GTIDs, no binlog", "compressed binlog")
+KINDS = [
+    kind if kind in {"GTIDs", "binlog"} else pytest.param(kind, marks=pytest.mark.long)
+    for kind in TARGETS
+]
 NEITHER: Options = {**NO_GTIDS, "skip_log_bin": None}
 POINTS = (
     FaultPoint.BEFORE_IN_DOUBT, FaultPoint.AFTER_IN_DOUBT, FaultPoint.BEFORE_STATEMENT,
@@ -82,9 +85,7 @@ def kill_at(pair: Pair, daemon: DaemonProcess, point: FaultPoint, number: int) -
     assert daemon.wait() == SIGKILLED, daemon.last_words()
 
 
-@pytest.mark.parametrize(
-    "kind", ["GTIDs", "binlog", *(pytest.param(kind, marks=pytest.mark.long) for kind in OTHERS)]
-)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cases", [3, pytest.param(len(CASES), marks=pytest.mark.long)])
 @pytest.mark.timeout(900)
 def test_applied_once(kind: str, cases: int, tmp_path: Path) -> None:

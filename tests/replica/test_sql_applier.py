@@ -10,6 +10,7 @@ import pytest
 
 from mtsd.model.fault_points import FaultPoint
 from tests.load.compare import differences
+from tests.load.equality import unequal
 from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
 from tests.replica.daemon_process import DaemonProcess, Value
@@ -104,10 +105,14 @@ DIFFERENCES = {
 """What is done on the target, then on the source, and what the replica says."""
 
 
-@pytest.mark.parametrize("difference", DIFFERENCES)
-def test_what_differs_stops_the_replica(pair: Pair, difference: str, tmp_path: Path) -> None:
+def contents(pair: Pair) -> list[tuple[object, ...]]:
+    return pair.target.sql("SELECT * FROM a.t ORDER BY id")
+
+
+def assert_stopped_by(pair: Pair, difference: str, folder: Path) -> None:
+    """Check that the replica stops at a difference, and leaves the target as it is."""
     on_target, on_source, says = DIFFERENCES[difference]
-    daemon = begun(pair, tmp_path, SQL)
+    daemon = begun(pair, folder, SQL)
     pair.target.sql(f"SET sql_log_bin = 0; {on_target}", "a")
     before = contents(pair) if "DROP" not in on_target else []
     pair.source.sql(on_source, "a")
@@ -118,12 +123,9 @@ def test_what_differs_stops_the_replica(pair: Pair, difference: str, tmp_path: P
         assert contents(pair) == before
 
 
-def contents(pair: Pair) -> list[tuple[object, ...]]:
-    return pair.target.sql("SELECT * FROM a.t ORDER BY id")
-
-
-def test_idempotent(pair: Pair, tmp_path: Path) -> None:
-    daemon = begun(pair, tmp_path, {"replica.exec_mode": "idempotent"})
+def assert_idempotent(pair: Pair, folder: Path) -> None:
+    """Check that rows that are missing or in the way become those of the source."""
+    daemon = begun(pair, folder, {"replica.exec_mode": "idempotent"})
     pair.target.sql(
         "SET sql_log_bin = 0; DELETE FROM t WHERE id = 2; INSERT INTO t VALUES (4, 'z')", "a"
     )
@@ -136,6 +138,16 @@ def test_idempotent(pair: Pair, tmp_path: Path) -> None:
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
     assert contents(pair) == [(3, "C"), (4, "d"), (5, "e")]
+    assert unequal(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES)
+def test_what_differs_stops_the_replica(pair: Pair, difference: str, tmp_path: Path) -> None:
+    assert_stopped_by(pair, difference, tmp_path)
+
+
+def test_idempotent(pair: Pair, tmp_path: Path) -> None:
+    assert_idempotent(pair, tmp_path)
     assert differences(pair.source, pair.target) == []
 
 

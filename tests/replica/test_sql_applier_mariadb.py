@@ -7,8 +7,15 @@ import pytest
 
 from tests.load.equality import unequal
 from tests.replica.test_families import families
-from tests.replica.test_sql_applier import DIFFERENCES, NEEDS_PERSON, SQL, begun, contents
-from tests.servers.mariadb import MariadbInstallation
+from tests.replica.test_sql_applier import (
+    DIFFERENCES,
+    NEEDS_PERSON,
+    SQL,
+    assert_idempotent,
+    assert_stopped_by,
+    begun,
+    contents,
+)
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
@@ -30,23 +37,13 @@ def servers(request: pytest.FixtureRequest) -> Iterator[Pair]:
 def pair(servers: Pair) -> Pair:
     for server in (servers.target, servers.source):
         server.sql("DROP DATABASE IF EXISTS a; DROP DATABASE IF EXISTS mtsd")
-    mariadb = isinstance(servers.source.installation, MariadbInstallation)
-    servers.source.sql("RESET MASTER" if mariadb else "RESET BINARY LOGS AND GTIDS")
+    servers.source.reset_binlog()
     return servers
 
 
 @pytest.mark.parametrize("difference", DIFFERENCES)
 def test_what_differs_stops_the_replica(pair: Pair, difference: str, tmp_path: Path) -> None:
-    on_target, on_source, says = DIFFERENCES[difference]
-    daemon = begun(pair, tmp_path, SQL)
-    pair.target.sql(on_target, "a")
-    before = contents(pair) if "DROP" not in on_target else []
-    pair.source.sql(on_source, "a")
-    with daemon:
-        assert daemon.wait() == NEEDS_PERSON
-    assert says in daemon.last_words()
-    if before:
-        assert contents(pair) == before
+    assert_stopped_by(pair, difference, tmp_path)
 
 
 def test_it_goes_on_once_the_difference_is_gone(pair: Pair, tmp_path: Path) -> None:
@@ -64,15 +61,4 @@ def test_it_goes_on_once_the_difference_is_gone(pair: Pair, tmp_path: Path) -> N
 
 
 def test_idempotent(pair: Pair, tmp_path: Path) -> None:
-    daemon = begun(pair, tmp_path, {"replica.exec_mode": "idempotent"})
-    pair.target.sql("DELETE FROM t WHERE id = 2; INSERT INTO t VALUES (4, 'z')", "a")
-    pair.source.sql(
-        "INSERT INTO t VALUES (4, 'd'), (5, 'e'); UPDATE t SET v = 'B' WHERE id = 2;"
-        " UPDATE t SET v = 'C' WHERE id = 3; DELETE FROM t WHERE id IN (1, 2)",
-        "a",
-    )
-    with daemon:
-        daemon.wait_until_caught_up()
-        assert daemon.stop() == 0
-    assert contents(pair) == [(3, "C"), (4, "d"), (5, "e")]
-    assert unequal(pair.source, pair.target) == []
+    assert_idempotent(pair, tmp_path)

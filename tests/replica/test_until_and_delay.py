@@ -116,10 +116,10 @@ def test_between_a_prepare_and_its_commit(
     pair.source.sql("XA START 'x'; INSERT INTO a.t VALUES (100); XA END 'x'; XA PREPARE 'x'")
     pair.source.sql("INSERT INTO b.t VALUES (101)")
     uuid, _, number = places[-1][2].partition(":")
-    prepare_, between, commit = (f"{uuid}:{int(number) + each}" for each in (1, 2, 3))
+    prepared, between, commit = (f"{uuid}:{int(number) + each}" for each in (1, 2, 3))
     pair.source.sql("XA COMMIT 'x'; INSERT INTO b.t VALUES (102)")
     daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
-    assert run_until(daemon, "--until-after-gtids", prepare_) == [0, 1]
+    assert run_until(daemon, "--until-after-gtids", prepared) == [0, 1]
     assert len(pair.target.sql("XA RECOVER")) == 1
     assert run_until(daemon, "--until-after-gtids", between) == [0, 1, 101]
     assert run_until(daemon, "--until-gaps-filled") == [0, 1, 101]

@@ -195,7 +195,10 @@ def test_an_error_in_a_branch_leaves_nothing(tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
-@pytest.mark.parametrize("kind", ["GTIDs", pytest.param("binlog", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "kind",
+    ["GTIDs", *(pytest.param(kind, marks=pytest.mark.long) for kind in TARGETS if kind != "GTIDs")],
+)
 def test_a_lock_is_waited_for(kind: str, tmp_path: Path) -> None:
     """KILL QUERY interrupts the wait instead of its time-out, which is long."""
     with running(tmp_path, target=TARGETS[kind]) as (pair, daemon):

@@ -48,6 +48,7 @@ class MariadbInstallation(Installation):
         "sync_binlog": 0,
     }
     binlog_status: ClassVar[str] = "SHOW MASTER STATUS"
+    binlog_reset: ClassVar[str] = "RESET MASTER"
 
     def program(self, name: str) -> list[str]:
         """Return the words that run a program of this MariaDB, given by MySQL's name for it."""

@@ -207,6 +207,10 @@ class Server:
         (found,) = gtids or self.sql("SELECT @@gtid_binlog_pos")[0]
         return str(file), int(offset), str(found)
 
+    def reset_binlog(self) -> None:
+        """Begin its binlog anew, and forget its GTIDs."""
+        self.sql(self.installation.binlog_reset)
+
     def tool(self, name: str, *args: str, stdin: bytes = b"") -> bytes:
         """Run a program of the same MySQL (mysqlbinlog, mysql, mysqldump) and return its output.
 

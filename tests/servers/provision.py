@@ -67,6 +67,7 @@ class Installation:
     """The options of a test's server, unless the test says otherwise."""
     binlog_status: ClassVar[str] = "SHOW BINARY LOG STATUS"
     """The statement whose row begins with the end of its binlog."""
+    binlog_reset: ClassVar[str] = "RESET BINARY LOGS AND GTIDS"
 
     def program(self, name: str) -> list[str]:
         """Return the words that run a program of this MySQL: mysqld, mysql, mysqlbinlog, …."""
