@@ -40,7 +40,9 @@ class External:
         self._folder = Path(mkdtemp(prefix="mtsd-benchmark-"))
         register(self._folder, 0)
         identity = {"source.server_id": next(_SERVER_IDS)}
-        self._daemon = DaemonProcess(source, target, self._folder, {**identity, **settings})
+        self._daemon = DaemonProcess(
+            source, target, self._folder, {**identity, **settings}, forked=False
+        )
         own = self._daemon.settings
         for key in ("source.heartbeat_period", "target.port"):
             del own[key]

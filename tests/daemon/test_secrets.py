@@ -44,7 +44,9 @@ def daemon(pair: Pair, tmp_path: Path) -> Iterator[DaemonProcess]:
         "log.level": "debug",
     }
     environ = {"PYTHONASYNCIODEBUG": "1", "PYTHONDEVMODE": "1"}
-    with_debugging = DaemonProcess(pair.source, pair.target, tmp_path, settings, environ=environ)
+    with_debugging = DaemonProcess(
+        pair.source, pair.target, tmp_path, settings, environ=environ, forked=False
+    )
     yield with_debugging
     with_debugging.close()
     assert_hidden(with_debugging.log.read_text())

@@ -167,7 +167,7 @@ def main() -> int:
         say(f"load: {RATE:.0f} transactions a second on {DATABASES} databases, DDL among them")
         stopping = Event()
         thread = Thread(target=lambda: load.run(until=stopping, rate=RATE))
-        daemon = DaemonProcess(pair.source, pair.target, Path(folder))
+        daemon = DaemonProcess(pair.source, pair.target, Path(folder), forked=False)
         try:
             daemon.start()
             since = time.monotonic()

@@ -1,6 +1,7 @@
 """What counts is which tables of the target have transactions, not which of the source have."""
 
 import re
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -188,7 +189,7 @@ def test_a_stop_finishes_what_cannot_be_undone(tmp_path: Path) -> None:
             daemon.start()
             daemon.wait_until_running()
             wait_for_doubt(pair)
-            daemon._started().terminate()
+            daemon._started().send_signal(signal.SIGTERM)
             cursor.execute("UNLOCK TABLES")
         blocker.close()
         assert daemon.wait() == 0, daemon.last_words()
