@@ -51,15 +51,19 @@ class SingleGroups:
         self._runs = XaRuns(applier, doubts, reached)
         self._reached = reached
 
-    def row_after(self, group: Group) -> WorkerRow:
-        """Return what the worker's row becomes with a group, while nothing is in flight."""
-        return self._flight.row.advanced((group,), self._coordinator.scheduler.stored)
+    def row_after(self, unit: Batch) -> WorkerRow:
+        """Return what the worker's row becomes with these groups, while nothing is in flight."""
+        return self._flight.row.advanced(unit, self._coordinator.scheduler.stored)
 
-    async def apply(self, group: Group) -> None:
-        """Apply one group while nothing is in flight.
+    async def apply(self, unit: Batch) -> None:
+        """Apply one group, or a pair as one transaction, while nothing is in flight.
 
         Raises ServerError with nothing left behind, HalfAppliedError.
         """
+        group = unit[0]
+        if len(unit) > 1:
+            await self._apply_bundle(unit)
+            return
         try:
             await self._apply_by_kind(group)
         except NotSupportedError as error:
@@ -84,9 +88,9 @@ class SingleGroups:
     async def _apply_by_kind(self, group: Group) -> None:
         kind = group.kind
         if kind in _IN_ROWS and not group.rolled_back and await self._can_be_rolled_back(group):
-            await self._apply_bundle(group)
+            await self._apply_bundle((group,))
             return
-        row = self.row_after(group)
+        row = self.row_after((group,))
         if group.number in self._again:
             # Its changes cannot be rolled back, so they are not made twice.
             await self._applier.settle(row, group.number)
@@ -166,9 +170,9 @@ class SingleGroups:
         maps = frozenset(table_maps(group.rows))
         return self._applier.are_safe(maps) or not await self._applier.without_transactions(maps)
 
-    async def _apply_bundle(self, group: Group) -> None:
+    async def _apply_bundle(self, batch: Batch) -> None:
         flight = self._flight
-        packet, bundle = self.packet([(group,)])
+        packet, bundle = self.packet([batch])
         try:
             flight.sent(packet, await self._applier.send(bundle, follows=False))
             await self._applier.answer(flight.due)
@@ -176,7 +180,7 @@ class SingleGroups:
             flight.failed()
             await self._applier.undo(error, 0)
             if isinstance(error, ServerError) and error.leaves_changes:
-                await self.half_applied((group,), error)
+                await self.half_applied(batch, error)
             raise
         flight.committed()
 

@@ -134,7 +134,7 @@ class Worker:
 
     def row_after(self, group: Group) -> WorkerRow:
         """Return what this worker's row becomes with a group, while nothing is in flight."""
-        return self._singly.row_after(group)
+        return self._singly.row_after((group,))
 
     def applied(self, group: Group, row: WorkerRow, *, skipped: ServerError | None = None) -> None:
         """Note that a group without a place in the queue has committed with that row.
@@ -160,9 +160,8 @@ class Worker:
         if not self.applier.are_safe(bundle.table_maps) and (
             await self.applier.without_transactions(bundle.table_maps)
         ):
-            for transaction in packet.transactions:
-                for group in transaction.batch:
-                    await self._apply_alone(group)
+            for unit in self._all_begun(pairs=False):
+                await self._apply_alone(unit)
             return
         try:
             flight.sent(packet, await self.applier.send(bundle, follows=False))
@@ -175,8 +174,8 @@ class Worker:
             await self.applier.undo(error, max(flight.packets - 1, 0))
             if not isinstance(error, ServerError):
                 raise
-            left = flight.failed() or [each.batch for each in packet.transactions]
-            await self._replay(left, error)
+            left = flight.failed() or [packet.transactions[0].batch]
+            await self._replay(left[0], error)
 
     async def _apply_held(self) -> bool:
         """Apply the next batch before its turn and commit it then; return whether that succeeded.
@@ -243,18 +242,22 @@ class Worker:
             lambda: self._coordinator.work_ahead(self.index), shared=not self.applier.preserves
         )
 
-    async def _replay(self, batches: Sequence[Batch], error: ServerError) -> None:
-        """Apply batches group by group after the first has failed and left nothing behind."""
-        first = batches[0]
+    async def _replay(self, failed: Batch, error: ServerError) -> None:
+        """Apply what has begun one by one after a batch has failed; the others left nothing."""
         if error.leaves_changes:
-            await self._singly.half_applied(first, error)
-        if len(batches) == len(first) == 1:
-            await self._retry(first[0], error)
+            await self._singly.half_applied(failed, error)
+        units = self._all_begun(pairs=True)
+        if len(units) == 1:
+            await self._retry(units[0], error)
             return
         await self._reached(FaultPoint.BEFORE_REPLAY)
-        for batch in batches:
-            for group in batch:
-                await self._apply_alone(group)
+        for unit in units:
+            await self._apply_alone(unit)
+
+    def _all_begun(self, *, pairs: bool) -> list[Batch]:
+        while self._flight.has_begun:
+            self._flight.take_begun()
+        return self._coordinator.scheduler.workers[self.index].replay(pairs=pairs)
 
     async def _apply_singly(self, batch: Batch) -> bool:
         """Apply groups each of which commits by itself: several only of XA transactions.
@@ -276,7 +279,7 @@ class Worker:
                 self.transactions += applied - 1
             else:
                 applied = 1
-                await self._apply_alone(batch[0])
+                await self._apply_alone(batch[:1])
             batch = batch[applied:]
         return True
 
@@ -287,15 +290,17 @@ class Worker:
             log.info("applied one by one", group=batch[0].number, error=str(error))
             return 0
 
-    async def _apply_alone(self, group: Group) -> None:
+    async def _apply_alone(self, unit: Batch) -> None:
+        """Apply a group by itself, or a pair as one transaction."""
         try:
-            await self._singly.apply(group)
+            await self._singly.apply(unit)
         except ServerError as error:
-            await self._retry(group, error)
+            await self._retry(unit, error)
         else:
-            self._committed((group,))
+            self._committed(unit)
 
-    async def _retry(self, group: Group, error: ServerError) -> None:
+    async def _retry(self, unit: Batch, error: ServerError) -> None:
+        group = unit[0]
         attempt = 0
         while True:
             error = await self.applier.explain(error, group.rows)
@@ -313,22 +318,23 @@ class Worker:
             elif not await self._at_its_turn(group):
                 break
             try:
-                await self._singly.apply(group)
+                await self._singly.apply(unit)
             except ServerError as again:
                 error = again
                 continue
-            self._committed((group,))
+            self._committed(unit)
             return
         if error.number not in self.settings.skip_errors:
             remedy = remedy_of(error) or "Fix the target"
             if spent:
                 remedy = _SPENT
             raise self._failed(group, error, remedy) from error
-        row = self.row_after(group)
+        row = self._singly.row_after(unit)
         await self.applier.settle(row, group.number)
         self._flight.applied(row)
-        self._tell_skipped(group, error)
-        self._committed((group,))
+        for each in unit:
+            self._tell_skipped(each, error)
+        self._committed(unit)
 
     async def _at_its_turn(self, group: Group) -> bool:
         """Wait until all earlier groups have committed; return whether it had to wait.

@@ -205,8 +205,8 @@ class Scheduler:
             worker, after, mark = self._policy.assign(group, self.view, first)
         else:
             worker, after, mark = self._policy.assign(group, self.view)
-            if earlier:
-                after |= {earlier}
+        if earlier and first < 0:
+            after |= {earlier}
         if runs_alone:
             mark = number - 1
             self._newest_alone = number

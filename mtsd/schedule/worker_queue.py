@@ -2,10 +2,12 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.schedule.combining import MOST_RECORDED, may_share_commit, may_share_record
+from mtsd.schedule.xa_pairs import pairs_together
 
 _ROWS: Final = GroupKind.ROWS
 _PREPARE: Final = GroupKind.XA_PREPARE
@@ -103,6 +105,25 @@ class WorkerQueue:
         self.running = self.running[len(groups) :]
         if self._passed:
             self._passed.difference_update(group.number for group in groups)
+
+    def replay(self, *, pairs: bool) -> list[tuple[Group, ...]]:
+        """Return what is running, to be applied in units, in the stream's order.
+
+        What later groups have passed begins, too: a unit that fails waits until everything before
+        it has committed. With `pairs`, the two groups of each are a unit, in the place of the first
+        one; otherwise every group is.
+        """
+        passed = [group for group in self._waiting if group.number in self._passed]
+        if passed:
+            waiting = (group for group in self._waiting if group.number not in self._passed)
+            self._waiting = deque(waiting)
+            self._begin(passed)
+        groups = sorted(self.running, key=lambda group: group.number)
+        units: list[tuple[Group, ...]] = [(group,) for group in groups]
+        if pairs:
+            units = pairs_together(groups)
+        self.running = tuple(chain.from_iterable(units))
+        return units
 
     def met(self, number: int) -> None:
         """Note that one of the groups that group `number` waits for has committed."""

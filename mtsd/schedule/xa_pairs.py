@@ -67,6 +67,25 @@ def is_one_transaction(batch: Sequence[Group]) -> bool:
     return any(group.xid == xid and group.kind is _COMPLETE for group in batch)
 
 
+def pairs_together(groups: Sequence[Group]) -> list[tuple[Group, ...]]:
+    """Return groups that have begun one by one, but the two of a pair together.
+
+    A pair is in the place of the first. It depends on nothing between them, as nothing depends on
+    it.
+    """
+    units: list[tuple[Group, ...]] = []
+    prepared: dict[object, int] = {}
+    for group in groups:
+        place = prepared.pop(group.xid, None) if group.kind is _COMPLETE else None
+        if place is not None:
+            units[place] += (group,)
+            continue
+        if group.kind is _PREPARE:
+            prepared[group.xid] = len(units)
+        units.append((group,))
+    return units
+
+
 def as_rows(batch: tuple[Group, ...]) -> tuple[Group, ...]:
     """Return what has to be applied of a batch that commits as one: each pair as one group of rows.
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
+from tests.replica.daemon_process import Value
 from tests.replica.test_xa_mariadb import PAIRS, assert_equal, prepare, prepared, running
 from tests.servers.mysqld import Server
 
@@ -94,8 +95,8 @@ def test_a_failure_concerns_one_group(tmp_path: Path) -> None:
         pair.target.sql("INSERT INTO a.t VALUES (102, 7)")
         for fault in (
             f"{FaultPoint.BEFORE_REPLAY}:1",
-            f"{FaultPoint.AFTER_IN_DOUBT}:1",
-            f"{FaultPoint.BEFORE_SETTLED}:2",
+            f"{FaultPoint.BEFORE_BUNDLE}:3",
+            f"{FaultPoint.AFTER_BUNDLE}:2",
         ):
             daemon.start(fault=fault)
             assert daemon.wait() == SIGKILLED, (fault, daemon.last_words())
@@ -104,6 +105,7 @@ def test_a_failure_concerns_one_group(tmp_path: Path) -> None:
         assert "1062" in daemon.last_words()
         assert "XA PREPARE" in daemon.last_words() or "102" in daemon.last_words()
         assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+        assert prepared(pair.target) == set()
         pair.target.sql("DELETE FROM a.t WHERE id = 102")
         daemon.start()
         assert_equal(pair, daemon)
@@ -121,4 +123,38 @@ def test_a_table_without_transactions_on_the_target(tmp_path: Path) -> None:
         daemon.start()
         assert_equal(pair, daemon)
         assert prepares(pair.target) > before
+        assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("fails", ["rows", "a pair"])
+@pytest.mark.parametrize(("policy", "workers"), [("database", 4), ("row", 0)])
+def test_a_failure_after_a_prepare_that_was_passed(
+    policy: str, workers: int, fails: str, tmp_path: Path
+) -> None:
+    """What has failed waits for all before it, and so for the prepare that it has passed."""
+    settings: dict[str, Value] = {
+        "replica.parallel_type": policy,
+        "replica.parallel_workers": workers,
+    }
+    with running("9.7", "9.7", tmp_path, settings) as (pair, daemon):
+        assert daemon.stop() == 0
+        prepare(pair.source, "'open'", "INSERT INTO a.t VALUES (100, 1)")
+        if fails == "rows":
+            pair.source.sql("INSERT INTO a.t VALUES (101, 1), (102, 2)")
+        else:
+            prepare(pair.source, "'x'", "INSERT INTO a.t VALUES (101, 1), (102, 2)")
+            pair.source.sql("XA COMMIT 'x'")
+        pair.source.sql("INSERT INTO a.t VALUES (103, 3)")
+        pair.target.sql("INSERT INTO a.t VALUES (102, 7)")
+        daemon.start()
+        assert daemon.wait() == 3
+        assert "1062" in daemon.last_words()
+        assert len(prepared(pair.target)) == 1
+        daemon.settings["replica.skip_errors"] = [1062]
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert pair.target.sql("SELECT id FROM a.t WHERE id > 100 ORDER BY id") == [(102,), (103,)]
+        pair.target.sql("INSERT INTO a.t VALUES (101, 1); UPDATE a.t SET v = 2 WHERE id = 102")
+        pair.source.sql("XA COMMIT 'open'")
+        assert_equal(pair, daemon)
         assert daemon.stop() == 0

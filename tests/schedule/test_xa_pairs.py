@@ -10,6 +10,7 @@ import pytest
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.model.position import Position
+from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.alone import AloneRule
 from mtsd.schedule.executed_groups import ExecutedGroups
@@ -21,6 +22,7 @@ from tests.schedule.streams import DELETES, FORMAT, START_MARK, group
 from tests.schedule.xa_streams import COMMITS, COMPLETE, PREPARE, ROLLS_BACK
 
 ROWS: Final = GroupKind.ROWS
+LONG: Final = pytest.mark.long
 POLICIES: Final = ("database", "logical_clock", "commit_parent", "table", "row")
 
 
@@ -247,8 +249,13 @@ def streams(length: int) -> Iterator[list[Group]]:
             yield stream
 
 
-def check(stream: Sequence[Group], policy: str, workers: int) -> tuple[int, int]:
+def check(
+    stream: Sequence[Group], policy: str, workers: int, *, fails: bool = False
+) -> tuple[int, int]:
     """Go through every order of reading, beginning and committing.
+
+    With `fails`, every transaction of rows may fail; then none of its units commits before its
+    turn, as if each of them failed by itself too.
 
     Returns how many pairs, and groups passed by others, it has seen.
     """
@@ -261,12 +268,22 @@ def check(stream: Sequence[Group], policy: str, workers: int) -> tuple[int, int]
         schedule = scheduler(workers, policy=policy)
         rest = iter(stream)
         applied: list[int] = []
+        replayed: list[list[tuple[Group, ...]]] = [[] for _ in range(workers)]
         for step in path:
             if step == reading:
                 schedule.add(next(rest))
                 continue
+            if step > reading:
+                failed = step - reading - 1
+                replayed[failed] = schedule.workers[failed].replay(pairs=True)
+                continue
             queue = schedule.workers[step]
-            if queue.running:
+            if replayed[step]:
+                unit = replayed[step].pop(0)
+                assert queue.running[: len(unit)] == unit
+                applied += [each.number for each in unit]
+                schedule.commit(step, unit)
+            elif queue.running:
                 applied += [each.number for each in queue.running]
                 schedule.commit(step, queue.running)
             else:
@@ -276,8 +293,8 @@ def check(stream: Sequence[Group], policy: str, workers: int) -> tuple[int, int]
             path.count(reading),
             frozenset(applied),
             tuple(
-                (tuple(each.number for each in queue.pending()), len(queue.running))
-                for queue in schedule.workers
+                (tuple(each.number for each in queue.pending()), len(queue.running), len(units))
+                for queue, units in zip(schedule.workers, replayed, strict=True)
             ),
         )
         if state in seen:
@@ -285,8 +302,13 @@ def check(stream: Sequence[Group], policy: str, workers: int) -> tuple[int, int]
         seen.add(state)
         following = [reading] if path.count(reading) < len(stream) else []
         for worker, queue in enumerate(schedule.workers):
-            if queue.running:
+            if replayed[worker]:
+                if schedule.gaq.number >= replayed[worker][0][0].number - 1:
+                    following.append(worker)
+            elif queue.running:
                 following.append(worker)
+                if fails and is_one_transaction(queue.running):
+                    following.append(reading + 1 + worker)
                 numbers = [each.number for each in queue.running]
                 assert numbers == sorted(numbers)
                 if is_one_transaction(queue.running):
@@ -297,15 +319,16 @@ def check(stream: Sequence[Group], policy: str, workers: int) -> tuple[int, int]
                 following.append(worker)
         if not following:
             assert sorted(applied) == list(range(1, len(stream) + 1)), (policy, stream, path)
-            in_order(stream, applied)
+            in_order(stream, applied, replayed=fails)
         paths += [(*path, step) for step in following]
     return pairs, passings
 
 
-def in_order(stream: Sequence[Group], applied: Sequence[int]) -> None:
+def in_order(stream: Sequence[Group], applied: Sequence[int], *, replayed: bool) -> None:
     """Assert that what has a database in common, or an xid, has kept its order.
 
-    What lies between a prepare and its completion may pass the prepare.
+    What lies between a prepare and its completion may pass the prepare; and if it is `replayed`,
+    the completion may pass it.
     """
     at = {number: place for place, number in enumerate(applied)}
     ends = {
@@ -316,13 +339,17 @@ def in_order(stream: Sequence[Group], applied: Sequence[int]) -> None:
         for each in stream if each.kind is PREPARE
     }  # fmt: skip
     databases = {each.number: set(each.databases) for each in stream}
+    began: dict[int, int] = {}
     for each in stream:
         if each.kind is COMPLETE:
             first = max(n for n, end in ends.items() if end == each.number)
             databases[each.number] = databases[first]
             assert at[first] < at[each.number]
+            began[each.number] = first
     for earlier, later in product(stream, repeat=2):
         one, other = earlier.number, later.number
+        if replayed and began.get(other, other) < one:
+            continue
         if one < other and databases[one] & databases[other] and other >= ends.get(one, 0):
             assert at[one] < at[other], (stream, applied)
 
@@ -332,7 +359,7 @@ def in_order(stream: Sequence[Group], applied: Sequence[int]) -> None:
     [
         (4, 1),
         (4, 2),
-        *(pytest.param(*each, marks=pytest.mark.long) for each in ((5, 1), (5, 3), (6, 2))),
+        *(pytest.param(*each, marks=LONG) for each in ((5, 1), (5, 3), (6, 2))),
     ],
 )
 @pytest.mark.parametrize("policy", POLICIES)
@@ -344,3 +371,49 @@ def test_every_order_of_every_short_stream(policy: str, length: int, workers: in
         passings += more[1]
     assert pairs > 10
     assert passings > 2
+
+
+@pytest.mark.parametrize(
+    ("length", "workers"), [(4, 2), *(pytest.param(*each, marks=LONG) for each in ((5, 1), (5, 3)))]
+)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_failure_in_every_short_stream(policy: str, length: int, workers: int) -> None:
+    for stream in streams(length):
+        check(stream, policy, workers, fails=True)
+
+
+def test_what_was_passed_is_replayed_first() -> None:
+    stream = [rows(1), prepare(2, "x"), rows(3), prepare(4, "y"), commit(5, "y")]
+    schedule = added(scheduler(), stream)
+    assert [each.number for each in schedule.take(0)] == [1, 3, 4, 5]
+    units = schedule.workers[0].replay(pairs=True)
+    assert [[each.number for each in unit] for unit in units] == [[1], [2], [3], [4, 5]]
+    added(schedule, [commit(6, "x"), rows(7)])
+    for unit in units:
+        assert schedule.gaq.number == unit[0].number - 1
+        schedule.commit(0, unit)
+    assert taken(schedule) == [[6], [7]]
+
+
+def test_a_pair_is_replayed_in_the_place_of_its_prepare() -> None:
+    stream = [prepare(1, "x"), rows(2), prepare(3, "y"), commit(4, "x"), rows(5), commit(6, "y")]
+    schedule = added(scheduler(), stream)
+    assert [each.number for each in schedule.take(0)] == [1, 2, 3, 4, 5, 6]
+    queue = schedule.workers[0]
+    units = queue.replay(pairs=True)
+    assert [[each.number for each in unit] for unit in units] == [[1, 4], [2], [3, 6], [5]]
+    assert [each.number for each in queue.running] == [1, 4, 2, 3, 6, 5]
+    assert [len(unit) for unit in queue.replay(pairs=False)] == [1] * 6
+    assert [each.number for each in queue.running] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_prepare_that_uses_temporary_tables_waits_for_the_group_of_its_xid_before() -> None:
+    schedule = added(scheduler(2), [prepare(1, "x", "a"), commit(2, "x"), rows(3, "b")])
+    use = TemporaryUse((1, 7), frozenset(), frozenset(), uses=True, only=False)
+    again = prepare(4, "x", "b")._replace(uses_temporary=use)
+    schedule.add(again)
+    (worker,) = (number for number in (0, 1) if again in schedule.workers[number].pending())
+    assert worker == 1
+    assert taken(schedule, 1) == [[3]]
+    assert taken(schedule, 0) == [[1, 2]]
+    assert taken(schedule, 1) == [[4]]
