@@ -29,6 +29,7 @@ ROTATE = Marker(new_file=True, previous_gtids=True)
 STOP = Marker()
 
 TWO = RunSettings(workers=2)
+LONG = pytest.mark.long
 AFTERWARDS = (
     RunSettings(workers=2),
     RunSettings(workers=3, drop_others=True),
@@ -141,10 +142,10 @@ def test_three_groups_of_two_databases(shapes: tuple[Shape, ...]) -> None:
     "shapes",
     [
         (A, B, AB, A),
-        (A, B, AB, B, A),
+        pytest.param((A, B, AB, B, A), marks=LONG),
         (A, ALONE, B, A),
         (ALONE, A, ALONE, B),
-        (A, B, BC, AB, C),
+        pytest.param((A, B, BC, AB, C), marks=LONG),
         (A, A, B, AB),
         (A, BC, B, AB),
         (DDL, B, A, DDL),

@@ -110,7 +110,7 @@ TABLES = [
 
 
 @pytest.mark.parametrize(
-    "first", [0, 2, 4, *(pytest.param(at, marks=pytest.mark.long) for at in (1, 3, 5))]
+    "first", [2, 4, *(pytest.param(at, marks=pytest.mark.long) for at in (0, 1, 3, 5))]
 )
 def test_every_choice_of_tables(first: int) -> None:
     for others in product(TABLES, repeat=3):
@@ -136,7 +136,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(
-    "first", [0, 3, 4, *(pytest.param(at, marks=pytest.mark.long) for at in (1, 2, 5))]
+    "first", [0, 4, *(pytest.param(at, marks=pytest.mark.long) for at in (1, 2, 3, 5))]
 )
 def test_every_choice_of_rows(first: int) -> None:
     for others in product(ROWS, repeat=3):

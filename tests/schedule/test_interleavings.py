@@ -186,7 +186,7 @@ def test_lives() -> None:
     run_state_machine_as_test(
         Lives,
         settings=settings(
-            max_examples=80,
+            max_examples=40,
             stateful_step_count=60,
             deadline=None,
             derandomize=True,
