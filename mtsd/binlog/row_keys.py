@@ -101,7 +101,10 @@ class Images:
         """
         end = len(event)
         rows_at = at + self._null_bytes
-        nulls = int.from_bytes(event[at:rows_at], "little")
+        if rows_at == at + 1 and at < end:
+            nulls = event[at]
+        else:
+            nulls = int.from_bytes(event[at:rows_at], "little")
         at = rows_at
         if not nulls:
             for prefix, size, slot in self._without_nulls:
@@ -277,7 +280,7 @@ class KeyReader:
         width = -1
         at = 27
         if end > 29 and kind not in _VERSION_1:
-            at += int.from_bytes(event[27:29], "little")
+            at += event[27] | event[28] << 8
         if at < end:
             width = event[at]
         if width != len(self._formats) or width >= _WIDE:

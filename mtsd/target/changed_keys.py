@@ -125,8 +125,9 @@ class ChangedKeys:
             # The source does not say who refers to it; here that is known.
             group = group._replace(alone=False)
         if not as_whole and not self._relearned and len(tables) == 1:
-            keys = GroupKeys(frozenset(rows), tuple(references), (), tables[0].parts)
-            return with_keys(group, keys)
+            fields = (frozenset(rows), tuple(references), (), tables[0].parts)
+            # Bypasses the constructor, which is Python.
+            return with_keys(group, tuple.__new__(GroupKeys, fields))
         wholes = [key for each in as_whole for key in each.wholes]
         parts = [key for each in as_whole for key in each.whole_parts]
         parts += [key for each in tables for key in each.parts]
