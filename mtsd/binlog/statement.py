@@ -4,7 +4,7 @@ from mtsd.binlog.tokenizer import ANY_CONTEXT, TokenKind, tokenize
 from mtsd.binlog.words import Words
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
-from mtsd.model.step import StatementKind
+from mtsd.model.step import QueryEvent, StatementKind
 
 _EXACT = {b"BEGIN": StatementKind.BEGIN, b"COMMIT": StatementKind.COMMIT}
 
@@ -153,6 +153,12 @@ def without_secrets(statement: bytes, context: SessionContext = ANY_CONTEXT) -> 
     return statement
 
 
+def excerpt(query: QueryEvent) -> bytes:
+    """Return what a record of a statement contains of it: at most 64 KiB, without secrets."""
+    return without_secrets(query.statement, query.context)[:_EXCERPT]
+
+
+_EXCERPT = 65_536
 _WITH_SECRETS = frozenset({b"ALTER", b"CHANGE", b"CREATE", b"GRANT", b"SET"})
 _SECRET_FOLLOWS = frozenset({b"CONNECTION", b"IDENTIFIED"})
 """Or a word that ends with PASSWORD, as in CREATE SERVER and the replication statements.

@@ -4,17 +4,20 @@
 statements have a thread id that nothing else has.
 """
 
+from collections.abc import AsyncIterator
+
 from mtsd.binlog.event_reader import EventReader
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.query import parse_query
-from mtsd.binlog.statement import classify
+from mtsd.binlog.statement import classify, excerpt
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.reason import Refused
+from mtsd.model.server import flavour_of, version_of
 from mtsd.model.step import StatementKind
 from mtsd.replica.left_prepared import xid_in_doubt
-from mtsd.replica.verdict import Verdict, judge, without_evidence
+from mtsd.replica.verdict import Logged, Verdict, judge, judge_logged, without_evidence
 from mtsd.source.binlog_files import BinlogFileReader, list_files
 from mtsd.source.source_state import BinlogFile
 from mtsd.target.position_tables import InDoubt
@@ -23,6 +26,8 @@ from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 
+_OF_RECOVERY = 0
+"""The thread id under which a MariaDB logs what it completes when it recovers from a crash."""
 _REFUSED = frozenset({1044, 1045, 1142, 1227, 1290})
 """Errors of a user who lacks the privilege."""
 
@@ -50,8 +55,9 @@ async def verdict(connection: Connection, doubt: InDoubt) -> Verdict:
         applied = prepared is (found is Verdict.PREPARED)
         return Verdict.APPLIED if applied else Verdict.NOT_APPLIED
     if found is Verdict.LOGGED:
-        logged = await _is_logged(connection.endpoint, doubt)
-        return Verdict.APPLIED if logged else Verdict.NOT_APPLIED
+        logged = await _logged(connection.endpoint, doubt)
+        server = connection.server_version
+        return _told(judge_logged(doubt, logged, flavour_of(server), version_of(server)))
     return found
 
 
@@ -101,23 +107,34 @@ async def _begins_with_a_start(endpoint: Endpoint, file: BinlogFile) -> bool:
         while events := await reader.read():
             for raw in events:
                 if raw[4] == EventType.FORMAT_DESCRIPTION_EVENT:
-                    return parse_format_description(raw).created != 0
+                    return _is_of_a_start(raw)
     finally:
         reader.close()
     return True
 
 
-async def _is_logged(endpoint: Endpoint, doubt: InDoubt) -> bool:
-    """Return whether a statement of the group's thread is in the target's binlog."""
+def _is_of_a_start(format_description: bytes) -> bool:
+    return parse_format_description(format_description).created != 0
+
+
+async def _logged(endpoint: Endpoint, doubt: InDoubt) -> Logged:
+    """Read the target's binlog, starting where it was when the record was written."""
+    own = restarted = False
+    recovered: list[bytes] = []
     try:
         files = await list_files(endpoint)
         names = [file.name for file in files]
         _told(judge(doubt, executed=False, logs=names))
         for file in files[names.index(doubt.target_file) :]:
             first = file.name == doubt.target_file
-            offset = doubt.target_offset if first else FIRST_EVENT
-            if await _is_in(endpoint, file, offset, doubt.thread):
-                return True
+            async for event in _events(
+                endpoint, file, doubt.target_offset if first else FIRST_EVENT
+            ):
+                if event[4] == EventType.FORMAT_DESCRIPTION_EVENT:
+                    restarted = restarted or (not first and _is_of_a_start(event))
+                own = own or is_statement_of(event, doubt.thread)
+                if restarted and is_statement_of(event, _OF_RECOVERY):
+                    recovered.append(excerpt(parse_query(event)))
     except ServerError as error:
         if error.number not in _REFUSED:
             raise
@@ -127,10 +144,10 @@ async def _is_logged(endpoint: Endpoint, doubt: InDoubt) -> bool:
             f" {endpoint.user!r} may not read it ({error}): GRANT REPLICATION SLAVE, REPLICATION"
             " CLIENT on the target"
         ) from error
-    return False
+    return Logged(own, restarted, tuple(recovered))
 
 
-async def _is_in(endpoint: Endpoint, file: BinlogFile, offset: int, thread: int) -> bool:
+async def _events(endpoint: Endpoint, file: BinlogFile, offset: int) -> AsyncIterator[bytes]:
     file_reader = await BinlogFileReader.open(endpoint, file, offset=offset)
     reader = EventReader(Position(file.name, offset))
     try:
@@ -139,11 +156,9 @@ async def _is_in(endpoint: Endpoint, file: BinlogFile, offset: int, thread: int)
                 event = reader.read(raw)
                 compressed = event[4] == EventType.TRANSACTION_PAYLOAD_EVENT
                 for found in reader.inner(event) if compressed else (event,):
-                    if is_statement_of(found, thread):
-                        return True
+                    yield found
     finally:
         file_reader.close()
-    return False
 
 
 def is_statement_of(event: bytes, thread: int) -> bool:

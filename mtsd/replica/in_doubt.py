@@ -18,7 +18,7 @@ import structlog
 
 from mtsd.binlog.event_type import THREAD_SPECIFIC
 from mtsd.binlog.repeatable import errors_of_a_second_time
-from mtsd.binlog.statement import without_secrets
+from mtsd.binlog.statement import excerpt
 from mtsd.binlog.words import Words
 from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.failed_group import FailedGroup
@@ -34,8 +34,6 @@ from mtsd.target.retry import pause_before
 from mtsd.target.unprotected import NotSettledError, RemainsError
 
 log = structlog.get_logger(__name__)
-
-_STATEMENT_EXCERPT = 65_536
 
 
 class HalfAppliedError(NeedsPersonError):
@@ -84,7 +82,8 @@ async def apply_definition(
     shows_itself = shows_itself or applier.has_made_table(group.number)
     is_new = not shows_itself
     gtid = "" if apart else await gtid_for(applier, group, worker)
-    traceable = not gtid and not depends_on_thread(group)
+    # What shows itself leaves no other trace: a log that lacks it a second time tells nothing.
+    traceable = not gtid and not shows_itself and not depends_on_thread(group)
     file, offset = await applier.log_position() if traceable and not apart else ("", 0)
     thread = 1 + secrets.randbelow(0xFFFF_FFFF) if file else 0
     doubt = doubt_of(group, worker.id, gtid, (file, offset), thread)
@@ -321,6 +320,5 @@ def _excerpt(group: Group) -> bytes:
         return f"XA COMMIT {group.xid}".encode()
     for step in group.steps:
         if isinstance(step, Statement):
-            query = step.query
-            return without_secrets(query.statement, query.context)[:_STATEMENT_EXCERPT]
+            return excerpt(step.query)
     return b""

@@ -16,7 +16,7 @@ from mtsd.replica.in_doubt import (
     keep_in_doubt,
     keep_record,
 )
-from mtsd.replica.xa_groups import apply_completion, apply_prepare
+from mtsd.replica.xa_groups import apply_completion, apply_prepare, without_transactions
 from mtsd.replica.xa_runs import XaRuns
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.in_flight import Batch, InFlight, Packet
@@ -145,20 +145,18 @@ class SingleGroups:
     async def _is_protected(self, group: Group) -> bool:
         """Return whether a transaction of statements can be rolled back on the target.
 
-        If the source says that it changed a non-transactional table, that is trusted; a temporary
-        one of its session may be meant. If the source says nothing, it may still have changed one
-        among others.
+        What the source says does not tell: it also ends a transaction like one on non-transactional
+        tables if that has changed no row, or only a temporary table, and of one that has changed
+        transactional tables it says nothing about others.
         """
         if all(isinstance(step, Rows) for step in group.steps):
             # It was rolled back, and so it is here.
             return group.rolled_back and await self._can_be_rolled_back(group)
-        if group.kind is not GroupKind.STATEMENTS and group.uses_temporary is None:
-            return False
         if self._applier.preserves and group.kind is GroupKind.STATEMENTS:
             # Under one GTID no server mixes them.
             return True
         definitions = self._coordinator.definitions
-        return not await self._applier.may_change_without_transactions(group.steps, definitions)
+        return not await without_transactions(self._applier, group.steps, definitions)
 
     async def _can_be_rolled_back(self, group: Group) -> bool:
         """Return whether everything that a group changes can be rolled back on the target.

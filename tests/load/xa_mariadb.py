@@ -22,9 +22,12 @@ DATABASES: Final = ("xa0", "xa1", "xa2")
 class Session:
     """One session of the load, with rows of its own; each prepare has a connection of its own."""
 
-    def __init__(self, server: Server, seed: int, number: int, *, reuse: bool) -> None:
+    def __init__(
+        self, server: Server, seed: int, number: int, *, reuse: bool, formats: tuple[int, int]
+    ) -> None:
         self._server = server
         self._reuse = reuse
+        self._formats = formats
         self._rng = Random(f"{seed} {number}")
         self._number = number
         self._used = 0
@@ -83,9 +86,10 @@ class Session:
     def _free_xid(self) -> str:
         self._used += 1
         suffix = "" if self._reuse else self._used
+        small, large = self._formats
         xids = (
-            f"'s{self._number}','{suffix}'", f"X'00{self._number:02x}','{suffix}',7",
-            f"0x{self._number:02x}FF,'{suffix}',2147483647", f"'t{self._number}','{suffix}'",
+            f"'s{self._number}','{suffix}'", f"X'00{self._number:02x}','{suffix}',{small}",
+            f"0x{self._number:02x}FF,'{suffix}',{large}", f"'t{self._number}','{suffix}'",
         )  # fmt: skip
         return self._rng.choice([xid for xid in xids if xid not in self.prepared])
 
@@ -103,15 +107,23 @@ class Session:
 class MariadbXaLoad:
     """Several sessions side by side, over databases that they share.
 
-    With `reuse` each of them has a few xids, which it uses again and again.
+    With `reuse` each of them has a few xids, which it uses again and again. `formats` are format
+    ids besides 1: a MySQL target that is killed needs the same everywhere.
     """
 
     def __init__(
-        self, server: Server, *, seed: int, sessions: int = 3, reuse: bool = False
+        self,
+        server: Server,
+        *,
+        seed: int,
+        sessions: int = 3,
+        reuse: bool = False,
+        formats: tuple[int, int] = (7, 2147483647),
     ) -> None:
         self._server = server
         self.sessions = [
-            Session(server, seed, number, reuse=reuse) for number in range(1, sessions + 1)
+            Session(server, seed, number, reuse=reuse, formats=formats)
+            for number in range(1, sessions + 1)
         ]
 
     def prepare(self, databases: Sequence[str] = DATABASES) -> None:

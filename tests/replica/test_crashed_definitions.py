@@ -1,0 +1,90 @@
+"""Definitions that a target was applying when it crashed: each is applied once.
+
+A definition is as good as always in flight here, and a MariaDB that recovers completes some of
+them, undoes others, and logs what it completes under another thread id.
+"""
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from tests.load.equality import unequal
+from tests.replica.daemon_process import DaemonProcess
+from tests.replica.test_statements_everywhere import pair_of
+from tests.servers.mysqld import Server
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
+LONG = (pytest.mark.long, pytest.mark.timeout(3600))
+TABLE = (
+    "CREATE DATABASE d; USE d; CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20)) ENGINE = InnoDB;"
+    "CREATE TABLE m (id INT PRIMARY KEY, v VARCHAR(20)) ENGINE = MyISAM;"
+    "INSERT INTO t VALUES (1, 'a'), (2, 'b'); INSERT INTO m SELECT * FROM t"
+)
+DEFINITIONS = (
+    # Applied twice, an index stays behind.
+    "ALTER TABLE t ADD INDEX (v)", "ALTER TABLE t DROP INDEX v",
+    "ALTER TABLE t ADD INDEX (v, id), ALGORITHM = COPY", "CREATE INDEX w ON t (v)",
+    "ALTER TABLE t DROP INDEX v, DROP INDEX w",
+    "ALTER TABLE m ADD INDEX (v)", "ALTER TABLE m DROP INDEX v",
+    "CREATE TABLE made SELECT * FROM t", "RENAME TABLE made TO other", "DROP TABLE other",
+    "RENAME TABLE t TO s, m TO t, s TO m", "RENAME TABLE t TO s, m TO t, s TO m",
+    "CREATE OR REPLACE TABLE again (i INT)", "CREATE OR REPLACE TABLE again (j INT, k INT)",
+    "TRUNCATE TABLE again", "CREATE OR REPLACE VIEW seen AS SELECT v FROM t", "DROP VIEW seen",
+    "CREATE DATABASE e", "CREATE TABLE e.t (i INT)", "DROP DATABASE e",
+    "CREATE USER u@localhost", "DROP USER u@localhost",
+    "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.v = 'r'", "DROP TRIGGER r",
+)  # fmt: skip
+
+
+@contextmanager
+def defining(source: Server, definitions: tuple[str, ...]) -> Iterator[None]:
+    """Run definitions on a source, over and over, during the block."""
+    stopping = Event()
+
+    def define() -> None:
+        with source.client("d") as client, client.cursor() as cursor:
+            while not stopping.is_set():
+                for definition in definitions:
+                    cursor.execute(definition)
+
+    thread = Thread(target=define)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("target", "kills"),
+    [
+        ("11.8", 8),
+        *(pytest.param(series, 80, marks=LONG) for series in ("10.11", "11.8", "9.7")),
+    ],
+)
+def test_each_is_applied_once(target: str, kills: int, tmp_path: Path) -> None:
+    """A MySQL logs in the transaction that defines: so much for those that have one."""
+    chance = random.Random(f"{target} {kills}")
+    with pair_of("9.7" if target == "9.7" else "11.8", target) as pair:
+        pair.source.sql(TABLE)
+        of_family = [each for each in DEFINITIONS if target != "9.7" or " OR REPLACE T" not in each]
+        definitions = [each for each in of_family if target != "9.7" or " m " not in each]
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+        with defining(pair.source, tuple(definitions)):
+            for _ in range(kills):
+                daemon.start()
+                time.sleep(0.5 + chance.random() * 0.4)
+                pair.target.kill()
+                daemon.kill()
+                pair.target.start()
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert unequal(pair.source, pair.target) == []
+        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
