@@ -12,7 +12,7 @@ import pytest
 from mtsd.model.fault_points import FaultPoint
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_evidence import command
-from tests.servers.mysqld import GTIDS, Options
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Options
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
@@ -204,3 +204,45 @@ def wait_for_doubt(pair: Pair) -> None:
     while not pair.target.sql("SELECT * FROM mtsd.slave_in_doubt"):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+AS_STATEMENTS: Options = {**NO_GTIDS, "binlog_format": "STATEMENT"}
+
+
+@pytest.mark.parametrize("point", [FaultPoint.BEFORE_STATEMENT, FaultPoint.BEFORE_COMMIT])
+def test_statements_that_change_no_row_leave_no_doubt(point: FaultPoint, tmp_path: Path) -> None:
+    """The source ends them with COMMIT, as if they had changed a non-transactional table."""
+    with Pair(AS_STATEMENTS, NO_GTIDS) as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v INT)")
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+        catch_up(daemon)
+        pair.source.sql("USE a; UPDATE t SET v = 2 WHERE id = 1; INSERT INTO t VALUES (1, 1)")
+        daemon.start(fault=f"{point}:1")
+        assert daemon.wait() == SIGKILLED
+        catch_up(daemon)
+        assert_same_rows(pair)
+
+
+def test_rows_among_statements_are_not_applied_twice(tmp_path: Path) -> None:
+    """A table that only the target has without transactions, in a transaction of both formats."""
+    with Pair({**NO_GTIDS, "binlog_format": "MIXED"}, NO_GTIDS) as pair:
+        pair.source.sql(
+            "CREATE DATABASE a; USE a; CREATE TABLE s (id INT PRIMARY KEY, v INT);"
+            "CREATE TABLE t (v VARCHAR(40)); INSERT INTO s VALUES (1, 1)"
+        )
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+        catch_up(daemon)
+        pair.target.sql("SET sql_log_bin = 0; ALTER TABLE a.t ENGINE = MyISAM")
+        pair.source.sql(
+            "USE a; BEGIN; INSERT INTO t VALUES (LENGTH(UUID())); UPDATE s SET v = v + 1; COMMIT"
+        )
+        daemon.start(fault=f"{FaultPoint.BEFORE_STATEMENT}:1")
+        assert daemon.wait() == SIGKILLED
+        number = ask(daemon)
+        assert pair.target.sql("SELECT COUNT(*) FROM a.t") == [(1,)]
+        pair.target.sql("DELETE FROM a.t")
+        command(daemon, "resolve", "--group", number, "--not-applied")
+        catch_up(daemon)
+        for table in ("s", "t"):
+            rows = [server.sql(f"SELECT * FROM a.{table}") for server in (pair.source, pair.target)]
+            assert rows[0] == rows[1]
