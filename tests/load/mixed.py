@@ -150,12 +150,20 @@ class MixedLoad:
 
     @contextmanager
     def running(self, *, rate: float | None = None) -> Iterator[None]:
-        """Run in the background while the block runs; raises the load's error at its end."""
+        """Run in the background while the block runs; raises the load's error at its end.
+
+        If the load has failed, that error comes first: what the block waited for needed the load.
+        """
         until = Event()
         with ThreadPoolExecutor(1) as pool:
             run = pool.submit(self.run, until=until, rate=rate)
             try:
                 yield
+            except BaseException as error:
+                failed = run.exception() if run.done() else None
+                if failed is not None:
+                    raise failed from error
+                raise
             finally:
                 until.set()
             run.result()
