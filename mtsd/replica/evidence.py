@@ -17,10 +17,18 @@ from mtsd.model.reason import Refused
 from mtsd.model.server import flavour_of, version_of
 from mtsd.model.step import StatementKind
 from mtsd.replica.left_prepared import xid_in_doubt
-from mtsd.replica.verdict import Logged, Verdict, judge, judge_logged, without_evidence
+from mtsd.replica.verdict import (
+    Logged,
+    Verdict,
+    after_a_crash,
+    judge,
+    judge_logged,
+    without_evidence,
+)
 from mtsd.source.binlog_files import BinlogFileReader, list_files
 from mtsd.source.source_state import BinlogFile
 from mtsd.target.position_tables import InDoubt
+from mtsd.target.table_engines import TableEngines
 from mtsd.target.xa import NOT_ALLOWED, prepared_xids, statement
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.connection import Connection
@@ -57,8 +65,19 @@ async def verdict(connection: Connection, doubt: InDoubt) -> Verdict:
     if found is Verdict.LOGGED:
         logged = await _logged(connection.endpoint, doubt)
         server = connection.server_version
-        return _told(judge_logged(doubt, logged, flavour_of(server), version_of(server)))
+        found = _told(judge_logged(doubt, logged, flavour_of(server), version_of(server)))
+    if found is Verdict.NOT_COMMITTED:
+        if not await _has_run_on(connection.endpoint, doubt) and await _may_remain(
+            connection, doubt
+        ):
+            _told(after_a_crash(doubt))
+        return Verdict.NOT_APPLIED
     return found
+
+
+async def _may_remain(connection: Connection, doubt: InDoubt) -> bool:
+    databases = doubt.databases.split(",")
+    return await TableEngines(connection).may_define(doubt.statement, databases)
 
 
 def _told(found: Verdict | Refused) -> Verdict:

@@ -84,9 +84,10 @@ async def apply_definition(
     gtid = "" if apart else await gtid_for(applier, group, worker)
     # What shows itself leaves no other trace: a log that lacks it a second time tells nothing.
     traceable = not gtid and not shows_itself and not depends_on_thread(group)
-    file, offset = await applier.log_position() if traceable and not apart else ("", 0)
-    thread = 1 + secrets.randbelow(0xFFFF_FFFF) if file else 0
-    doubt = doubt_of(group, worker.id, gtid, (file, offset), thread)
+    recorded = (gtid or traceable) and not apart
+    log = await applier.log_position() if recorded else ("", 0)
+    thread = 1 + secrets.randbelow(0xFFFF_FFFF) if traceable and log[0] else 0
+    doubt = doubt_of(group, worker.id, gtid, log, thread)
     await reached(FaultPoint.BEFORE_IN_DOUBT)
     await applier.note(doubt, anew=shows_itself)
     await reached(FaultPoint.AFTER_IN_DOUBT)

@@ -9,7 +9,8 @@ A MariaDB that crashes between a definition and the entry in its binlog either u
 when it recovers, or completes it and logs it then, under thread id 0 and partly in other words
 (since 10.6: `sql/ddl_log.cc`). Measured with kills at random: databases, users and changes of
 partitions can also stay without being logged, and the logged CREATE TABLE … SELECT can be undone
-by a logged DROP TABLE.
+by a logged DROP TABLE. A MySQL commits and logs a definition of InnoDB tables at once, one of
+MyISAM tables in two steps: an index of these can be there without its GTID.
 
 A group on non-transactional tables is settled by the packet that applies it, so one that is in
 doubt has failed, was interrupted, or never began. Only that last case can be recognized: if its
@@ -81,6 +82,8 @@ class Verdict(enum.Enum):
     """Applied as a whole or not at all, as the target's branches and the record show."""
     NOT_BEGUN = "not begun"
     """Not applied, as long as the target has been running since the record was written."""
+    NOT_COMMITTED = "not committed"
+    """As `NOT_BEGUN`, and also if it concerns transactional tables only."""
 
 
 _OF_XA: Final = {
@@ -103,7 +106,10 @@ def judge(doubt: InDoubt, *, executed: bool, logs: Collection[str] | None) -> Ve
         untouched = doubt.evidence and doubt.target_file and not executed
         return Verdict.NOT_BEGUN if untouched else without_evidence(doubt)
     if doubt.evidence:
-        return Verdict.APPLIED if executed else Verdict.NOT_APPLIED
+        if executed:
+            return Verdict.APPLIED
+        told = not doubt.target_file or errors_of_a_second_time(doubt.statement) is not None
+        return Verdict.NOT_APPLIED if told else Verdict.NOT_COMMITTED
     if doubt.kind in _OF_XA:
         return _OF_XA[doubt.kind]
     if doubt.target_file:
@@ -132,10 +138,13 @@ def judge_logged(
 ) -> Verdict | Refused:
     """Decide what became of a definition that runs under a thread id of its own.
 
-    The server is the target: a MySQL logs a definition in the transaction that defines.
+    The server is the target.
     """
     if flavour is not Flavour.MARIADB:
-        return Verdict.APPLIED if found.own else Verdict.NOT_APPLIED
+        if found.own:
+            return Verdict.APPLIED
+        told = not found.restarted or errors_of_a_second_time(doubt.statement) is not None
+        return Verdict.NOT_APPLIED if told else Verdict.NOT_COMMITTED
     if found.own:
         undone = any(_undoes(each, doubt) for each in found.recovered)
         return Verdict.NOT_APPLIED if undone else Verdict.APPLIED
@@ -146,7 +155,7 @@ def judge_logged(
     if errors_of_a_second_time(doubt.statement) is not None:
         return Verdict.SHOWS_ITSELF
     if not version or version < _LOGS_DEFINITIONS_SINCE or _changes_partitions(doubt.statement):
-        return _refused(CRASHED, doubt)
+        return after_a_crash(doubt)
     return Verdict.NOT_APPLIED
 
 
@@ -185,6 +194,11 @@ def _changes_partitions(statement: bytes) -> bool:
         if not words.at_word(b"BY"):
             return True
     return False
+
+
+def after_a_crash(doubt: InDoubt) -> Refused:
+    """Return why only a person can tell what became of a definition that may have been applied."""
+    return _refused(CRASHED, doubt)
 
 
 def without_evidence(doubt: InDoubt) -> Refused:

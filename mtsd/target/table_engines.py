@@ -9,6 +9,7 @@ from typing import Final
 
 from mtsd.binlog.qualifiers import names, qualifiers
 from mtsd.binlog.table_map import parse_table_map
+from mtsd.binlog.tokenizer import ANY_CONTEXT
 from mtsd.model.step import QueryEvent
 from mtsd.target import literals
 from mtsd.wire.connection import Connection
@@ -78,6 +79,18 @@ class TableEngines:
             if await self._may_be_changed_by(query):
                 return True
         return False
+
+    async def may_define(self, statement: bytes, databases: Collection[str]) -> bool:
+        """Return whether a definition may concern a table that cannot roll back, or once could not.
+
+        Judged by its words, like `may_change`; `databases` are those that it updates. Raises
+        ServerError, ConnectionLostError.
+        """
+        words = names(statement, ANY_CONTEXT)
+        for database in {*databases, *qualifiers(statement, ANY_CONTEXT)} - {""}:
+            if not words.isdisjoint(await self._suspects_of(database)):
+                return True
+        return "ENGINE" in words
 
     async def _may_be_changed_by(self, query: QueryEvent) -> bool:
         is_told = not query.over_max and query.updated_databases != ("",)

@@ -5,6 +5,7 @@ them, undoes others, and logs what it completes under another thread id.
 """
 
 import random
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +14,13 @@ from threading import Event, Thread
 
 import pytest
 
+from mtsd.model.fault_points import FaultPoint
 from tests.load.equality import unequal
 from tests.replica.daemon_process import DaemonProcess
+from tests.replica.test_evidence import command
 from tests.replica.test_statements_everywhere import pair_of
-from tests.servers.mysqld import Server
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
+from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 LONG = (pytest.mark.long, pytest.mark.timeout(3600))
@@ -67,7 +71,7 @@ def defining(source: Server, definitions: tuple[str, ...]) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("target", "kills"),
     [
-        ("11.8", 8),
+        ("11.8", 5),
         *(pytest.param(series, 80, marks=LONG) for series in ("10.11", "11.8", "9.7")),
     ],
 )
@@ -89,3 +93,56 @@ def test_each_is_applied_once(target: str, kills: int, tmp_path: Path) -> None:
         assert daemon.stop() == 0
         assert unequal(pair.source, pair.target) == []
         assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+
+
+NEEDS_PERSON = 3
+INDEXES = (
+    "SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = 'd'"
+    " AND table_name = '{}' AND column_name = 'v'"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "table", "crash", "asked"),
+    [
+        (GTIDS, "m", True, True),
+        (NO_GTIDS, "m", True, True),
+        *(
+            pytest.param(options, *case, marks=pytest.mark.long)
+            for options in (GTIDS, NO_GTIDS)
+            for case in (("m", False, False), ("t", True, False))
+        ),
+    ],
+)
+def test_a_mysql_may_have_defined_what_it_has_not_logged(
+    options: Options, table: str, crash: bool, asked: bool, tmp_path: Path
+) -> None:
+    with Pair(GTIDS, options) as pair:
+        pair.source.sql(TABLE)
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        definition = f"ALTER TABLE d.{table} ADD INDEX (v)"
+        pair.source.sql(definition)
+        daemon.start(fault=FaultPoint.AFTER_IN_DOUBT)
+        daemon.wait()
+        if asked:
+            # The server crashes between the two steps.
+            pair.target.sql(f"SET sql_log_bin = 0; {definition}")
+        if crash:
+            pair.target.kill()
+            pair.target.start()
+        daemon.start()
+        if asked:
+            assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
+            said = str(daemon.records()[-1]["error"])
+            assert "been restarted since without having logged it" in said
+            found = re.search(r"--group (\d+) --applied", said)
+            assert found is not None, said
+            command(daemon, "resolve", "--group", found[1], "--applied")
+            daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql(INDEXES.format(table)) == [(1,)]
+        assert unequal(pair.source, pair.target) == []
