@@ -25,6 +25,7 @@ from benchmarks.cpu import Stages
 from benchmarks.external import installed
 from benchmarks.figures import Figure, Range
 from benchmarks.lag import Lag
+from mtsd.schedule.policies import POLICIES
 
 PARTS: Final = (
     "backlog",
@@ -251,8 +252,14 @@ def _lag(args: argparse.Namespace, results: Results) -> None:
 
 
 def _cpu(args: argparse.Namespace, results: Results) -> None:
-    results.stages += cpu.measured(against=args.against, instructions=args.instructions)
-    print(report.stages_table("What a small transaction costs the daemon", results.stages))
+    results.stages += cpu.measured(
+        against=args.against,
+        instructions=args.instructions,
+        policy=args.policy,
+        databases=args.databases,
+    )
+    title = f"What a small transaction costs the daemon, policy {args.policy}"
+    print(report.stages_table(title, results.stages))
 
 
 def _plan(args: argparse.Namespace, results: Results) -> None:
@@ -307,6 +314,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--against", default="", metavar="REVISION", help="cpu part: compare with this revision"
     )
+    parser.add_argument("--policy", choices=POLICIES, default=cpu.DEFAULT_POLICY, help="cpu part")
     parser.add_argument(
         "--instructions", action="store_true", help="cpu part: count them too (needs valgrind)"
     )

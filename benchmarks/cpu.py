@@ -25,6 +25,8 @@ from tests.packaging.toolchain import toolchain
 from tests.servers.reaper import register
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
+DEFAULT_POLICY: Final = "database"
+"""The only one that older revisions know."""
 _TURNS: Final = 4
 _RUNS: Final = 4
 """Per process."""
@@ -58,21 +60,21 @@ class Stages:
     instructions: dict[str, float] = field(default_factory=dict)
 
 
-def measured(*, against: str, instructions: bool) -> list[Stages]:
+def measured(*, against: str, instructions: bool, policy: str, databases: int) -> list[Stages]:
     """Return the figures of this tree, and those of the revision `against` if it is not empty."""
-    file = recorded()
+    file = recorded(databases)
     with variants(against) as trees:
         found = {variant.name: Stages(variant.name) for variant in trees}
         for _ in range(_TURNS):
             for variant in trees:
                 least = found[variant.name].microseconds
-                for run in _json(variant, file)["runs"]:
+                for run in _json(variant, file, policy)["runs"]:
                     for stage, spent in run.items():
                         least[stage] = min(spent, least.get(stage, spent))
         if instructions:
             for variant in trees:
                 stages = list(found[variant.name].microseconds)
-                counts = [_counted(variant, file, until) for until in ("", *stages)]
+                counts = [_counted(variant, file, policy, until) for until in ("", *stages)]
                 found[variant.name].instructions = {
                     stage: (counts[at + 1] - counts[at]) / _COUNTED / 1000
                     for at, stage in enumerate(stages)
@@ -116,25 +118,26 @@ def environ(variant: Variant) -> Mapping[str, str]:
     return {**os.environ, **fixed}
 
 
-def _command(file: Path, *options: object) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.stages", str(file), *map(str, options)]
+def _command(file: Path, policy: str, *options: object) -> list[str]:
+    chosen = [] if policy == DEFAULT_POLICY else ["--policy", policy]
+    return [sys.executable, "-m", "benchmarks.stages", str(file), *chosen, *map(str, options)]
 
 
-def _json(variant: Variant, file: Path) -> dict[str, list[dict[str, float]]]:
+def _json(variant: Variant, file: Path, policy: str) -> dict[str, list[dict[str, float]]]:
     done = subprocess.run(
-        _command(file, "--runs", _RUNS),
+        _command(file, policy, "--runs", _RUNS),
         cwd=variant.tree, env=environ(variant), stdout=subprocess.PIPE, text=True, check=True,
     )  # fmt: skip
     found: dict[str, list[dict[str, float]]] = json.loads(done.stdout)
     return found
 
 
-def _counted(variant: Variant, file: Path, until: str) -> int:
+def _counted(variant: Variant, file: Path, policy: str, until: str) -> int:
     """Return the instructions of a whole process that runs up to the stage `until`."""
     options = ("--runs", 1, "--transactions", _COUNTED, "--until", until)
     try:
         done = subprocess.run(
-            [*_VALGRIND, *_command(file, *options)],
+            [*_VALGRIND, *_command(file, policy, *options)],
             cwd=variant.tree, env=environ(variant), capture_output=True, text=True, check=True,
         )  # fmt: skip
     except FileNotFoundError as error:

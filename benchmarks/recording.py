@@ -10,15 +10,24 @@ from tests.servers.provision import CACHE
 TRANSACTIONS: Final = 20_000
 DATABASES: Final = 8
 NAME: Final = "binlog.000001"
+_WRITERS: Final = 16
+_FEW: Final = 4
 _FOLDER: Final = CACHE / "benchmarks"
 
 
-def recorded() -> Path:
-    """Return the file, which has TRANSACTIONS of them; a server creates it if it is missing."""
-    path = _FOLDER / f"{TRANSACTIONS}-small-transactions" / NAME
+def recorded(databases: int = DATABASES) -> Path:
+    """Return the file, which has TRANSACTIONS of them; a server creates it if it is missing.
+
+    Where they are all in one database, as many clients have committed them as in the other loads.
+    """
+    folder = f"{TRANSACTIONS}-small-transactions"
+    if databases != DATABASES:
+        folder += f"-{databases}"
+    path = _FOLDER / folder / NAME
     if not path.is_file():
+        clients = _WRITERS if databases == 1 else _FEW
         path.parent.mkdir(parents=True, exist_ok=True)
-        with backlog.loaded_source(TRANSACTIONS, DATABASES) as source:
+        with backlog.loaded_source(TRANSACTIONS, databases, clients) as source:
             source.sql("FLUSH BINARY LOGS")
             part = path.with_suffix(".part")
             shutil.copyfile(source.datadir / NAME, part)

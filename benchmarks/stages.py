@@ -4,7 +4,8 @@
 backlog: the bytes of a dump arrive in pieces, become events, groups, batches of a worker, the rows
 of slave_worker_info, and finally packets of BINLOG statements. It prints JSON: µs of CPU per
 transaction by stage, as a list of runs. `python -m benchmarks --part cpu` runs it, compiled and
-pure.
+pure. With `--policy`, scheduling includes reading the keys that the policy needs, and statements
+include joining rows by them.
 """
 
 import argparse
@@ -17,18 +18,24 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from benchmarks.key_guess import keys_by_first_columns
 from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.grouper import Grouper
+from mtsd.binlog.updated_tables import UpdatedTables
 from mtsd.filter.filter import Filter
 from mtsd.model.group import Group
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.model.position import Position
-from mtsd.schedule.database_policy import DatabasePolicy
+from mtsd.schedule.assignment import Need
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.limits import Limits
-from mtsd.schedule.scheduler import Scheduler
+from mtsd.schedule.policies import POLICIES, choose_policy
+from mtsd.schedule.scheduler import Filler, Scheduler
 from mtsd.schedule.worker_row import WorkerRow, blank_row
 from mtsd.target.bundle import commands, row_statements
+from mtsd.target.changed_keys import ChangedKeys
+from mtsd.target.key_definitions import KeyDefinitions
 from mtsd.target.worker_info import RowChange, WorkerInfo
 from mtsd.wire.dump_packets import event_of
 from mtsd.wire.framing import PacketFramer
@@ -60,15 +67,17 @@ def main() -> None:
     parser.add_argument("--transactions", type=int, default=sys.maxsize, help="from the first on")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--until", choices=("", *STAGES), default=STAGES[-1], help='"": none')
+    parser.add_argument("--policy", choices=POLICIES, default="database")
     args = parser.parse_args()
     pieces, transactions = dumped(args.file, args.transactions)
+    known = keys_by_first_columns(event[:-4] for event in _events(args.file))
     until = ("", *STAGES).index(args.until)
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD, 50, 100)
     runs = []
     for _ in range(args.runs):
         gc.collect()
-        run = Run(args.file.name, until)
+        run = Run(args.file.name, until, args.policy, known)
         run.take(pieces)
         found = dict(zip(STAGES[:until], run.nanoseconds, strict=False))
         runs.append({name: spent / 1000 / transactions for name, spent in found.items()})
@@ -102,9 +111,12 @@ def _events(file: Path) -> Iterator[bytes]:
 
 
 class Run:
-    """One pass over a dump, up to the stage of index `until` - 1; `nanoseconds` by stage."""
+    """One pass over a dump, up to the stage of index `until` - 1; `nanoseconds` by stage.
 
-    def __init__(self, file: str, until: int) -> None:
+    `known` are the target's keys.
+    """
+
+    def __init__(self, file: str, until: int, policy: str, known: KeyDefinitions) -> None:
         start = Position(file, 4)
         mark = LowWaterMark(0, start, None)
         self.nanoseconds = [0] * len(STAGES)
@@ -118,8 +130,19 @@ class Run:
             chunk_bytes=_LIMITS.batch_bytes,
             replicated=Filter(position_schema="mtsd"),
         )
-        policy = DatabasePolicy(_WORKERS)
-        self._scheduler = Scheduler(policy, _WORKERS, _LIMITS, mark, ExecutedGroups(1))
+        fillers: dict[Need, Filler] = {
+            Need.TABLES: UpdatedTables(fold_case=False),
+            Need.KEYS: ChangedKeys(known),
+        }
+        self._scheduler = Scheduler(
+            choose_policy(policy, _WORKERS),
+            _WORKERS,
+            _LIMITS,
+            mark,
+            ExecutedGroups(1),
+            fillers=fillers,
+        )
+        self._by_clock = policy in BY_THE_SOURCE
         self._info = WorkerInfo("mtsd", "")
         self._rows = [blank_row(worker + 1, mark, worker + 1) for worker in range(_WORKERS)]
 
@@ -144,7 +167,11 @@ class Run:
                 continue
             for group in groups:
                 if self._scheduler.blocked(group.size) is not None:
-                    raise RuntimeError("the scheduler has no room: the figures are meaningless")
+                    spent[2] += clock() - began
+                    self._work(least=1)
+                    began = clock()
+                    if self._scheduler.blocked(group.size) is not None:
+                        raise RuntimeError("the scheduler has no room: the figures are meaningless")
                 self._scheduler.add(group)
             spent[2] += clock() - began
             self._work(least=_LIMITS.batch_groups)
@@ -154,31 +181,42 @@ class Run:
                 raise RuntimeError("groups are left over: the figures are meaningless")
 
     def _work(self, *, least: int) -> None:
-        """Let each worker apply its batches while `least` groups wait for it."""
+        """Let each worker apply its batches while `least` groups wait for it, and may begin."""
+        has_applied = True
+        while has_applied:
+            has_applied = False
+            for worker in range(_WORKERS):
+                has_applied |= self._work_of(worker, least)
+
+    def _work_of(self, worker: int, least: int) -> bool:
         clock = time.thread_time_ns
         spent = self.nanoseconds
         scheduler = self._scheduler
-        for worker in range(_WORKERS):
-            while len(scheduler.workers[worker]) >= least:
+        has_applied = False
+        while len(scheduler.workers[worker]) >= least:
+            began = clock()
+            batch = scheduler.take(worker)
+            ended = clock()
+            spent[2] += ended - began
+            if not batch:
+                break
+            has_applied = True
+            if self._until > 3:
+                record = self._advanced(worker, batch)
                 began = clock()
-                batch = scheduler.take(worker)
-                ended = clock()
-                spent[2] += ended - began
-                if self._until > 3:
-                    record = self._advanced(worker, batch)
-                    began = clock()
-                    spent[3] += began - ended
-                    if self._until > 4:
-                        _statements(batch, record)
-                        ended = clock()
-                        spent[4] += ended - began
-                began = clock()
-                scheduler.commit(worker, batch)
-                if scheduler.gaq.number - scheduler.stored.number >= _CHECKPOINT_GROUPS:
-                    mark = scheduler.checkpoint()
-                    if mark is not None:
-                        scheduler.checkpointed(mark)
-                spent[2] += clock() - began
+                spent[3] += began - ended
+                if self._until > 4:
+                    _statements(batch, record, by_clock=self._by_clock)
+                    ended = clock()
+                    spent[4] += ended - began
+            began = clock()
+            scheduler.commit(worker, batch)
+            if scheduler.gaq.number - scheduler.stored.number >= _CHECKPOINT_GROUPS:
+                mark = scheduler.checkpoint()
+                if mark is not None:
+                    scheduler.checkpointed(mark)
+            spent[2] += clock() - began
+        return has_applied
 
     def _advanced(self, worker: int, batch: Sequence[Group]) -> RowChange:
         before = self._rows[worker]
@@ -187,8 +225,8 @@ class Run:
         return RowChange(self._info, row, before)
 
 
-def _statements(batch: Sequence[Group], change: RowChange) -> None:
-    rows = row_statements(batch, _LIMITS.batch_bytes, change, set())
+def _statements(batch: Sequence[Group], change: RowChange, *, by_clock: bool) -> None:
+    rows = row_statements(batch, _LIMITS.batch_bytes, change, set(), by_clock=by_clock)
     first = list(islice(rows, 2))
     if len(first) != 1:
         raise RuntimeError("a batch is not one statement: the figures are meaningless")
