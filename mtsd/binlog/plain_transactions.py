@@ -21,6 +21,7 @@ from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.table_map import TableMap
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import Group, GroupKind
+from mtsd.model.group_keys import NO_KEYS
 from mtsd.model.position import Position
 from mtsd.model.step import Rows
 
@@ -31,8 +32,8 @@ _HEADS: Final = MYSQL.heads
 _ROWS: Final = MYSQL.rows
 _KIND: Final = GroupKind.ROWS
 _EMPTY: Final = GroupKind.EMPTY
-_DEFAULTS: Final[tuple[object, ...]] = tuple(Group._field_defaults.values())[:-1]
-"""Of a group's last fields, without `begin`."""
+_DEFAULTS: Final[tuple[object, ...]] = tuple(Group._field_defaults.values())[:-2]
+"""Of a group's last fields, without `begin` and `keys`."""
 _SHORTEST_ROWS: Final = HEADER_SIZE + 8 + 4
 _XID_SIZE: Final = HEADER_SIZE + 8 + 4
 _BEGIN: Final = b"\0BEGIN"
@@ -188,6 +189,7 @@ class PlainTransactions:
                 head.immediate_commit_time or int.from_bytes(first[:4], "little") * 1_000_000,
                 *_DEFAULTS,
                 begin,
+                NO_KEYS,
             ),
         )
         return group, at

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from mtsd.binlog.column_format import ColumnFormat
 from mtsd.binlog.column_type import ColumnType
 from mtsd.binlog.event_type import EventType
-from mtsd.binlog.row_keys import KeyReader, RowKey, RowPlan, add_key
+from mtsd.binlog.row_keys import KeyReader, RowKey, add_key
 from mtsd.model.errors import BinlogError
 
 _PARTIAL_UPDATE: int = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
@@ -53,10 +53,9 @@ class RowCutter(KeyReader):
         at, bitmaps = self._head(event, kind)
         if at < 0:
             return CutRows(len(event), [], [], [])
-        plan = self._plans.get((kind, bitmaps))
-        if plan is None:
-            plan = RowPlan(self._formats, self._keys, kind, bitmaps)
-            self._plans[kind, bitmaps] = plan
+        plan = self._latest.get(kind)
+        if plan is None or plan.bitmaps != bitmaps:
+            plan = self._plan(kind, bitmaps)
         if not plan.is_known:
             return None
         keys = plan.keys
@@ -100,9 +99,9 @@ class RowCutter(KeyReader):
                             into.append(int.from_bytes(other, "little"))
                         continue
                     if value is not None:
-                        into.append(hash((key.number, value)))
+                        into.append(key.number ^ hash(value))
                     if other is not None and value != other:
-                        into.append(hash((key.number, other)))
+                        into.append(key.number ^ hash(other))
                 else:
                     values: set[int] = set()
                     if not add_key(key, before, after, values, is_update):

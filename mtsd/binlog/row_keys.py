@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from mtsd.binlog.column_format import ColumnFormat, json_columns
 from mtsd.binlog.cursor import Cursor
 from mtsd.binlog.event_type import EventType
+from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.rows import DUMMY_TABLE_ID, UPDATES, VERSION_1, parse_rows_header
 from mtsd.model.errors import BinlogError
 
@@ -23,6 +24,7 @@ _VERSION_1: Final = frozenset(kind.value for kind in VERSION_1)
 _PARTIAL_JSON: Final = 1
 _WIDE: Final = 251
 """From so many columns on, their number takes more than one byte."""
+_AFTER_TABLE_ID: Final = HEADER_SIZE + 6
 _PLAIN: Final = bytes(range(0x20, 0x7F))
 """The printable characters of ASCII."""
 
@@ -166,11 +168,12 @@ class RowPlan:
     `is_known` is False if they do not show all that matters; nothing is read then.
     """
 
-    __slots__ = ("copied", "first", "is_known", "keys", "second")
+    __slots__ = ("bitmaps", "copied", "first", "is_known", "keys", "second")
 
     def __init__(
         self, formats: Sequence[ColumnFormat], keys: Sequence[RowKey], kind: int, bitmaps: bytes
     ) -> None:
+        self.bitmaps = bitmaps
         size = (len(formats) + 7) >> 3
         is_update = kind in _UPDATES
         before = _columns(bitmaps[:size])
@@ -198,6 +201,20 @@ class RowPlan:
         )
 
 
+def table_id_of(event: bytes) -> int:
+    """Return the table id of a Table_map or row event; BinlogError if it is cut off before it."""
+    if len(event) < _AFTER_TABLE_ID:
+        raise BinlogError(f"row event: cut off at byte {len(event)}, within its table id")
+    return (
+        event[19]
+        | event[20] << 8
+        | event[21] << 16
+        | event[22] << 24
+        | event[23] << 32
+        | event[24] << 40
+    )
+
+
 def _columns(bitmap: bytes) -> frozenset[int]:
     bits = int.from_bytes(bitmap, "little")
     return frozenset(index for index in range(bits.bit_length()) if bits >> index & 1)
@@ -206,13 +223,15 @@ def _columns(bitmap: bytes) -> frozenset[int]:
 class KeyReader:
     """Reads the keys of the row events of one table map, whose columns have these `formats`."""
 
-    __slots__ = ("_formats", "_json_bytes", "_keys", "_plans", "_slots")
+    __slots__ = ("_formats", "_json_bytes", "_keys", "_latest", "_plans", "_slots")
 
     def __init__(self, formats: Sequence[ColumnFormat], keys: Sequence[RowKey]) -> None:
         self._formats = formats
         self._keys = keys
         self._json_bytes = (len(json_columns(formats)) + 7) >> 3
         self._plans: dict[tuple[int, bytes], RowPlan] = {}
+        self._latest: dict[int, RowPlan] = {}
+        """By event type."""
         self._slots = len({part.column for key in keys for part in key.parts})
 
     def collect(
@@ -228,10 +247,9 @@ class KeyReader:
         at, bitmaps = self._head(event, kind)
         if at < 0:
             return True
-        plan = self._plans.get((kind, bitmaps))
-        if plan is None:
-            plan = RowPlan(self._formats, self._keys, kind, bitmaps)
-            self._plans[kind, bitmaps] = plan
+        plan = self._latest.get(kind)
+        if plan is None or plan.bitmaps != bitmaps:
+            plan = self._plan(kind, bitmaps)
         if not plan.is_known:
             return False
         keys = plan.keys
@@ -265,14 +283,22 @@ class KeyReader:
                         if value is None and other is None:
                             continue
                     if value is not None:
-                        into.add(hash((key.number, value)))
+                        into.add(key.number ^ hash(value))
                     if is_update and other is not None and value != other:
-                        into.add(hash((key.number, other)))
+                        into.add(key.number ^ hash(other))
                 elif not add_key(key, before, after, into, is_update):
                     return False
             if len(rows) + len(references) > most:
                 return False
         return True
+
+    def _plan(self, kind: int, bitmaps: bytes) -> RowPlan:
+        plan = self._plans.get((kind, bitmaps))
+        if plan is None:
+            plan = RowPlan(self._formats, self._keys, kind, bitmaps)
+            self._plans[kind, bitmaps] = plan
+        self._latest[kind] = plan
+        return plan
 
     def _head(self, event: bytes, kind: int) -> tuple[int, bytes]:
         """Return where the rows begin, and the bitmaps; a negative offset if there are none."""
@@ -354,5 +380,5 @@ def _add_value(key: PlannedKey, values: list[bytes | None], into: set[int]) -> b
             value = bytes(len(value))
         parts.append(value)
     if not has_null:
-        into.add(hash((key.number, parts[0]) if len(parts) == 1 else (key.number, *parts)))
+        into.add(key.number ^ hash(parts[0] if len(parts) == 1 else tuple(parts)))
     return True

@@ -2,7 +2,7 @@
 
 import enum
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.model.gtid import Gtid, GtidSet
@@ -67,8 +67,6 @@ class Group(NamedTuple):
     """What the group contains that this version does not apply; empty if it can be applied."""
     tables: tuple[str, ...] = ()
     """Every table that it updates, as "database.table"; only if the policy needs them."""
-    keys: GroupKeys = NO_KEYS
-    """The keys of the rows that it changes; only if the policy needs them."""
     temporary: TemporaryTables | None = None
     """What is known about the source's temporary tables after it; None if it changes none."""
     uses_temporary: TemporaryUse | None = None
@@ -81,6 +79,9 @@ class Group(NamedTuple):
     """MariaDB: what the groups of one group commit have in common; 0 if there is none."""
     begin: int = 0
     """The offset of its first event, in the file of `end`."""
+    keys: GroupKeys = NO_KEYS
+    """The keys of the rows that it changes; only if the policy needs them. The last field, see
+    `with_keys`."""
 
     @property
     def rows(self) -> tuple[bytes, ...]:
@@ -88,12 +89,9 @@ class Group(NamedTuple):
         return row_events(self.steps)
 
 
-_KEYS_AT: Final = Group._fields.index("keys")
-
-
 def with_keys(group: Group, keys: GroupKeys) -> Group:
     """Return the group with these keys: as `_replace`, which takes several times as long."""
-    fields: tuple[object, ...] = (*group[:_KEYS_AT], keys, *group[_KEYS_AT + 1 :])
+    fields: tuple[object, ...] = group[:-1] + (keys,)  # noqa: RUF005  # unpacking takes longer
     # Bypasses the constructors, which are Python.
     return tuple.__new__(Group, fields)
 

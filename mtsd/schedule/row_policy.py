@@ -58,13 +58,16 @@ class RowPolicy:
         """Decide by the unfinished groups that change the same; see `Policy`."""
         number = group.number
         keys = group.keys
-        rows, references, wholes, parts = keys
+        rows = keys.rows
+        references = keys.references
+        wholes = keys.wholes
+        parts = keys.parts
         held = self._held + len(rows) + len(references)
         if held <= self._most_keys:
             self._held = held
         else:
             wholes = (*wholes, *parts)
-            rows, references, parts = _NO_ROWS, (), ()
+            rows = references = parts = ()
             keys = GroupKeys(wholes=wholes)
         changed = self._changed
         unfinished = self._unfinished
@@ -112,8 +115,9 @@ class RowPolicy:
         unfinished = self._unfinished
         held = self._held
         for group in groups:
-            rows, references, _, _ = unfinished.pop(group.number)[2]
-            held -= len(rows) + len(references)
+            keys = unfinished.pop(group.number)[2]
+            references = keys.references
+            held -= len(keys.rows) + len(references)
             for key in references:
                 referring = self._referred.get(key)
                 if referring is not None:
@@ -132,7 +136,7 @@ class RowPolicy:
         return ()
 
     def _refer(
-        self, number: int, rows: frozenset[int], references: tuple[int, ...], earlier: list[int]
+        self, number: int, rows: tuple[int, ...], references: tuple[int, ...], earlier: list[int]
     ) -> None:
         """Note what a group refers to, and add the groups that it has to wait for because of it."""
         changed = self._changed
@@ -165,6 +169,3 @@ class RowPolicy:
                 if key in unfinished[other][2].parts:
                     earlier.append(other)
             changed[key] = number
-
-
-_NO_ROWS: Final[frozenset[int]] = frozenset()

@@ -12,7 +12,7 @@ from typing import Final
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.qualifiers import qualifiers
-from mtsd.binlog.row_keys import KeyReader
+from mtsd.binlog.row_keys import KeyReader, table_id_of
 from mtsd.binlog.table_map import TableMap, parse_table_map
 from mtsd.model.group import Group, GroupKind, with_keys
 from mtsd.model.group_keys import GroupKeys
@@ -32,6 +32,7 @@ _MOST_KEYS: Final = 16_384
 class _Changed:
     """What changes of a table mean: by row, if there is a `reader`, else as a whole."""
 
+    table_id: int
     database: str
     reader: KeyReader | None
     parts: tuple[int, ...]
@@ -73,6 +74,8 @@ class ChangedKeys:
         """Databases whose keys may be others than those of the last group that changed them."""
         self._changed: dict[bytes, _Changed] = {}
         """By the bytes after the header of a Table_map event."""
+        self._changed_by: dict[bytes, _Changed] = {}
+        """By the event as it is: of most tables, every group has the same one."""
         self._join()
 
     def __call__(self, group: Group) -> Group:
@@ -82,8 +85,9 @@ class ChangedKeys:
         if group.kind is _COMPLETE:
             # It comes here only if nothing but the databases of its prepare is known.
             return self._of_databases(group)
-        changed = self._changed
-        by_id: dict[bytes, _Changed] = {}
+        changed = self._changed_by
+        by_id: dict[int, _Changed] = {}
+        of: _Changed | None = None
         rows: set[int] = set()
         references: set[int] = set()
         as_whole: list[_Changed] = []
@@ -92,20 +96,22 @@ class ChangedKeys:
             if type(step) is not Rows:
                 return self._of_databases(group)
             for event in step.events:
-                table_id = event[HEADER_SIZE : HEADER_SIZE + 6]
+                table_id = table_id_of(event)
                 if event[4] == _TABLE_MAP:
-                    body = event[HEADER_SIZE:]
-                    found = changed.get(body)
+                    found = changed.get(event)
                     if found is None:
-                        found = self._look_at(event, body)
-                    by_id[table_id] = found
+                        found = self._look_at(event)
+                    if found is of:
+                        continue
+                    of = by_id[table_id] = found
                     alone = alone or found.alone
                     if found.reader is None:
                         as_whole.append(found)
                     continue
-                of = by_id.get(table_id)
-                if of is None:
-                    return self._of_databases(group)
+                if of is None or of.table_id != table_id:
+                    of = by_id.get(table_id)
+                    if of is None:
+                        return self._of_databases(group)
                 if (
                     of.reader is not None
                     and of not in as_whole
@@ -125,9 +131,8 @@ class ChangedKeys:
             # The source does not say who refers to it; here that is known.
             group = group._replace(alone=False)
         if not as_whole and not self._relearned and len(tables) == 1:
-            fields = (frozenset(rows), tuple(references), (), tables[0].parts)
-            # Bypasses the constructor, which is Python.
-            return with_keys(group, tuple.__new__(GroupKeys, fields))
+            referred = tuple(references) if references else ()
+            return with_keys(group, GroupKeys(tuple(rows), referred, (), tables[0].parts))
         wholes = [key for each in as_whole for key in each.wholes]
         parts = [key for each in as_whole for key in each.whole_parts]
         parts += [key for each in tables for key in each.parts]
@@ -135,7 +140,7 @@ class ChangedKeys:
         return with_keys(
             group,
             GroupKeys(
-                frozenset(rows),
+                tuple(rows),
                 tuple(references),
                 tuple(dict.fromkeys(wholes)),
                 tuple(dict.fromkeys(parts)),
@@ -215,20 +220,28 @@ class ChangedKeys:
         self._relearned -= names
         return list(map(_database_key, sorted(names)))
 
-    def _look_at(self, event: bytes, body: bytes) -> _Changed:
+    def _look_at(self, event: bytes) -> _Changed:
+        body = event[HEADER_SIZE:]
+        found = self._changed.get(body)
+        if found is None:
+            found = self._found(event)
+            if len(self._changed) >= _MOST_TABLES:
+                self._changed.clear()
+            self._changed[body] = found
+        if len(self._changed_by) >= _MOST_TABLES:
+            self._changed_by.clear()
+        self._changed_by[event] = found
+        return found
+
+    def _found(self, event: bytes) -> _Changed:
         table = parse_table_map(event)
         database = self._folded(table.database)
         name = database, self._folded(table.table)
-        if len(self._changed) >= _MOST_TABLES:
-            self._changed.clear()
         is_known = database in self._databases and database not in self._redefined
         if not is_known or any(database in together for together in self._bind):
             keys = tuple(map(_database_key, sorted(self._joined(database))))
-            found = _Changed(database, None, (), keys, ())
-        else:
-            found = self._table(table, name)
-        self._changed[body] = found
-        return found
+            return _Changed(table.table_id, database, None, (), keys, ())
+        return self._table(table, name)
 
     def _table(self, table: TableMap, name: TableName) -> _Changed:
         foreign_keys = self._foreign_keys_of.get(name, [])
@@ -237,6 +250,7 @@ class ChangedKeys:
         family = sorted(self._families.get(name, {name}))
         uses = [name, *(each.parent for each in foreign_keys if each.table == name)]
         return _Changed(
+            table.table_id,
             name[0],
             KeyReader(keys.formats, keys.keys) if isinstance(keys, ByRow) else None,
             _keys_within(uses) if isinstance(keys, ByRow) else (),
@@ -250,6 +264,7 @@ class ChangedKeys:
     def _join(self) -> None:
         """Find out again what foreign keys, bound databases and definitions join."""
         self._changed.clear()
+        self._changed_by.clear()
         self._families = families_of(self._foreign_keys)
         self._foreign_keys_of: dict[TableName, list[ForeignKey]] = {}
         joined: dict[str, frozenset[str]] = {}

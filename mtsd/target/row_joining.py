@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from mtsd.binlog.event_type import EventType
-from mtsd.binlog.rows import UPDATES, VERSION_1
+from mtsd.binlog.header import HEADER_SIZE
+from mtsd.binlog.row_keys import table_id_of
+from mtsd.binlog.rows import DUMMY_TABLE_ID, UPDATES, VERSION_1
 from mtsd.model.group import Group
 from mtsd.model.step import Rows
 
@@ -22,25 +24,72 @@ _WIDE: Final = 251
 """From so many columns on, their number takes more than one byte."""
 LARGEST: Final = 1 << 16
 """Bytes of a joined event, at most: larger ones are not applied faster."""
-_DUMMY: Final = b"\xff\xff\xff\0\0\0"
 
-Head = tuple[bytes, bytes, bytes]
-"""What events have in common that can be one: table map without its header, time to server id, and
-extra data to bitmaps.
 
-The time counts because columns that only the target has may have it as their default.
-"""
+class _Head:
+    """What row events have in common that can be one event; of the same there is one object.
+
+    That is the table, `origin` (from the time to the server id), and `rest` (from the extra data to
+    the bitmaps), after which the rows begin. The time counts because columns that only the target
+    has may have it as their default.
+    """
+
+    __slots__ = ("is_update", "origin", "rest", "rows_at", "table")
+
+    def __init__(self, table: "_Table", kind: int, origin: bytes, rest: bytes) -> None:
+        self.table = table
+        self.is_update = kind in _UPDATES
+        self.origin = origin
+        self.rest = rest
+        self.rows_at = 27 + len(rest)
+
+
+class _Table:
+    """A table map, of which all with the same bytes after the header are one."""
+
+    __slots__ = ("_heads", "_latest", "event", "table_id")
+
+    def __init__(self, event: bytes, table_id: int) -> None:
+        self.event = event
+        self.table_id = table_id
+        self._heads: dict[tuple[bytes, bytes], _Head] = {}
+        self._latest: dict[int, _Head] = {}
+        """By event type."""
+
+    def head(self, event: bytes) -> _Head | None:
+        """Return what a row event of this table has in common with others; None if it is wide."""
+        kind = event[4]
+        at = 27 if kind in _VERSION_1 else 27 + event[27] + (event[28] << 8)
+        width = event[at]
+        if width >= _WIDE:
+            return None
+        bitmap = (width + 7) >> 3
+        at += 1 + (bitmap + bitmap if kind in _UPDATES else bitmap)
+        origin = event[:9]
+        rest = event[27:at]
+        latest = self._latest.get(kind)
+        if latest is not None and latest.origin == origin and latest.rest == rest:
+            return latest
+        found = self._heads.get((origin, rest))
+        if found is None:
+            found = self._heads[origin, rest] = _Head(self, kind, origin, rest)
+        self._latest[kind] = found
+        return found
 
 
 class _Layers:
     """Row events of groups, by layer; empty at first."""
 
-    __slots__ = ("_ends", "_layers", "_maps", "_newest", "_numbers", "_offset", "_up_to")
+    __slots__ = (
+        "_ends", "_layers", "_maps", "_newest", "_numbers", "_offset", "_tables", "_up_to",
+    )  # fmt: skip
 
     def __init__(self) -> None:
-        self._maps: dict[bytes, bytes] = {}
-        """By table map without its header: the first one."""
-        self._layers: list[dict[Head, list[bytes]]] = []
+        self._tables: dict[bytes, _Table] = {}
+        """By table map without its header."""
+        self._maps: dict[bytes, _Table] = {}
+        """By table map as it is: of most tables, every group has the same one."""
+        self._layers: list[dict[_Head, list[bytes]]] = []
         self._ends: dict[int, int] = {}
         """By key: the layer behind the group that was the last to change it."""
         self._offset = 0
@@ -56,16 +105,17 @@ class _Layers:
         keys = group.keys
         if not keys.rows or keys.references or keys.wholes:
             return False
-        events = _described(group, self._maps)
+        events = self._described(group)
         if events is None:
             return False
         ends = self._ends
         at = 0
-        for key in keys.rows:
+        rows = keys.rows
+        for key in rows:
             end = ends.get(key, 0)
             at = max(at, end)
         at = self._put(events, at)
-        for key in keys.rows:
+        for key in rows:
             ends[key] = at
         return True
 
@@ -82,7 +132,7 @@ class _Layers:
         offset = group.number - sequence_number
         if numbers and (offset != self._offset or sequence_number <= self._newest):
             return False
-        events = _described(group, self._maps)
+        events = self._described(group)
         if events is None:
             return False
         self._offset = offset
@@ -93,14 +143,14 @@ class _Layers:
         self._up_to.append(max(end, self._up_to[-1]) if self._up_to else end)
         return True
 
-    def _put(self, events: list[tuple[Head, bytes]], at: int) -> int:
+    def _put(self, events: list[tuple[_Head, bytes]], at: int) -> int:
         """Put a group's events into layers from that one on; return the one behind them."""
         layers = self._layers
-        before: Head | None = None
+        before: _Head | None = None
         for head, event in events:
             # An update of a row that was updated before is not found, in one event, by a server
             # that scans the table for all rows of an event at once (HASH_SCAN).
-            if before is not None and (head != before or head[1][4] in _UPDATES):
+            if before is not None and (head is not before or head.is_update):
                 at += 1
             before = head
             while len(layers) <= at:
@@ -112,23 +162,58 @@ class _Layers:
                 found.append(event)
         return at + 1
 
+    def _described(self, group: Group) -> list[tuple[_Head, bytes]] | None:
+        """Return the row events of a group, each with its head; None if one is of another form."""
+        found: list[tuple[_Head, bytes]] = []
+        known = self._maps
+        tables: dict[int, _Table] = {}
+        table: _Table | None = None
+        for step in group.steps:
+            if type(step) is not Rows:
+                return None
+            for event in step.events:
+                table_id = table_id_of(event)
+                if event[4] == _TABLE_MAP:
+                    table = known.get(event)
+                    if table is None:
+                        table = self._table(event, table_id)
+                    tables[table_id] = table
+                    continue
+                if table is None or table.table_id != table_id:
+                    table = tables.get(table_id)
+                if table is None or table_id == DUMMY_TABLE_ID:
+                    return None
+                head = table.head(event)
+                if head is None:
+                    return None
+                found.append((head, event))
+        return found
+
+    def _table(self, event: bytes, table_id: int) -> _Table:
+        body = event[HEADER_SIZE:]
+        found = self._tables.get(body)
+        if found is None:
+            found = self._tables[body] = _Table(event, table_id)
+        self._maps[event] = found
+        return found
+
     def take(self, into: list[bytes], largest: int) -> None:
         """Append what the layers contain, with a table map before each event, and empty them."""
         for layer in self._layers:
-            for (table_map, _, rest), events in layer.items():
-                first_map = self._maps[table_map]
-                rows_at = 27 + len(rest)
+            for head, events in layer.items():
+                table_map = head.table.event
+                rows_at = head.rows_at
                 pieces: list[bytes] = []
                 size = 0
                 for event in events:
                     if pieces and size + len(event) > largest:
-                        into.append(first_map)
+                        into.append(table_map)
                         into.append(b"".join(pieces))
                         pieces = []
                         size = 0
                     pieces.append(event[rows_at:] if pieces else event)
                     size += len(event)
-                into.append(first_map)
+                into.append(table_map)
                 into.append(b"".join(pieces))
         self._layers = []
         self._ends = {}
@@ -163,36 +248,4 @@ def joined(
         layers.take(found, largest)
         found.extend(group.rows)
     layers.take(found, largest)
-    return found
-
-
-def _described(group: Group, known: dict[bytes, bytes]) -> list[tuple[Head, bytes]] | None:
-    """Return the row events of a group, each with its head; None if one is of another form.
-
-    The first table map of each content is added to `known`.
-    """
-    found: list[tuple[Head, bytes]] = []
-    maps: dict[bytes, bytes] = {}
-    for step in group.steps:
-        if type(step) is not Rows:
-            return None
-        for event in step.events:
-            table_id = event[19:25]
-            kind = event[4]
-            if kind == _TABLE_MAP:
-                body = event[19:]
-                maps[table_id] = body
-                if body not in known:
-                    known[body] = event
-                continue
-            table_map = maps.get(table_id)
-            if table_map is None or table_id == _DUMMY:
-                return None
-            at = 27 if kind in _VERSION_1 else 27 + event[27] + (event[28] << 8)
-            width = event[at]
-            if width >= _WIDE:
-                return None
-            bitmap = (width + 7) >> 3
-            at += 1 + (bitmap + bitmap if kind in _UPDATES else bitmap)
-            found.append(((table_map, event[:9], event[27:at]), event))
     return found

@@ -126,7 +126,7 @@ def as_filled(policy: Policy) -> Mapping[Need, Filler]:
 def may_conflict(one: GroupKeys, other: GroupKeys) -> bool:
     """Tell whether two groups change the same, or one what the other refers to."""
     return any(
-        not mine.rows.isdisjoint(others.rows.union(others.references))
+        not set(mine.rows).isdisjoint(others.rows + others.references)
         or not set(mine.wholes).isdisjoint(others.wholes + others.parts)
         for mine, others in ((one, other), (other, one))
     )

@@ -25,7 +25,7 @@ A, B, C, AB = (
     Shape(
         tuple(names),
         tables=tuple(f"{name}.t" for name in names),
-        keys=GroupKeys(frozenset(map(ord, names))),
+        keys=GroupKeys(tuple(map(ord, names))),
     )
     for names in ("a", "b", "c", "ab")
 )

@@ -108,7 +108,7 @@ def test_a_worker_frozen_for_any_time(shapes: Sequence[Shape], mode: Mode) -> No
         replace(
             shape,
             clock=(at // 2, at + 1),
-            keys=GroupKeys(frozenset(map(ord, shape.databases)), parts=shape_parts(shape)),
+            keys=GroupKeys(tuple(map(ord, shape.databases)), parts=shape_parts(shape)),
         )
         if shape.kind is GroupKind.ROWS
         else replace(shape, keys=GroupKeys(wholes=shape_parts(shape)))

@@ -122,7 +122,7 @@ DATABASE, TABLE, OTHER_TABLE = 100, 101, 102
 
 
 def of_rows(*rows: int, references: tuple[int, ...] = (), table: int = TABLE) -> Shape:
-    return Shape(("a",), keys=GroupKeys(frozenset(rows), references, parts=(DATABASE, table)))
+    return Shape(("a",), keys=GroupKeys(tuple(rows), references, parts=(DATABASE, table)))
 
 
 ROWS = [
@@ -182,7 +182,7 @@ def test_crashes_by_row(second: int) -> None:
 def test_crashes_and_another_policy_after_each(others: RunSettings) -> None:
     """What one policy has committed out of order is valid under any other."""
     names = [
-        Shape((name,), clock=(min(at, 1), at + 1), keys=GroupKeys(frozenset({ord(name)})))
+        Shape((name,), clock=(min(at, 1), at + 1), keys=GroupKeys((ord(name),)))
         for at, name in enumerate("aba")
     ]
     crash_anywhere_again(names, (BY_CLOCK, others))

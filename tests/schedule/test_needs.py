@@ -21,7 +21,7 @@ def fill_tables(plain: Group) -> Group:
 
 
 def fill_keys(plain: Group) -> Group:
-    return plain._replace(keys=GroupKeys(frozenset({plain.number})))
+    return plain._replace(keys=GroupKeys((plain.number,)))
 
 
 FILLERS: Mapping[Need, Filler] = {Need.TABLES: fill_tables, Need.KEYS: fill_keys}
@@ -45,7 +45,7 @@ def test_a_policy_gets_what_it_asks_for_and_no_more(needs: frozenset[Need]) -> N
     scheduler.add(group(1, "a", "b"))
     (asked,) = policy.asked
     assert asked.tables == (("a.t", "b.t") if Need.TABLES in needs else ())
-    assert asked.keys == (GroupKeys(frozenset({1})) if Need.KEYS in needs else NO_KEYS)
+    assert asked.keys == (GroupKeys((1,)) if Need.KEYS in needs else NO_KEYS)
     # What it counts out again is what it has counted in.
     batch = scheduler.take(0)
     scheduler.commit(0, batch)

@@ -163,12 +163,12 @@ def test_a_crash_anywhere(seed: int, remembered: bool) -> None:
 def test_a_completion_has_the_partitions_of_its_prepare() -> None:
     known = PreparedTransactions()
     prepare, complete = stream_of([(PREPARE, ("a", "b"), X), (COMPLETE, (), X)])
-    prepare = prepare._replace(alone=True, tables=("a.t",), keys=GroupKeys(frozenset({7})))
+    prepare = prepare._replace(alone=True, tables=("a.t",), keys=GroupKeys((7,)))
     assert known.place(prepare, 0) == (prepare, 0)
     found, earlier = known.place(complete, 0)
     assert earlier == 1
     assert (found.databases, found.alone) == (("a", "b"), True)
-    assert (found.tables, found.keys) == (("a.t",), GroupKeys(frozenset({7})))
+    assert (found.tables, found.keys) == (("a.t",), GroupKeys((7,)))
     again, earlier = known.place(complete._replace(number=3), 1)
     assert (again.alone, again.databases, earlier) == (True, (), 2)
 

@@ -22,7 +22,7 @@ ONE_BY_ONE = Limits(
 
 
 def rows(*keys: int, references: tuple[int, ...] = (), table: int = TABLE) -> GroupKeys:
-    return GroupKeys(frozenset(keys), references, parts=(DATABASE, table))
+    return GroupKeys(tuple(keys), references, parts=(DATABASE, table))
 
 
 WHOLE = GroupKeys(wholes=(TABLE,), parts=(DATABASE,))
@@ -133,7 +133,7 @@ def test_more_keys_than_are_remembered() -> None:
 def random_keys(chance: random.Random) -> GroupKeys:
     if chance.random() < 0.1:
         return chance.choice((WHOLE, STATEMENT, GroupKeys(wholes=(OTHER, OTHER), parts=(DATABASE,)),
-                              GroupKeys(frozenset({3}), wholes=(OTHER,), parts=(DATABASE, TABLE)),
+                              GroupKeys((3,), wholes=(OTHER,), parts=(DATABASE, TABLE)),
                               NO_KEYS))  # fmt: skip
     keys = [chance.randrange(12) for _ in range(chance.choice((1, 1, 2, 5)))]
     references = tuple(chance.randrange(12) for _ in range(chance.choice((0, 0, 1, 3))))

@@ -182,7 +182,7 @@ class XaSource:
             keys = GroupKeys(wholes=databases)
             if each.shape.tables:
                 parts = (*databases, *map(hash, each.shape.tables))
-                keys = GroupKeys(each.keys, parts=parts)
+                keys = GroupKeys(tuple(each.keys), parts=parts)
             self.groups.append(
                 made._replace(
                     steps=_steps(each),

@@ -48,7 +48,7 @@ def changed(change: Change, *, time: int = 7) -> bytes:
 def of(number: int, changes: Iterable[Change], *, time: int = 7) -> Group:
     changes = list(changes)
     events = [each for one in changes for each in (table_map(one[1]), changed(one, time=time))]
-    keys = frozenset(table * 1000 + key for _, table, key, _ in changes)
+    keys = tuple({table * 1000 + key for _, table, key, _ in changes})
     return group(number, "d")._replace(
         steps=(Rows(tuple(events)),), keys=GroupKeys(keys, parts=(1,))
     )
@@ -110,8 +110,8 @@ def test_the_effect_is_that_of_the_groups_in_order(seed: int) -> None:
         if chance.random() < 0.1:
             # What it may conflict with besides is not known row by row.
             keys = chance.choice((
-                NO_KEYS, GroupKeys(wholes=(1,)), one.keys._replace(wholes=(1,)),
-                one.keys._replace(references=(5,)),
+                NO_KEYS, GroupKeys(wholes=(1,)), GroupKeys(one.keys.rows, wholes=(1,)),
+                GroupKeys(one.keys.rows, references=(5,)),
             ))  # fmt: skip
             one = one._replace(keys=keys)
         groups.append(one)
