@@ -2,7 +2,7 @@
 
 import enum
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.model.gtid import Gtid, GtidSet
@@ -92,8 +92,11 @@ class Group(NamedTuple):
 def with_keys(group: Group, keys: GroupKeys) -> Group:
     """Return the group with these keys: as `_replace`, which takes several times as long."""
     fields: tuple[object, ...] = group[:-1] + (keys,)  # noqa: RUF005  # unpacking takes longer
-    # Bypasses the constructors, which are Python.
-    return tuple.__new__(Group, fields)
+    return _new(Group, fields)
+
+
+_new: Final = tuple.__new__
+"""Bypasses the constructors, which are Python."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Final
 
 from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group
-from mtsd.model.group_keys import GroupKeys
+from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.schedule.assignment import Assignment, Need
 from mtsd.schedule.first_available import FirstAvailable
 from mtsd.schedule.partition_statistics import PartitionStatistics
@@ -24,6 +24,19 @@ _MOST_KEYS: Final = 1 << 18
 """Of rows, in unfinished groups: about 40 MB."""
 _FORGOTTEN_KEYS: Final = 1 << 16
 """Each costs less when many are forgotten at once than when its group is finished."""
+
+
+class _Placed:
+    """A group that was assigned: its worker, the place there, and its keys while unfinished."""
+
+    __slots__ = ("is_unfinished", "keys", "number", "place", "worker")
+
+    def __init__(self, number: int, keys: GroupKeys) -> None:
+        self.number = number
+        self.worker = 0
+        self.place = 0
+        self.keys = keys
+        self.is_unfinished = True
 
 
 class RowPolicy:
@@ -44,12 +57,12 @@ class RowPolicy:
         self.distribution = distribution or FirstAvailable()
         self._most_keys = most_keys
         self._forgotten_keys = forgotten_keys
-        self._changed: dict[int, int] = {}
+        self._changed: dict[int, _Placed] = {}
         """By key of a row, table or database: the newest group that changes it, ended or not."""
-        self._referred: dict[int, set[int]] = {}
+        self._referred: dict[int, dict[int, _Placed]] = {}
         """By key of a row: the unfinished groups that refer to it since it was changed."""
-        self._unfinished: dict[int, tuple[int, int, GroupKeys]] = {}
-        """By number, in the stream's order: worker, place there and keys of unfinished groups."""
+        self._unfinished: dict[int, _Placed] = {}
+        """By number, in the stream's order."""
         self._held = 0
         """How many keys of rows these have."""
         self._unconditional: list[Assignment] = []
@@ -69,22 +82,22 @@ class RowPolicy:
             wholes = (*wholes, *parts)
             rows = references = parts = ()
             keys = GroupKeys(wholes=wholes)
+        placed = _Placed(number, keys)
         changed = self._changed
-        unfinished = self._unfinished
-        earlier: list[int] = []
+        earlier: list[_Placed] = []
         for key in parts:
-            last = changed.get(key, 0)
-            if last and last in unfinished:
+            last = changed.get(key)
+            if last is not None and last.is_unfinished:
                 earlier.append(last)
         for key in rows:
-            last = changed.get(key, 0)
-            if last and last in unfinished:
+            last = changed.get(key)
+            if last is not None and last.is_unfinished and last is not placed:
                 earlier.append(last)
-            changed[key] = number
+            changed[key] = placed
         if self._referred or references:
-            self._refer(number, rows, references, earlier)
+            self._refer(placed, rows, references, earlier)
         if wholes:
-            self._change_wholes(number, wholes, earlier)
+            self._change_wholes(placed, wholes, earlier)
         distribution = self.distribution
         size = group.size
         worker = forced
@@ -93,15 +106,21 @@ class RowPolicy:
         elif group.xid is not None and view.batch_groups == 1:
             worker = distribution.place_in_turn(number, size, len(view.groups))
         elif earlier:
-            places = [unfinished[other][:2] for other in earlier]
-            worker = distribution.place_after(number, size, max(earlier), places, view)
+            newest = 0
+            places: list[tuple[int, int]] = []
+            for other in earlier:
+                newest = max(newest, other.number)
+                places.append((other.worker, other.place))
+            worker = distribution.place_after(number, size, newest, places, view)
         else:
             worker = distribution.place(number, size, 0, view)
-        unfinished[number] = worker, distribution.last_place(worker), keys
+        placed.worker = worker
+        placed.place = distribution.last_place(worker)
+        self._unfinished[number] = placed
         if earlier:
-            after = frozenset([other for other in earlier if unfinished[other][0] != worker])
+            after = [other.number for other in earlier if other.worker != worker]
             if after:
-                return Assignment(worker, after)
+                return Assignment(worker, frozenset(after))
         unconditional = self._unconditional
         while len(unconditional) <= worker:
             unconditional.append(Assignment(len(unconditional)))
@@ -115,19 +134,22 @@ class RowPolicy:
         unfinished = self._unfinished
         held = self._held
         for group in groups:
-            keys = unfinished.pop(group.number)[2]
+            placed = unfinished.pop(group.number)
+            keys = placed.keys
+            placed.is_unfinished = False
+            placed.keys = NO_KEYS
             references = keys.references
             held -= len(keys.rows) + len(references)
             for key in references:
                 referring = self._referred.get(key)
                 if referring is not None:
-                    referring.discard(group.number)
+                    referring.pop(group.number, None)
                     if not referring:
                         del self._referred[key]
         self._held = held
         if len(self._changed) > 2 * held + self._forgotten_keys:
             self._changed = {
-                key: number for key, number in self._changed.items() if number in unfinished
+                key: placed for key, placed in self._changed.items() if placed.is_unfinished
             }
 
     def partitions(self, unfinished: Iterable[Group]) -> Sequence[PartitionStatistics]:
@@ -136,36 +158,45 @@ class RowPolicy:
         return ()
 
     def _refer(
-        self, number: int, rows: tuple[int, ...], references: tuple[int, ...], earlier: list[int]
+        self,
+        placed: _Placed,
+        rows: tuple[int, ...],
+        references: tuple[int, ...],
+        earlier: list[_Placed],
     ) -> None:
         """Note what a group refers to, and add the groups that it has to wait for because of it."""
         changed = self._changed
-        unfinished = self._unfinished
         referred = self._referred
         if referred:
             for key in rows:
                 if key in referred:
-                    earlier.extend(referred.pop(key))
+                    earlier.extend(referred.pop(key).values())
         for key in references:
-            last = changed.get(key, 0)
-            if last and last != number and last in unfinished:
+            last = changed.get(key)
+            if last is not None and last is not placed and last.is_unfinished:
                 earlier.append(last)
-            referred.setdefault(key, set()).add(number)
+            referred.setdefault(key, {})[placed.number] = placed
 
-    def _change_wholes(self, number: int, wholes: tuple[int, ...], earlier: list[int]) -> None:
+    def _change_wholes(
+        self, placed: _Placed, wholes: tuple[int, ...], earlier: list[_Placed]
+    ) -> None:
         """Note what a group changes as a whole, and add the groups that it has to wait for."""
         changed = self._changed
         unfinished = self._unfinished
         for key in wholes:
-            before = changed.get(key, 0)
-            if before == number:
+            last = changed.get(key)
+            if last is placed:
                 continue
-            if before and before in unfinished:
-                earlier.append(before)
-            for other in reversed(unfinished):
+            before = 0
+            if last is not None:
+                before = last.number
+                if last.is_unfinished:
+                    earlier.append(last)
+            for number in reversed(unfinished):
                 # What came before that one is waited for by it.
-                if other <= before:
+                if number <= before:
                     break
-                if key in unfinished[other][2].parts:
+                other = unfinished[number]
+                if key in other.keys.parts:
                     earlier.append(other)
-            changed[key] = number
+            changed[key] = placed

@@ -165,7 +165,7 @@ def test_order_progress_and_memory_of_any_stream(seed: int) -> None:
         wholes = sum(len(each.keys.wholes) + len(each.keys.parts) for each in unfinished)
         if begun:
             assert len(policy._changed) <= 2 * policy._held + wholes + forgotten
-        assert all(numbers and known >= numbers for numbers in policy._referred.values())
+        assert all(each and known >= each.keys() for each in policy._referred.values())
     assert len(scheduled.policy._changed) <= forgotten
     assert not scheduled.policy._referred
     assert not scheduled.policy._held
