@@ -60,7 +60,7 @@ def main() -> int:
             with loaded_source(load, args.transactions or _TRANSACTIONS[load.engine]) as source:
                 version = str(source.sql("SELECT VERSION()")[0][0])
                 for cell in missing:
-                    one = measured(source, cell, args.seconds)
+                    one = measured(source, cell, args.seconds, args.warm_up)
                     found.append(one)
                     _record(args.record, one, version)
                     print(f"{cell}: {one.rate:,.0f}", file=sys.stderr)
@@ -86,7 +86,7 @@ def loaded_source(load: Backlog, transactions: int) -> Iterator[Server]:
         yield source
 
 
-def measured(source: Server, cell: Cell, seconds: float) -> Measured:
+def measured(source: Server, cell: Cell, seconds: float, warm_up: float) -> Measured:
     """Measure one cell; daemon and target run on the first of the processors."""
     settings: dict[str, str | int] = {"replica.parallel_workers": cell.workers}
     if cell.policy != ANY_POLICY:
@@ -97,7 +97,7 @@ def measured(source: Server, cell: Cell, seconds: float) -> Measured:
         # Both are started by this process, and inherit its processors.
         one = throughput(
             source, cell.backlog.databases, seconds,
-            durable=True, settings=settings, engine=cell.backlog.engine,
+            durable=True, settings=settings, engine=cell.backlog.engine, warm_up=warm_up,
         )  # fmt: skip
     finally:
         os.sched_setaffinity(0, every)
@@ -175,6 +175,7 @@ def _arguments() -> argparse.Namespace:
     cores = [number for number in (1, 2, 4, 8) if number < count]
     parser.add_argument("--cores", type=int, nargs="+", default=[*cores, count])
     parser.add_argument("--seconds", type=float, default=4.0, help="that count, of each run")
+    parser.add_argument("--warm-up", type=float, default=2.0, help="seconds before these")
     parser.add_argument("--transactions", type=int, default=0, help="of each backlog")
     parser.add_argument("--pure", action="store_true", help="mtsd without compiled modules")
     parser.add_argument("--record", type=Path, required=True, help="JSON, a line for each run")

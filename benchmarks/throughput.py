@@ -63,10 +63,12 @@ def throughput(
     durable: bool,
     settings: Mapping[str, Value],
     engine: str = "InnoDB",
+    warm_up: float = _WARM_UP_S,
 ) -> Throughput:
     """Let mtsd apply the source's backlog to a fresh target for a while.
 
-    The target's tables are of `engine`.
+    The target's tables are of `engine`. What is applied in the first `warm_up` seconds does not
+    count.
     """
     options = {"default_storage_engine": engine}
     with servers.target(durable=durable, workers=1, options=options) as target:
@@ -87,7 +89,7 @@ def throughput(
 
         with daemon:
             _wait_until_applying(daemon)
-            time.sleep(_WARM_UP_S)
+            time.sleep(warm_up)
             watch = LoadWatch(
                 lambda: (
                     own_cpu_seconds()
