@@ -100,7 +100,6 @@ class Grouper:
         """
         self._maps_size = 0
         self._plain = PlainTransactions(hold_bytes, self._merged)
-        self._has_short_way = True
         self._group: OpenGroup | None = None
         """The group whose GTID or first event has been seen, but not its end."""
         if description:
@@ -130,7 +129,7 @@ class Grouper:
         count = len(events)
         at = 0
         while at < count:
-            if self._group is None and self._has_short_way and reader.checksums:
+            if self._group is None and reader.checksums:
                 plain = self._plain.read(
                     events, at, reader.file, reader.offset, self.next_number, self._format
                 )
@@ -317,7 +316,7 @@ class Grouper:
         if dialect is not self._dialect:
             self._dialect = dialect
             self._rows = dialect.rows
-            self._has_short_way = dialect is MYSQL
+            self._plain.speak(dialect)
         description = self._reader.description
         created = description is not None and description.created != 0
         if created:

@@ -36,6 +36,11 @@ _ROLLBACK_ALTER: Final = 0x8
 _THREAD_ID: Final = 0x10
 _KNOWN_EXTRA: Final = _MULTI_ENGINE | _START_ALTER | _COMMIT_ALTER | _ROLLBACK_ALTER | _THREAD_ID
 
+_NOTHING: Final = Opens.NOTHING
+_TRANSACTION: Final = Opens.TRANSACTION
+_XA: Final = Opens.XA
+_CREATE_SELECT: Final = Opens.CREATE_SELECT
+
 _BODY: Final = Struct("<QIB")
 _LENGTH: Final = 19
 _EMPTY_LIST_FILLING: Final = 2
@@ -50,29 +55,39 @@ def parse_mariadb_gtid(event: bytes) -> GtidEvent:
     """Decode an event of type 162; raises BinlogError if truncated or a flag is unknown."""
     if len(event) < HEADER_SIZE + _LENGTH:
         raise BinlogError(f"{_WHAT}: cut off after {len(event)} bytes")
+    # Declared, so that compiled code knows their types.
+    number: int
+    domain: int
+    flags: int
     number, domain, flags = _BODY.unpack_from(event, HEADER_SIZE)
     if number < 1:
         raise BinlogError(f"{_WHAT}: the transaction number is 0")
     commit_id = 0
     xid: XaXid | None = None
-    cursor = Cursor(event, HEADER_SIZE + _BODY.size, _WHAT)
-    if flags & _GROUP_COMMIT_ID:
-        commit_id = cursor.uint(8, "commit id")
-    if flags & (PREPARED_XA | _COMPLETED_XA):
-        xid = _xid(cursor)
-    if cursor.left():
-        _skip_extra(cursor)
-    opens = Opens.NOTHING
+    at = HEADER_SIZE + _BODY.size
+    if flags & _GROUP_COMMIT_ID and len(event) >= at + 8:
+        commit_id = int.from_bytes(event[at : at + 8], "little")
+        at += 8
+    elif flags & _GROUP_COMMIT_ID:
+        raise BinlogError(f"{_WHAT}: cut off after {len(event)} bytes, within its commit id")
+    if flags & (PREPARED_XA | _COMPLETED_XA) or event[at:].strip(b"\0"):
+        cursor = Cursor(event, at, _WHAT)
+        if flags & (PREPARED_XA | _COMPLETED_XA):
+            xid = _xid(cursor)
+        if cursor.left():
+            _skip_extra(cursor)
+    opens = _NOTHING
     if not flags & STANDALONE:
-        opens = Opens.TRANSACTION
+        opens = _TRANSACTION
         if flags & PREPARED_XA:
-            opens = Opens.XA
+            opens = _XA
         elif flags & DDL:
-            opens = Opens.CREATE_SELECT
-    server = int.from_bytes(event[5:9], "little")
-    gtid = Gtid(_origin(domain, server), number)
+            opens = _CREATE_SELECT
+    origin = _origin(domain, int.from_bytes(event[5:9], "little"))
+    # Bypasses the constructors, which are Python and cost more than their arguments.
+    gtid = tuple.__new__(Gtid, (origin, number, ""))
     # Whether statements follow is not said.
-    return GtidEvent(gtid, True, 0, 0, 0, 0, 0, 0, 0, None, opens, xid, commit_id)
+    return tuple.__new__(GtidEvent, (gtid, True, 0, 0, 0, 0, 0, 0, 0, None, opens, xid, commit_id))
 
 
 def _xid(cursor: Cursor) -> XaXid:

@@ -1,8 +1,8 @@
 """The fast path for what nearly every transaction is: a GTID, BEGIN, rows, Xid, already received.
 
-It handles MySQL's dialect, and only what the general path in `mtsd.binlog.grouper` would turn into
-the same group: whatever does not have exactly the expected form, or is damaged, is left to the
-general path untouched.
+A MariaDB's GTID is also the BEGIN, and the text of each statement may stand before its rows. This
+path handles only what the general one in `mtsd.binlog.grouper` would turn into the same group:
+whatever does not have exactly the expected form, or is damaged, is left to that one untouched.
 """
 
 import struct
@@ -12,10 +12,11 @@ from typing import Final
 from zlib_ng.zlib_ng import crc32
 
 from mtsd.binlog.checksum import RESIDUE
-from mtsd.binlog.dialect import MYSQL
+from mtsd.binlog.dialect import MYSQL, Dialect
 from mtsd.binlog.event_type import MTS_ISOLATE, EventType
-from mtsd.binlog.gtid_event import parse_gtid
+from mtsd.binlog.gtid_event import GtidEvent, Opens, parse_gtid
 from mtsd.binlog.header import HEADER_SIZE
+from mtsd.binlog.mariadb_gtid_event import parse_mariadb_gtid
 from mtsd.binlog.merged_databases import MergedDatabases
 from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.table_map import TableMap
@@ -28,12 +29,12 @@ from mtsd.model.step import Rows
 _QUERY: Final[int] = EventType.QUERY_EVENT.value
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _XID: Final[int] = EventType.XID_EVENT.value
-_HEADS: Final = MYSQL.heads
-_ROWS: Final = MYSQL.rows
+_ANNOTATE_ROWS: Final[int] = EventType.MARIADB_ANNOTATE_ROWS_EVENT.value
+_TRANSACTION: Final = Opens.TRANSACTION
 _KIND: Final = GroupKind.ROWS
 _EMPTY: Final = GroupKind.EMPTY
-_DEFAULTS: Final[tuple[object, ...]] = tuple(Group._field_defaults.values())[:-2]
-"""Of a group's last fields, without `begin` and `keys`."""
+_DEFAULTS: Final[tuple[object, ...]] = tuple(Group._field_defaults.values())[:-3]
+"""Of a group's last fields, without `commit_id`, `begin` and `keys`."""
 _SHORTEST_ROWS: Final = HEADER_SIZE + 8 + 4
 _XID_SIZE: Final = HEADER_SIZE + 8 + 4
 _BEGIN: Final = b"\0BEGIN"
@@ -53,9 +54,13 @@ class PlainTransactions:
     None of them has more than `hold_bytes` of events.
     """
 
-    __slots__ = ("_hold_bytes", "_merged", "_size", "_tables")
+    __slots__ = (
+        "_heads", "_hold_bytes", "_is_mysql", "_merged", "_row_types", "_size", "_tables",
+        "_unplaced",
+    )  # fmt: skip
 
     def __init__(self, hold_bytes: int, merged: MergedDatabases) -> None:
+        self.speak(MYSQL)
         self._hold_bytes = hold_bytes
         self._merged = merged
         self._tables: dict[bytes, tuple[str, bytes | None]] = {}
@@ -64,6 +69,13 @@ class PlainTransactions:
         None for the event if the table is not replicated.
         """
         self._size = 0
+
+    def speak(self, dialect: Dialect) -> None:
+        """Go on with the events of this dialect."""
+        self._is_mysql = dialect is MYSQL
+        self._heads = dialect.heads
+        self._row_types = dialect.rows
+        self._unplaced = dialect.unplaced
 
     def learn_table(self, body: bytes, table: TableMap, event: bytes | None) -> None:
         """Remember a table, by the bytes after the header of its Table_map event.
@@ -101,19 +113,31 @@ class PlainTransactions:
         begin = offset
         try:
             first = events[at]
-            if first[4] not in _HEADS or crc(first) != RESIDUE:
+            if first[4] not in self._heads or crc(first) != RESIDUE:
                 return None
-            head = parse_gtid(first[:-4])
+            offset += len(first)
+            at += 1
+            head: GtidEvent
+            is_mysql = self._is_mysql
+            if is_mysql:
+                head = parse_gtid(first[:-4])
+                raw = events[at]
+                # The sizes of the status variables and of the database name tell where BEGIN is.
+                size = _BEGIN_SIZE + (raw[30] | raw[31] << 8) + raw[27]
+                if raw[4] != _QUERY or len(raw) != size:
+                    return None
+                if raw[-10:-4] != _BEGIN or crc(raw) != RESIDUE:
+                    return None
+                offset += len(raw)
+                at += 1
+            else:
+                head = parse_mariadb_gtid(first[:-4])
+                if head.opens is not _TRANSACTION:
+                    return None
             if head.transaction_length > self._hold_bytes:
                 return None
-            raw = events[at + 1]
-            # The sizes of the status variables and of the database name determine where BEGIN is.
-            if raw[4] != _QUERY or len(raw) != _BEGIN_SIZE + (raw[30] | raw[31] << 8) + raw[27]:
-                return None
-            if raw[-10:-4] != _BEGIN or crc(raw) != RESIDUE:
-                return None
-            offset += len(first) + len(raw)
-            at += 2
+            unplaced = self._unplaced
+            row_types = self._row_types
             tables = self._tables
             databases: tuple[str, ...] = ()
             kept: list[bytes] = []
@@ -139,9 +163,12 @@ class PlainTransactions:
                     event = found
                     if database not in databases:
                         databases += (database,)
-                elif code in _ROWS:
+                elif code in row_types:
                     # The end of each event proves that none is duplicated or out of order.
-                    if length < _SHORTEST_ROWS or _end(raw) != offset & _LOW:
+                    end = _end(raw)
+                    if length < _SHORTEST_ROWS or (
+                        end != offset & _LOW and not (unplaced and not end)
+                    ):
                         return None
                     if left_out:
                         if raw[19:25] not in left_out:
@@ -157,6 +184,8 @@ class PlainTransactions:
                     if _end(raw) != offset & _LOW:
                         return None
                     break
+                elif code == _ANNOTATE_ROWS and not is_mysql:
+                    continue
                 else:
                     return None
                 kept.append(event)
@@ -170,13 +199,13 @@ class PlainTransactions:
         if self._merged.names:
             head = self._merged.in_order(head, databases)
         # Bypasses the constructors, which are Python and cost as much as everything read here.
-        end = tuple.__new__(Position, (file, offset))
+        position = tuple.__new__(Position, (file, offset))
         group = tuple.__new__(
             Group,
             (
                 number,
                 _KIND if kept else _EMPTY,
-                end,
+                position,
                 databases,
                 False,
                 (tuple.__new__(Rows, (tuple(kept),)),) if kept else (),
@@ -188,6 +217,7 @@ class PlainTransactions:
                 head.sequence_number,
                 head.immediate_commit_time or int.from_bytes(first[:4], "little") * 1_000_000,
                 *_DEFAULTS,
+                head.commit_id,
                 begin,
                 NO_KEYS,
             ),

@@ -135,14 +135,15 @@ def _message(error: BinlogError | NotSupportedError) -> str:
     return error.message if isinstance(error, BinlogError) else str(error)
 
 
-def described(family: str) -> bytes:
-    """Return the format description of a family's servers: no checksums."""
+def described(family: str, *, checksums: bool = False) -> bytes:
+    """Return a family's format description; if there are `checksums`, without its own one."""
     lengths = bytearray(42)
     for code, size in {2: 13, 4: 8, 19: 8, 23: 8, 24: 8, 25: 8, 30: 10, 31: 10, 32: 10, 33: 42,
                        34: 42, 39: 10}.items():  # fmt: skip
         lengths[code - 1] = size
     head = struct.pack("<H50sIB", 4, _VERSIONS[family], 0, 19)
-    return event(T.FORMAT_DESCRIPTION_EVENT, head + bytes(lengths) + b"\0" + bytes(4))
+    ending = b"\1" if checksums else b"\0" + bytes(4)
+    return event(T.FORMAT_DESCRIPTION_EVENT, head + bytes(lengths) + ending)
 
 
 def mariadb_gtid(*, standalone: bool) -> bytes:

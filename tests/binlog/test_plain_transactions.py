@@ -1,18 +1,21 @@
 """The short way gives what the long way gives, or nothing."""
 
+import struct
 from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mtsd.binlog.dialect import MARIADB
 from mtsd.binlog.event_type import MTS_ISOLATE, EventType
 from mtsd.binlog.merged_databases import MergedDatabases
 from mtsd.binlog.plain_transactions import PlainTransactions
 from mtsd.binlog.table_map import parse_table_map
 from mtsd.model.errors import BinlogError
-from mtsd.model.group import StreamItem
+from mtsd.model.group import Group, StreamItem
 from mtsd.model.position import Position
 from tests.binlog.building import event, query
+from tests.binlog.event_trials import described
 from tests.binlog.transactions import (
     begin,
     grouper,
@@ -108,7 +111,9 @@ others = st.sampled_from([
     event(EventType.STOP_EVENT, b""),
     event(99, b"unknown"),
 ])  # fmt: skip
-changes = st.lists(st.one_of(tables, row_events, row_events), max_size=6)
+annotation = event(EventType.MARIADB_ANNOTATE_ROWS_EVENT, b"INSERT INTO t VALUES (1)")
+foreign = st.just(annotation)
+changes = st.lists(st.one_of(tables, tables, *[row_events] * 5, foreign), max_size=6)
 transactions = st.builds(
     lambda number, found, length: [gtid(number, length=length), begin(), *found, xid()],
     st.integers(0, 5),
@@ -126,6 +131,11 @@ def test_both_ways_agree(stream: list[list[bytes]], data: st.DataObject) -> None
     # Every table is known from the start, so that the short way is taken where it can be.
     known = [table_map(number, name) for number in (1, 2, 3) for name in ("a", "b")]
     events = in_stream([*plain(9, *known, rows(1)), *(found for part in stream for found in part)])
+    agree(events, data)
+
+
+def agree(events: list[bytes], data: st.DataObject) -> None:
+    """Check that damaged events give the same, however many of them come at once."""
     damage = data.draw(st.sampled_from(["none", "none", "bit", "sealed bit", "lost", "twice"]))
     at = data.draw(st.integers(0, len(events) - 1))
     if damage == "lost":
@@ -139,3 +149,80 @@ def test_both_ways_agree(stream: list[list[bytes]], data: st.DataObject) -> None
     singly = read(events, 1)
     assert read(events, len(events)) == singly
     assert read(events, data.draw(st.integers(2, 9))) == singly
+
+
+def of_mariadb(flags: int, rest: bytes = b"") -> bytes:
+    body = struct.pack("<QIB", 5, 0, flags) + rest
+    return event(EventType.MARIADB_GTID_EVENT, body.ljust(19, b"\0"))
+
+
+mariadb_heads = st.sampled_from([
+    of_mariadb(0x0C),
+    of_mariadb(0x0C),
+    of_mariadb(0x0E, struct.pack("<Q", 55)),
+    of_mariadb(0x0C, b"\x10" + bytes(4)),
+    of_mariadb(0x0C, b"\x20"),
+    of_mariadb(0x28),
+    of_mariadb(0x29),
+    of_mariadb(0x4C, struct.pack("<IBB", 1, 1, 0) + b"x"),
+])  # fmt: skip
+mariadb_row_events = st.builds(
+    rows,
+    st.integers(1, 3),
+    st.binary(max_size=60),
+    st.sampled_from([0, 1, 1, 1, 3]),
+    st.sampled_from([*ROW_KINDS, EventType.WRITE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1]),
+)
+mariadb_changes = st.lists(
+    st.one_of(tables, st.just(annotation), mariadb_row_events, mariadb_row_events), max_size=6
+)
+mariadb_transactions = st.builds(
+    lambda head, found: [head, *found, xid()], mariadb_heads, mariadb_changes
+)
+mariadb_streams = st.lists(
+    st.one_of(
+        mariadb_transactions,
+        mariadb_transactions,
+        st.lists(st.one_of(others, st.just(annotation)), max_size=2),
+    ),
+    max_size=8,
+)
+
+
+def without_place(found: bytes) -> bytes:
+    """Return an event as MariaDB 11.8 writes those inside a group."""
+    if found[4] in {*MARIADB.heads, EventType.XID_EVENT, EventType.FORMAT_DESCRIPTION_EVENT}:
+        return found
+    return sealed(found[:13] + bytes(4) + found[17:-4])
+
+
+@given(mariadb_streams, st.booleans(), st.data())
+@settings(deadline=None, max_examples=400, derandomize=True)
+def test_both_ways_agree_on_a_mariadb(
+    stream: list[list[bytes]], placed: bool, data: st.DataObject
+) -> None:
+    known = [table_map(number, name) for number in (1, 2, 3) for name in ("a", "b")]
+    first = [described("MariaDB", checksums=True), of_mariadb(0x0C), *known, rows(1), xid()]
+    events = in_stream([*first, *(found for part in stream for found in part)])
+    if not placed:
+        events = [without_place(found) for found in events]
+    agree(events, data)
+
+
+def test_a_transaction_of_a_mariadb_takes_the_short_way() -> None:
+    table = table_map(1, "a")
+    short = PlainTransactions(1000, MergedDatabases())
+    short.speak(MARIADB)
+    short.learn_table(table[19:], parse_table_map(table), table)
+    head = of_mariadb(0x0E, struct.pack("<Q", 55))
+    change = [annotation, table, rows(1, kind=EventType.WRITE_ROWS_EVENT_V1)]
+    events = in_stream([head, *change, *change, xid()])
+    for each in (events, [without_place(found) for found in events]):
+        found = short.read(each, 0, FILE, 4, 7, b"format")
+        assert found is not None
+        group, following = found
+        assert following == len(events)
+        assert isinstance(group, Group)
+        assert (str(group.gtid), group.commit_id, group.databases) == ("0-1-5", 55, ("a",))
+        assert [one[4] for one in group.rows] == [19, 23, 19, 23]
+        assert short.read(each, 0, FILE, 5, 7, b"format") is None
