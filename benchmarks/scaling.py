@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
@@ -48,13 +48,16 @@ def main() -> int:
     found = list(_recorded(args.record))
     known = {one.cell for one in found}
     version = ""
-    with installed(pure=args.pure):
-        for load in _backlogs(args):
-            missing = [
-                cell
-                for cell in cells(load, args.cores, args.policies, args.workers)
-                if cell not in known
-            ]
+    missing_of = {
+        load: [
+            cell
+            for cell in cells(load, args.cores, args.policies, args.workers)
+            if cell not in known
+        ]
+        for load in _backlogs(args)
+    }
+    with installed(pure=args.pure) if any(missing_of.values()) else nullcontext():
+        for load, missing in missing_of.items():
             if not missing:
                 continue
             with loaded_source(load, args.transactions or _TRANSACTIONS[load.engine]) as source:
@@ -124,7 +127,8 @@ def page(found: Sequence[Measured], images: Sequence[str], seconds: float, serve
 
 
 def _table(load: Backlog, cores: int, found: Sequence[Measured]) -> Iterable[str]:
-    yield f"\n## {load.engine}, {load.format}, {load.databases} databases, {cores} processors\n"
+    sizes = f"{_counted(load.databases, 'database')}, {_counted(cores, 'processor')}"
+    yield f"\n## {load.engine}, {load.format}, {sizes}\n"
     yield "| policy | workers | transactions/s | efficiency | daemon, µs/trx | target, µs/trx |"
     yield "|---|---|---|---|---|---|"
     for one in found:
@@ -135,6 +139,10 @@ def _table(load: Backlog, cores: int, found: Sequence[Measured]) -> Iterable[str
             f"| {one.cell.policy} | {one.cell.workers} | {one.rate:,.0f}{mark} | {share} |"
             f" {one.daemon_cpu * 1e6:.1f} | {one.target_cpu * 1e6:.0f} |"
         )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number > 1 else ''}"
 
 
 def _backlogs(args: argparse.Namespace) -> Iterator[Backlog]:

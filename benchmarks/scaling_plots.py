@@ -45,8 +45,9 @@ def _plot(found: Sequence[Measured]) -> bytes:
         panel.set_title(f"{number} database{'s' if number > 1 else ''}")
         panel.set_xticks(range(len(workers)), [str(each) for each in workers])
         panel.set_xlabel("workers")
-        panel.set_ylim(bottom=0)
         panel.grid(visible=True, alpha=0.3)
+    # Once all lines are there: it fixes the upper end, which the panels share.
+    panels[0].set_ylim(bottom=0)
     panels[0].set_ylabel("transactions of the source a second")
     panels[-1].legend(fontsize="small")
     written = BytesIO()
