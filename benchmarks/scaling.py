@@ -18,7 +18,15 @@ from typing import Final
 from benchmarks import backlog, machine, servers
 from benchmarks.external import installed
 from benchmarks.machine import DISTURBED
-from benchmarks.scaling_cells import ANY_POLICY, Backlog, Cell, Measured, cells, efficiency
+from benchmarks.scaling_cells import (
+    ANY_POLICY,
+    Backlog,
+    Cell,
+    Measured,
+    cells,
+    counted,
+    efficiency,
+)
 from benchmarks.scaling_plots import plots
 from benchmarks.throughput import throughput
 from mtsd.schedule.policies import POLICIES
@@ -127,7 +135,7 @@ def page(found: Sequence[Measured], images: Sequence[str], seconds: float, serve
 
 
 def _table(load: Backlog, cores: int, found: Sequence[Measured]) -> Iterable[str]:
-    sizes = f"{_counted(load.databases, 'database')}, {_counted(cores, 'processor')}"
+    sizes = f"{counted(load.databases, 'database')}, {counted(cores, 'processor')}"
     yield f"\n## {load.engine}, {load.format}, {sizes}\n"
     yield "| policy | workers | transactions/s | efficiency | daemon, µs/trx | target, µs/trx |"
     yield "|---|---|---|---|---|---|"
@@ -139,10 +147,6 @@ def _table(load: Backlog, cores: int, found: Sequence[Measured]) -> Iterable[str
             f"| {one.cell.policy} | {one.cell.workers} | {one.rate:,.0f}{mark} | {share} |"
             f" {one.daemon_cpu * 1e6:.1f} | {one.target_cpu * 1e6:.0f} |"
         )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number > 1 else ''}"
 
 
 def _backlogs(args: argparse.Namespace) -> Iterator[Backlog]:

@@ -41,6 +41,11 @@ class Measured:
     others: float
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number of things, as "4 databases"."""
+    return f"{number} {what}{'s' if number > 1 else ''}"
+
+
 def cells(
     backlog: Backlog, cores: Sequence[int], policies: Sequence[str], workers: Sequence[int]
 ) -> Iterator[Cell]:

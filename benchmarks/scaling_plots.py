@@ -8,7 +8,7 @@ from typing import Final
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from benchmarks.scaling_cells import ANY_POLICY, Measured
+from benchmarks.scaling_cells import ANY_POLICY, Measured, counted
 
 _PANEL: Final = (4.0, 3.6)
 _DPI: Final = 100
@@ -42,7 +42,7 @@ def _plot(found: Sequence[Measured]) -> bytes:
             places = [workers.index(each) for each in sorted(rates)]
             label = "no workers" if policy == ANY_POLICY else policy
             panel.plot(places, [rates[each] for each in sorted(rates)], marker="o", label=label)
-        panel.set_title(f"{number} database{'s' if number > 1 else ''}")
+        panel.set_title(counted(number, "database"))
         panel.set_xticks(range(len(workers)), [str(each) for each in workers])
         panel.set_xlabel("workers")
         panel.grid(visible=True, alpha=0.3)

@@ -65,14 +65,15 @@ def parse_mariadb_gtid(event: bytes) -> GtidEvent:
     commit_id = 0
     xid: XaXid | None = None
     at = HEADER_SIZE + _BODY.size
-    if flags & _GROUP_COMMIT_ID and len(event) >= at + 8:
+    if flags & _GROUP_COMMIT_ID:
+        if len(event) < at + 8:
+            raise BinlogError(f"{_WHAT}: cut off after {len(event)} bytes, within its commit id")
         commit_id = int.from_bytes(event[at : at + 8], "little")
         at += 8
-    elif flags & _GROUP_COMMIT_ID:
-        raise BinlogError(f"{_WHAT}: cut off after {len(event)} bytes, within its commit id")
-    if flags & (PREPARED_XA | _COMPLETED_XA) or event[at:].strip(b"\0"):
+    is_xa = flags & (PREPARED_XA | _COMPLETED_XA)
+    if is_xa or event[at:].strip(b"\0"):
         cursor = Cursor(event, at, _WHAT)
-        if flags & (PREPARED_XA | _COMPLETED_XA):
+        if is_xa:
             xid = _xid(cursor)
         if cursor.left():
             _skip_extra(cursor)

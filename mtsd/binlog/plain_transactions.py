@@ -166,9 +166,8 @@ class PlainTransactions:
                 elif code in row_types:
                     # The end of each event proves that none is duplicated or out of order.
                     end = _end(raw)
-                    if length < _SHORTEST_ROWS or (
-                        end != offset & _LOW and not (unplaced and not end)
-                    ):
+                    is_placed = end == offset & _LOW or (unplaced and not end)
+                    if length < _SHORTEST_ROWS or not is_placed:
                         return None
                     if left_out:
                         if raw[19:25] not in left_out:

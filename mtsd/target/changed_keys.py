@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from mtsd.binlog.event_type import EventType
-from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.qualifiers import qualifiers
 from mtsd.binlog.row_keys import KeyReader, table_id_of
 from mtsd.binlog.table_map import TableMap, parse_table_map
@@ -73,9 +72,7 @@ class ChangedKeys:
         self._relearned: set[str] = set()
         """Databases whose keys may be others than those of the last group that changed them."""
         self._changed: dict[bytes, _Changed] = {}
-        """By the bytes after the header of a Table_map event."""
-        self._changed_by: dict[bytes, _Changed] = {}
-        """By the event as it is: of most tables, every group has the same one."""
+        """By Table_map event: all groups of a file have the same one of a table (see `Grouper`)."""
         self._join()
 
     def __call__(self, group: Group) -> Group:
@@ -85,7 +82,7 @@ class ChangedKeys:
         if group.kind is _COMPLETE:
             # It comes here only if nothing but the databases of its prepare is known.
             return self._of_databases(group)
-        changed = self._changed_by
+        changed = self._changed
         by_id: dict[int, _Changed] = {}
         of: _Changed | None = None
         rows: set[int] = set()
@@ -221,27 +218,19 @@ class ChangedKeys:
         return list(map(_database_key, sorted(names)))
 
     def _look_at(self, event: bytes) -> _Changed:
-        body = event[HEADER_SIZE:]
-        found = self._changed.get(body)
-        if found is None:
-            found = self._found(event)
-            if len(self._changed) >= _MOST_TABLES:
-                self._changed.clear()
-            self._changed[body] = found
-        if len(self._changed_by) >= _MOST_TABLES:
-            self._changed_by.clear()
-        self._changed_by[event] = found
-        return found
-
-    def _found(self, event: bytes) -> _Changed:
         table = parse_table_map(event)
         database = self._folded(table.database)
         name = database, self._folded(table.table)
+        if len(self._changed) >= _MOST_TABLES:
+            self._changed.clear()
         is_known = database in self._databases and database not in self._redefined
         if not is_known or any(database in together for together in self._bind):
             keys = tuple(map(_database_key, sorted(self._joined(database))))
-            return _Changed(table.table_id, database, None, (), keys, ())
-        return self._table(table, name)
+            found = _Changed(table.table_id, database, None, (), keys, ())
+        else:
+            found = self._table(table, name)
+        self._changed[event] = found
+        return found
 
     def _table(self, table: TableMap, name: TableName) -> _Changed:
         foreign_keys = self._foreign_keys_of.get(name, [])
@@ -264,7 +253,6 @@ class ChangedKeys:
     def _join(self) -> None:
         """Find out again what foreign keys, bound databases and definitions join."""
         self._changed.clear()
-        self._changed_by.clear()
         self._families = families_of(self._foreign_keys)
         self._foreign_keys_of: dict[TableName, list[ForeignKey]] = {}
         joined: dict[str, frozenset[str]] = {}

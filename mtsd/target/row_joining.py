@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from mtsd.binlog.event_type import EventType
-from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.row_keys import table_id_of
 from mtsd.binlog.rows import DUMMY_TABLE_ID, UPDATES, VERSION_1
 from mtsd.model.group import Group
@@ -45,7 +44,7 @@ class _Head:
 
 
 class _Table:
-    """A table map, of which all with the same bytes after the header are one."""
+    """A table by its table map: all groups of a file have the same event (see `Grouper`)."""
 
     __slots__ = ("_heads", "_latest", "event", "table_id")
 
@@ -80,15 +79,11 @@ class _Table:
 class _Layers:
     """Row events of groups, by layer; empty at first."""
 
-    __slots__ = (
-        "_ends", "_layers", "_maps", "_newest", "_numbers", "_offset", "_tables", "_up_to",
-    )  # fmt: skip
+    __slots__ = ("_ends", "_layers", "_newest", "_numbers", "_offset", "_tables", "_up_to")
 
     def __init__(self) -> None:
         self._tables: dict[bytes, _Table] = {}
-        """By table map without its header."""
-        self._maps: dict[bytes, _Table] = {}
-        """By table map as it is: of most tables, every group has the same one."""
+        """By table map."""
         self._layers: list[dict[_Head, list[bytes]]] = []
         self._ends: dict[int, int] = {}
         """By key: the layer behind the group that was the last to change it."""
@@ -165,7 +160,7 @@ class _Layers:
     def _described(self, group: Group) -> list[tuple[_Head, bytes]] | None:
         """Return the row events of a group, each with its head; None if one is of another form."""
         found: list[tuple[_Head, bytes]] = []
-        known = self._maps
+        known = self._tables
         tables: dict[int, _Table] = {}
         table: _Table | None = None
         for step in group.steps:
@@ -176,7 +171,7 @@ class _Layers:
                 if event[4] == _TABLE_MAP:
                     table = known.get(event)
                     if table is None:
-                        table = self._table(event, table_id)
+                        table = known[event] = _Table(event, table_id)
                     tables[table_id] = table
                     continue
                 if table is None or table.table_id != table_id:
@@ -187,14 +182,6 @@ class _Layers:
                 if head is None:
                     return None
                 found.append((head, event))
-        return found
-
-    def _table(self, event: bytes, table_id: int) -> _Table:
-        body = event[HEADER_SIZE:]
-        found = self._tables.get(body)
-        if found is None:
-            found = self._tables[body] = _Table(event, table_id)
-        self._maps[event] = found
         return found
 
     def take(self, into: list[bytes], largest: int) -> None:

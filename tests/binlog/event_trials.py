@@ -9,6 +9,7 @@ from typing import Final
 from mtsd.binlog.dialect import MYSQL
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.mariadb_compressed import PLAIN_TYPES
+from mtsd.binlog.mariadb_gtid_event import STANDALONE
 from mtsd.binlog.rows import UPDATES, VERSION_1
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.group import Group, GroupKind, PositionReached
@@ -123,7 +124,7 @@ def _before(family: str, place: str, code: int = 0) -> list[bytes]:
     stream = [described(family)]
     if place in {HEADED, INSIDE}:
         mysql = family == "MySQL"
-        stream.append(gtid(1) if mysql else mariadb_gtid(standalone=place == HEADED))
+        stream.append(gtid(1) if mysql else mariadb_gtid(STANDALONE if place == HEADED else 0))
         if place == INSIDE and code == T.XA_PREPARE_LOG_EVENT:
             stream[1:] = [gtid(1), query(XA_START)] if mysql else [query(XA_START)]
         elif place == INSIDE:
@@ -146,9 +147,10 @@ def described(family: str, *, checksums: bool = False) -> bytes:
     return event(T.FORMAT_DESCRIPTION_EVENT, head + bytes(lengths) + ending)
 
 
-def mariadb_gtid(*, standalone: bool) -> bytes:
-    """Return MariaDB's GTID event."""
-    return event(T.MARIADB_GTID_EVENT, struct.pack("<QIB", 5, 0, standalone).ljust(19, b"\0"))
+def mariadb_gtid(flags: int = 0, rest: bytes = b"") -> bytes:
+    """Return MariaDB's GTID event; `rest` is what its flags announce."""
+    body = struct.pack("<QIB", 5, 0, flags) + rest
+    return event(T.MARIADB_GTID_EVENT, body.ljust(19, b"\0"))
 
 
 def payload(events: Sequence[bytes]) -> bytes:
@@ -219,7 +221,7 @@ _BODIES: Final[dict[int, bytes]] = {
     T.GTID_TAGGED_LOG_EVENT: tagged(FIELDS)[19:],
     T.XA_PREPARE_LOG_EVENT: struct.pack("<BiII", 0, 1, 1, 0) + b"x",
     T.TRANSACTION_PAYLOAD_EVENT: payload([begin(), xid()])[19:],
-    T.MARIADB_GTID_EVENT: mariadb_gtid(standalone=False)[19:],
+    T.MARIADB_GTID_EVENT: mariadb_gtid()[19:],
     T.MARIADB_GTID_LIST_EVENT: struct.pack("<IIIQ", 1, 0, 1, 5),
     T.MARIADB_BINLOG_CHECKPOINT_EVENT: struct.pack("<I", len(FILE)) + FILE.encode(),
 }

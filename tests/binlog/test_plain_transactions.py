@@ -15,7 +15,7 @@ from mtsd.model.errors import BinlogError
 from mtsd.model.group import Group, StreamItem
 from mtsd.model.position import Position
 from tests.binlog.building import event, query
-from tests.binlog.event_trials import described
+from tests.binlog.event_trials import described, mariadb_gtid
 from tests.binlog.transactions import (
     begin,
     grouper,
@@ -112,8 +112,8 @@ others = st.sampled_from([
     event(99, b"unknown"),
 ])  # fmt: skip
 annotation = event(EventType.MARIADB_ANNOTATE_ROWS_EVENT, b"INSERT INTO t VALUES (1)")
-foreign = st.just(annotation)
-changes = st.lists(st.one_of(tables, tables, *[row_events] * 5, foreign), max_size=6)
+annotations = st.just(annotation)
+changes = st.lists(st.one_of(tables, tables, *[row_events] * 5, annotations), max_size=6)
 transactions = st.builds(
     lambda number, found, length: [gtid(number, length=length), begin(), *found, xid()],
     st.integers(0, 5),
@@ -151,20 +151,15 @@ def agree(events: list[bytes], data: st.DataObject) -> None:
     assert read(events, data.draw(st.integers(2, 9))) == singly
 
 
-def of_mariadb(flags: int, rest: bytes = b"") -> bytes:
-    body = struct.pack("<QIB", 5, 0, flags) + rest
-    return event(EventType.MARIADB_GTID_EVENT, body.ljust(19, b"\0"))
-
-
 mariadb_heads = st.sampled_from([
-    of_mariadb(0x0C),
-    of_mariadb(0x0C),
-    of_mariadb(0x0E, struct.pack("<Q", 55)),
-    of_mariadb(0x0C, b"\x10" + bytes(4)),
-    of_mariadb(0x0C, b"\x20"),
-    of_mariadb(0x28),
-    of_mariadb(0x29),
-    of_mariadb(0x4C, struct.pack("<IBB", 1, 1, 0) + b"x"),
+    mariadb_gtid(0x0C),
+    mariadb_gtid(0x0C),
+    mariadb_gtid(0x0E, struct.pack("<Q", 55)),
+    mariadb_gtid(0x0C, b"\x10" + bytes(4)),
+    mariadb_gtid(0x0C, b"\x20"),
+    mariadb_gtid(0x28),
+    mariadb_gtid(0x29),
+    mariadb_gtid(0x4C, struct.pack("<IBB", 1, 1, 0) + b"x"),
 ])  # fmt: skip
 mariadb_row_events = st.builds(
     rows,
@@ -174,7 +169,7 @@ mariadb_row_events = st.builds(
     st.sampled_from([*ROW_KINDS, EventType.WRITE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT_V1]),
 )
 mariadb_changes = st.lists(
-    st.one_of(tables, st.just(annotation), mariadb_row_events, mariadb_row_events), max_size=6
+    st.one_of(tables, annotations, mariadb_row_events, mariadb_row_events), max_size=6
 )
 mariadb_transactions = st.builds(
     lambda head, found: [head, *found, xid()], mariadb_heads, mariadb_changes
@@ -183,7 +178,7 @@ mariadb_streams = st.lists(
     st.one_of(
         mariadb_transactions,
         mariadb_transactions,
-        st.lists(st.one_of(others, st.just(annotation)), max_size=2),
+        st.lists(st.one_of(others, annotations), max_size=2),
     ),
     max_size=8,
 )
@@ -202,7 +197,7 @@ def test_both_ways_agree_on_a_mariadb(
     stream: list[list[bytes]], placed: bool, data: st.DataObject
 ) -> None:
     known = [table_map(number, name) for number in (1, 2, 3) for name in ("a", "b")]
-    first = [described("MariaDB", checksums=True), of_mariadb(0x0C), *known, rows(1), xid()]
+    first = [described("MariaDB", checksums=True), mariadb_gtid(0x0C), *known, rows(1), xid()]
     events = in_stream([*first, *(found for part in stream for found in part)])
     if not placed:
         events = [without_place(found) for found in events]
@@ -214,7 +209,7 @@ def test_a_transaction_of_a_mariadb_takes_the_short_way() -> None:
     short = PlainTransactions(1000, MergedDatabases())
     short.speak(MARIADB)
     short.learn_table(table[19:], parse_table_map(table), table)
-    head = of_mariadb(0x0E, struct.pack("<Q", 55))
+    head = mariadb_gtid(0x0E, struct.pack("<Q", 55))
     change = [annotation, table, rows(1, kind=EventType.WRITE_ROWS_EVENT_V1)]
     events = in_stream([head, *change, *change, xid()])
     for each in (events, [without_place(found) for found in events]):
