@@ -36,6 +36,7 @@ PARTS: Final = (
     "spark",
     "plan",
     "sql",
+    "statements",
     "policies",
     "xa",
     "split",
@@ -87,6 +88,7 @@ def main() -> int:
     if "plan" in args.part:
         _plan(args, results)
     measures = {"backlog": _backlog, "large": _large, "lag": _lag, "sql": _sql}
+    measures["statements"] = _statements
     measures["policies"] = _policies
     measures["xa"] = _xa
     measures["split"] = _split
@@ -242,6 +244,22 @@ def _split(args: argparse.Namespace, results: Results) -> None:
     results.figures.append(figures.memory("split", 300, [pair.mtsd for pair in pairs]))
 
 
+def _statements(args: argparse.Namespace, results: Results) -> None:
+    count = args.statement_transactions
+    variants = {f"statements, {each} databases": each for each in (8, 1)}
+    for variant, databases in variants.items():
+        load = (count, databases, args.workers)
+        with backlog.loaded_source(count, databases, statements=True) as source:
+            for number in range(args.repeat):
+                first = number % 2 == 0
+                results.add(variant, backlog.pair(source, *load, durable=True, native_first=first))
+    pairs = {variant: results.pairs[variant] for variant in variants}
+    title = f"Statements: {count:,} transactions, durable targets"
+    print(report.applied_table(title, _runs(pairs)))
+    print(report.pairs_table(title, pairs))
+    results.figures += [figures.ratio(variant, 1, row) for variant, row in pairs.items()]
+
+
 def _lag(args: argparse.Namespace, results: Results) -> None:
     for _ in range(args.repeat):
         results.lags.append(lag.run(args.rate, args.seconds, args.databases, args.workers))
@@ -310,6 +328,9 @@ def _arguments() -> argparse.Namespace:
         "--long-backlog", type=int, default=700_000, help="transactions of the plan part"
     )
     parser.add_argument("--xa-transactions", type=int, default=5_000, help="of the xa part")
+    parser.add_argument(
+        "--statement-transactions", type=int, default=20_000, help="of the statements part"
+    )
     parser.add_argument("--pure", action="store_true", help="mtsd without compiled modules")
     parser.add_argument(
         "--against", default="", metavar="REVISION", help="cpu part: compare with this revision"

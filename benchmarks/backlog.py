@@ -93,14 +93,18 @@ class Pair:
 
 
 @contextmanager
-def loaded_source(transactions: int, databases: int, connections: int = 4) -> Iterator[Server]:
+def loaded_source(
+    transactions: int, databases: int, connections: int = 4, *, statements: bool = False
+) -> Iterator[Server]:
     """Start a source whose binlog contains the backlog and not a single event more.
 
-    It was committed by so many connections, each of which changed rows of its own.
+    It was committed by so many connections, each of which changed rows of its own, and is logged as
+    rows, or as `statements`.
     """
-    with servers.source() as source:
+    with servers.source({"binlog_format": "STATEMENT" if statements else "ROW"}) as source:
         prepare(source, databases)
-        small.fill(source, transactions, databases, connections)
+        session = small.STATEMENTS if statements else small.SESSION
+        small.fill(source, transactions, databases, connections, session=session)
         yield source
 
 

@@ -47,6 +47,7 @@ from mtsd.schedule.in_flight import Batch, InFlight, Packet, Transaction
 from mtsd.schedule.limits import Limits
 from mtsd.schedule.policies import choose_policy
 from mtsd.schedule.scheduler import Filler, Scheduler
+from mtsd.schedule.statement_runs import MOST_STATEMENTS
 from mtsd.schedule.worker_row import WorkerRow, blank_row
 
 _ROWS: Final = GroupKind.ROWS
@@ -307,7 +308,7 @@ class Simulation:
         if not flight.is_empty:
             return 0.0
         if not flight.has_begun:
-            batch = self._scheduler.take(index)
+            batch = self._scheduler.take(index, statements=MOST_STATEMENTS)
             if not batch:
                 if worker.waits_since < 0.0 and self._scheduler.workers[index].head is not None:
                     worker.waits_since = self._time.now

@@ -152,11 +152,14 @@ class Coordinator:
             await self._room.wait()
         return scheduler.stored.number >= number - 1
 
-    async def work(self, worker: int) -> tuple[Group, ...]:
-        """Wait for the worker's next batch; empty when there will be none."""
+    async def work(self, worker: int, statements: int = 1) -> tuple[Group, ...]:
+        """Wait for the worker's next batch; empty when there will be none.
+
+        `statements` is as for `Scheduler.take`.
+        """
         event = self._work[worker]
         while not self.ended.is_set():
-            batch = self.scheduler.take(worker)
+            batch = self.scheduler.take(worker, statements=statements)
             if batch:
                 return batch
             event.clear()

@@ -18,6 +18,7 @@ from mtsd.replica.in_doubt import (
 )
 from mtsd.replica.xa_groups import apply_completion, apply_prepare, without_transactions
 from mtsd.replica.xa_runs import XaRuns
+from mtsd.schedule.combining import is_of_statements
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.in_flight import Batch, InFlight, Packet
 from mtsd.schedule.worker_row import WorkerRow
@@ -83,6 +84,27 @@ class SingleGroups:
         applied = await self._runs.apply(groups, lambda done: before.advanced(tuple(done), stored))
         if applied:
             flight.applied(before.advanced(tuple(groups[:applied]), stored))
+        return applied
+
+    async def apply_plain(self, groups: Sequence[Group]) -> bool:
+        """Apply transactions of statements as one; return whether that was possible.
+
+        Raises ServerError with nothing left behind, HalfAppliedError.
+        """
+        if not all(map(is_of_statements, groups)):
+            return False
+        for group in groups:
+            if group.number in self._again or not await self._is_protected(group):
+                return False
+        row = self.row_after(tuple(groups))
+        try:
+            applied = await self._applier.apply_plain(groups, row, self._coordinator.definitions)
+        except ServerError as error:
+            if error.leaves_changes:
+                await self.half_applied(groups, error)
+            raise
+        if applied:
+            self._flight.applied(row)
         return applied
 
     async def _apply_by_kind(self, group: Group) -> None:

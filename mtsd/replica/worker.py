@@ -13,7 +13,7 @@ from mtsd.model.errors import (
     ServerError,
 )
 from mtsd.model.fault_points import FaultPoint, Reached
-from mtsd.model.group import Group
+from mtsd.model.group import Group, GroupKind
 from mtsd.replica.commit_order import CommitOrder
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import (
@@ -25,6 +25,7 @@ from mtsd.replica.single_groups import SingleGroups
 from mtsd.replica.target_waits import TargetWait, kind_in_words
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.in_flight import Batch, InFlight
+from mtsd.schedule.statement_runs import StatementRuns
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.schedule.xa_pairs import is_one_transaction
 from mtsd.target.applier import Applier
@@ -75,6 +76,7 @@ class Worker:
             settings.again,
             reached,
         )
+        self._runs = StatementRuns()
         self.settings = settings
         """May be changed at any time: takes effect with the next attempt."""
         self._reached = reached
@@ -91,14 +93,14 @@ class Worker:
         """Apply batch after batch until the coordinator has no more."""
         clock = asyncio.get_running_loop().time
         flight = self._flight
-        while batch := await self._coordinator.work(self.index):
+        while batch := await self._coordinator.work(self.index, self._most_statements):
             began = clock()
             flight.begin(batch)
             try:
                 while flight.has_begun and self._coordinator.failure is None:
                     if is_one_transaction(flight.next_begun()):
                         await self._apply_rows()
-                    elif not await self._apply_singly(flight.take_begun()):
+                    elif not await self._apply_by_kind(flight.take_begun()):
                         return
             except RowTooLargeError as error:
                 raise self._failed(self._largest_running(), error, "Do that") from error
@@ -126,6 +128,11 @@ class Worker:
             running[0].kind.value if running else "",
             running[0].databases if running else (),
         )
+
+    @property
+    def _most_statements(self) -> int:
+        # Where no order is kept, each waits until the target has stored what came before it.
+        return self._runs.most if self._coordinator.keeps_order else 1
 
     @property
     def gave_way(self) -> int:
@@ -259,6 +266,12 @@ class Worker:
             self._flight.take_begun()
         return self._coordinator.scheduler.workers[self.index].replay(pairs=pairs)
 
+    async def _apply_by_kind(self, batch: Batch) -> bool:
+        """Apply a batch that is not one transaction; return whether others may follow."""
+        if batch[0].kind is GroupKind.STATEMENTS:
+            return await self._apply_statements(batch)
+        return await self._apply_singly(batch)
+
     async def _apply_singly(self, batch: Batch) -> bool:
         """Apply groups each of which commits by itself: several only of XA transactions.
 
@@ -281,6 +294,38 @@ class Worker:
                 applied = 1
                 await self._apply_alone(batch[:1])
             batch = batch[applied:]
+        return True
+
+    async def _apply_statements(self, batch: Batch) -> bool:
+        """Apply transactions of statements, as one if that succeeds; see `_apply_singly`."""
+        coordinator = self._coordinator
+        if not await coordinator.passed_in_order(batch[0].number):
+            return False
+        if self._runs.may_try() and await self._apply_plain(batch):
+            return True
+        for group in batch:
+            if coordinator.failure is not None:
+                break
+            await self._apply_alone((group,))
+        return True
+
+    async def _apply_plain(self, batch: Batch) -> bool:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            applied = await self._singly.apply_plain(batch)
+        except ServerError as error:
+            self._runs.failed()
+            if len(batch) == 1 and worth_a_retry(error.number):
+                await self._retry(batch, error)
+                return True
+            log.info("applied one by one", group=batch[0].number, error=str(error))
+            return False
+        if not applied:
+            self._runs.failed()
+            return False
+        self._runs.succeeded(len(batch), clock() - began)
+        self._committed(batch)
         return True
 
     async def _apply_run(self, batch: Batch) -> int:

@@ -2,14 +2,16 @@
 
 from typing import Final
 
+from mtsd.binlog.event_type import THREAD_SPECIFIC
 from mtsd.model.group import Group, GroupKind
+from mtsd.model.step import Statement, StatementKind, Step
 
 
 def may_share_commit(first: Group, later: Group) -> bool:
     """Return whether `later` may join the transaction that `first` begins.
 
     Only groups of row events that end with Xid: DDL commits implicitly, a non-transactional table
-    cannot be rolled back, statements need session state of their own, and a server
+    cannot be rolled back, for statements see `may_share_statements`, and a server
     locks its system tables separately from all others. Groups with different row event flags may
     share a transaction, but never a BINLOG statement.
     """
@@ -20,6 +22,40 @@ def may_share_commit(first: Group, later: Group) -> bool:
         and not (first.unsupported or later.unsupported)
         and first.format_description == later.format_description
         and not (writes_system_tables(first) or writes_system_tables(later))
+    )
+
+
+def may_share_statements(first: Group, later: Group) -> bool:
+    """Return whether `later` may join the transaction of statements that `first` begins.
+
+    That is tried, and may turn out to be impossible: then each is applied by itself. Groups that
+    run alone may share one, as nothing else runs meanwhile.
+    """
+    return is_of_statements(first) and is_of_statements(later)
+
+
+def is_of_statements(group: Group) -> bool:
+    """Return whether a group consists of statements that may succeed together with others.
+
+    Not one with rows, which need their format; nor with a file, with temporary tables, or with a
+    statement that failed on the source.
+    """
+    return (
+        group.kind is GroupKind.STATEMENTS
+        and not group.unsupported
+        and not group.rolled_back
+        and group.uses_temporary is None
+        and all(map(_may_succeed_with_others, group.steps))
+    )
+
+
+def _may_succeed_with_others(step: Step) -> bool:
+    return (
+        isinstance(step, Statement)
+        and step.kind is StatementKind.DML
+        and step.file is None
+        and not step.flags & THREAD_SPECIFIC
+        and not step.query.error_code
     )
 
 

@@ -317,10 +317,11 @@ class Scheduler:
         if temporary is not None:
             self.sessions.only(temporary.by_thread)
 
-    def take(self, worker: int, *, ahead: bool = False) -> tuple[Group, ...]:
+    def take(self, worker: int, *, ahead: bool = False, statements: int = 1) -> tuple[Group, ...]:
         """Begin the next batch of a worker; empty if it has nothing that can begin.
 
         `ahead`: while its last batch is still running, so that the next one can be prepared.
+        `statements`: at most how many groups of statements it may consist of.
         """
         if self._halted:
             return ()
@@ -337,7 +338,9 @@ class Scheduler:
                 limits.batch_groups, limits.batch_bytes // 4, self._limit, others_up_to
             )
         else:
-            batch = queue.take(limits.batch_groups, limits.batch_bytes, self._limit, others_up_to)
+            batch = queue.take(
+                limits.batch_groups, limits.batch_bytes, self._limit, others_up_to, statements
+            )
             self._account(worker)
         if batch and batch[-1].number > self._highest_begun:
             self._highest_begun = batch[-1].number

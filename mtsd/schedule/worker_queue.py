@@ -6,12 +6,18 @@ from itertools import chain
 from typing import Final
 
 from mtsd.model.group import Group, GroupKind
-from mtsd.schedule.combining import MOST_RECORDED, may_share_commit, may_share_record
+from mtsd.schedule.combining import (
+    MOST_RECORDED,
+    may_share_commit,
+    may_share_record,
+    may_share_statements,
+)
 from mtsd.schedule.xa_pairs import pairs_together
 
 _ROWS: Final = GroupKind.ROWS
 _PREPARE: Final = GroupKind.XA_PREPARE
 _COMPLETE: Final = GroupKind.XA_COMPLETE
+_STATEMENTS: Final = GroupKind.STATEMENTS
 
 
 class WorkerQueue:
@@ -138,18 +144,24 @@ class WorkerQueue:
         self._marks.pop(number, None)
 
     def take(
-        self, batch_groups: int, batch_bytes: int, limit: int | None, others_up_to: int = 0
+        self,
+        batch_groups: int,
+        batch_bytes: int,
+        limit: int | None,
+        others_up_to: int = 0,
+        statements: int = 1,
     ) -> tuple[Group, ...]:
         """Begin the head, with as many groups after it as may share its transaction or its record.
 
         `others_up_to` is a number up to which the other queues have nothing unfinished: for groups
         that come after their own predecessors here, it is as good as the low-water mark.
+        `statements` is how many groups of statements may share a transaction.
 
         Empty if the head waits for others or is past `limit`, or the last batch is still running.
         """
         if self.running:
             return ()
-        return self._next_batch(batch_groups, batch_bytes, limit, others_up_to)
+        return self._next_batch(batch_groups, batch_bytes, limit, others_up_to, statements)
 
     def take_ahead(
         self, batch_groups: int, batch_bytes: int, limit: int | None, others_up_to: int = 0
@@ -168,7 +180,12 @@ class WorkerQueue:
         return self._next_batch(batch_groups, batch_bytes, limit, others_up_to)
 
     def _next_batch(
-        self, batch_groups: int, batch_bytes: int, limit: int | None, others_up_to: int
+        self,
+        batch_groups: int,
+        batch_bytes: int,
+        limit: int | None,
+        others_up_to: int,
+        statements: int = 1,
     ) -> tuple[Group, ...]:
         waiting = self._waiting
         if not waiting or not self._may_begin(waiting[0], limit, others_up_to):
@@ -183,7 +200,10 @@ class WorkerQueue:
         size = first.size
         may_join = may_share_commit
         xids = set()
-        if first.kind is not _ROWS:
+        if first.kind is _STATEMENTS:
+            may_join = may_share_statements
+            batch_groups = min(batch_groups, statements)
+        elif first.kind is not _ROWS:
             may_join = may_share_record
             batch_groups = min(batch_groups, MOST_RECORDED)
             xids.add(first.xid)

@@ -145,6 +145,16 @@ class Applier(Protocol):
         """Apply a transaction's steps in their order, and commit it, or roll it back like it."""
         ...
 
+    async def apply_plain(self, groups: Sequence[Group], row: WorkerRow, definitions: int) -> bool:
+        """Apply transactions of statements as one, each one that `is_of_statements`.
+
+        Returns whether that was done: if not, nothing of them remains, and they have to be applied
+        one by one. On an error nothing
+        remains either, unless it `leaves_changes`. `definitions` is as for
+        `may_change_without_transactions`.
+        """
+        ...
+
     async def begin(
         self,
         format_description: bytes,

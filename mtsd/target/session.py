@@ -1,6 +1,6 @@
 """A session on the target: its pinned state, its transactions, and the source's statements."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,7 +48,7 @@ _MARIADB_COLLATIONS = (
 )
 _NOT_ALLOWED = 1227
 _NOT_ROLLED_BACK = 1196
-_NEUTRAL = b"information_schema"
+NEUTRAL: Final = b"information_schema"
 _ITS_NAME = frozenset({"DATABASE", "SCHEMA"})
 """The functions that return the default database."""
 _NEUTRAL_NAMES = (
@@ -197,9 +197,15 @@ class TargetSession:
         A target that loses errors inside cascades rolls it back and goes on with another one (see
         docs/foreign-keys.md). Rows in BINLOG statements lose no errors.
         """
-        if self.traits.loses_cascade_errors:
-            await self.connection.run(_GUARD, 1)
-            self._is_guarded = True
+        if guarding := self.guarding():
+            await self.connection.run(guarding[0], 1)
+
+    def guarding(self) -> list[bytes]:
+        """Return the statement of `guard`, to be sent after BEGIN; nothing if none is needed."""
+        if not self.traits.loses_cascade_errors:
+            return []
+        self._is_guarded = True
+        return [_GUARD]
 
     async def unguard(self) -> None:
         """Raise ServerError 1213 if the transaction that was guarded is lost."""
@@ -209,21 +215,25 @@ class TargetSession:
         try:
             await self.connection.run(b"RELEASE " + _GUARD, 1)
         except ServerError as error:
-            if error.number != ER.SP_DOES_NOT_EXIST:
-                raise
-            lost = ServerError(
-                ER.LOCK_DEADLOCK,
-                "40001",
-                "a deadlock inside the cascade of a foreign key, of which the target says nothing"
-                " because innodb_native_foreign_keys is OFF",
-            )
-            lost.server = error.server
-            raise lost from error
+            raise _lost(error) from error
 
     async def commit(self, record: Sequence[bytes]) -> None:
         """Run the statements of `record` and commit, in one packet."""
         await self.unguard()
         await self._commit([*record, b"COMMIT"])
+
+    async def commit_left(self, record: Sequence[bytes]) -> None:
+        """As `commit`, after returning from the state that statements have left."""
+        if self._left is None:
+            raise RuntimeError("no statement has left its state")
+        back = self._returning(*self._left)
+        release = [b"RELEASE " + _GUARD] if self._is_guarded else []
+        try:
+            await self._commit([*release, *back, *record, b"COMMIT"])
+        except ServerError as error:
+            raise _lost(error) if release else error from error
+        self._is_guarded = False
+        self._left = None
 
     async def _commit(self, statements: Sequence[bytes]) -> None:
         await self._reached(FaultPoint.BEFORE_COMMIT)
@@ -287,27 +297,18 @@ class TargetSession:
         statement that failed on the source has to fail with the same error number here; other
         errors are raised. `file` is that of a LOAD DATA, whose counts are returned.
         """
-        if self._settings.source is not None:
-            statement = statement_of(statement, self._settings.source, self.traits.server)
+        statement = self.translated(statement)
         query = statement.query
-        self._refuse_timestamps(query.context)
         if len(text) >= self.traits.max_allowed_packet:
             raise _too_large(len(text), self.traits.max_allowed_packet)
         lacking = await self._use(statement)
-        await self._prepare(statement.satellites)
-        wanted = statement_state(query, self.traits.server, self._state)
-        # Each default database sets it; without one it is the server's.
-        if query.context.collation_database is not None:
-            wanted[b"collation_database"] = collation(query.context.collation_database)
-        elif lacking or not query.database:
-            wanted[b"collation_database"] = wanted[b"collation_server"]
-        if statement.kind is StatementKind.EVENT_DDL and query.context.time_zone is None:
-            # An event keeps the time zone of the session that creates it.
-            wanted[b"time_zone"] = b"DEFAULT"
-        if self.traits.loses_cascade_errors:
-            # As with rows that are applied as SQL.
-            wanted[b"innodb_lock_wait_timeout"] = FOREVER
-        await self.connection.run(changes(self._state, wanted), 1)
+        collations = await self.known_collations(statement.satellites)
+        wanted = self.wanted_state(statement, lacking=lacking)
+        state = changes(self._state, wanted)
+        before = b";".join((before_statement(statement.satellites, collations), state))
+        if len(before) >= self.traits.max_allowed_packet:
+            raise _too_large(len(before), self.traits.max_allowed_packet)
+        await self.connection.run(before, 2)
         loaded = None
         try:
             await self._reached(FaultPoint.BEFORE_STATEMENT)
@@ -343,7 +344,7 @@ class TargetSession:
             await self._clean(wanted, statement.satellites)
             if expected:
                 return loaded
-            if lacking and _NEUTRAL.decode() in error.text:
+            if lacking and NEUTRAL.decode() in error.text:
                 raise _unknown_database(query.database) from error
             raise
         self._left = wanted, statement.satellites
@@ -357,6 +358,42 @@ class TargetSession:
                 f" {query.statement[:200]!r}",
             )
         return loaded
+
+    @property
+    def own_state(self) -> dict[bytes, bytes]:
+        """The session's state between statements of the source."""
+        return self._state
+
+    def translated(self, statement: Statement) -> Statement:
+        """Return a statement of the source as one of the target. Raises NotSupportedError."""
+        if self._settings.source is not None:
+            statement = statement_of(statement, self._settings.source, self.traits.server)
+        self._refuse_timestamps(statement.query.context)
+        return statement
+
+    def wanted_state(self, statement: Statement, *, lacking: bool = False) -> dict[bytes, bytes]:
+        """Return the state that a translated statement runs in, in its database.
+
+        `lacking`: the target does not have that database.
+        """
+        query = statement.query
+        wanted = statement_state(query, self.traits.server, self._state)
+        # Each default database sets it; without one it is the server's.
+        if query.context.collation_database is not None:
+            wanted[b"collation_database"] = collation(query.context.collation_database)
+        elif lacking or not query.database:
+            wanted[b"collation_database"] = wanted[b"collation_server"]
+        if statement.kind is StatementKind.EVENT_DDL and query.context.time_zone is None:
+            # An event keeps the time zone of the session that creates it.
+            wanted[b"time_zone"] = b"DEFAULT"
+        if self.traits.loses_cascade_errors:
+            # As with rows that are applied as SQL.
+            wanted[b"innodb_lock_wait_timeout"] = FOREVER
+        return wanted
+
+    def leave_state(self, state: dict[bytes, bytes], satellites: Sequence[Satellite]) -> None:
+        """Note that statements will leave the session in that state, or on the way to it."""
+        self._left = state, satellites
 
     def _refuse_timestamps(self, context: SessionContext) -> None:
         said = context.explicit_defaults_for_timestamp
@@ -414,8 +451,8 @@ class TargetSession:
                     " mtsd go on",
                 )
 
-    async def _prepare(self, satellites: Sequence[Satellite]) -> None:
-        """Set what the next statement needs besides its session state."""
+    async def known_collations(self, satellites: Sequence[Satellite]) -> Mapping[int, Collation]:
+        """Return the target's collations by number, if these satellites need any."""
         if not self._collations and needs_collations(satellites):
             mariadb = self.traits.server.flavour is Flavour.MARIADB
             rows = await self.connection.query(_MARIADB_COLLATIONS if mariadb else _COLLATIONS)
@@ -423,10 +460,7 @@ class TargetSession:
                 literals.number(id_): Collation(str(name).encode(), str(character_set).encode())
                 for id_, name, character_set in rows
             }
-        sql = before_statement(satellites, self._collations)
-        if len(sql) >= self.traits.max_allowed_packet:
-            raise _too_large(len(sql), self.traits.max_allowed_packet)
-        await self.connection.run(sql, 1)
+        return self._collations
 
     async def clean_left(self) -> None:
         """Return from the state that a statement was to leave, if one has."""
@@ -435,7 +469,12 @@ class TargetSession:
             await self._clean(*left)
 
     async def _clean(self, state: dict[bytes, bytes], satellites: Sequence[Satellite]) -> None:
-        """Return from a statement's state to the pinned one.
+        """Return from a statement's state to the pinned one."""
+        sets = self._returning(state, satellites)
+        await self.connection.run(b";".join(sets), len(sets))
+
+    def _returning(self, state: dict[bytes, bytes], satellites: Sequence[Satellite]) -> list[bytes]:
+        """Return the statements of `_clean`.
 
         Everything is set: a function or trigger may have changed any of the variables.
         """
@@ -446,7 +485,7 @@ class TargetSession:
             sets.append(self._lock)
         if forgotten := after_statement(satellites):
             sets.append(forgotten)
-        await self.connection.run(b";".join(sets), len(sets))
+        return sets
 
     async def drop_temporary(self, thread_id: int, tables: Collection[TableName]) -> None:
         """Drop temporary tables that statements of this thread of the source have created."""
@@ -517,7 +556,7 @@ class TargetSession:
             if self.traits.server.flavour is Flavour.MARIADB:
                 # Otherwise it keeps the collation that the database had before an ALTER DATABASE in
                 # another session.
-                await self.connection.command(_INIT_DB, _NEUTRAL, answer=True)
+                await self.connection.command(_INIT_DB, NEUTRAL, answer=True)
             try:
                 wanted = query.database.encode("utf-8", "surrogateescape")
                 await self.connection.command(_INIT_DB, wanted, answer=True)
@@ -533,7 +572,7 @@ class TargetSession:
                 neutral = {str(name).upper() for (name,) in rows} | _ITS_NAME
                 if not neutral.isdisjoint(names(query.statement, query.context)):
                     raise _unknown_database(query.database)
-        await self.connection.command(_INIT_DB, _NEUTRAL, answer=True)
+        await self.connection.command(_INIT_DB, NEUTRAL, answer=True)
         return bool(query.database)
 
 
@@ -545,6 +584,20 @@ def _too_large(length: int, limit: int) -> ServerError:
         f"a statement of {length} bytes, its user variables included, is more than the target"
         f" accepts ({limit}): raise max_allowed_packet on the target",
     )
+
+
+def _lost(error: ServerError) -> ServerError:
+    """Return what an error of a transaction that was guarded means."""
+    if error.number != ER.SP_DOES_NOT_EXIST:
+        return error
+    lost = ServerError(
+        ER.LOCK_DEADLOCK,
+        "40001",
+        "a deadlock inside the cascade of a foreign key, of which the target says nothing"
+        " because innodb_native_foreign_keys is OFF",
+    )
+    lost.server = error.server
+    return lost
 
 
 def _row_gone(error: ServerError) -> ServerError:

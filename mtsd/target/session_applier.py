@@ -26,6 +26,7 @@ from mtsd.target.definitions import (
 from mtsd.target.file_loads import FileLoads
 from mtsd.target.lock_waits import sessions_waiting
 from mtsd.target.pace import Pace
+from mtsd.target.plain_statements import NotPlainError, begin_plain, plain_run
 from mtsd.target.position_tables import InDoubt, PositionTables
 from mtsd.target.retry import patiently
 from mtsd.target.session import TargetSession
@@ -207,6 +208,34 @@ class SessionApplier(ABC):
         except MtsdError as error:
             await self._undo(error)
             raise
+
+    async def apply_plain(self, groups: Sequence[Group], row: WorkerRow, definitions: int) -> bool:
+        """See `Applier`."""
+        self._start_over()
+        queries = [
+            step.query for group in groups for step in group.steps if isinstance(step, Statement)
+        ]
+        try:
+            if await self._engines.may_run_routines(queries, definitions):
+                return False
+            run = await plain_run(self._session, groups)
+        except NotPlainError:
+            return False
+        gtid = str(groups[0].gtid) if self._preserves else ""
+        try:
+            await begin_plain(self._session, run, gtid, self._command_limit, self._reached)
+            await self._session.commit_left(self._tables.advanced(row))
+            await self._set_gtid("")
+        except NotPlainError as error:
+            warned = ServerError(0, "", str(error))
+            await self._undo(warned)
+            if warned.leaves_changes:
+                raise warned from error
+            return False
+        except MtsdError as error:
+            await self._undo(error)
+            raise
+        return True
 
     async def use_temporary(self, use: TemporaryUse) -> None:
         """See `Applier`."""

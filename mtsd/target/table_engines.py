@@ -71,14 +71,30 @@ class TableEngines:
         which may reach a table of another database. What is known is kept as long as `definitions`
         is the same. Raises ServerError, ConnectionLostError.
         """
-        if definitions != self._definitions:
-            self._suspects.clear()
-            self._ways = self._any_suspects = None
-            self._definitions = definitions
+        self._forget_if_older(definitions)
         for query in statements:
             if await self._may_be_changed_by(query):
                 return True
         return False
+
+    async def may_run_routines(self, statements: Sequence[QueryEvent], definitions: int) -> bool:
+        """Return whether statements may run a function or a trigger, or use a view.
+
+        Judged by their words, and kept, like `may_change`. Raises ServerError, ConnectionLostError.
+        """
+        self._forget_if_older(definitions)
+        if self._ways is None:
+            self._ways = await self._ways_to_tables()
+        ways = self._ways
+        return bool(ways) and not all(
+            ways.isdisjoint(names(query.statement, query.context)) for query in statements
+        )
+
+    def _forget_if_older(self, definitions: int) -> None:
+        if definitions != self._definitions:
+            self._suspects.clear()
+            self._ways = self._any_suspects = None
+            self._definitions = definitions
 
     async def may_define(self, statement: bytes, databases: Collection[str]) -> bool:
         """Return whether a definition may concern a table that cannot roll back, or once could not.

@@ -19,7 +19,7 @@ from pymysql.protocol import OKPacketWrapper
 from mtsd.model.errors import ConnectionLostError
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.failure import NO_SESSION, not_opened, translated
-from mtsd.wire.inbox import AnswerError, Inbox
+from mtsd.wire.inbox import Answer, AnswerError, Inbox
 from mtsd.wire.login import LogIn
 
 _QUIT = 0x01
@@ -148,22 +148,19 @@ class Connection:
 
     async def run_counted(self, statements: bytes, count: int) -> list[int]:
         """Run a bundle as `run` does, and return the number of rows of each statement."""
-        counts: list[int] = []
-        self._inbox.counts = counts
-        try:
-            await self.run(statements, count)
-        finally:
-            self._inbox.counts = None
-        return counts
+        self.send(statements)
+        return [answer.rows for answer in await self.receive_told(count)]
 
-    def send(self, statements: bytes) -> None:
+    def send(self, statements: bytes, *, shown: bytes = b"") -> None:
         """Start sending a bundle; `receive` must follow. Raises ConnectionLostError.
 
         A second one may be sent before that: the server begins it after it has answered the first,
-        whether successfully or not.
+        whether successfully or not. `shown` is the statement that is `awaited`, if not the first.
         """
         self._inbox.direct = True
         self._write(statements)
+        if shown:
+            self._newest = shown[:_SHOWN]
 
     def rest(self, seconds: float) -> None:
         """Do not check for answers for `seconds`."""
@@ -204,6 +201,16 @@ class Connection:
         `more`: further results of it will be awaited after these, unless there is an error.
         """
         await self._guarded(self._receive(count, more=more))
+
+    async def receive_told(self, count: int) -> list[Answer]:
+        """Await `count` results as `receive` does, and return what each of them says."""
+        answers: list[Answer] = []
+        self._inbox.wanted = answers
+        try:
+            await self.receive(count)
+        finally:
+            self._inbox.wanted = None
+        return answers
 
     async def results(self) -> list[Row]:
         """Await the results of the statement that `ask` has sent: its last rows, if any.

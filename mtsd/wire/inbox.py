@@ -7,6 +7,7 @@ not one by one.
 
 import asyncio
 from collections import deque
+from typing import NamedTuple
 
 _OK = 0x00
 _ERROR = 0xFF
@@ -18,6 +19,13 @@ _MOST_HELD = 1 << 20
 
 class AnswerError(ConnectionError):
     """The packet received is not an answer to a statement that returns no rows."""
+
+
+class Answer(NamedTuple):
+    """What an OK packet says: how many rows were changed, and how many warnings there are."""
+
+    rows: int
+    warnings: int
 
 
 class Inbox(asyncio.Protocol):
@@ -41,8 +49,8 @@ class Inbox(asyncio.Protocol):
         self._sequence = 0
         self._error = b""
         self._unexpected = False
-        self.counts: list[int] | None = None
-        """The number of rows in each answer that comes, if they are wanted."""
+        self.wanted: list[Answer] | None = None
+        """Gets what each answer says, if that is wanted."""
         transport.set_protocol(self)
 
     async def piece(self) -> bytes:
@@ -157,8 +165,8 @@ class Inbox(asyncio.Protocol):
                 self._due = 0
             else:
                 self._due -= 1
-                if self.counts is not None:
-                    self.counts.append(_row_count(data, body + 1))
+                if self.wanted is not None:
+                    self.wanted.append(_answer(data, body + 1))
             self._sequence = (self._sequence + 1) & 0xFF
             at = end
         rest = data[at:]
@@ -168,7 +176,18 @@ class Inbox(asyncio.Protocol):
         return not self._due
 
 
-def _row_count(data: bytes, at: int) -> int:
-    """Return the length-encoded number of affected rows of an OK packet."""
+def _answer(data: bytes, at: int) -> Answer:
+    """Return what an OK packet says from `at` on (MySQL's manual of its protocol, OK_Packet).
+
+    Rows and a generated id as length-encoded integers, status u16, warnings u16.
+    """
+    rows, at = _length_encoded(data, at)
+    _, at = _length_encoded(data, at)
+    return Answer(rows, int.from_bytes(data[at + 2 : at + 4], "little"))
+
+
+def _length_encoded(data: bytes, at: int) -> tuple[int, int]:
+    """Return a length-encoded integer, and where it ends."""
     size = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(data[at], 0)
-    return int.from_bytes(data[at + 1 : at + 1 + size], "little") if size else data[at]
+    end = at + 1 + size
+    return int.from_bytes(data[at + 1 : end], "little") if size else data[at], end

@@ -24,6 +24,8 @@ NOTE: Final = "a note as long as such notes are, so that a row has as many bytes
 SESSION: Final = (
     "SET SESSION transaction_isolation = 'READ-COMMITTED', cte_max_recursion_depth = 1000000"
 )
+STATEMENTS: Final = "SET SESSION transaction_isolation = 'REPEATABLE-READ'"
+"""Of a session whose changes may be logged as statements."""
 
 TABLES: Final = (
     """CREATE TABLE IF NOT EXISTS items (

@@ -77,6 +77,8 @@ class RunSettings:
     """Whether groups of rows keep no order."""
     deletes_in_turn: bool = False
     """With `eventual`: whether those that delete rows begin after everything before them."""
+    statements: int = 1
+    """How many groups of statements may begin together."""
     by_hand: tuple[Distribution | Freeze, ...] = ()
     """What a person does while it runs, in this order, each at any moment."""
 
@@ -281,7 +283,7 @@ class SimulatedRun:
         able = self.can_take(worker)
         self.told[worker] = False
         was_running = bool(self.scheduler.workers[worker].running)
-        batch = self.scheduler.take(worker)
+        batch = self.scheduler.take(worker, statements=self.settings.statements)
         assert bool(batch) == able
         if batch:
             assert not was_running
@@ -489,9 +491,13 @@ class SimulatedRun:
             return
         assert len(batch) <= limits.batch_groups
         assert sum(group.size for group in batch) <= limits.batch_bytes
+        assert not any(group.unsupported for group in batch)
+        if batch[0].kind is GroupKind.STATEMENTS:
+            assert {group.kind for group in batch} == {GroupKind.STATEMENTS}
+            assert len(batch) <= self.settings.statements
+            return
         assert {group.kind for group in batch} == {GroupKind.ROWS}
         assert len({group.format_description for group in batch}) == 1
-        assert not any(group.unsupported for group in batch)
 
     def _check_turn(self, group: Group, together: Sequence[Group]) -> None:
         """Check that everything that has to precede a group is applied, or before it in its batch.

@@ -36,6 +36,8 @@ UNCOMMON: list[Shape | Marker] = [
     Shape(("b",), unsupported="JSON diffs"),
     Shape(("a",), kind=GroupKind.DDL),
     Shape(("b", "c"), kind=GroupKind.STATEMENTS, size=500),
+    *[Shape(("a",), kind=GroupKind.STATEMENTS)] * 3,
+    *[Shape((), kind=GroupKind.STATEMENTS, alone=True)] * 2,
     Shape(("d",), kind=GroupKind.NON_TRANSACTIONAL),
     Shape((), alone=True),
     Shape(("b", "c"), alone=True, kind=GroupKind.DDL, size=1),
@@ -70,6 +72,7 @@ run_settings = st.builds(
     bind=binds,
     limits=limits,
     drop_others=st.booleans(),
+    statements=st.sampled_from([1, 2, 100]),
 )
 
 

@@ -1,0 +1,183 @@
+"""Transactions of plain statements, in as few packets as possible.
+
+A statement of the source runs in the session state that it had there. By itself it costs five round
+trips: its database, what its Intvar, Rand and User_var events hold, its state, the statement, and
+the way back to the session's own state. What goes wrong is then seen at each of them.
+
+Most statements change rows and leave the session as it was. Those are sent together: before each,
+only what differs from the state of the one before, and the way back once, with the commit. The
+server stops a packet at the first error, and its answers count the warnings. Whatever is not as
+expected is rolled back, and applied again one by one: nothing is decided here that would not be
+found out there.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
+from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.group import Group
+from mtsd.model.server import Flavour
+from mtsd.model.step import Satellite, Statement
+from mtsd.target.satellites import before_statement
+from mtsd.target.session import NEUTRAL, STATEMENTS_READ, TargetSession, next_gtid
+from mtsd.target.session_state import changes
+
+_VERBS: Final = (b"INSERT", b"UPDATE", b"DELETE", b"REPLACE")
+"""A statement that begins otherwise, with a comment for example, is applied by itself."""
+_RETURNS_ROWS: Final = b"RETURNING"
+_ON_LOCKS: Final = b"_LOCK"
+"""In the names of the functions that could release mtsd's own lock."""
+_CLIENT: Final = b"character_set_client"
+_DATABASE: Final = b"collation_database"
+_END: Final = b";"
+_AFTER_COMMENT: Final = b"\n"
+
+
+class NotPlainError(MtsdError):
+    """Statements have to be applied one by one, for this reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Statements of mtsd's own, and what they prepare: the last one is the source's."""
+
+    sql: bytes
+    count: int
+    shown: bytes = b""
+    """The source's."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRun:
+    """Statements of the source with all that goes before them, ready to be sent.
+
+    `state` is that of the last one, `satellites` those of all.
+    """
+
+    parts: tuple[_Part, ...]
+    state: dict[bytes, bytes]
+    satellites: tuple[Satellite, ...]
+
+
+def is_plain(statement: Statement) -> bool:
+    """Return whether a statement, a DML one, returns no rows and takes and releases no locks."""
+    text = statement.query.statement[: len(_VERBS[-1])].upper()
+    if not text.startswith(_VERBS):
+        return False
+    whole = statement.query.statement.upper()
+    return _RETURNS_ROWS not in whole and _ON_LOCKS not in whole
+
+
+async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun:
+    """Return what to send for groups of statements, which may not run any routine.
+
+    Raises NotPlainError, ServerError, ConnectionLostError.
+    """
+    found: list[Statement] = []
+    for group in groups:
+        for step in group.steps:
+            if not isinstance(step, Statement) or not is_plain(step):
+                raise NotPlainError("a statement is not plain")
+            found.append(step)
+    try:
+        statements = [session.translated(each) for each in found]
+        satellites = tuple(each for statement in statements for each in statement.satellites)
+        collations = await session.known_collations(satellites)
+    except NotSupportedError as error:
+        raise NotPlainError(str(error)) from error
+    await _settle(session, statements)
+    own = session.own_state
+    state = own
+    database: str | None = None
+    parts: list[_Part] = []
+    for statement in statements:
+        sql: list[bytes] = []
+        if state[_CLIENT] != own[_CLIENT]:
+            # Names are in the session's own character set.
+            state = {**state, _CLIENT: own[_CLIENT]}
+            sql.append(b"SET @@session.%b=%b" % (_CLIENT, own[_CLIENT]))
+        wanted = session.wanted_state(statement)
+        if statement.query.database != database or (_DATABASE in state and _DATABASE not in wanted):
+            database = statement.query.database
+            sql += _use(database, session.traits.server.flavour)
+            state = {name: value for name, value in state.items() if name != _DATABASE}
+        try:
+            sql.append(before_statement(statement.satellites, collations))
+        except ServerError as error:
+            raise NotPlainError(str(error)) from error
+        if differing := changes(state, wanted):
+            sql.append(differing)
+        state = wanted
+        text = statement.query.statement
+        ends_in_comment = b"--" in text or b"#" in text
+        sql.append(text + _AFTER_COMMENT if ends_in_comment else text)
+        parts.append(_Part(_END.join(sql), len(sql), text))
+    return PlainRun(tuple(parts), state, satellites)
+
+
+async def begin_plain(
+    session: TargetSession, run: PlainRun, gtid: str, limit: int, reached: Reached
+) -> None:
+    """Begin a transaction, under a GTID if it is not "", and run the statements in it.
+
+    `session.commit_left` must follow. Raises NotPlainError if one of them has left warnings, which
+    is all that is known of it, ServerError, ConnectionLostError; `session.undo` or `rollback` must
+    follow each of the first two.
+    """
+    first = [STATEMENTS_READ, b"BEGIN", *session.guarding()]
+    if gtid:
+        first.insert(0, next_gtid(gtid))
+    session.leave_state(run.state, run.satellites)
+    warned = False
+    for packet in _packets([_Part(_END.join(first), len(first)), *run.parts], limit):
+        await reached(FaultPoint.BEFORE_STATEMENT)
+        sql = _END.join(part.sql for part in packet)
+        session.connection.send(sql, shown=packet[-1].shown)
+        await reached(FaultPoint.STATEMENT_SENT)
+        answers = await session.connection.receive_told(sum(part.count for part in packet))
+        at = 0
+        for part in packet:
+            at += part.count
+            warned = warned or answers[at - 1].warnings > 0
+    if warned:
+        raise NotPlainError("one of several statements has left warnings")
+
+
+async def _settle(session: TargetSession, statements: Sequence[Statement]) -> None:
+    """Set what all statements need, and no transaction can set. Raises NotPlainError."""
+    said = {each.query.context.explicit_defaults_for_timestamp for each in statements} - {None}
+    if len(said) > 1:
+        raise NotPlainError("statements differ in explicit_defaults_for_timestamp")
+    for explicit in said:
+        await session.settle_timestamps(explicit)
+
+
+def _packets(parts: Sequence[_Part], limit: int) -> Iterator[list[_Part]]:
+    """Yield parts that fit into a packet of `limit` bytes. Raises NotPlainError if one does not."""
+    packet: list[_Part] = []
+    size = 0
+    for part in parts:
+        length = len(part.sql) + 1
+        if length > limit:
+            raise NotPlainError("a statement is too large for a packet with others")
+        if size + length > limit:
+            yield packet
+            packet = []
+            size = 0
+        packet.append(part)
+        size += length
+    yield packet
+
+
+def _use(database: str, flavour: Flavour) -> list[bytes]:
+    neutral = b"USE `%b`" % NEUTRAL
+    if not database:
+        return [neutral]
+    use = b"USE `%b`" % database.encode("utf-8", "surrogateescape").replace(b"`", b"``")
+    if flavour is Flavour.MARIADB:
+        # Otherwise it keeps the collation that the database had before an ALTER DATABASE in
+        # another session.
+        return [neutral, use]
+    return [use]
