@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from mtsd.binlog.default_database import without_default_database
 from mtsd.binlog.load_data import may_mean_backslashes, sent_by_client
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.step import Duplicates, FromFile, Statement
@@ -50,6 +51,13 @@ class FileLoads:
             raise NotSupportedError(
                 "a LOAD DATA that failed on the source with error"
                 f" {statement.query.error_code} after a part of its rows"
+            )
+        query = statement.query
+        if not query.database and (
+            without_default_database(query.statement, query.context) != query.statement
+        ):
+            raise NotSupportedError(
+                "a LOAD DATA with DATABASE() in a session without a default database"
             )
         if may_mean_backslashes(statement.query, file) and self._files.has_backslashes(
             file.file_id

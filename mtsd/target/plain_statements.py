@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from mtsd.binlog.default_database import without_default_database
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
@@ -41,12 +42,12 @@ class NotPlainError(MtsdError):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Statements of mtsd's own, and what they prepare: the last one is the source's."""
+    """A statement of the source, the last of `count` in `sql`, behind those that prepare it."""
 
     sql: bytes
     count: int
     shown: bytes = b""
-    """The source's."""
+    """How the source's begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,12 @@ class PlainRun:
 
 
 def is_plain(statement: Statement) -> bool:
-    """Return whether a statement, a DML one, returns no rows and takes and releases no locks."""
+    """Return whether a statement, a DML one, returns no rows and takes and releases no locks.
+
+    Nor does it fire triggers of tables that it does not name, by a cascade.
+    """
     text = statement.query.statement[: len(_VERBS[-1])].upper()
-    if not text.startswith(_VERBS):
+    if not text.startswith(_VERBS) or statement.query.context.enable_cascade_triggers:
         return False
     whole = statement.query.statement.upper()
     return _RETURNS_ROWS not in whole and _ON_LOCKS not in whole
@@ -111,6 +115,8 @@ async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun
             sql.append(differing)
         state = wanted
         text = statement.query.statement
+        if not statement.query.database:
+            text = without_default_database(text, statement.query.context)
         ends_in_comment = b"--" in text or b"#" in text
         sql.append(text + _AFTER_COMMENT if ends_in_comment else text)
         parts.append(_Part(_END.join(sql), len(sql), text))
@@ -130,7 +136,7 @@ async def begin_plain(
     if gtid:
         first.insert(0, next_gtid(gtid))
     session.leave_state(run.state, run.satellites)
-    warned = False
+    has_warned = False
     for packet in _packets([_Part(_END.join(first), len(first)), *run.parts], limit):
         await reached(FaultPoint.BEFORE_STATEMENT)
         sql = _END.join(part.sql for part in packet)
@@ -140,8 +146,8 @@ async def begin_plain(
         at = 0
         for part in packet:
             at += part.count
-            warned = warned or answers[at - 1].warnings > 0
-    if warned:
+            has_warned = has_warned or answers[at - 1].warnings > 0
+    if has_warned:
         raise NotPlainError("one of several statements has left warnings")
 
 

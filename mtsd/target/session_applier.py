@@ -227,10 +227,10 @@ class SessionApplier(ABC):
             await self._session.commit_left(self._tables.advanced(row))
             await self._set_gtid("")
         except NotPlainError as error:
-            warned = ServerError(0, "", str(error))
-            await self._undo(warned)
-            if warned.leaves_changes:
-                raise warned from error
+            undone = ServerError(0, "", str(error))
+            await self._undo(undone)
+            if undone.leaves_changes:
+                raise undone from error
             return False
         except MtsdError as error:
             await self._undo(error)

@@ -2,6 +2,10 @@
 
 from typing import Final
 
+from mtsd.binlog.default_database import (
+    creates_from_default_database,
+    without_default_database,
+)
 from mtsd.binlog.drop_if_there import drop_if_there, may_name_missing_tables
 from mtsd.binlog.invoker import with_invoker
 from mtsd.binlog.statement import disable_on_replica
@@ -40,6 +44,8 @@ async def apply_statement(
             "RENAME TABLE of a temporary table, which MySQL does not have:"
             f" {query.statement[:_EXCERPT].decode('utf-8', 'replace')}"
         )
+    if not query.database:
+        text = _without_default_database(statement)
     if statement.kind in _DEFINITIONS:
         text = with_invoker(text, query.invoker, query.context)
     if statement.kind is StatementKind.DROP_TEMPORARY or may_name_missing_tables(query):
@@ -48,6 +54,18 @@ async def apply_statement(
         text = disable_on_replica(text, query.context, _disabled(server))
     await run_with_routines(session, statement, text, temporary.of(query.thread_id))
     temporary.ran(statement)
+
+
+def _without_default_database(statement: Statement) -> bytes:
+    query = statement.query
+    if statement.kind is StatementKind.DML:
+        return without_default_database(query.statement, query.context)
+    if creates_from_default_database(query.statement, query.context):
+        raise NotSupportedError(
+            "CREATE TABLE … SELECT with DATABASE() in a session without a default database:"
+            f" {query.statement[:_EXCERPT].decode('utf-8', 'replace')}"
+        )
+    return query.statement
 
 
 def _disabled(server: ServerVersion) -> bytes:

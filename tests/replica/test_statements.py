@@ -65,6 +65,26 @@ def test_a_default_database_that_the_target_lacks_is_an_error(
     assert pair.target.sql("SELECT COUNT(*) FROM c.t") == [(0,)]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE c.n SELECT DATABASE() d",
+        "LOAD DATA INFILE '{file}' INTO TABLE c.t (i) SET s = SCHEMA()",
+    ],
+    ids=["create", "load"],
+)
+def test_what_would_depend_on_having_no_default_database(
+    pair: Pair, tmp_path: Path, statement: str
+) -> None:
+    loaded = pair.source.datadir.parent / "loaded"
+    loaded.write_text("1\n")
+    run(pair.source, "CREATE DATABASE c", "CREATE TABLE c.t (i INT, s VARCHAR(64))")
+    run(pair.source, "SET binlog_format = STATEMENT", statement.format(file=loaded))
+    with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+        assert daemon.wait(STOPS_S) == NEEDS_PERSON
+        assert "in a session without a default database" in daemon.last_words()
+
+
 def test_a_default_database_that_another_session_has_dropped(pair: Pair, tmp_path: Path) -> None:
     """The source goes on with statements whose names all have their own databases."""
     run(pair.source, "CREATE DATABASE b", "CREATE DATABASE c", "CREATE TABLE c.v (i INT)")
