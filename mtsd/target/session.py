@@ -262,21 +262,26 @@ class TargetSession:
         found: list[tuple[int, str]] = []
         certain = await self._read_warnings(found)
         try:
-            await self.rollback()
+            await self._roll_back()
         except ServerError:
             certain = False
-            await self.rollback()
+            await self._roll_back()
+        # Only now may anything else run, which would leave other warnings.
         certain = await self._read_warnings(found) and certain
+        await self.clean_left()
         if any(number == _NOT_ROLLED_BACK for number, _ in found) or (unsure and not certain):
             error.leaves_changes = True
         error.warnings = error.warnings or "; ".join(text for _, text in found)
 
     async def rollback(self) -> None:
         """Roll back the open transaction or branch; the session's lock and state remain."""
+        await self._roll_back()
+        await self.clean_left()
+
+    async def _roll_back(self) -> None:
         self._is_guarded = False
         if self.branch is None:
             await self.connection.run(b"ROLLBACK", 1)
-            await self.clean_left()
             return
         branch, self.branch = self.branch, None
         await roll_back(self.connection, branch)

@@ -15,7 +15,7 @@ from tests.load.compare import differences
 from tests.load.equality import unequal
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_statements_everywhere import pair_of
-from tests.servers.mysqld import GTIDS, Server
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 from tests.servers.provision import Options
 
@@ -255,6 +255,66 @@ def test_one_of_them_fails(pair: Pair, *, skips: bool, tmp_path: Path) -> None:
     assert daemon.stop() == 0
     assert differences(pair.source, pair.target) == []
     assert pair.target.sql("SELECT n FROM a.counter") == [(60,)]
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_a_table_without_transactions_on_the_target_alone(passes: int, tmp_path: Path) -> None:
+    """Its statements are applied one by one, with a record: killed after one, the start asks."""
+    with Pair({**GTIDS, **STATEMENT}, NO_GTIDS) as pair:
+        pair.source.sql(COUNTED)
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, ONE)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        pair.target.sql("ALTER TABLE a.t ENGINE = MyISAM")
+        one_by_one(pair.source, 10)
+        daemon.start(fault=f"{FaultPoint.STATEMENT_SENT}:{passes}")
+        assert daemon.wait() == SIGKILLED
+        daemon.start()
+        assert daemon.wait(60) == NEEDS_PERSON, daemon.last_words()
+        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(1,)]
+
+
+def test_a_table_that_has_lost_its_transactions_meanwhile(tmp_path: Path) -> None:
+    """What was rolled back because of a warning has left rows: it is not applied once more."""
+    with Pair({**GTIDS, **STATEMENT}, NO_GTIDS) as pair:
+        pair.source.sql(COUNTED)
+        with DaemonProcess(pair.source, pair.target, tmp_path, ONE) as daemon:
+            one_by_one(pair.source, 1)
+            daemon.wait_until_caught_up()
+            pair.target.sql("ALTER TABLE a.t ENGINE = MyISAM")
+            pair.source.sql(
+                "BEGIN; INSERT IGNORE INTO a.t VALUES (7, 0), (7, 1);"
+                "UPDATE a.counter SET n = n + 1; COMMIT"
+            )
+            assert daemon.wait(60) == NEEDS_PERSON, daemon.last_words()
+            assert "may be half applied" in daemon.last_words() or (
+                "a part of" in daemon.last_words()
+            )
+        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(1,)]
+        assert pair.target.sql("SELECT n FROM a.counter") == [(1,)]
+
+
+def test_names_do_not_depend_on_the_statement_before(pair: Pair, tmp_path: Path) -> None:
+    """Not even if its session's character set takes a part of a name for something else."""
+    pair.source.sql(COUNTED + "; CREATE DATABASE `ЯЯ`; CREATE TABLE `ЯЯ`.n (v TEXT)")
+    with ExitStack() as stack:
+        clients = [stack.enter_context(closing(pair.source.client("a"))) for _ in range(2)]
+        plain, other = (stack.enter_context(client.cursor()) for client in clients)
+        plain.execute("USE `ЯЯ`")
+        plain.execute("SET @`Я` = 'a value'")
+        other.execute("SET character_set_client = sjis")
+        for number in range(40):
+            other.execute(f"INSERT INTO t VALUES ({number}, 0)")
+            plain.execute("INSERT INTO n VALUES (@`Я`)")
+    with DaemonProcess(pair.source, pair.target, tmp_path, ONE) as daemon:
+        daemon.wait_until_caught_up()
+        assert combined(daemon)
+        status = daemon.status()
+        assert status is not None
+        assert sum(each.transactions for each in status.workers) < 60
+        assert daemon.stop() == 0
+    assert differences(pair.source, pair.target) == []
 
 
 def test_a_trigger_changes_the_session(pair: Pair, tmp_path: Path) -> None:

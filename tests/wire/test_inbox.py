@@ -90,6 +90,30 @@ def test_answers(loop: Loop) -> None:
     run(loop, sent, ask)
 
 
+def ok(sequence: int, rows: bytes, generated: bytes, warnings: int, text: bytes = b"") -> bytes:
+    body = b"\0" + rows + generated + b"\2\0" + warnings.to_bytes(2, "little") + text
+    return len(body).to_bytes(3, "little") + bytes((sequence,)) + body
+
+
+@loops
+def test_what_answers_say(loop: Loop) -> None:
+    sent = (
+        ok(1, b"\0", b"\0", 0)
+        + ok(2, b"\xfa", b"\xfc\x05\x04", 7, b"a text")
+        + ok(3, b"\xfc\xfb\0", b"\xfd\1\2\3", 65535)
+        + ok(4, b"\xfd\1\0\1", b"\xfe" + bytes(8), 256)
+        + ok(5, b"\xfe\1\0\0\0\1\0\0\0", b"\0", 0)
+        + ERROR % 6
+    )
+
+    async def ask(inbox: Inbox) -> None:
+        inbox.wanted = []
+        assert await inbox.answers(7, 1)
+        assert inbox.wanted == [(0, 0), (250, 7), (251, 65535), (65537, 256), (2**32 + 1, 0)]
+
+    run(loop, sent, ask)
+
+
 @loops
 @pytest.mark.parametrize("sent", [OK % 2, b"\1\0\0\1\xfe", b"\1\0\0\1\1", b"\0\0\0\1"])
 def test_what_is_no_answer(loop: Loop, sent: bytes) -> None:
