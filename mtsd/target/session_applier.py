@@ -4,6 +4,8 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 
+from pymysql.constants import ER
+
 from mtsd.model.errors import MtsdError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group, GroupKind
@@ -227,7 +229,8 @@ class SessionApplier(ABC):
             await self._session.commit_left(self._tables.advanced(row))
             await self._set_gtid("")
         except NotPlainError as error:
-            undone = ServerError(0, "", str(error))
+            text = f"{error}; they were rolled back, but a table without transactions has changed"
+            undone = ServerError(ER.WARNING_NOT_COMPLETE_ROLLBACK, "HY000", text)
             await self._undo(undone)
             if undone.leaves_changes:
                 raise undone from error
