@@ -1,8 +1,8 @@
 """Transactions of plain statements, in as few packets as possible.
 
-A statement of the source runs in the session state that it had there. By itself it costs five round
-trips: its database, what its Intvar, Rand and User_var events hold, its state, the statement, and
-the way back to the session's own state. What goes wrong is then seen at each of them.
+A statement of the source runs in the session state that it had there. By itself it costs four round
+trips: its database, that state and what its Intvar, Rand and User_var events hold, the statement,
+and the way back to the session's own state. What goes wrong is then seen at each of them.
 
 Most statements change rows and leave the session as it was. Those are sent together: before each,
 only what differs from the state of the one before, and the way back once, with the commit. The

@@ -13,6 +13,7 @@ from mtsd.model.fault_points import FaultPoint
 from mtsd.model.gtid import GtidSet
 from tests.load.compare import differences
 from tests.load.equality import unequal
+from tests.operations.test_skip import catch_up
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_statements_everywhere import pair_of
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
@@ -209,9 +210,7 @@ POINTS = (
 def test_killed_at_each_point(pair: Pair, point: FaultPoint, tmp_path: Path) -> None:
     pair.source.sql(COUNTED)
     daemon = DaemonProcess(pair.source, pair.target, tmp_path, ONE)
-    daemon.start()
-    daemon.wait_until_caught_up()
-    assert daemon.stop() == 0
+    catch_up(daemon)
     for passes in (1, 2, 3, 5):
         one_by_one(pair.source, 40, at=passes * 100)
         daemon.start(fault=f"{point}:{passes}")
@@ -219,9 +218,7 @@ def test_killed_at_each_point(pair: Pair, point: FaultPoint, tmp_path: Path) -> 
         if passes == 3:
             pair.target.kill()
             pair.target.start()
-    daemon.start()
-    daemon.wait_until_caught_up()
-    assert daemon.stop() == 0
+    catch_up(daemon)
     assert differences(pair.source, pair.target) == []
     assert pair.target.sql("SELECT n FROM a.counter") == [(160,)]
     assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
@@ -233,9 +230,7 @@ def test_one_of_them_fails(pair: Pair, *, skips: bool, tmp_path: Path) -> None:
     pair.source.sql(COUNTED)
     settings: dict[str, Value] = {**ONE, "replica.skip_errors": [1062] if skips else []}
     daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
-    daemon.start()
-    daemon.wait_until_caught_up()
-    assert daemon.stop() == 0
+    catch_up(daemon)
     pair.target.sql("INSERT INTO a.t VALUES (25, 9)")
     one_by_one(pair.source, 60)
     daemon.start()
@@ -250,9 +245,7 @@ def test_one_of_them_fails(pair: Pair, *, skips: bool, tmp_path: Path) -> None:
     assert pair.target.sql("SELECT n FROM a.counter") == [(25,)]
     assert pair.target.sql("SELECT MAX(id) FROM a.t") == [(25,)]
     pair.target.sql("DELETE FROM a.t WHERE id = 25")
-    daemon.start()
-    daemon.wait_until_caught_up()
-    assert daemon.stop() == 0
+    catch_up(daemon)
     assert differences(pair.source, pair.target) == []
     assert pair.target.sql("SELECT n FROM a.counter") == [(60,)]
 
@@ -263,9 +256,7 @@ def test_a_table_without_transactions_on_the_target_alone(passes: int, tmp_path:
     with Pair({**GTIDS, **STATEMENT}, NO_GTIDS) as pair:
         pair.source.sql(COUNTED)
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, ONE)
-        daemon.start()
-        daemon.wait_until_caught_up()
-        assert daemon.stop() == 0
+        catch_up(daemon)
         pair.target.sql("ALTER TABLE a.t ENGINE = MyISAM")
         one_by_one(pair.source, 10)
         daemon.start(fault=f"{FaultPoint.STATEMENT_SENT}:{passes}")
@@ -356,9 +347,7 @@ def test_more_than_a_packet_holds(pair: Pair, *, fails: bool, tmp_path: Path) ->
     pair.source.sql(COUNTED + "; CREATE TABLE a.large (id INT PRIMARY KEY, v LONGTEXT)")
     pair.target.sql("SET GLOBAL max_allowed_packet = 1048576")
     daemon = DaemonProcess(pair.source, pair.target, tmp_path, ONE)
-    daemon.start()
-    daemon.wait_until_caught_up()
-    assert daemon.stop() == 0
+    catch_up(daemon)
     if fails:
         pair.target.sql("INSERT INTO a.large VALUES (19, 'other')")
     with closing(pair.source.client("a")) as client, client.cursor() as cursor:
