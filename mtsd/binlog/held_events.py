@@ -1,6 +1,5 @@
 """The part of a group that is held until it is passed on: its steps, in their order."""
 
-from dataclasses import replace
 from typing import Final
 
 from mtsd.binlog.event_type import EventType
@@ -94,7 +93,7 @@ class HeldEvents:
     def ran_under(self, timestamp_defaults: bool | None) -> None:
         """Give all statements this explicit_defaults_for_timestamp."""
         self._steps = [
-            replace(step, query=under(step.query, timestamp_defaults))
+            step._replace(query=under(step.query, timestamp_defaults))
             if isinstance(step, Statement)
             else step
             for step in self._steps

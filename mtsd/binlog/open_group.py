@@ -413,7 +413,7 @@ class OpenGroup:
 def _of_version(query: QueryEvent, version: int) -> QueryEvent:
     if not version:
         return query
-    return replace(query, context=replace(query.context, original_server_version=version))
+    return query._replace(context=replace(query.context, original_server_version=version))
 
 
 def _thread_of(event: bytes, query: QueryEvent) -> SourceThread:

@@ -7,7 +7,7 @@ MariaDB's own status variables have codes from 128 (its documentation, "QUERY_EV
 """
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from struct import Struct
 
 from mtsd.binlog.cursor import Cursor
@@ -56,6 +56,7 @@ _ALTER_PHASES = {
 # Status variables repeat from event to event, so their decoded form is cached.
 _MOST_REMEMBERED = 2048
 _MOST_REMEMBERED_SIZE = 1024
+_MICROSECONDS_SIZE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,15 @@ class StatusVariables:
     ddl_xid: int | None
     table_map_for_update: int | None
     alter_phase: AlterPhase | None = None
+    microseconds_at: int = 0
+    """The offset of the microseconds' value, 0 without one: it differs from event to event."""
 
 
-_remembered: dict[tuple[bytes, bool], StatusVariables] = {}
+_Key = tuple[bytes, int, bool]
+_remembered: dict[_Key, StatusVariables] = {}
+"""By the status variables without the value of the microseconds, its offset, and the family."""
+_microseconds_at: dict[int, int] = {}
+"""Where that value was in the last status variables of a size."""
 
 
 def parse_mysql_query(event: bytes) -> QueryEvent:
@@ -85,12 +92,12 @@ def parse_mariadb_query(event: bytes) -> QueryEvent:
     query = _as_executed(parse_query(event, mariadb=True), mariadb=True)
     if query.statement[:1] in _NO_PREFIX:
         return query
-    return replace(query, statement=without_prefix(query.statement, query.context))
+    return query._replace(statement=without_prefix(query.statement, query.context))
 
 
 def _as_executed(query: QueryEvent, *, mariadb: bool) -> QueryEvent:
     statement = as_executed(query.statement, query.context, mariadb=mariadb)
-    return query if statement is query.statement else replace(query, statement=statement)
+    return query if statement is query.statement else query._replace(statement=statement)
 
 
 def parse_query(event: bytes, *, mariadb: bool = False) -> QueryEvent:
@@ -132,20 +139,13 @@ def parse_query(event: bytes, *, mariadb: bool = False) -> QueryEvent:
         database = raw.decode()
     except UnicodeDecodeError as error:
         raise BinlogError(f"{_WHAT}: database {raw!r} is not UTF-8") from error
-    status = event[_FIXED_SIZE:database_at]
-    variables = _remembered.get((status, mariadb))
-    if variables is None:
-        variables = parse_status_variables(status, mariadb=mariadb)
-        if len(_remembered) >= _MOST_REMEMBERED:
-            _remembered.clear()
-        if status_size <= _MOST_REMEMBERED_SIZE:
-            _remembered[status, mariadb] = variables
+    variables, microseconds = _status_variables(event[_FIXED_SIZE:database_at], mariadb=mariadb)
     return QueryEvent(
         thread_id,
         exec_time,
         error_code,
         variables.context,
-        variables.microseconds,
+        microseconds,
         database,
         event[database_end + 1 :],
         variables.updated_databases,
@@ -158,12 +158,46 @@ def parse_query(event: bytes, *, mariadb: bool = False) -> QueryEvent:
     )
 
 
+def _status_variables(status: bytes, *, mariadb: bool) -> tuple[StatusVariables, int | None]:
+    """Return the status variables, decoded or from the cache, and this event's microseconds.
+
+    Those are the same as before if all but the microseconds is: they are read from the left, and
+    where the same bytes and the microseconds' code came before, the value is at the same place.
+    """
+    at = _microseconds_at.get(len(status), 0)
+    variables = _remembered.get(_key(status, at, mariadb))
+    if variables is None and at:
+        at = 0
+        variables = _remembered.get(_key(status, at, mariadb))
+    if variables is not None:
+        end = at + _MICROSECONDS_SIZE
+        return variables, int.from_bytes(status[at:end], "little") if at else None
+    variables = parse_status_variables(status, mariadb=mariadb)
+    if len(status) <= _MOST_REMEMBERED_SIZE:
+        if len(_remembered) >= _MOST_REMEMBERED:
+            _remembered.clear()
+            _microseconds_at.clear()
+        at = variables.microseconds_at
+        if at:
+            _microseconds_at[len(status)] = at
+        _remembered[_key(status, at, mariadb)] = variables
+    return variables, variables.microseconds
+
+
+def _key(status: bytes, microseconds_at: int, mariadb: bool) -> _Key:
+    if not microseconds_at:
+        return status, 0, mariadb
+    rest = status[:microseconds_at] + status[microseconds_at + _MICROSECONDS_SIZE :]
+    return rest, microseconds_at, mariadb
+
+
 def parse_status_variables(status: bytes, *, mariadb: bool = False) -> StatusVariables:
     """Decode the status variables of a Query event; BinlogError as for parse_query."""
     cursor = Cursor(status, 0, f"{_WHAT}, status variables")
     context: dict[str, int | bool | bytes | tuple[tuple[int, int], ...]] = {}
     alter_phase: AlterPhase | None = None
     microseconds: int | None = None
+    microseconds_at = 0
     updated: tuple[str, ...] | None = None
     over_max = False
     invoker: tuple[bytes, bytes] | None = None
@@ -216,7 +250,8 @@ def parse_status_variables(status: bytes, *, mariadb: bool = False) -> StatusVar
                 over_max = count == OVER_MAX_DBS_IN_EVENT_MTS
                 updated = () if over_max else tuple(_name(cursor, name) for _ in range(count))
             case 13 | 128:
-                microseconds = cursor.uint(3, name)
+                microseconds_at = cursor.at
+                microseconds = cursor.uint(_MICROSECONDS_SIZE, name)
             case 17:
                 ddl_xid = cursor.uint(8, name)
             case 129:
@@ -245,6 +280,7 @@ def parse_status_variables(status: bytes, *, mariadb: bool = False) -> StatusVar
         ddl_xid,
         table_map_for_update,
         alter_phase,
+        microseconds_at,
     )
 
 

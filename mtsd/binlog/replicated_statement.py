@@ -1,7 +1,7 @@
 """What of a statement is replicated, and as which statement it runs on the target."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from mtsd.binlog.position_schema import Treatment, treatment
@@ -30,7 +30,7 @@ class ReplicatedPart:
 def renamed(query: QueryEvent, replicated: Filter) -> QueryEvent:
     """Return a statement in the target's database, by whose name its tables are known."""
     name = replicated.target_name(query.database)
-    return query if name == query.database else replace(query, database=name)
+    return query if name == query.database else query._replace(database=name)
 
 
 def replicated_part(query: QueryEvent, kind: StatementKind, replicated: Filter) -> ReplicatedPart:

@@ -1,11 +1,16 @@
 """The kind of a logged statement, by its first words."""
 
+import re
+from typing import Final
+
 from mtsd.binlog.tokenizer import ANY_CONTEXT, TokenKind, tokenize
 from mtsd.binlog.words import Words
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent, StatementKind
 
+_FIRST_WORD: Final = re.compile(rb"[A-Za-z]+(?=[ \n(])")
+"""How most statements begin, in every character set."""
 _EXACT = {b"BEGIN": StatementKind.BEGIN, b"COMMIT": StatementKind.COMMIT}
 
 _BY_FIRST_WORD = {
@@ -63,6 +68,10 @@ def classify(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Stateme
     exact = _EXACT.get(statement)
     if exact is not None:
         return exact
+    begins = _FIRST_WORD.match(statement)
+    kind = None if begins is None else _BY_FIRST_WORD.get(begins[0].upper())
+    if kind is not None:
+        return kind
     tokens = Words(statement, context)
     while tokens.at_symbol(b"("):
         tokens.take()
@@ -81,8 +90,8 @@ def classify(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Stateme
             tokens.take_words(b"WORK")
             return StatementKind.OTHER if tokens.word() else StatementKind.BEGIN
         case b"START":
-            begins = tokens.at_word(b"TRANSACTION")
-            return StatementKind.BEGIN if begins else StatementKind.OTHER
+            transaction = tokens.at_word(b"TRANSACTION")
+            return StatementKind.BEGIN if transaction else StatementKind.OTHER
         case b"ROLLBACK":
             tokens.take_words(b"WORK")
             to = tokens.at_word(b"TO")

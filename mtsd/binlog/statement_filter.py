@@ -6,8 +6,6 @@ that the statement changes: statements on accounts change those of the database 
 names no table passes them (MySQL manual, "How Servers Evaluate Replication Filtering Rules").
 """
 
-from dataclasses import replace
-
 from mtsd.binlog.changed_tables import Changed, Extent, changed
 from mtsd.binlog.statement import without_secrets
 from mtsd.binlog.table_names import Table
@@ -39,7 +37,7 @@ def filtered(query: QueryEvent, rules: Filter) -> QueryEvent | None:
         return None
     if not _passes(query, name, rules):
         return None
-    return query if name == query.database else replace(query, database=name)
+    return query if name == query.database else query._replace(database=name)
 
 
 def _passes(query: QueryEvent, default: str, rules: Filter) -> bool:

@@ -6,13 +6,13 @@ outside of strict mode. So the value matters to statements that change rows too.
 """
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final
 
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent
 
 _MOST_SESSIONS: Final = 65536
+_MOST_CONTEXTS: Final = 1024
 
 
 class TimestampDefaults:
@@ -56,9 +56,18 @@ class TimestampDefaults:
 
 def under(query: QueryEvent, value: bool | None) -> QueryEvent:
     """Return the statement as one that ran with this explicit_defaults_for_timestamp."""
-    return replace(query, context=_with(query.context, value))
+    return query._replace(context=_with(query.context, value))
 
 
-@lru_cache(maxsize=1024)
+_remembered: dict[tuple[int, bool | None], tuple[SessionContext, SessionContext]] = {}
+"""By the identity of a context, which is kept beside the result: to hash one takes longer."""
+
+
 def _with(context: SessionContext, value: bool | None) -> SessionContext:
-    return replace(context, explicit_defaults_for_timestamp=value)
+    found = _remembered.get((id(context), value))
+    if found is None:
+        if len(_remembered) >= _MOST_CONTEXTS:
+            _remembered.clear()
+        found = context, replace(context, explicit_defaults_for_timestamp=value)
+        _remembered[id(context), value] = found
+    return found[1]

@@ -202,6 +202,8 @@ def _plain(value: object, name: str) -> object:
         if isinstance(value, UserVar):
             found["value"] = as_text(value_of_variable(value))
         return found
+    if isinstance(value, QueryEvent):
+        return {field: _plain(each, field) for field, each in value._asdict().items()}
     if isinstance(value, tuple):
         return [_plain(entry, name) for entry in value]
     return value

@@ -15,6 +15,9 @@ from mtsd.model.xa_xid import XaXid
 class GroupKind(enum.Enum):
     """How a group has to be applied."""
 
+    # Members are one of a kind: the enum's own would hash the name, in Python.
+    __hash__ = object.__hash__
+
     EMPTY = "empty"
     """Nothing to apply: it only takes up its number."""
     ROWS = "rows"

@@ -14,6 +14,9 @@ _DOUBLE = struct.Struct("<d")
 class StatementKind(enum.Enum):
     """The kind of statement in a Query event, as far as replication needs to know."""
 
+    # Members are one of a kind: the enum's own would hash the name, in Python.
+    __hash__ = object.__hash__
+
     BEGIN = "begin"
     COMMIT = "commit"
     ROLLBACK = "rollback"
@@ -51,8 +54,7 @@ class AlterPhase(enum.Enum):
     ROLLBACK = "rollback"
 
 
-@dataclass(frozen=True, slots=True)
-class QueryEvent:
+class QueryEvent(NamedTuple):
     """A statement as the source ran it.
 
     `exec_time` is in seconds; `timestamp` is in seconds since 1970, and `microseconds` its fraction
@@ -174,8 +176,7 @@ class FromFile(NamedTuple):
     duplicates: Duplicates
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """A statement, and everything that it needs from the session it ran in.
 
     `flags` are those of its event's common header (`mtsd.binlog.event_type`). `satellites` are in

@@ -66,7 +66,7 @@ class SingleGroups:
             await self._apply_bundle(unit)
             return
         try:
-            await self._apply_by_kind(group)
+            await self._apply_as_its_kind(group)
         except NotSupportedError as error:
             if error.group is not None:
                 raise
@@ -107,7 +107,7 @@ class SingleGroups:
             self._flight.applied(row)
         return applied
 
-    async def _apply_by_kind(self, group: Group) -> None:
+    async def _apply_as_its_kind(self, group: Group) -> None:
         kind = group.kind
         if kind in _IN_ROWS and not group.rolled_back and await self._can_be_rolled_back(group):
             await self._apply_bundle((group,))

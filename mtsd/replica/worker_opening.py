@@ -53,7 +53,7 @@ async def open_worker(
         raise NeedsPersonError(
             f"the lock of worker {worker_id} is held by a session that mtsd did not open"
         )
-    session.keep_lock(lock_name(tables.channel, worker_id))
+    session.states.keep_lock(lock_name(tables.channel, worker_id))
     branch_sessions = None
     if needs_branch_sessions(session.connection):
         lock = lock_name(tables.channel, worker_id, branch=True)

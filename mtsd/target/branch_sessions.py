@@ -62,7 +62,7 @@ class BranchSessions:
         except BaseException:
             session.connection.close()
             raise
-        session.keep_lock(self._lock)
+        session.states.keep_lock(self._lock)
         return session
 
     async def end(self, session: TargetSession, own: Connection) -> None:

@@ -24,7 +24,8 @@ from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.innodb_monitor import wait_for_ended_sessions
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.prepared_table import PreparedRow
-from mtsd.target.session import FOREVER, TargetSession, next_gtid
+from mtsd.target.session import TargetSession, next_gtid
+from mtsd.target.statement_states import FOREVER
 from mtsd.target.xa import ROLLED_BACK, UNKNOWN_XID, prepared_xids, statement, unusable
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.traits import ServerTraits

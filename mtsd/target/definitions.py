@@ -1,7 +1,6 @@
 """Groups that commit implicitly: definitions, and CREATE TABLE … SELECT, which has rows as well."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 
 from mtsd.binlog.statement import classify, without_start_transaction
 from mtsd.model.errors import NotSupportedError, ServerError
@@ -9,6 +8,7 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
 from mtsd.model.step import Statement, StatementKind, Step
 from mtsd.target.session import TargetSession
+from mtsd.target.source_statements import run_statement
 
 
 def definition_of(group: Group, thread: int = 0) -> Statement:
@@ -22,7 +22,7 @@ def definition_of(group: Group, thread: int = 0) -> Statement:
         raise NotSupportedError(f"a step of kind {type(step).__name__} instead of a statement")
     if not thread:
         return step
-    return replace(step, query=replace(step.query, thread_id=thread))
+    return step._replace(query=step.query._replace(thread_id=thread))
 
 
 async def apply_definition(
@@ -60,7 +60,7 @@ async def begin_table(session: TargetSession, definition: Statement, gtid: str) 
     await session.settle([definition])
     await session.set_gtid(gtid)
     await session.connection.run(b"BEGIN", 1)
-    await session.run_statement(definition, definition.query.statement, leaves_state=True)
+    await run_statement(session, definition, definition.query.statement, leaves_state=True)
 
 
 async def commit_definition(session: TargetSession, reached: Reached) -> None:
@@ -79,7 +79,7 @@ async def make_table(session: TargetSession, created: Statement, reached: Reache
         # MariaDB's statement says nothing of the rows.
         table = without_start_transaction(table, context)
     try:
-        await session.run_statement(created, table)
+        await run_statement(session, created, table)
         await reached(FaultPoint.AFTER_STATEMENT)
     except ServerError as error:
         await session.undo(error)

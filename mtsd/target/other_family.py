@@ -55,8 +55,7 @@ def statement_of(statement: Statement, source: Flavour, target: ServerVersion) -
     if source is target.flavour:
         return statement
     translated = _collations(target)
-    return replace(
-        statement,
+    return statement._replace(
         query=as_of(statement.query, source, target),
         satellites=tuple(
             replace(each, collation=translated(each.collation))
@@ -82,8 +81,7 @@ def as_of(query: QueryEvent, source: Flavour, target: ServerVersion) -> QueryEve
         )
     translated = _collations(target)
     modes = _modes_of_mariadb if to_mysql else _modes_of_mysql
-    return replace(
-        query,
+    return query._replace(
         context=replace(
             context,
             sql_mode=None if context.sql_mode is None else modes(context.sql_mode),

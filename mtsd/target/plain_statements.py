@@ -86,13 +86,13 @@ async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun
                 raise NotPlainError("a statement is not plain")
             found.append(step)
     try:
-        statements = [session.translated(each) for each in found]
+        statements = [session.states.translated(each) for each in found]
         satellites = tuple(each for statement in statements for each in statement.satellites)
         collations = await session.known_collations(satellites)
     except NotSupportedError as error:
         raise NotPlainError(str(error)) from error
     await _settle(session, statements)
-    own = session.own_state
+    own = session.states.own
     state = own
     database: str | None = None
     parts: list[_Part] = []
@@ -102,7 +102,7 @@ async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun
             # Names are in the session's own character set.
             state = {**state, _CLIENT: own[_CLIENT]}
             sql.append(b"SET @@session.%b=%b" % (_CLIENT, own[_CLIENT]))
-        wanted = session.wanted_state(statement)
+        wanted = session.states.wanted(statement)
         if statement.query.database != database or (_DATABASE in state and _DATABASE not in wanted):
             database = statement.query.database
             sql += _use(database, session.traits.server.flavour)

@@ -17,6 +17,7 @@ from mtsd.model.step import Statement, StatementKind
 from mtsd.model.temporary_tables import TableName, described
 from mtsd.target import literals
 from mtsd.target.session import TargetSession
+from mtsd.target.source_statements import run_statement
 from mtsd.target.unprotected import RemainsError
 from mtsd.wire.connection import Connection, Loaded
 
@@ -49,7 +50,7 @@ async def run_with_routines(
     *,
     file: AsyncIterator[bytes] | None = None,
 ) -> Loaded | None:
-    """Run a statement as `TargetSession.run_statement` does.
+    """Run a statement as `run_statement` does.
 
     Raises NotSupportedError if a routine that it called has left temporary tables other than those
     that its thread is `known` to have; the statement has been executed then. Of a definition, which
@@ -57,7 +58,7 @@ async def run_with_routines(
     have called one that creates any.
     """
     if statement.kind not in _CALLING or not statement.flags & THREAD_SPECIFIC:
-        return await session.run_statement(statement, text, file=file)
+        return await run_statement(session, statement, text, file=file)
     connection = session.connection
     before = await connection.query(_CREATED)
     left: set[TableName] = set()
@@ -67,7 +68,7 @@ async def run_with_routines(
         if await connection.query(_CREATED) != before:
             left.update(await _left(connection))
 
-    loaded = await session.run_statement(statement, text, then=look, file=file)
+    loaded = await run_statement(session, statement, text, then=look, file=file)
     lower = {(database.lower(), table.lower()) for database, table in known}
     unknown = {each for each in left if (each[0].lower(), each[1].lower()) not in lower}
     if unknown:

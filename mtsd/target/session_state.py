@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from mtsd.binlog.character_sets import character_set
 from mtsd.model.server import Flavour, ServerVersion, Version
+from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent
 from mtsd.target.literals import blob, text
 
@@ -121,12 +122,25 @@ def sets_timestamp_defaults(server: ServerVersion) -> bool:
 def statement_state(
     query: QueryEvent, server: ServerVersion, pinned_state: dict[bytes, bytes]
 ) -> dict[bytes, bytes]:
-    """Return the pinned state, overridden by everything that the event says.
+    """Return the pinned state, overridden by everything that the event says."""
+    return of_query(query, context_state(query.context, server, pinned_state))
+
+
+def of_query(query: QueryEvent, state: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """Return the state of a statement, of which `state` is what its context says."""
+    thread_id = b"%d" % query.thread_id
+    timestamp = b"%d.%06d" % (query.timestamp, query.microseconds or 0)
+    return {**state, b"pseudo_thread_id": thread_id, b"timestamp": timestamp}
+
+
+def context_state(
+    context: SessionContext, server: ServerVersion, pinned_state: dict[bytes, bytes]
+) -> dict[bytes, bytes]:
+    """Return the pinned state, overridden by everything that the context of a statement says.
 
     Outside of a transaction a statement reads under REPEATABLE READ: otherwise it could read
     different rows than it did on the source.
     """
-    context = query.context
     state = dict(pinned_state)
     for name in _ISOLATION:
         if name in state:
@@ -151,7 +165,6 @@ def statement_state(
         (b"sql_if_exists", context.sql_if_exists),
         (b"check_constraint_checks", context.check_constraint_checks),
         (b"system_versioning_insert_history", context.system_versioning_insert_history),
-        (b"pseudo_thread_id", query.thread_id),
     ]
     for name, value in said:
         if value is not None and name in state:
@@ -166,7 +179,6 @@ def statement_state(
         state[b"character_set_collations"] = _default_collations(context.character_set_collations)
     if context.time_zone is not None:
         state[b"time_zone"] = blob(context.time_zone)
-    state[b"timestamp"] = b"%d.%06d" % (query.timestamp, query.microseconds or 0)
     return state
 
 

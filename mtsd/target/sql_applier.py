@@ -37,9 +37,10 @@ from mtsd.target.bundle import Bundle, Command, RowTooLargeError, table_maps
 from mtsd.target.convergent_sql import Change, ConvergentSql
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.row_sql import RowSql, SqlStatement
-from mtsd.target.session import FOREVER, TargetSession, next_gtid
+from mtsd.target.session import TargetSession, next_gtid
 from mtsd.target.session_applier import SessionApplier
 from mtsd.target.session_state import LOCK_WAIT_S
+from mtsd.target.statement_states import FOREVER
 from mtsd.target.table_layout import NO_TABLE, TableLayout, layout_of
 from mtsd.target.table_loading import load_table
 from mtsd.target.unprotected import apply_unprotected

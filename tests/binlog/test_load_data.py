@@ -1,5 +1,4 @@
 import struct
-from dataclasses import replace
 
 import pytest
 
@@ -91,7 +90,7 @@ def test_separators_where_a_backslash_is_none(separators: bytes, table: bytes) -
     for mode, expected in ((0, separators), (0x100000, FORMATS[separators])):
         statement = b"LOAD DATA INFILE 'x' INTO TABLE %b %b%b" % (table, separators, after)
         found = sent_by_client(
-            replace(query, statement=statement, context=SessionContext(sql_mode=mode)),
+            query._replace(statement=statement, context=SessionContext(sql_mode=mode)),
             FromFile(3, 9, 25, Duplicates.ERROR),
             Duplicates.ERROR,
         )

@@ -1,6 +1,8 @@
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.query import (
@@ -69,6 +71,29 @@ def test_microseconds_and_timestamp(recording: Recording) -> None:
     insert = find(recording, b"INSERT INTO counted (v) VALUES (NOW(6))")
     assert (insert.timestamp, insert.microseconds) == (1_700_000_000, 125_000)
     assert insert.context.time_zone == b"SYSTEM"
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from((1, 2, 3)), st.none() | st.integers(0, 999_999), st.booleans()),
+        max_size=12,
+    )
+)
+def test_microseconds_are_those_of_each_event(
+    events: list[tuple[int, int | None, bool]],
+) -> None:
+    """What is remembered of other events, of the same size or not, changes nothing."""
+    for mode, microseconds, comes_first in events:
+        # As many bytes without microseconds, among them one that looks like their code.
+        piece = b"\x13\x0d\x14\x0d"
+        if microseconds is not None:
+            piece = b"\x0d" + microseconds.to_bytes(3, "little")
+        pieces = [struct.pack("<BQ", 1, mode), struct.pack("<BH", 7, mode)]
+        pieces.insert(1 if comes_first else 2, piece)
+        found = parse_query(query(b"DO 0", status=b"".join(pieces)))
+        assert found.microseconds == microseconds
+        assert found.context.sql_mode == mode
+        assert found.context.lc_time_names == mode
 
 
 def test_cascade_triggers(recording: Recording) -> None:

@@ -1,7 +1,5 @@
 """The explicit_defaults_for_timestamp of statements whose session has said it before."""
 
-from dataclasses import replace
-
 import pytest
 
 from mtsd.binlog.timestamp_defaults import TimestampDefaults, under
@@ -12,12 +10,12 @@ PLAIN = QueryEvent(1, 0, 0, SessionContext(), None, "d", b"INSERT", ("d",), Fals
 
 
 def value(defaults: TimestampDefaults, thread: int) -> bool | None:
-    query = defaults.completed(replace(PLAIN, thread_id=thread))
+    query = defaults.completed(PLAIN._replace(thread_id=thread))
     return query.context.explicit_defaults_for_timestamp
 
 
 def says(defaults: TimestampDefaults, thread: int, said: bool) -> bool:
-    query = under(replace(PLAIN, thread_id=thread), said)
+    query = under(PLAIN._replace(thread_id=thread), said)
     learned = defaults.learn(query)
     assert defaults.completed(query) == query
     return learned

@@ -216,7 +216,7 @@ async def test_the_daemon_dies_at_a_fault_point(
         if passed is point:
             raise DiedError
 
-    applier._session._reached = reached
+    applier._session.reached = reached
     with pytest.raises(DiedError):
         await applier.apply_in_order(group, ROW.advanced((group,), MARK))
     applier.close()

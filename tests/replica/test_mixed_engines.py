@@ -307,7 +307,7 @@ async def test_killed_at_each_point(
 ) -> None:
     group = target.next(groups[kind])
     reached = dying(point, passes)
-    applier._reached = applier._session._reached = reached
+    applier._reached = applier._session.reached = reached
     row = ROW.advanced((group,), MARK)
     with suppress(DiedError):
         await apply_unprotected(applier, group, row, WORKER, reached=reached)

@@ -1,6 +1,5 @@
 """Transactions of statements that are applied together: which, how many, and in which order."""
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -38,7 +37,7 @@ DML = Statement(
     StatementKind.DML,
     0,
 )
-FAILED = replace(DML, query=replace(DML.query, error_code=1062))
+FAILED = DML._replace(query=DML.query._replace(error_code=1062))
 A_FILE = FromFile(1, 0, 0, OnDuplicates.ERROR)
 TEMPORARY = TemporaryUse((1, 1), frozenset(), frozenset(), uses=True, only=False)
 
@@ -62,11 +61,11 @@ def test_consecutive_transactions_of_statements_begin_together() -> None:
         group(2, kind=GroupKind.NON_TRANSACTIONAL)._replace(steps=(DML,)),
         group(2, kind=GroupKind.XA_PREPARE)._replace(steps=(DML,)),
         of_statements(2, DML, Rows((b"",))),
-        of_statements(2, DML, replace(DML, file=A_FILE)),
-        of_statements(2, replace(DML, flags=THREAD_SPECIFIC)),
+        of_statements(2, DML, DML._replace(file=A_FILE)),
+        of_statements(2, DML._replace(flags=THREAD_SPECIFIC)),
         of_statements(2, FAILED),
-        of_statements(2, replace(DML, kind=StatementKind.SAVEPOINT), DML),
-        of_statements(2, replace(DML, kind=StatementKind.OTHER)),
+        of_statements(2, DML._replace(kind=StatementKind.SAVEPOINT), DML),
+        of_statements(2, DML._replace(kind=StatementKind.OTHER)),
         of_statements(2)._replace(unsupported="it"),
         of_statements(2)._replace(rolled_back=True),
         of_statements(2)._replace(uses_temporary=TEMPORARY),

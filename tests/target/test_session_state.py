@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import pytest
 
@@ -10,10 +10,17 @@ from mtsd.binlog.query import parse_query
 from mtsd.model.errors import ServerError
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.model.session import SessionContext
-from mtsd.model.step import QueryEvent, Statement, StatementKind
+from mtsd.model.step import (
+    QueryEvent,
+    Statement,
+    StatementKind,
+    UserVar,
+    UserVarType,
+)
 from mtsd.target import literals
 from mtsd.target.session import TargetSession
 from mtsd.target.session_state import PINNED, changes, pinned, statement_state
+from mtsd.target.source_statements import run_statement
 from tests.binlog.building import query
 from tests.servers.mysqld import Options, Server
 from tests.target.sessions import open_session
@@ -82,7 +89,7 @@ def said(
 
 async def run(session: TargetSession, status: bytes, statement: bytes, **more: int) -> None:
     found = said(status, statement, **more)  # type: ignore[arg-type] # ints only
-    await session.run_statement(Statement(found, StatementKind.OTHER, 0), statement)
+    await run_statement(session, Statement(found, StatementKind.OTHER, 0), statement)
 
 
 async def shown(session: TargetSession, status: bytes, variable: str, **more: int) -> object:
@@ -206,6 +213,19 @@ async def test_what_the_server_does_not_know_changes_nothing(session: TargetSess
 
 
 @pytest.mark.servers
+async def test_what_prepared_a_statement_that_cannot_run_does_not_stay(
+    session: TargetSession,
+) -> None:
+    found = said(b"\x05\x04Mars", b"DO 0")
+    variable = UserVar(b"v", UserVarType.INT, 63, struct.pack("<q", 7), unsigned=False)
+    statement = Statement(found, StatementKind.OTHER, 0, (variable,))
+    with pytest.raises(ServerError, match="Unknown or incorrect time zone") as refused:
+        await run_statement(session, statement, b"DO 0")
+    await session.undo(refused.value)
+    assert await session.connection.query("SELECT @v") == [(None,)]
+
+
+@pytest.mark.servers
 async def test_collations_that_the_server_does_not_know(session: TargetSession) -> None:
     await run(session, b"", b"DO 0")
     before = await variables(session)
@@ -230,7 +250,7 @@ async def test_what_a_function_changes_of_its_session_does_not_stay(
 
 @pytest.mark.servers
 async def test_the_sessions_lock_stays(session: TargetSession) -> None:
-    session.keep_lock("mtsd:test")
+    session.states.keep_lock("mtsd:test")
     await run(session, b"", b"DO RELEASE_ALL_LOCKS()")
     ((holder,),) = await session.connection.query("SELECT IS_USED_LOCK('mtsd:test')")
     assert holder == session.connection.thread_id
@@ -338,7 +358,7 @@ def test_a_mariadb_is_asked_for_its_own_variables() -> None:
     collations = found.context.__class__(
         character_set_client=2304, collation_connection=45, character_set_collations=((45, 2304),)
     )
-    state = statement_state(replace(found, context=collations), MARIADB, own)
+    state = statement_state(found._replace(context=collations), MARIADB, own)
     assert state[b"character_set_client"] == literals.text("utf8mb4")
     assert state[b"collation_connection"] == b"45"
     assert state[b"tx_isolation"] == literals.text("REPEATABLE-READ")
