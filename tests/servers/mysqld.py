@@ -185,6 +185,8 @@ class Server:
             database=database,
             charset="utf8mb4",
             autocommit=True,
+            # PyMySQL would load all root certificates first: 25 ms of CPU.
+            ssl_disabled=True,
             client_flag=flags,
         )
 
