@@ -102,11 +102,8 @@ class RowCutter(KeyReader):
                         into.append(key.number ^ hash(value))
                     if other is not None and value != other:
                         into.append(key.number ^ hash(other))
-                else:
-                    values: set[int] = set()
-                    if not add_key(key, before, after, values, is_update):
-                        return None
-                    into.extend(values)
+                elif not add_key(key, before, after, into, is_update):
+                    return None
             rows.append(found)
             if self._refers:
                 references.append(referred)

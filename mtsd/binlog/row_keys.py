@@ -112,11 +112,15 @@ class Images:
             for prefix, size, slot in self._without_nulls:
                 if prefix:
                     start = at + prefix
-                    at = start + (
-                        event[start - 1]
-                        if prefix == 1 and start <= end
-                        else int.from_bytes(event[at:start], "little")
-                    )
+                    if start > end:
+                        raise _cut_off(end)
+                    # A length has one or two bytes, that of a BLOB up to four.
+                    length = event[at]
+                    if prefix > 1:
+                        length |= event[at + 1] << 8
+                        if prefix > 2:
+                            length = int.from_bytes(event[at:start], "little")
+                    at = start + length
                 else:
                     start = at
                     at += size
@@ -138,7 +142,7 @@ class Images:
                         values[slot] = event[start:at]
                 nulls >>= 1
         if at > end:
-            raise BinlogError(f"row event: an image is cut off at byte {end}")
+            raise _cut_off(end)
         return at
 
 
@@ -215,6 +219,10 @@ def table_id_of(event: bytes) -> int:
     )
 
 
+def _cut_off(end: int) -> BinlogError:
+    return BinlogError(f"row event: an image is cut off at byte {end}")
+
+
 def _columns(bitmap: bytes) -> frozenset[int]:
     bits = int.from_bytes(bitmap, "little")
     return frozenset(index for index in range(bits.bit_length()) if bits >> index & 1)
@@ -235,13 +243,14 @@ class KeyReader:
         self._slots = len({part.column for key in keys for part in key.parts})
 
     def collect(
-        self, event: bytes, rows: set[int], references: set[int], most: int = 1 << 30
+        self, event: bytes, rows: list[int], references: list[int], most: int = 1 << 30
     ) -> bool:
         """Add the keys of a row event, given without its checksum; return whether these are all.
 
-        If not, its rows may have other keys in common with others: the event does not show some
-        values, or nobody knows what they are equal to, or other rows change together with these,
-        or it has more than `most` keys. Raises BinlogError where it is damaged.
+        A key is added once for each row that has it. If these are not all, its rows may have other
+        keys in common with others: the event does not show some values, or nobody knows what they
+        are equal to, or other rows change together with these, or it has more than `most` keys.
+        Raises BinlogError where it is damaged.
         """
         kind = event[4]
         at, bitmaps = self._head(event, kind)
@@ -283,9 +292,9 @@ class KeyReader:
                         if value is None and other is None:
                             continue
                     if value is not None:
-                        into.add(key.number ^ hash(value))
+                        into.append(key.number ^ hash(value))
                     if is_update and other is not None and value != other:
-                        into.add(key.number ^ hash(other))
+                        into.append(key.number ^ hash(other))
                 elif not add_key(key, before, after, into, is_update):
                     return False
             if len(rows) + len(references) > most:
@@ -339,7 +348,7 @@ def add_key(
     key: PlannedKey,
     before: list[bytes | None],
     after: list[bytes | None],
-    into: set[int],
+    into: list[int],
     is_update: bool,
 ) -> bool:
     """Add the values of a key before and after a change; return whether they tell everything."""
@@ -357,7 +366,7 @@ def add_key(
     return _add_value(key, before, into)
 
 
-def _add_value(key: PlannedKey, values: list[bytes | None], into: set[int]) -> bool:
+def _add_value(key: PlannedKey, values: list[bytes | None], into: list[int]) -> bool:
     parts: list[bytes] = []
     has_null = False
     for slot, equality, nullable, characters in key.parts:
@@ -380,5 +389,5 @@ def _add_value(key: PlannedKey, values: list[bytes | None], into: set[int]) -> b
             value = bytes(len(value))
         parts.append(value)
     if not has_null:
-        into.add(key.number ^ hash(parts[0] if len(parts) == 1 else tuple(parts)))
+        into.append(key.number ^ hash(parts[0] if len(parts) == 1 else tuple(parts)))
     return True

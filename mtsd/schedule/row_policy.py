@@ -90,10 +90,12 @@ class RowPolicy:
             if last is not None and last.is_unfinished:
                 earlier.append(last)
         for key in rows:
-            last = changed.get(key)
-            if last is not None and last.is_unfinished and last is not placed:
-                earlier.append(last)
-            changed[key] = placed
+            # Most keys are new, or those of a row that is changed again long after.
+            last = changed.setdefault(key, placed)
+            if last is not placed:
+                if last.is_unfinished:
+                    earlier.append(last)
+                changed[key] = placed
         if self._referred or references:
             self._refer(placed, rows, references, earlier)
         if wholes:

@@ -85,26 +85,26 @@ class ChangedKeys:
         changed = self._changed
         by_id: dict[int, _Changed] = {}
         of: _Changed | None = None
-        rows: set[int] = set()
-        references: set[int] = set()
+        rows: list[int] = []
+        references: list[int] = []
         as_whole: list[_Changed] = []
         alone = False
         for step in group.steps:
             if type(step) is not Rows:
                 return self._of_databases(group)
             for event in step.events:
-                table_id = table_id_of(event)
                 if event[4] == _TABLE_MAP:
                     found = changed.get(event)
                     if found is None:
                         found = self._look_at(event)
                     if found is of:
                         continue
-                    of = by_id[table_id] = found
+                    of = by_id[found.table_id] = found
                     alone = alone or found.alone
                     if found.reader is None:
                         as_whole.append(found)
                     continue
+                table_id = table_id_of(event)
                 if of is None or of.table_id != table_id:
                     of = by_id.get(table_id)
                     if of is None:
@@ -115,6 +115,13 @@ class ChangedKeys:
                     and not of.reader.collect(event, rows, references, _MOST_KEYS)
                 ):
                     as_whole.append(of)
+        if (
+            len(by_id) == 1
+            and of is not None
+            and not (alone or group.alone or as_whole or self._relearned)
+        ):
+            referred = tuple(references) if references else ()
+            return with_keys(group, GroupKeys(tuple(rows), referred, (), of.parts))
         tables = list(by_id.values())
         if not tables:
             return self._of_databases(group)
@@ -127,9 +134,6 @@ class ChangedKeys:
         ):
             # The source does not say who refers to it; here that is known.
             group = group._replace(alone=False)
-        if not as_whole and not self._relearned and len(tables) == 1:
-            referred = tuple(references) if references else ()
-            return with_keys(group, GroupKeys(tuple(rows), referred, (), tables[0].parts))
         wholes = [key for each in as_whole for key in each.wholes]
         parts = [key for each in as_whole for key in each.whole_parts]
         parts += [key for each in tables for key in each.parts]

@@ -167,13 +167,13 @@ class _Layers:
             if type(step) is not Rows:
                 return None
             for event in step.events:
-                table_id = table_id_of(event)
                 if event[4] == _TABLE_MAP:
                     table = known.get(event)
                     if table is None:
-                        table = known[event] = _Table(event, table_id)
-                    tables[table_id] = table
+                        table = known[event] = _Table(event, table_id_of(event))
+                    tables[table.table_id] = table
                     continue
+                table_id = table_id_of(event)
                 if table is None or table.table_id != table_id:
                     table = tables.get(table_id)
                 if table is None or table_id == DUMMY_TABLE_ID:

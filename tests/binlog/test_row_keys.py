@@ -70,11 +70,11 @@ def collected(
     formats: Sequence[ColumnFormat], keys: Sequence[RowKey], *events: bytes
 ) -> tuple[set[int], set[int]] | None:
     """Return the keys of rows, and those referred to; None if they are not all."""
-    rows: set[int] = set()
-    references: set[int] = set()
+    rows: list[int] = []
+    references: list[int] = []
     reader = KeyReader(formats, keys)
     complete = [reader.collect(each, rows, references) for each in events]
-    return (rows, references) if all(complete) else None
+    return (set(rows), set(references)) if all(complete) else None
 
 
 def rows_of(
@@ -266,22 +266,22 @@ def test_what_may_be_equal_has_the_same_number(
 def test_more_keys_than_are_wanted() -> None:
     made = of_rows(INSERT, FORMATS, *([one(number), b"x", None] for number in range(10)))
     for most, complete in ((9, False), (10, True)):
-        rows: set[int] = set()
-        assert KeyReader(FORMATS, [IDENTITY]).collect(made, rows, set(), most) == complete
+        rows: list[int] = []
+        assert KeyReader(FORMATS, [IDENTITY]).collect(made, rows, [], most) == complete
 
 
 def test_damage() -> None:
     made = of_rows(UPDATE, FORMATS, [one(5), b"xyz", one(6)], [one(5), None, one(7)])
     reader = KeyReader(FORMATS, [IDENTITY, UNIQUE])
-    assert reader.collect(made, set(), set())
+    assert reader.collect(made, [], [])
     # At the end of the head there are no rows.
     for size in {*range(19, len(made))} - {32}:
         with pytest.raises(BinlogError, match="row event"):
-            reader.collect(made[:size], set(), set())
+            reader.collect(made[:size], [], [])
     with pytest.raises(BinlogError, match="3 columns, and 1 in the table map"):
-        KeyReader([INT], [key(1, 0)]).collect(made, set(), set())
+        KeyReader([INT], [key(1, 0)]).collect(made, [], [])
     nothing = event(INSERT, b"\xff\xff\xff\0\0\0\1\0\2\0\0")
-    assert reader.collect(nothing, set(), set())
+    assert reader.collect(nothing, [], [])
 
 
 def test_wide_tables() -> None:
