@@ -17,7 +17,8 @@ def applied_table(title: str, runs: Mapping[str, Sequence[Applied]]) -> str:
     """Return a table of runs over a backlog, by variant, in the order in which they were made."""
     heads = f"{'trx/s':>8}{'start-up':>10}{'seconds':>9}{'committing':>12}{'target trx':>12}"
     heads += f"{'server CPU':>12}{'mtsd CPU':>10}{'µs/trx':>16}{'mtsd MB':>9}{_LOAD_HEADS}"
-    lines = [f"\n{title}", f"  {'':27}{'replica':17}{heads}"]
+    width = _width(runs)
+    lines = [f"\n{title}", f"  {'':{width}}{'replica':17}{heads}"]
     for variant, row in runs.items():
         for run in row:
             small = run.source_transactions > 1
@@ -25,8 +26,8 @@ def applied_table(title: str, runs: Mapping[str, Sequence[Applied]]) -> str:
             peak = "" if run.peak_memory is None else f"{run.peak_memory / MEGABYTE:.0f}"
             rate = f"{run.rate:,.0f}" if small else ""
             lines.append(
-                f"  {variant:27}{run.replica:17}{rate:>8}{run.start_up:>10.2f}{run.seconds:>9.2f}"
-                f"{run.seconds_of_commits:>12.2f}{run.target_transactions:>12,}"
+                f"  {variant:{width}}{run.replica:17}{rate:>8}{run.start_up:>10.2f}"
+                f"{run.seconds:>9.2f}{run.seconds_of_commits:>12.2f}{run.target_transactions:>12,}"
                 f"{run.server_cpu:>12.2f}{own_cpu:>10}{_cpu_each(run) if small else '':>16}"
                 f"{peak:>9}{_load(run.load)}"
             )
@@ -43,11 +44,12 @@ _LEGEND = (
 def pairs_table(title: str, pairs: Mapping[str, Sequence[Pair]]) -> str:
     """Return a summary of the pairs of each variant: medians, each followed by the range."""
     heads = f"{'times':>20}{'own, µs/trx':>20}{'target + mtsd':>20}{'mtsd':>20}{'disturbed':>12}"
-    lines = [f"\n{title}: medians (ranges) of pairs", f"  {'':27}{heads}"]
+    width = _width(pairs)
+    lines = [f"\n{title}: medians (ranges) of pairs", f"  {'':{width}}{heads}"]
     for variant, row in pairs.items():
         mtsd = [pair.mtsd for pair in row]
         lines.append(
-            f"  {variant:27}{_spread((pair.times for pair in row), 1):>20}"
+            f"  {variant:{width}}{_spread((pair.times for pair in row), 1):>20}"
             f"{_spread((pair.native.cpu_each for pair in row), 0):>20}"
             f"{_spread((run.cpu_each for run in mtsd), 0):>20}"
             f"{_spread((run.own_cpu_each for run in mtsd), 1):>20}"
@@ -180,6 +182,11 @@ def _cpu_each(run: Applied) -> str:
 def _load(load: Load) -> str:
     mark = "*" if load.disturbed else " "
     return f"{load.average_after:>7.1f}{load.others:>7.0%}{mark}"
+
+
+def _width(variants: Iterable[str]) -> int:
+    """Return how wide the column of their names is."""
+    return max(27, *(len(name) + 2 for name in variants))
 
 
 def _rates(runs: Sequence[Applied]) -> str:
