@@ -13,8 +13,8 @@ import pytest
 from mtsd.model.fault_points import FaultPoint
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_evidence import command
-from tests.replica.test_streamed_failures import WAITS
 from tests.replica.test_xa import TARGETS
+from tests.servers.locks import waiting_session
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import GTIDS, Server
 from tests.servers.pair import Pair
@@ -116,25 +116,16 @@ def held(target: Server, row: int = ROWS // 2) -> Iterator[None]:
         yield
 
 
-def waiting(target: Server) -> int:
-    """Return the session of a branch that waits for a lock."""
-    deadline = time.monotonic() + 120
-    while not (found := target.sql(WAITS)):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return int(str(found[0][0]))
-
-
 def kill_query(daemon: DaemonProcess) -> None:
-    daemon.target.sql(f"KILL QUERY {waiting(daemon.target)}")
+    daemon.target.sql(f"KILL QUERY {waiting_session(daemon.target)}")
 
 
 def kill_connection(daemon: DaemonProcess) -> None:
-    daemon.target.sql(f"KILL {waiting(daemon.target)}")
+    daemon.target.sql(f"KILL {waiting_session(daemon.target)}")
 
 
 def wait_too_long(daemon: DaemonProcess) -> None:
-    waiting(daemon.target)
+    waiting_session(daemon.target)
     deadline = time.monotonic() + 120
     while not not_split(daemon):
         assert time.monotonic() < deadline
@@ -142,22 +133,22 @@ def wait_too_long(daemon: DaemonProcess) -> None:
 
 
 def restart_source(daemon: DaemonProcess) -> None:
-    waiting(daemon.target)
+    waiting_session(daemon.target)
     daemon.source.restart()
 
 
 def kill_daemon(daemon: DaemonProcess) -> None:
-    waiting(daemon.target)
+    waiting_session(daemon.target)
     daemon.kill()
 
 
 def terminate(daemon: DaemonProcess) -> None:
-    waiting(daemon.target)
+    waiting_session(daemon.target)
     assert daemon.stop() == 0
 
 
 def kill_target(daemon: DaemonProcess) -> None:
-    waiting(daemon.target)
+    waiting_session(daemon.target)
     daemon.target.kill()
 
 

@@ -1,6 +1,5 @@
 """What interrupts a streamed transaction in its middle: it is applied exactly once, or stops."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.locks import waiting_session
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 
@@ -31,9 +31,6 @@ WAY = {
 SHORT = ("rows", "statements", "XA")
 """Those of the suite; the others are long."""
 CHECKSUM = "SELECT COUNT(*), SUM(CRC32(CONCAT(i, v))) FROM a.t"
-WAITS = (
-    "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-)
 
 
 def change(source: Server, way: str, folder: Path) -> None:
@@ -55,15 +52,6 @@ def change(source: Server, way: str, folder: Path) -> None:
     source.sql("INSERT INTO a.t VALUES (100000, 'last')")
 
 
-def interrupted(target: Server) -> int:
-    """Return the session that waits for a lock."""
-    deadline = time.monotonic() + 120
-    while not (found := target.sql(WAITS)):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return int(found[0][0])
-
-
 @contextmanager
 def held(target: Server) -> Iterator[None]:
     """Hold a row of the middle on the target."""
@@ -74,25 +62,25 @@ def held(target: Server) -> Iterator[None]:
 
 
 def kill_query(daemon: DaemonProcess) -> None:
-    daemon.target.sql(f"KILL QUERY {interrupted(daemon.target)}")
+    daemon.target.sql(f"KILL QUERY {waiting_session(daemon.target)}")
 
 
 def kill_connection(daemon: DaemonProcess) -> None:
-    daemon.target.sql(f"KILL {interrupted(daemon.target)}")
+    daemon.target.sql(f"KILL {waiting_session(daemon.target)}")
 
 
 def restart_source(daemon: DaemonProcess) -> None:
-    interrupted(daemon.target)
+    waiting_session(daemon.target)
     daemon.source.restart()
 
 
 def kill_daemon(daemon: DaemonProcess) -> None:
-    interrupted(daemon.target)
+    waiting_session(daemon.target)
     daemon.kill()
 
 
 def kill_target(daemon: DaemonProcess) -> None:
-    interrupted(daemon.target)
+    waiting_session(daemon.target)
     daemon.target.kill()
 
 

@@ -12,6 +12,7 @@ from mtsd.model.fault_points import FaultPoint
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_evidence import command
+from tests.servers.locks import waiting_session
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
 
@@ -209,7 +210,7 @@ def test_a_lock_is_waited_for(kind: str, tmp_path: Path) -> None:
             for number in (1, 2):
                 while retries(daemon) < number:
                     # What is known of waits is up to 0.1 s old, so the kill may come too early.
-                    cursor.execute(f"KILL QUERY {waiting(pair.target)}")
+                    cursor.execute(f"KILL QUERY {waiting_session(pair.target)}")
                     time.sleep(0.2)
             cursor.execute("ROLLBACK")
         assert_equal(pair, daemon)
@@ -222,19 +223,6 @@ def retries(daemon: DaemonProcess) -> int:
     """Return how often groups have been retried."""
     status = daemon.status()
     return sum(worker.retries for worker in status.workers) if status is not None else 0
-
-
-def waiting(server: Server) -> int:
-    """Return the id of the session that waits for a lock, as soon as one does."""
-    for _ in range(600):
-        rows = server.sql(
-            "SELECT trx_mysql_thread_id FROM information_schema.innodb_trx"
-            " WHERE trx_state = 'LOCK WAIT'"
-        )
-        if rows:
-            return int(rows[0][0])
-        time.sleep(0.05)
-    raise AssertionError("no session waits for a lock")
 
 
 @pytest.mark.parametrize("kind", ["GTIDs", "neither"])

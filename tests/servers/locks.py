@@ -6,11 +6,28 @@ from typing import Final
 from tests.servers.mysqld import Server
 
 _TRANSACTIONS: Final = "SELECT COUNT(*) FROM information_schema.INNODB_TRX"
+_WAITING: Final = (
+    "SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'"
+)
+_PERIOD_S: Final = 0.15
+"""Asked more often than every 0.1 s, InnoDB shows again what it showed before."""
 
 
 def wait_for_lock_wait(server: Server) -> None:
     """Return once a transaction waits for a row lock; AssertionError after 120 s."""
     _wait(server, f"{_TRANSACTIONS} WHERE trx_state = 'LOCK WAIT'", some=True)
+
+
+def waiting_session(server: Server) -> int:
+    """Return the id of a session that waits for a row lock, once there is one.
+
+    AssertionError after 120 s.
+    """
+    deadline = time.monotonic() + 120
+    while not (found := server.sql(_WAITING)):
+        assert time.monotonic() < deadline, "no session waits for a lock"
+        time.sleep(_PERIOD_S)
+    return int(found[0][0])
 
 
 def wait_for_the_end_of_all_transactions(server: Server) -> None:
@@ -22,5 +39,4 @@ def _wait(server: Server, query: str, *, some: bool) -> None:
     deadline = time.monotonic() + 120
     while (server.sql(query) != [(0,)]) != some:
         assert time.monotonic() < deadline, query
-        # Asked more often than every 0.1 s, InnoDB shows again what it showed before.
-        time.sleep(0.15)
+        time.sleep(_PERIOD_S)
