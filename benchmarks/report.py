@@ -186,7 +186,7 @@ def _load(load: Load) -> str:
 
 def _width(variants: Iterable[str]) -> int:
     """Return how wide the column of their names is."""
-    return max(27, *(len(name) + 2 for name in variants))
+    return max([27, *(len(name) + 2 for name in variants)])
 
 
 def _rates(runs: Sequence[Applied]) -> str:

@@ -120,8 +120,7 @@ class ChangedKeys:
             and of is not None
             and not (alone or group.alone or as_whole or self._relearned)
         ):
-            referred = tuple(references) if references else ()
-            return with_keys(group, GroupKeys(tuple(rows), referred, (), of.parts))
+            return with_keys(group, GroupKeys(tuple(rows), tuple(references), (), of.parts))
         tables = list(by_id.values())
         if not tables:
             return self._of_databases(group)

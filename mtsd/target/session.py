@@ -1,4 +1,4 @@
-"""A session on the target: its pinned state, its transactions, and the source's statements."""
+"""A session on the target: its pinned state, its transactions, and the way back from statements."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,8 @@ from mtsd.model.temporary_tables import TableName
 from mtsd.model.xa_xid import XaXid
 from mtsd.target import literals
 from mtsd.target.retry import patiently
-from mtsd.target.satellites import (
-    Collation,
-    needs_collations,
-)
-from mtsd.target.session_state import (
-    changes,
-)
+from mtsd.target.satellites import Collation, needs_collations
+from mtsd.target.session_state import changes
 from mtsd.target.statement_states import StatementStates
 from mtsd.target.worker_info import ROW_GONE
 from mtsd.target.xa import roll_back
@@ -279,12 +274,8 @@ class TargetSession:
         """Return from the state that a statement was to leave, if one has."""
         left, self._left = self._left, None
         if left is not None:
-            await self._clean(*left)
-
-    async def _clean(self, state: dict[bytes, bytes], satellites: Sequence[Satellite]) -> None:
-        """Return from a statement's state to the pinned one."""
-        sets = self.states.returning(state, satellites)
-        await self.connection.run(b";".join(sets), len(sets))
+            sets = self.states.returning(*left)
+            await self.connection.run(b";".join(sets), len(sets))
 
     async def drop_temporary(self, thread_id: int, tables: Collection[TableName]) -> None:
         """Drop temporary tables that statements of this thread of the source have created."""

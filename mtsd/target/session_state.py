@@ -119,13 +119,6 @@ def sets_timestamp_defaults(server: ServerVersion) -> bool:
     return server.number[2] >= _TIMESTAMP_DEFAULTS_SINCE.get(server.number[:2], 0)
 
 
-def statement_state(
-    query: QueryEvent, server: ServerVersion, pinned_state: dict[bytes, bytes]
-) -> dict[bytes, bytes]:
-    """Return the pinned state, overridden by everything that the event says."""
-    return of_query(query, context_state(query.context, server, pinned_state))
-
-
 def of_query(query: QueryEvent, state: dict[bytes, bytes]) -> dict[bytes, bytes]:
     """Return the state of a statement, of which `state` is what its context says."""
     thread_id = b"%d" % query.thread_id

@@ -1,7 +1,7 @@
 """Waiting for what InnoDB says of its transactions."""
 
 import time
-from typing import Final
+from typing import Any, Final
 
 from tests.servers.mysqld import Server
 
@@ -15,7 +15,7 @@ _PERIOD_S: Final = 0.15
 
 def wait_for_lock_wait(server: Server) -> None:
     """Return once a transaction waits for a row lock; AssertionError after 120 s."""
-    _wait(server, f"{_TRANSACTIONS} WHERE trx_state = 'LOCK WAIT'", some=True)
+    waiting_session(server)
 
 
 def waiting_session(server: Server) -> int:
@@ -23,20 +23,18 @@ def waiting_session(server: Server) -> int:
 
     AssertionError after 120 s.
     """
-    deadline = time.monotonic() + 120
-    while not (found := server.sql(_WAITING)):
-        assert time.monotonic() < deadline, "no session waits for a lock"
-        time.sleep(_PERIOD_S)
-    return int(found[0][0])
+    return int(_first(server, _WAITING)[0])
 
 
 def wait_for_the_end_of_all_transactions(server: Server) -> None:
     """Return once no transaction is open; AssertionError after 120 s."""
-    _wait(server, _TRANSACTIONS, some=False)
+    _first(server, f"{_TRANSACTIONS} HAVING COUNT(*) = 0")
 
 
-def _wait(server: Server, query: str, *, some: bool) -> None:
+def _first(server: Server, query: str) -> tuple[Any, ...]:
+    """Return the first row of a query, once there is one; AssertionError after 120 s."""
     deadline = time.monotonic() + 120
-    while (server.sql(query) != [(0,)]) != some:
+    while not (found := server.sql(query)):
         assert time.monotonic() < deadline, query
         time.sleep(_PERIOD_S)
+    return found[0]

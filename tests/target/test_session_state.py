@@ -10,16 +10,10 @@ from mtsd.binlog.query import parse_query
 from mtsd.model.errors import ServerError
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.model.session import SessionContext
-from mtsd.model.step import (
-    QueryEvent,
-    Statement,
-    StatementKind,
-    UserVar,
-    UserVarType,
-)
+from mtsd.model.step import QueryEvent, Statement, StatementKind, UserVar, UserVarType
 from mtsd.target import literals
 from mtsd.target.session import TargetSession
-from mtsd.target.session_state import PINNED, changes, pinned, statement_state
+from mtsd.target.session_state import PINNED, changes, context_state, of_query, pinned
 from mtsd.target.source_statements import run_statement
 from tests.binlog.building import query
 from tests.servers.mysqld import Options, Server
@@ -85,6 +79,12 @@ def said(
     status: bytes, statement: bytes, *, database: bytes = b"d", timestamp: int = 0
 ) -> QueryEvent:
     return parse_query(query(statement, status=status, database=database, timestamp=timestamp))
+
+
+def statement_state(
+    found: QueryEvent, server: ServerVersion, own: dict[bytes, bytes]
+) -> dict[bytes, bytes]:
+    return of_query(found, context_state(found.context, server, own))
 
 
 async def run(session: TargetSession, status: bytes, statement: bytes, **more: int) -> None:
