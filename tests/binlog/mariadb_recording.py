@@ -1,6 +1,7 @@
 """MariaDB servers that have logged what only they log, and the kinds of groups that it makes."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,19 +52,19 @@ class MariadbRecording:
         return self.file.read_bytes()
 
 
-def record_mariadb(series: str, options: Options) -> MariadbRecording:
-    """Start a server, run everything, and rotate its binlog; the server has to be closed."""
-    server = Server(options, installation=provide_mariadb(series))
-    server.start()
-    expected: list[tuple[str, str, str]] = []
-    statements = [*STATEMENTS, (TWO_PHASES, "ddl")]
-    for statement, kind in statements:
-        with closing(server.client()) as client, client.cursor() as cursor:
-            for each in statement.split("; "):
-                cursor.execute(each)
-            cursor.execute("SELECT @@last_gtid")
-            ((gtid,),) = cursor.fetchall()
-        expected.append((statement, kind, gtid))
-    file = server.datadir / server.sql("SHOW MASTER STATUS")[0][0]
-    server.sql("FLUSH BINARY LOGS")
-    return MariadbRecording(server, file, expected, options["binlog_format"] == "ROW")
+@contextmanager
+def recorded_mariadb(series: str, options: Options) -> Iterator[MariadbRecording]:
+    """Run everything on a server of its own, and rotate its binlog; it is closed at the end."""
+    with Server(options, installation=provide_mariadb(series)) as server:
+        expected: list[tuple[str, str, str]] = []
+        for statement, kind in (*STATEMENTS, (TWO_PHASES, "ddl")):
+            with closing(server.client()) as client, client.cursor() as cursor:
+                for each in statement.split("; "):
+                    cursor.execute(each)
+                cursor.execute("SELECT @@last_gtid")
+                ((gtid,),) = cursor.fetchall()
+            server.wait_until_ended(client.thread_id())
+            expected.append((statement, kind, gtid))
+        file = server.datadir / server.sql("SHOW MASTER STATUS")[0][0]
+        server.sql("FLUSH BINARY LOGS")
+        yield MariadbRecording(server, file, expected, options["binlog_format"] == "ROW")

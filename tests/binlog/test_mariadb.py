@@ -30,7 +30,7 @@ from mtsd.model.step import AlterPhase, Statement, StatementKind
 from mtsd.model.temporary_tables import NONE_OPEN
 from mtsd.model.xa_xid import XaXid
 from tests.binlog.building import query
-from tests.binlog.mariadb_recording import MariadbRecording, record_mariadb
+from tests.binlog.mariadb_recording import MariadbRecording, recorded_mariadb
 from tests.binlog.range_cases import events, parts, told
 from tests.binlog.test_binlog_command import mtsd_binlog
 from tests.servers.provision import Options
@@ -55,9 +55,8 @@ WAYS: dict[str, tuple[str, Options]] = {
 
 @pytest.fixture(scope="module", params=WAYS)
 def mariadb(request: pytest.FixtureRequest) -> Iterator[MariadbRecording]:
-    recording = record_mariadb(*WAYS[request.param])
-    yield recording
-    recording.server.close()
+    with recorded_mariadb(*WAYS[request.param]) as recording:
+        yield recording
 
 
 def grouped(data: bytes, name: str) -> list[StreamItem]:

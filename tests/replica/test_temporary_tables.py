@@ -204,6 +204,8 @@ def relayed(tmp_path: Path, settings: Mapping[str, int]) -> Iterator[Relayed]:
         )
         first.sql(BEGINNING)
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        made = "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'd'"
+        wait_for(pair.source, made, 1)
         client, own = Session(first), Session(pair.source)
         there = Relayed(first, pair, daemon, str(file), client, own)
         there.wait()

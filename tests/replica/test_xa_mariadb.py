@@ -1,7 +1,6 @@
 """XA transactions where MariaDB is the source, the target, or both."""
 
 import random
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -50,12 +49,7 @@ def prepare(server: Server, xid: str, *statements: str) -> None:
     with closing(server.client()) as client, client.cursor() as cursor:
         for statement in (f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}"):
             cursor.execute(statement)
-        cursor.execute("SELECT CONNECTION_ID()")
-        ((connection,),) = cursor.fetchall()
-    deadline = time.monotonic() + 30
-    while server.sql(f"SELECT 1 FROM information_schema.processlist WHERE id = {connection}"):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    server.wait_until_ended(client.thread_id())
 
 
 @contextmanager

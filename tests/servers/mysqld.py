@@ -202,6 +202,17 @@ class Server:
                 pass
             return list(cursor.fetchall())
 
+    def wait_until_ended(self, session: int, *, timeout: float = 30.0) -> None:
+        """Wait until the session with that id, whose client has closed it, is gone.
+
+        MariaDB lets another session complete what it has prepared only then. Raises ServerError.
+        """
+        deadline = time.monotonic() + timeout
+        while self.sql(f"SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = {session}"):
+            if time.monotonic() > deadline:
+                raise ServerError(f"session {session} is still there after {timeout} s")
+            time.sleep(0.01)
+
     def binlog_end(self) -> tuple[str, int, str]:
         """Return where its binlog ends: file, offset and GTIDs."""
         file, offset, _, _, *gtids = self.sql(self.installation.binlog_status)[0]
