@@ -16,6 +16,7 @@ from mtsd.model.group import (
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position, parse_position
+from mtsd.model.server import Flavour
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,22 @@ def parse_gtids(text: str) -> GtidSet:
     return gtids
 
 
+def refuse_other_family(until: Until, source: Flavour) -> None:
+    """Raise NeedsPersonError if GTIDs of a condition are not such as that source's groups have."""
+    if not isinstance(until, UntilBeforeGtids | UntilAfterGtids):
+        return
+    gtids = until.gtids
+    origins = [each.uuid for each in gtids.places()] + [uuid for uuid, *_ in gtids.intervals()]
+    for origin in origins:
+        # A domain and a server id, or a UUID.
+        family = Flavour.MARIADB if origin.count("-") == 1 else Flavour.MYSQL
+        if family is not source:
+            raise NeedsPersonError(
+                f"the run is to end {until}: GTIDs of {origin} are {family.value}'s, but the source"
+                f" is {source.value}, and none of its groups would ever have one"
+            )
+
+
 class Goal:
     """Whether `until` is reached; no gap that a previous run has left remains then.
 
@@ -91,10 +108,12 @@ class Goal:
         """Of UntilAfterGtids: those that have not been read."""
         self._met = isinstance(until, UntilGapsFilled)
         if isinstance(until, UntilAfterGtids):
-            self._left = until.gtids.minus(executed or GtidSet())
-            self._met = not self._left
+            self._left = until.gtids
+        if executed is not None:
+            self._executed(executed)
         self._passed(mark.position)
-        self.reached = self._met and mark.number >= highest
+        self._number = mark.number
+        self.reached = self._met and self._number >= highest
         """Whether nothing more is to be applied."""
 
     def is_past(self, item: StreamItem) -> bool:
@@ -110,13 +129,18 @@ class Goal:
         """Note that `item` is to be applied."""
         group = item.group if isinstance(item, GroupClosed) else item
         if isinstance(group, Group):
-            if group.gtid is not None and self._left:
-                self._left = self._left.minus(_only(group.gtid))
-                self._met = not self._left
+            if group.gtid is not None and not self._met:
+                self._executed(_only(group.gtid))
             self._passed(group.end)
-            self.reached = self._met and group.number >= self._highest
+            self._number = group.number
         elif isinstance(group, PositionReached):
+            if group.gtids is not None:
+                # Of what was executed before reading began, nothing else may tell.
+                self._executed(group.gtids)
             self._passed(group.end)
+        else:
+            return
+        self.reached = self._met and self._number >= self._highest
 
     def _is_before(self, group: Group | GroupOpened) -> bool:
         until = self._until
@@ -132,6 +156,15 @@ class Goal:
                 " condition that it does not meet or miss: use --until-position FILE:POS"
             )
         return isinstance(until, UntilBeforeGtids) and _reaches(gtid, until.gtids)
+
+    def _executed(self, gtids: GtidSet) -> None:
+        """Note that all of these groups have been applied, or are about to be."""
+        until = self._until
+        if isinstance(until, UntilAfterGtids) and self._left:
+            self._left = self._left.minus(gtids)
+            self._met = not self._left
+        elif isinstance(until, UntilBeforeGtids) and not self._met:
+            self._met = bool(until.gtids.intersection(gtids))
 
     def _passed(self, position: Position) -> None:
         until = self._until

@@ -17,7 +17,7 @@ from mtsd.model.progress import Progress
 from mtsd.model.pulse import Pulse
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, flavour_of_identity
-from mtsd.model.until import Goal, Until
+from mtsd.model.until import Goal, Until, refuse_other_family
 from mtsd.replica.apply_mode import applies_sql, in_repair, keeps_order
 from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
@@ -317,6 +317,7 @@ def _groups(stream: SourceStream, recovered: Recovered, until: Until | None) -> 
     groups = AsSkipped(stream, recovered.skipped)
     if until is None or recovered.repair is not None:
         return groups
+    refuse_other_family(until, flavour_of_identity(recovered.source_uuid))
     goal = Goal(until, recovered.mark, recovered.executed.highest, recovered.gtids)
     return UntilStage(groups, goal)
 

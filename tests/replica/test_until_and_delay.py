@@ -94,9 +94,13 @@ def test_each_condition(pair: Pair, tmp_path: Path, settings: dict[str, Value]) 
     assert run_until(daemon, "--until-gaps-filled") == list(range(8))
     both = f"{places[14][2]}:{places[17][2].rpartition(':')[2]}"
     assert run_until(daemon, "--until-after-gtids", both) == list(range(18))
+    assert run_until(daemon, "--until-before-gtids", places[1][2]) == list(range(18))
     daemon.start()
     daemon.wait_until_caught_up()
     assert daemon.stop() == 0
+    pair.source.sql("FLUSH BINARY LOGS")
+    file, offset, _ = pair.source.binlog_end()
+    assert run_until(daemon, "--until-position", f"{file}:{offset}") == list(range(20))
     assert differences(pair.source, pair.target) == []
 
 
@@ -163,6 +167,7 @@ def test_gaps_are_filled_and_nothing_more(pair: Pair, tmp_path: Path) -> None:
     [
         (("--until-position", "mysql-bin.000001:4"), "binary log files are named like"),
         (("--until-before-gtids", "11111111-1111-1111-1111-111111111111:1"), "has no GTID"),
+        (("--until-after-gtids", "0-1-3"), "GTIDs of 0-1 are MariaDB's, but the source is MySQL"),
     ],
 )
 def test_what_cannot_be_reached(

@@ -11,6 +11,7 @@ from mtsd.model.group import Group, GroupClosed, GroupOpened, PositionReached, S
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
+from mtsd.model.server import Flavour
 from mtsd.model.until import (
     Goal,
     Until,
@@ -19,6 +20,7 @@ from mtsd.model.until import (
     UntilGapsFilled,
     UntilPosition,
     parse_gtids,
+    refuse_other_family,
 )
 from mtsd.replica.until_stage import UntilReachedError, UntilStage
 from tests.schedule.streams import SOURCE_UUID, Shape, group_of
@@ -141,12 +143,8 @@ def test_gtids(mark: int, highest: int, domain: str) -> None:
         gtids = GtidSet()
         for number in numbers:
             gtids.advance(Gtid(domain, 10 * number) if domain else Gtid(SOURCE_UUID, number))
-        later = [
-            number
-            for number in range(max(mark, highest) + 1, GROUPS + 1)
-            if number in numbers or (domain and number >= numbers[0])
-        ]
-        before = later[0] - 1 if later else None
+        # What a previous run has applied ends it, too.
+        before = max(highest, numbers[0] - 1)
         assert last_applied(log(domain=domain), UntilBeforeGtids(gtids), mark, highest) == before
         after = max(highest, *numbers)
         assert last_applied(log(domain=domain), UntilAfterGtids(gtids), mark, highest) == after
@@ -158,6 +156,50 @@ def test_a_number_that_mariadb_left_out_is_passed() -> None:
     items = log(domain="0-1")
     assert last_applied(items, UntilAfterGtids(parse_gtids("0-1-25")), 0, 0) == 3
     assert last_applied(items, UntilBeforeGtids(parse_gtids("0-1-25")), 0, 0) == 2
+
+
+@pytest.mark.parametrize("domain", ["", "0-1"])
+def test_gtids_from_before_the_beginning_are_known_from_the_next_file(domain: str) -> None:
+    """A run that began at a position knows of none that it has executed."""
+    gtids = GtidSet()
+    gtids.advance(Gtid(domain, 10) if domain else Gtid(SOURCE_UUID, 1))
+    end = Position("binlog.000002", 150)
+    items = log(domain=domain)[3:]
+    at = items.index(PositionReached(end))
+    items[at] = PositionReached(end, gtids)
+    conditions: list[Until] = [UntilBeforeGtids(gtids), UntilAfterGtids(gtids)]
+    for until in conditions:
+        goal = Goal(until, LowWaterMark(2, Position("binlog.000001", 400), None), 2, None)
+        for item in items[: at + 1]:
+            assert not goal.is_past(item)
+            goal.passed(item)
+        assert goal.reached
+
+
+def test_a_position_between_groups_is_reached_without_another_group() -> None:
+    goal = Goal(
+        UntilPosition(Position("binlog.000002", 150)),
+        LowWaterMark(2, Position("binlog.000001", 400), None), 2, None,
+    )  # fmt: skip
+    for item in log()[3:6]:
+        assert not goal.reached
+        goal.passed(item)
+    assert goal.reached
+
+
+@pytest.mark.parametrize(
+    ("source", "gtids", "said"),
+    [
+        (Flavour.MYSQL, "0-1-3", "GTIDs of 0-1 are MariaDB's, but the source is MySQL"),
+        (Flavour.MARIADB, f"{SOURCE_UUID}:1", f"GTIDs of {SOURCE_UUID} are MySQL's, but the"),
+    ],
+)
+def test_gtids_of_the_other_family_are_refused(source: Flavour, gtids: str, said: str) -> None:
+    for condition in (UntilBeforeGtids, UntilAfterGtids):
+        with pytest.raises(NeedsPersonError, match=said):
+            refuse_other_family(condition(parse_gtids(gtids)), source)
+    other = next(each for each in Flavour if each is not source)
+    refuse_other_family(UntilAfterGtids(parse_gtids(gtids)), other)
 
 
 @pytest.mark.parametrize(("mark", "highest"), STARTS)
