@@ -231,6 +231,16 @@ def ineffective(settings: Settings, given: Collection[str]) -> Iterator[str]:
                     f'replica.{name} has no effect while replica.consistency is "eventual": any'
                     " worker applies any transaction of rows"
                 )
+    elif replica.consistency == "any_time" and replica.weigh and replica.parallel_workers > 1:
+        yield (
+            'replica.weigh has no effect while replica.consistency is "any_time": no worker is'
+            " chosen by weights"
+        )
+    if replica.split_transactions != "off" and replica.parallel_workers <= 1:
+        yield (
+            f"replica.split_transactions = {shown(replica.split_transactions)} has no effect while"
+            f" replica.parallel_workers is {replica.parallel_workers}: there is one worker"
+        )
     yield from _ineffective_rules(settings)
     source = settings.source
     if source.allow_partial_history and source.start not in {None, Earliest()}:

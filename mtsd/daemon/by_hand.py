@@ -62,6 +62,15 @@ class ByHand:
                 f'{change.do} has no effect with parallel_type = "{replica.parallel_type}": that'
                 " policy goes by no names"
             )
+        if replica.consistency == "eventual":
+            raise NotPossibleError(
+                f'{change.do} has no effect with consistency = "eventual": any worker applies any'
+                " transaction of rows"
+            )
+        if change.do == "weigh" and replica.consistency == "any_time":
+            raise NotPossibleError(
+                'weigh has no effect with consistency = "any_time": no worker is chosen by weights'
+            )
         if not change.databases or not all(change.databases):
             raise NotPossibleError(f"{change.do} needs the name of a database")
         before = distribution_of(settings)

@@ -181,9 +181,12 @@ class Daemon:
     def _go_on_with(self, loaded: Loaded) -> Reloaded:
         change = reloaded(self._settings, loaded.settings)
         _check_tls_files(change.settings)
+        by_hand = self._by_hand.without(change.applied)
+        in_force = by_hand.over(change.settings)
+        _check_distribution(in_force)
         self._settings = change.settings
-        self._by_hand = self._by_hand.without(change.applied)
-        self._in_force = self._by_hand.over(change.settings)
+        self._by_hand = by_hand
+        self._in_force = in_force
         if self._replica is not None:
             self._replica.reload(self._in_force)
         set_up_logging(change.settings.log)
@@ -347,6 +350,21 @@ class Daemon:
             elif not hung:
                 log.critical("the dispatcher hangs: the watchdog gets no sign until it continues")
             await asyncio.sleep(interval)
+
+
+def _check_distribution(settings: Settings) -> None:
+    """Raise ConfigurationError if what was set by hand does not go with what has been reloaded."""
+    workers = settings.replica.parallel_workers
+    allowed = (
+        "allowed is what goes together with what `mtsd distribute` has set until the daemon ends;"
+        " `mtsd distribute show` prints it"
+    )
+    problems = [
+        Problem("replica.bind, pin", f"found that {problem}", allowed, "reloaded")
+        for problem in (distribution_of(settings).problems(workers) if workers else ())
+    ]
+    if problems:
+        raise ConfigurationError(tuple(problems))
 
 
 def _check_tls_files(settings: Settings) -> None:

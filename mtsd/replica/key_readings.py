@@ -10,7 +10,7 @@ from mtsd.model.errors import MtsdError
 from mtsd.target.changed_keys import ChangedKeys
 from mtsd.target.key_definitions import read_key_definitions
 from mtsd.wire.connection import Connection
-from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.endpoint import CurrentEndpoint
 from mtsd.wire.traits import ServerTraits
 
 _LOOK_PERIOD_S: Final = 0.1
@@ -30,12 +30,12 @@ class KeyReadings:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        current: CurrentEndpoint,
         traits: ServerTraits,
         changed: ChangedKeys,
         is_committed: Callable[[int], bool],
     ) -> None:
-        self._endpoint = endpoint
+        self._current = current
         self._traits = traits
         self._changed = changed
         self._is_committed = is_committed
@@ -58,7 +58,7 @@ class KeyReadings:
     async def _look(self) -> None:
         if not (due := self._changed.due(self._is_committed)):
             return
-        connection = await Connection.open(self._endpoint)
+        connection = await Connection.open(self._current.endpoint)
         try:
             await connection.query(_COMPLETE_ANSWERS)
             read = await read_key_definitions(

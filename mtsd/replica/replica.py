@@ -28,6 +28,7 @@ from mtsd.schedule.repair import Repair
 from mtsd.source.stream import SourceStream
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import TargetSession
+from mtsd.wire.endpoint import CurrentEndpoint
 
 _LAST_CHANCE_S = 5.0
 """How long other workers may finish their commit after the connection to the target was lost."""
@@ -46,6 +47,7 @@ class Replica:
         self,
         settings: Settings,
         channel_session: TargetSession,
+        current: CurrentEndpoint,
         coordinator: Coordinator,
         workers: list[Worker],
         stream: SourceStream,
@@ -57,9 +59,10 @@ class Replica:
         *,
         repair: Repair | None = None,
     ) -> None:
-        """With a `repair`, the run ends by itself when that is done."""
+        """With a `repair`, the run ends by itself when that is done; `current` is the target's."""
         self._settings = settings
         self._session = channel_session
+        self._current = current
         self._coordinator = coordinator
         self._workers = workers
         self._stream = stream
@@ -157,9 +160,11 @@ class Replica:
         Raises what `endpoint` raises; nothing has changed then.
         """
         source = endpoint("source", settings.source)
+        target = endpoint("target", settings.target)
         read = settings.replica
         self._settings = settings
         self._stream.endpoint = source
+        self._current.endpoint = target
         self._stream.settings = replace(
             self._stream.settings,
             hold_bytes=read.pending_jobs_size_max,

@@ -36,8 +36,7 @@ class SplitGroups(StreamedGroups):
     """Applies large groups with all workers, and by `StreamedGroups` what cannot be split.
 
     Streamed groups up to number `unsplit` are not split: one of them has failed to be. `as_sql`:
-    rows are applied as SQL statements. `piece_bytes` is how much of a group in memory is split at
-    a time.
+    rows are applied as SQL statements.
     """
 
     def __init__(
@@ -49,7 +48,6 @@ class SplitGroups(StreamedGroups):
         as_sql: bool,
         by_table: bool,
         unsplit: int,
-        piece_bytes: int,
         reached: Reached,
     ) -> None:
         super().__init__(coordinator, workers[0])
@@ -58,7 +56,6 @@ class SplitGroups(StreamedGroups):
         self._as_sql = as_sql
         self._by_table = by_table
         self._unsplit = unsplit
-        self._piece_bytes = piece_bytes
         self._reached = reached
         self._splitter: RowSplitter | None = None
         self._branches: SplitBranches | None = None
@@ -86,7 +83,7 @@ class SplitGroups(StreamedGroups):
                         return True
                 splitter.look_through(events)
                 await self._begin(group.number, group.size, group.gtid, group.format_description)
-                for piece in _pieces(events, self._piece_bytes):
+                for piece in _pieces(events, self._piece_bytes()):
                     await self._apply(splitter.split(piece))
                 await self._commit_split(group)
         except (NotSplitError, SplitFailedError, BinlogError, ServerError) as error:
@@ -197,11 +194,15 @@ class SplitGroups(StreamedGroups):
                 as_sql=self._as_sql,
                 by_table=self._by_table,
                 loses_cascade_errors=self._keys.loses_cascade_errors,
-                range_bytes=min(RANGE_BYTES, self._piece_bytes // _RANGES),
+                range_bytes=min(RANGE_BYTES, self._piece_bytes() // _RANGES),
             )
         if lacking := splitter.lacks(events):
             splitter.learn(await self._keys.of(lacking, definitions))
         return splitter
+
+    def _piece_bytes(self) -> int:
+        """Return how much of a group in memory is split at a time."""
+        return self._coordinator.scheduler.limits.batch_bytes
 
     async def _begin(
         self, number: int, size: int, gtid: Gtid | None, format_description: bytes

@@ -4,7 +4,7 @@ from typing import Final
 
 from mtsd.target.key_definitions import KeyDefinitions, read_key_definitions
 from mtsd.wire.connection import Connection
-from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.endpoint import CurrentEndpoint
 from mtsd.wire.traits import ServerTraits
 
 _COMPLETE_ANSWERS: Final = "SET @@session.sql_select_limit=18446744073709551615"
@@ -13,8 +13,8 @@ _COMPLETE_ANSWERS: Final = "SET @@session.sql_select_limit=18446744073709551615"
 class SplitKeys:
     """Reads keys when they are needed, on a connection of its own, and remembers them."""
 
-    def __init__(self, endpoint: Endpoint, traits: ServerTraits) -> None:
-        self._endpoint = endpoint
+    def __init__(self, current: CurrentEndpoint, traits: ServerTraits) -> None:
+        self._current = current
         self._traits = traits
         self._known = KeyDefinitions(frozenset(), {}, ())
         self._asked: frozenset[str] = frozenset()
@@ -30,7 +30,7 @@ class SplitKeys:
             self._asked = frozenset()
         if not databases <= self._asked:
             wanted = databases | self._asked
-            connection = await Connection.open(self._endpoint)
+            connection = await Connection.open(self._current.endpoint)
             try:
                 await connection.query(_COMPLETE_ANSWERS)
                 self._known = await read_key_definitions(

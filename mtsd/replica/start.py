@@ -57,6 +57,7 @@ from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.target.splitting_allowed import why_not_split
 from mtsd.wire.binlog_status import executed_gtids
+from mtsd.wire.endpoint import CurrentEndpoint
 
 _CHANNEL_WAIT_TIMEOUT_S: Final = 60
 _RECEIPT_S: Final = 30.0
@@ -83,8 +84,9 @@ async def start(
     progress = progress or Progress()
     tables = PositionTables(settings.target.schema, settings.replica.channel)
     progress.doing = "connects to the target"
+    current = CurrentEndpoint(endpoint("target", settings.target))
     session = await TargetSession.open(
-        endpoint("target", settings.target),
+        current.endpoint,
         SessionSettings(settings.target.binary_log),
         reached=reached,
     )
@@ -98,7 +100,7 @@ async def start(
         gtids = gtids_of(settings.target.gtid, family, session)
         as_sql = await _applies_sql(settings, session, family)
         progress.doing = "opens the sessions of the workers"
-        if settings.replica.split_transactions != "off":
+        if settings.replica.split_transactions != "off" and _worker_count(settings) > 1:
             refused = await why_not_split(session)
             if refused is not None:
                 raise NeedsPersonError(str(refused))
@@ -110,7 +112,7 @@ async def start(
         )
         for index in range(_worker_count(settings)):
             worker = await open_worker(
-                index, settings, tables, coordinator, recovered, reached,
+                index, settings, tables, coordinator, recovered, reached, current,
                 preserves=preserved is not None, as_sql=as_sql,
             )  # fmt: skip
             workers.append(worker)
@@ -147,15 +149,16 @@ async def start(
     streamed = StreamedGroups(coordinator, workers[0], preserved)
     if settings.replica.split_transactions != "off" and len(workers) > 1:
         by_table = settings.replica.split_transactions == "table"
-        large = SplitStage(delayed, settings.replica.batch_bytes, all_engines=by_table)
+        large = SplitStage(
+            delayed, lambda: coordinator.scheduler.limits.batch_bytes, all_engines=by_table
+        )
         streamed = SplitGroups(
             coordinator,
             workers,
-            SplitKeys(endpoint("target", settings.target), session.traits),
+            SplitKeys(current, session.traits),
             as_sql=as_sql,
             by_table=by_table,
             unsplit=unsplit,
-            piece_bytes=settings.replica.batch_bytes,
             reached=reached,
         )
     dispatcher = Dispatcher(
@@ -164,11 +167,10 @@ async def start(
     readings = None
     if changed_keys is not None:
         is_committed = coordinator.scheduler.gaq.is_committed
-        place = endpoint("target", settings.target)
-        readings = KeyReadings(place, session.traits, changed_keys, is_committed)
+        readings = KeyReadings(current, session.traits, changed_keys, is_committed)
     return Replica(
-        settings, session, coordinator, workers, stream, delayed, dispatcher, checkpointer, reached,
-        readings, repair=recovered.repair,
+        settings, session, current, coordinator, workers, stream, delayed, dispatcher, checkpointer,
+        reached, readings, repair=recovered.repair,
     )  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.model.server import flavour_of_identity
 from mtsd.replica.apply_mode import change_of
 from mtsd.replica.coordinator import Coordinator
-from mtsd.replica.endpoints import endpoint
 from mtsd.replica.recovery import Recovered
 from mtsd.replica.worker import Worker, WorkerSettings
 from mtsd.schedule.repair import Repair, again_of
@@ -21,6 +20,7 @@ from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.target.sql_applier import ROW_MODE, SqlApplier
 from mtsd.target.xa import needs_branch_sessions
+from mtsd.wire.endpoint import CurrentEndpoint
 
 
 async def open_worker(
@@ -30,6 +30,7 @@ async def open_worker(
     coordinator: Coordinator,
     recovered: Recovered,
     reached: Reached,
+    current: CurrentEndpoint,
     *,
     preserves: bool,
     as_sql: bool,
@@ -39,7 +40,7 @@ async def open_worker(
     With `preserves`, each group commits under its own GTID; with `as_sql`, rows are applied by SQL
     statements rather than by BINLOG. Raises NeedsPersonError, ServerError, ConnectionLostError.
     """
-    target = replace(endpoint("target", settings.target), found_rows=as_sql)
+    target = replace(current.endpoint, found_rows=as_sql)
     session_settings = SessionSettings(
         settings.target.binary_log,
         ROW_MODE if as_sql else b"0",
@@ -57,7 +58,7 @@ async def open_worker(
     branch_sessions = None
     if needs_branch_sessions(session.connection):
         lock = lock_name(tables.channel, worker_id, branch=True)
-        branch_sessions = BranchSessions(target, session_settings, lock, reached=reached)
+        branch_sessions = BranchSessions(current, session_settings, lock, reached=reached)
     return Worker(
         index,
         _applier(

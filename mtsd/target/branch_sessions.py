@@ -7,13 +7,15 @@ tables, remains. Its lock tells when the server has noticed the end, and InnoDB'
 transaction is detached. A restart takes these locks, too, before it looks for what is prepared.
 """
 
+from dataclasses import replace
+
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.fault_points import Reached, nothing
 from mtsd.target.fencing import release_lock, take_lock
 from mtsd.target.innodb_monitor import MONITOR, wait_for_session
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.connection import Connection
-from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.endpoint import CurrentEndpoint
 from mtsd.wire.failure import BUSY
 
 PATIENCE_S = 60
@@ -28,13 +30,13 @@ class BranchSessions:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        current: CurrentEndpoint,
         settings: SessionSettings,
         lock: str,
         *,
         reached: Reached = nothing,
     ) -> None:
-        self._endpoint = endpoint
+        self._current = current
         self._settings = settings
         self._lock = lock
         self._reached = reached
@@ -45,7 +47,9 @@ class BranchSessions:
         """Return a session for the next branch. Raises ServerError, ConnectionLostError."""
         try:
             session = await TargetSession.open(
-                self._endpoint, self._settings, reached=self._reached
+                replace(self._current.endpoint, found_rows=self._settings.rows_as_sql),
+                self._settings,
+                reached=self._reached,
             )
         except ServerError as error:
             if error.number not in BUSY:

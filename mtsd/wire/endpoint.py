@@ -26,3 +26,12 @@ class Endpoint:
 
     def __str__(self) -> str:
         return self.unix_socket or f"{self.host}:{self.port}"
+
+
+class CurrentEndpoint:
+    """The endpoint for new connections to a server; a reload of the configuration replaces it."""
+
+    __slots__ = ("endpoint",)
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint

@@ -125,6 +125,14 @@ WARNED: dict[str, tuple[str, tuple[str, ...]]] = {
         '[replica]\nbind = [["a"]]\nconsistency = "eventual"\n',
         ("replica.bind has no effect", '"eventual"'),
     ),
+    "weights where no worker is chosen by them": (
+        '[replica]\nweigh = [["a", 2]]\nconsistency = "any_time"\n',
+        ("replica.weigh has no effect", '"any_time"'),
+    ),
+    "splitting for one worker": (
+        '[replica]\nsplit_transactions = "row"\nconsistency = "eventual"\nparallel_workers = 1\n',
+        ("replica.split_transactions", '"row"', "replica.parallel_workers is 1"),
+    ),
     "a partial history of what does not begin early": (
         '[source]\nallow_partial_history = true\nstart = "latest"\n',
         ("source.allow_partial_history", "source.start", '"latest"'),

@@ -144,6 +144,39 @@ def test_a_running_daemon_takes_over_what_can_change(
     assert "geheim" not in daemon.log.read_text()
 
 
+def test_what_is_opened_later_uses_the_new_account_and_sizes(
+    pair: Pair, manager: NotifySocket, tmp_path: Path
+) -> None:
+    """A transaction that is split reads the target's keys on a session of its own."""
+    pair.target.sql("CREATE USER late IDENTIFIED BY 'geheim-3'; GRANT ALL ON *.* TO late")
+    settings: dict[str, Value] = {
+        "target.user": "late", "target.password": "geheim-3", "replica.consistency": "eventual",
+        "replica.split_transactions": "row", "source.start": "latest",
+    }  # fmt: skip
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings, environ=manager.environ)
+    rows = (
+        "INSERT INTO a.large WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n"
+        " WHERE i < 300) SELECT {} + i, REPEAT('x', 1000) FROM n"
+    )
+    with daemon:
+        daemon.wait_until_running()
+        pair.source.sql("CREATE TABLE a.large (id INT PRIMARY KEY, v VARCHAR(1000))")
+        pair.source.sql(rows.format(0))
+        daemon.wait_until_caught_up()
+        pair.target.sql("ALTER USER late IDENTIFIED BY 'geheim-4'")
+        daemon.settings |= {"target.password": "geheim-4", "replica.batch_bytes": 65536}
+        daemon.configure()
+        (done,) = reload(daemon, manager)
+        assert done["applied"] == ["replica.batch_bytes"]
+        assert done["for_next_connection"] == ["target.password"]
+        assert not [each for each in daemon.records() if "splitting" in str(each["event"])]
+        pair.source.sql(rows.format(300))
+        daemon.wait_for_record("splitting a large group")
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    assert pair.target.sql("SELECT COUNT(*) FROM a.large") == [(600,)]
+
+
 def policy_of(replica: Replica) -> DatabasePolicy:
     policy = replica._coordinator.scheduler._policy
     assert isinstance(policy, DatabasePolicy)
@@ -169,6 +202,9 @@ REACHES: dict[str, Callable[[Replica], object]] = {
     "replica.bind": lambda it: policy_of(it)._partition_of,
     "replica.pin": lambda it: policy_of(it)._workers,
     "replica.weigh": lambda it: policy_of(it).aph._weight_of("a"),
+    "target.user": lambda it: it._current.endpoint.user,
+    "target.password": lambda it: it._current.endpoint.password,
+    "target.connect_timeout": lambda it: it._current.endpoint.connect_timeout,
     "source.user": lambda it: it._stream.endpoint.user,
     "source.password": lambda it: it._stream.endpoint.password,
     "source.connect_timeout": lambda it: it._stream.endpoint.connect_timeout,

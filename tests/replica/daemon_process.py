@@ -17,7 +17,7 @@ from mtsd.model.gtid import GtidSet
 from tests.replica.fork_server import ForkedProcess, Order, fork
 from tests.servers.mysqld import Server
 
-Value = str | int | float | bool | list[str] | list[int] | list[list[str]]
+Value = str | int | float | bool | list[str] | list[int] | list[list[str]] | list[list[str | int]]
 _ROOT = Path(__file__).parents[2]
 _MADE: Final[list["DaemonProcess"]] = []
 

@@ -112,6 +112,54 @@ def test_commands(pair: Pair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert daemon.stop() == 0
 
 
+@pytest.mark.parametrize(
+    ("consistency", "refused", "accepted"),
+    [
+        ("eventual", [["pin", "a", "3"], ["bind", "b", "c"], ["weigh", "a", "4"]], []),
+        ("any_time", [["weigh", "a", "4"]], [["pin", "a", "3"], ["bind", "b", "c"]]),
+    ],
+)
+def test_what_has_no_effect_is_refused(
+    pair: Pair,
+    tmp_path: Path,
+    consistency: str,
+    refused: list[list[str]],
+    accepted: list[list[str]],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    settings = {"replica.consistency": consistency}
+    with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+        daemon.wait_until_caught_up()
+        for words in refused:
+            assert distribute(daemon, *words) == ExitStatus.NEEDS_PERSON
+            said = capsys.readouterr().err
+            assert f'{words[0]} has no effect with consistency = "{consistency}"' in said
+        for words in [*accepted, ["freeze", "2"], ["unfreeze", "2"]]:
+            assert distribute(daemon, *words) == ExitStatus.DONE
+        assert daemon.stop() == 0
+
+
+def test_a_reload_that_contradicts_what_was_set_by_hand(pair: Pair, tmp_path: Path) -> None:
+    with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+        daemon.wait_until_caught_up()
+        assert distribute(daemon, "bind", "a", "b") == ExitStatus.DONE
+        pins: list[list[str | int]] = [["a", 1], ["b", 2]]
+        daemon.settings["replica.pin"] = pins
+        daemon.configure()
+        daemon.reload()
+        record = daemon.wait_for_record("configuration refused, nothing has changed")
+        assert 'bound together are pinned apart: "a" to worker 1 and "b"' in str(record["problems"])
+        assert status_of(daemon).distribution == DistributionStatus(
+            bind=(("a", "b"),), until_the_daemon_ends=("bind",)
+        )
+        assert distribute(daemon, "weigh", "c", "5") == ExitStatus.DONE
+        assert distribute(daemon, "unbind", "a") == ExitStatus.DONE
+        daemon.reload()
+        daemon.wait_for_record("configuration reloaded")
+        assert status_of(daemon).distribution.pin == (("a", 1), ("b", 2))
+        assert daemon.stop() == 0
+
+
 LONG = pytest.mark.long
 
 

@@ -23,6 +23,7 @@ from mtsd.target.innodb_monitor import (
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.target.xa import UNKNOWN_XID, prepared_xids
+from mtsd.wire.endpoint import CurrentEndpoint
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Server
 from tests.target.sessions import endpoint, open_session
@@ -42,7 +43,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 def sessions_of(server: Server) -> BranchSessions:
-    return BranchSessions(endpoint(server), SessionSettings(binary_log=True), LOCK)
+    return BranchSessions(CurrentEndpoint(endpoint(server)), SessionSettings(binary_log=True), LOCK)
 
 
 def branches_of(session: TargetSession) -> Branches:
@@ -98,7 +99,9 @@ async def test_the_monitor_tells_whether_it_is_let_go(server: Server) -> None:
 async def test_without_the_privilege_nothing_is_begun(server: Server) -> None:
     server.sql("CREATE USER blind; GRANT BINLOG REPLAY, BINLOG MONITOR ON *.* TO blind")
     sessions = BranchSessions(
-        replace(endpoint(server), user="blind"), SessionSettings(binary_log=True), LOCK
+        CurrentEndpoint(replace(endpoint(server), user="blind")),
+        SessionSettings(binary_log=True),
+        LOCK,
     )
     with pytest.raises(ServerError, match="PROCESS"):
         await sessions.open()
