@@ -85,12 +85,13 @@ class Checkpointer:
         if mark is None:
             return False
         await self._reached(FaultPoint.BEFORE_CHECKPOINT)
+        if mark.gtids is not None:
+            # The next start takes it that the target has been told of all up to what is stored.
+            await self._told.tell(mark.gtids)
         await self._write(mark)
         await self._reached(FaultPoint.AFTER_CHECKPOINT)
         self._coordinator.checkpointed(mark)
         self.checkpoints += 1
-        if mark.gtids is not None:
-            await self._told.tell(mark.gtids)
         return True
 
     async def end(self) -> None:

@@ -7,6 +7,7 @@ from threading import Event, Thread
 
 import pytest
 
+from mtsd.model.fault_points import FaultPoint
 from mtsd.model.gtid import GtidSet
 from tests.load.compare import differences
 from tests.load.journal import audit
@@ -17,6 +18,7 @@ from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
+SIGKILLED = -9
 SETTINGS: dict[str, Value] = {
     "replica.pending_jobs_size_max": 262_144,
     "replica.batch_bytes": 65_536,
@@ -78,6 +80,30 @@ def test_the_target_has_executed_what_the_source_has(
         missing = executed(pair.source).minus(executed(pair.target))
         assert not missing, missing
         daemon.close()
+
+
+@pytest.mark.parametrize("mode", ["auto", "preserve"])
+@pytest.mark.parametrize("point", [FaultPoint.BEFORE_CHECKPOINT, FaultPoint.AFTER_CHECKPOINT])
+def test_a_kill_at_a_checkpoint_leaves_out_no_empty_group(
+    mode: str, point: FaultPoint, tmp_path: Path
+) -> None:
+    target = GTIDS if mode == "preserve" else {**GTIDS, "skip_log_bin": None}
+    with Pair(GTIDS, target) as pair:
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, of_mode(mode))
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        pair.source.sql(
+            "SET gtid_next = '3e11fa47-71ca-11e1-9e33-c80aa9429562:7'; BEGIN; COMMIT;"
+            "SET gtid_next = 'AUTOMATIC'; CREATE DATABASE a"
+        )
+        daemon.start(fault=f"{point}:1")
+        assert daemon.wait() == SIGKILLED
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        missing = executed(pair.source).minus(executed(pair.target))
+        assert not missing, missing
 
 
 def test_off_tells_nothing(tmp_path: Path) -> None:
