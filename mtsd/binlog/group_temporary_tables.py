@@ -6,6 +6,7 @@ from mtsd.binlog.temporary_tables import (
     after,
     changes_only_temporary_tables,
     is_rename,
+    may_drop_nothing,
     may_use_temporary_tables,
     names_one,
     what_is_left_out,
@@ -20,6 +21,10 @@ from mtsd.model.temporary_tables import (
 )
 
 _NONE: Final[frozenset[TableName]] = frozenset()
+_DROPS_UNKNOWN: Final = (
+    "a DROP TEMPORARY TABLE of a table that its session has not, judging by the statements before"
+    " it: mtsd has misunderstood one of them"
+)
 
 
 class GroupTemporaryTables:
@@ -76,6 +81,9 @@ class GroupTemporaryTables:
         self._created |= has - before.by_thread.get(thread, _NONE)
         if kind is StatementKind.DROP_TEMPORARY:
             if has == before.by_thread.get(thread, _NONE):
+                if self.known is before and before.knows(thread) and not may_drop_nothing(query):
+                    self._refuse(_DROPS_UNKNOWN)
+                    return True
                 return False
         elif kind is not StatementKind.TEMPORARY:
             left_out = before.left_out.get(thread, _NONE)

@@ -19,6 +19,7 @@ from mtsd.binlog.load_data_files import LoadDataFiles
 from mtsd.binlog.merged_databases import MergedDatabases
 from mtsd.binlog.open_group import OpenGroup
 from mtsd.binlog.plain_transactions import PlainTransactions
+from mtsd.binlog.query import in_utf8
 from mtsd.binlog.rewrite import plain_format_description, with_database
 from mtsd.binlog.statement import classify
 from mtsd.binlog.table_map import TableMap, parse_table_map
@@ -358,6 +359,8 @@ class Grouper:
         query = self._timestamp_defaults.completed(query)
         if kind is StatementKind.DDL and group.creates_and_fills:
             kind = StatementKind.CREATE_SELECT
+        if kind is StatementKind.CREATE_SELECT:
+            query = in_utf8(query)
         if kind in {StatementKind.BEGIN, StatementKind.XA_START}:
             if group.begun:
                 raise BinlogError("BEGIN inside a transaction")

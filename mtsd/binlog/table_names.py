@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mtsd.binlog.tokenizer import Token, TokenKind
+from mtsd.binlog.tokenizer import NAME_QUOTES, Token, TokenKind
 from mtsd.binlog.words import Words, decoded, unquoted
 from mtsd.model.errors import MtsdError
 from mtsd.model.session import SessionContext
@@ -82,5 +82,5 @@ def as_table(parts: Sequence[str]) -> Table:
 
 
 def _may_be_name(token: Token) -> bool:
-    quoted = token.kind is TokenKind.QUOTED and token.text[:1] in (b"`", b'"')
+    quoted = token.kind is TokenKind.QUOTED and token.text[:1] in NAME_QUOTES
     return quoted or token.kind is TokenKind.WORD

@@ -66,10 +66,23 @@ def after(
         # MariaDB also has ALTER ONLINE IGNORE TABLE IF EXISTS.
         words.take_words(b"ONLINE", b"IGNORE", b"TABLE", b"IF", b"EXISTS")
         table = _name(words, query, fold_case=fold_case)
+        # MariaDB: how long to wait for locks.
+        if words.at_word(b"WAIT"):
+            words.take()
+            words.take()
+        words.take_words(b"NOWAIT")
         if _at_new_name(words):
             to = _name(words, query, fold_case=fold_case)
             return temporary.renamed(thread, table, to)
     return temporary
+
+
+def may_drop_nothing(query: QueryEvent) -> bool:
+    """Return whether a DROP TEMPORARY TABLE succeeds if the table does not exist."""
+    words = Words(query.statement, query.context)
+    words.take_words(b"DROP", b"TEMPORARY")
+    words.word()
+    return words.at_word(b"IF")
 
 
 def replaces(query: QueryEvent) -> bool:

@@ -18,6 +18,8 @@ from mtsd.binlog.character_sets import WITHOUT_PAD
 from mtsd.model.session import SessionContext
 
 SQL_MODE_ANSI_QUOTES = 0x4
+SQL_MODE_MSSQL = 0x400
+"""MariaDB: names may be in brackets, too."""
 SQL_MODE_NO_BACKSLASH_ESCAPES = 0x100000
 ANY_CONTEXT = SessionContext()
 
@@ -49,9 +51,11 @@ _TOKEN = rb"""
   | (?P<comment> /\* )
   | (?P<leave> \*/ )
   | (?P<word> WORD )
-  | (?P<quote> ['"`] )
+  | (?P<quote> [QUOTES] )
   | (?P<symbol> . )
 """
+NAME_QUOTES = (b"`", b'"', b"[")
+"""What a quoted name begins with; one in brackets ends with the closing one."""
 _WORD = rb"[A-Za-z0-9_$\x80-\xff]"
 _TRAIL = rb"[\x40-\x7e\x80-\xfe]"
 
@@ -79,20 +83,24 @@ class _Patterns:
 
 
 @cache
-def _patterns(escapes: bool, ansi_quotes: bool, collation: int) -> _Patterns:
+def _patterns(escapes: bool, ansi_quotes: bool, brackets: bool, collation: int) -> _Patterns:
     wide = _WIDE.get(collation, b"")
     # A first byte that is not followed by a second one stands for itself.
     special = b"| [%b] %b | [%b] (?!%b)" % (wide, _TRAIL, wide, _TRAIL) if wide else b""
     some = b"(?: [%b] %b | %b ){%%d,1000}" % (wide, _TRAIL, _WORD)
     inside = {}
-    for quote in (b"'", b'"', b"`"):
-        name = quote == b"`" or (quote == b'"' and ansi_quotes)
+    quotes = b"'\"`\\[" if brackets else b"'\"`"
+    for quote in (b"'", b'"', b"`", b"["):
+        name = quote in b"`[" or (quote == b'"' and ansi_quotes)
         escape = b"\\\\" if escapes and not name else b""
-        ordinary = b"[^%b%b%b]*" % (quote, escape, wide)
-        inner = b"%b%b %b %b" % (quote, quote, b"| %b ." % escape if escape else b"", special)
+        closing = re.escape(closing_quote(quote))
+        ordinary = b"[^%b%b%b]*" % (closing, escape, wide)
+        inner = b"%b%b %b %b" % (closing, closing, b"| %b ." % escape if escape else b"", special)
         inside[quote] = _compiled(b"%b (?: (?: %b ) %b ){0,1000}" % (ordinary, inner, ordinary))
     return _Patterns(
-        _compiled(_TOKEN.replace(b"WORD", some % 1 if wide else _WORD + b"+")),
+        _compiled(
+            _TOKEN.replace(b"WORD", some % 1 if wide else _WORD + b"+").replace(b"QUOTES", quotes)
+        ),
         inside,
         _compiled(some % 0) if wide else None,
     )
@@ -103,8 +111,16 @@ def _patterns_of(context: SessionContext) -> _Patterns:
     escapes = not mode & SQL_MODE_NO_BACKSLASH_ESCAPES
     collation = _padded(context.character_set_client)
     return _patterns(
-        escapes, bool(mode & SQL_MODE_ANSI_QUOTES), collation if collation in _WIDE else 0
+        escapes,
+        bool(mode & SQL_MODE_ANSI_QUOTES),
+        bool(mode & SQL_MODE_MSSQL),
+        collation if collation in _WIDE else 0,
     )
+
+
+def closing_quote(quote: bytes) -> bytes:
+    """Return what ends a quoted text that begins with `quote`."""
+    return b"]" if quote == b"[" else quote
 
 
 def _padded(collation: int | None) -> int:
@@ -155,7 +171,7 @@ def tokenize(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Iterato
         elif group == "quote":
             quote = match[0]
             at = _end_of_all(patterns.inside[quote], statement, at) + 1
-            if statement[at - 1 : at] != quote:
+            if statement[at - 1 : at] != closing_quote(quote):
                 at = len(statement)
                 yield Token(TokenKind.UNCLOSED, quote, start, at)
             else:

@@ -3,7 +3,7 @@
 from collections.abc import Set as AbstractSet
 
 from mtsd.binlog.character_sets import character_set, text_decoder
-from mtsd.binlog.tokenizer import Token, TokenKind, tokenize
+from mtsd.binlog.tokenizer import NAME_QUOTES, Token, TokenKind, closing_quote, tokenize
 from mtsd.model.errors import MtsdError
 from mtsd.model.session import SessionContext
 
@@ -140,6 +140,7 @@ def decoded(raw: bytes, context: SessionContext) -> str:
 def unquoted(name: bytes) -> bytes:
     """Return an identifier without its quotes, if it has any."""
     quote = name[:1]
-    if quote not in (b"`", b'"'):
+    if quote not in NAME_QUOTES or len(name) == 1:
         return name
-    return name[1:-1].replace(quote * 2, quote)
+    closing = closing_quote(quote)
+    return name[1:-1].replace(closing * 2, closing)

@@ -20,8 +20,10 @@ _MYSQL_TRUNCATES: Final = 1 << 32
 """TIME_TRUNCATE_FRACTIONAL: otherwise MySQL rounds, which MariaDB does only on request."""
 _MARIADB_ROUNDS: Final = 1 << 34
 _ORACLE: Final = 0x200
+_MSSQL: Final = 0x400
 _MARIADB_ONLY: Final = {
     _ORACLE: "ORACLE",
+    _MSSQL: "MSSQL",
     1 << 32: "EMPTY_STRING_IS_NULL",
     1 << 33: "SIMULTANEOUS_ASSIGNMENT",
 }

@@ -119,10 +119,15 @@ def sets_timestamp_defaults(server: ServerVersion) -> bool:
     return server.number[2] >= _TIMESTAMP_DEFAULTS_SINCE.get(server.number[:2], 0)
 
 
-def of_query(query: QueryEvent, state: dict[bytes, bytes]) -> dict[bytes, bytes]:
+def of_query(
+    query: QueryEvent, state: dict[bytes, bytes], server: ServerVersion
+) -> dict[bytes, bytes]:
     """Return the state of a statement, of which `state` is what its context says."""
     thread_id = b"%d" % query.thread_id
     timestamp = b"%d.%06d" % (query.timestamp, query.microseconds or 0)
+    if server.flavour is Flavour.MARIADB:
+        # It cuts off what is less than a microsecond, of a number that may be a little too small.
+        timestamp += b"5"
     return {**state, b"pseudo_thread_id": thread_id, b"timestamp": timestamp}
 
 

@@ -103,7 +103,7 @@ class StatementStates:
         `lacking`: the target does not have that database.
         """
         query = statement.query
-        wanted = of_query(query, self._of_context(query))
+        wanted = of_query(query, self._of_context(query), self._traits.server)
         # Each default database sets it; without one it is the server's.
         if query.context.collation_database is not None:
             wanted[b"collation_database"] = collation(query.context.collation_database)

@@ -145,14 +145,17 @@ class TableEngines:
         return frozenset(str(found).upper() for (found,) in rows)
 
     async def _ways_to_tables(self) -> frozenset[str]:
-        """Return the names, in upper case, by which a statement may change tables unnamed in it."""
+        """Return the names, in upper case, by which a statement may change tables unnamed in it.
+
+        Of a MariaDB's package only the name is listed, not those of its functions.
+        """
         rows = await self._connection.query(
             b"SELECT table_name FROM information_schema.views WHERE table_schema NOT IN (%b)"
             b" UNION SELECT event_object_table FROM information_schema.triggers"
             b" WHERE event_object_schema NOT IN (%b)"
             b" UNION SELECT routine_name FROM information_schema.routines"
-            b" WHERE routine_type=%b AND routine_schema NOT IN (%b)"
-            % (_OF_THE_SERVER, _OF_THE_SERVER, _utf8("FUNCTION"), _OF_THE_SERVER)
+            b" WHERE routine_type<>%b AND routine_schema NOT IN (%b)"
+            % (_OF_THE_SERVER, _OF_THE_SERVER, _utf8("PROCEDURE"), _OF_THE_SERVER)
         )
         return frozenset(str(found).upper() for (found,) in rows)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mtsd.binlog.tokenizer import (
     SQL_MODE_ANSI_QUOTES,
+    SQL_MODE_MSSQL,
     SQL_MODE_NO_BACKSLASH_ESCAPES,
     TokenKind,
     tokenize,
@@ -20,15 +21,33 @@ ESCAPING = SessionContext()
 ANSI = SessionContext(sql_mode=SQL_MODE_ANSI_QUOTES)
 GBK = SessionContext(character_set_client=28)
 GBK_WITHOUT_PAD = SessionContext(character_set_client=28 + 1024)
-CONTEXTS = [PLAIN, ESCAPING, ANSI, GBK, GBK_WITHOUT_PAD]
+BRACKETS = SessionContext(sql_mode=SQL_MODE_MSSQL | SQL_MODE_ANSI_QUOTES)
+CONTEXTS = [PLAIN, ESCAPING, ANSI, GBK, GBK_WITHOUT_PAD, BRACKETS]
 QUOTES = b"'\"`"
-SYMBOLS = [b"'", b'"', b"`", b"\\", b"*", b"/", b"/*", b"*/", b" ", b"a", b"\x81", b"\xfe", b"@"]
+SYMBOLS = [
+    b"[",
+    b"]",
+    b"'",
+    b'"',
+    b"`",
+    b"\\",
+    b"*",
+    b"/",
+    b"/*",
+    b"*/",
+    b" ",
+    b"a",
+    b"\x81",
+    b"\xfe",
+    b"@",
+]
 
 
 def strings(statement: bytes, context: SessionContext) -> Iterator[tuple[int, int, bool]]:
     """Yield begin and end of each quoted string, and whether it is closed."""
     escapes = not (context.sql_mode or 0) & SQL_MODE_NO_BACKSLASH_ESCAPES
-    names = b'`"' if context is ANSI else b"`"
+    names = {ANSI: b'`"', BRACKETS: b'`"['}.get(context, b"`")
+    quotes = QUOTES + b"[" * (context is BRACKETS)
     wide = context.character_set_client in {28, 1052}
 
     def is_wide(at: int) -> bool:
@@ -45,8 +64,9 @@ def strings(statement: bytes, context: SessionContext) -> Iterator[tuple[int, in
                 yield at, len(statement), False
                 return
             at = closed + 2
-        elif statement[at] in QUOTES:
+        elif statement[at] in quotes:
             quote = statement[at]
+            closing = ord("]") if quote == ord("[") else quote
             begin = at
             at += 1
             while True:
@@ -56,8 +76,8 @@ def strings(statement: bytes, context: SessionContext) -> Iterator[tuple[int, in
                 escaped = escapes and quote not in names and statement[at] == ord("\\")
                 if escaped or is_wide(at):
                     at += 2
-                elif statement[at] == quote:
-                    if statement[at + 1 : at + 2] != bytes((quote,)):
+                elif statement[at] == closing:
+                    if statement[at + 1 : at + 2] != bytes((closing,)):
                         break
                     at += 2
                 else:

@@ -84,7 +84,7 @@ def said(
 def statement_state(
     found: QueryEvent, server: ServerVersion, own: dict[bytes, bytes]
 ) -> dict[bytes, bytes]:
-    return of_query(found, context_state(found.context, server, own))
+    return of_query(found, context_state(found.context, server, own), server)
 
 
 async def run(session: TargetSession, status: bytes, statement: bytes, **more: int) -> None:
