@@ -177,6 +177,9 @@ class StreamedGroups:
             return
         if not self._coordinator.reads_on:
             return
+        if group.xid is not None and self._coordinator.scheduler.looks_inside:
+            # Triggers of the target, say, may have changed what its databases do not tell.
+            group = group._replace(alone=True)
         row = self._worker.row_after(group)
         if group.rolled_back and self._doubt is not None:
             self._opened = None

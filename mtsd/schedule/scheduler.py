@@ -247,6 +247,11 @@ class Scheduler:
         """Whether the two groups of an XA transaction may share a target transaction."""
         return self.limits.batch_groups > 1 and not self.in_order
 
+    @property
+    def looks_inside(self) -> bool:
+        """Whether the policy goes by what is in a group, which nobody knows of a streamed one."""
+        return bool(self._fillers)
+
     def _first_of_pair(self, group: Group, earlier: int) -> int:
         """Return the worker in whose queue a group completes a pair; -1 if there is none."""
         if not may_be_second(group):

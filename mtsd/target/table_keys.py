@@ -31,6 +31,8 @@ WITH_KEYS: Final = frozenset({"innodb", "myisam", "aria"})
 BY_THEMSELVES: Final = WITH_KEYS | {"memory", "heap", "csv", "archive", "blackhole", "rocksdb"}
 """Storage engines whose tables have rows of their own: not those of other tables or servers."""
 
+_DOCUMENT: Final = "FTS_DOC_ID"
+"""MySQL manual, "InnoDB Full-Text Document ID and FTS_DOC_ID Column"."""
 _T = ColumnType
 _BY_BYTES: Final = frozenset({
     _T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.YEAR, _T.DATE, _T.TIME2, _T.DATETIME2,
@@ -114,6 +116,8 @@ def keys_of(
         if len(formats) != len(found.columns):
             counts = f"{len(formats)} columns on the source, {len(found.columns)} on the target"
             return AsWhole(counts)
+        if found.columns[0].column.generated_key and not table.has_generated_key:
+            return AsWhole("its columns are those after a primary key that the target has added")
         keys = tuple(_keys(name, found, foreign_keys))
         for place in sorted({part.column for key in keys for part in key.parts}):
             column = found.columns[place].column
@@ -133,6 +137,8 @@ def why_whole(found: FoundKeys) -> str:
         return "it has system versioning"
     if found.overlaps:
         return "a key of it is about periods that overlap"
+    if any(each.column.name == _DOCUMENT for each in found.columns):
+        return "it has a column of document ids, which InnoDB accepts in growing order only"
     for key in found.unique:
         if not _parts(found, key):
             named = ", ".join(part.column or "an expression" for part in key)

@@ -100,6 +100,21 @@ def test_a_table_with_columns_of_other_types_is_a_whole() -> None:
     assert meet(fill, changing(("e", "other"), 1), changing(("e", "other"), 2))
 
 
+def test_a_primary_key_that_only_the_target_has_moves_the_other_columns() -> None:
+    """Where the source has a column that the target lacks, the numbers of columns are equal."""
+    added = FoundColumn(TableColumn("my_row_id", "int", INT, "", "INVISIBLE"), False, False)
+    fill = ChangedKeys(known(other=FoundKeys("innodb", (added,), ((FoundPart("my_row_id"),),))))
+    assert meet(fill, changing(("e", "other"), 1), changing(("e", "other"), 2))
+
+
+def test_a_table_with_document_ids_is_a_whole() -> None:
+    documents = replace(
+        KEYED, columns=(column("FTS_DOC_ID"),), unique=((FoundPart("FTS_DOC_ID"),),)
+    )
+    fill = ChangedKeys(known(other=documents))
+    assert meet(fill, changing(("e", "other"), 1), changing(("e", "other"), 2))
+
+
 @pytest.mark.parametrize(
     "found",
     [replace(KEYED, engine="federated"), replace(KEYED, engine="mrg_myisam"),

@@ -28,6 +28,7 @@ DEFINITIONS = """
     CREATE TABLE nothing (id INT UNIQUE);
     CREATE TABLE in_memory (id INT PRIMARY KEY) ENGINE = MEMORY;
     CREATE TABLE fit (id CHAR(9) CHARACTER SET latin1 PRIMARY KEY, d DECIMAL(5,2) UNIQUE);
+    CREATE TABLE documents (FTS_DOC_ID BIGINT UNSIGNED NOT NULL PRIMARY KEY, v TEXT, FULLTEXT (v));
     CREATE VIEW seen AS SELECT * FROM nothing
 """
 OF_MARIADB = """
@@ -98,6 +99,7 @@ def test_why_tables_are_changed_as_a_whole(server: Server) -> None:
         "swedish": "its unique key (id)",
         "nothing": "neither a primary key",
         "in_memory": "its storage engine is memory",
+        "documents": "document ids",
     }
     if is_mariadb(server):
         expected |= {"booked": "periods that overlap", "versioned": "system versioning"}
