@@ -30,6 +30,8 @@ from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import TargetSession
 from mtsd.wire.endpoint import CurrentEndpoint
 
+_LEAST_PATIENCE_S = 1.0
+"""How long tasks may take to notice that nothing more is to be done."""
 _LAST_CHANCE_S = 5.0
 """How long other workers may finish their commit after the connection to the target was lost."""
 
@@ -101,11 +103,22 @@ class Replica:
             await coordinator.ended.wait()
             self._stream.close()
             lost = isinstance(coordinator.failure, ConnectionLostError | StreamedGroupError)
-            patience = _LAST_CHANCE_S if lost else self._settings.replica.stop_timeout
+            patience = max(self._settings.replica.stop_timeout, _LEAST_PATIENCE_S)
+            if lost:
+                patience = _LAST_CHANCE_S
             tasks = [*worker_tasks, dispatcher, checkpointer]
             _, running = await asyncio.wait(tasks, timeout=patience)
             for task in running:
-                log.warning("abandoned; its transaction is rolled back", task=task.get_name())
+                log.warning("abandoned in the middle of its work", task=task.get_name())
+            if running and coordinator.failure is None:
+                coordinator.failure = StopTimeoutError(
+                    "stop_timeout passed before the low-water mark was stored: the next start"
+                    " recovers"
+                    if running == {checkpointer}
+                    # It is in no queue, so only here is it seen.
+                    else "stop_timeout passed while a large group was applied. What of it has not"
+                    " been prepared or committed is rolled back; the next start settles the rest"
+                )
             if (
                 not running
                 and not lost

@@ -103,6 +103,8 @@ class SplitBranches:
         if self._errors:
             await self._fail()
         await self._with_all(self._prepare)
+        # Whatever holds up the commits now, they have to come.
+        await self._wait_for_locks_as_before()
         decided = replace(
             self._doubt,
             end=end,
@@ -130,7 +132,6 @@ class SplitBranches:
                 f" written: {error}. The next start settles it"
             ) from error
         await self._reached(FaultPoint.AFTER_SETTLED)
-        await self._wait_for_locks_as_before()
 
     async def drop(self) -> None:
         """Roll back all branches, and remove the record. Raises ConnectionLostError."""

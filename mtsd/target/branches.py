@@ -67,7 +67,6 @@ NO_GLOBAL_PART = Reason(
 )
 _LARGEST_FORMAT_OF_MARIADB: Final = (1 << 31) - 1
 _LOOK_PERIOD_S: Final = 0.05
-_WAIT: Final = b"SET @@session.innodb_lock_wait_timeout=%b"
 _DETACHED_WITHIN_S: Final = 10.0
 """How long a MariaDB may need to notice that the session of a transaction has ended."""
 
@@ -116,12 +115,12 @@ class Branches:
 
         With `statements`, under REPEATABLE READ, as all statements of the source; a source that
         logs them locks no less. Rows need no locks of gaps, which would stay until the completion.
-        With `briefly`, which requires `may_wait_briefly`, the session waits for no lock of a row
-        longer than a second, until `settle_run`.
+        With `briefly`, which requires `may_wait_briefly`, the session waits for no lock of a row or
+        a table longer than a second, until `settle_run`.
         """
         parts = [b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"] if statements else []
         if briefly:
-            parts.append(_WAIT % b"1")
+            parts.append(self._session.lock_waits(1))
         parts += [*self._next_gtid(gtid), statement(b"START", xid)]
         try:
             await self._connection.run(b";".join(parts), len(parts))
@@ -179,7 +178,7 @@ class Branches:
         await self._reached(FaultPoint.AFTER_STATEMENT)
 
     async def wait_for_locks(self, seconds: int | None) -> None:
-        """Let rows wait for a lock at most so long; None: as long as is usual."""
+        """Let rows and tables wait for a lock at most so long; None: as long as is usual."""
         await self._session.limit_lock_waits(seconds)
 
     async def mark_split(self, number: int, branch: int) -> None:
@@ -236,7 +235,7 @@ class Branches:
                 *(tables.delete_in_doubt(number) for number in numbers),
                 *(tables.prepared.replace(each) for each in prepared),
                 *(tables.prepared.delete(xid) for xid in completed),
-                _WAIT % self._session.lock_wait_s,
+                self._session.lock_waits(None),
             ]
         )
 

@@ -294,10 +294,17 @@ class TargetSession:
         return self.states.own[b"innodb_lock_wait_timeout"]
 
     async def limit_lock_waits(self, seconds: int | None) -> None:
-        """Let rows wait for a lock at most so long; None: as long as is pinned."""
-        wait_s = self.lock_wait_s if seconds is None else b"%d" % seconds
+        """Let rows and tables wait for a lock at most so long; None: as long as is pinned."""
         self.limits_lock_waits = seconds is not None
-        await self.connection.run(b"SET @@session.innodb_lock_wait_timeout=%b" % wait_s, 1)
+        await self.connection.run(self.lock_waits(seconds), 1)
+
+    def lock_waits(self, seconds: int | None) -> bytes:
+        """Return the statement for `limit_lock_waits`."""
+        if seconds is None:
+            limits = self.lock_wait_s, self.states.own[b"lock_wait_timeout"]
+        else:
+            limits = b"%d" % seconds, b"%d" % seconds
+        return b"SET @@session.innodb_lock_wait_timeout=%b,@@session.lock_wait_timeout=%b" % limits
 
     async def set_gtid(self, gtid: str) -> None:
         """Set the GTID of the next transaction; "" returns to automatic ones."""

@@ -116,6 +116,67 @@ def held(target: Server, row: int = ROWS // 2) -> Iterator[None]:
         yield
 
 
+def test_a_definition_between_two_branches(tmp_path: Path) -> None:
+    """One has the table, the other comes after the definition, which waits for the first."""
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(CREATE + "; CREATE TABLE a.x (i INT PRIMARY KEY, v VARCHAR(60))")
+        settings = {**SPLIT, **WAYS["streamed"]}
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            far = ",".join(f"({1000000 * n}, 'last')" for n in range(1, 17))
+            pair.source.sql(
+                "SET cte_max_recursion_depth = 1000000; BEGIN; INSERT INTO a.x VALUES (0, 'first');"
+                "INSERT INTO a.t WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r"
+                " WHERE n < 150000) SELECT n, REPEAT('x', 50) FROM r;"
+                f"INSERT INTO a.x VALUES {far}; COMMIT"
+            )
+            daemon.wait_for_record("splitting a large group")
+            deadline = time.monotonic() + 60
+            modified = (
+                "SELECT COALESCE(SUM(trx_rows_modified), 0) FROM information_schema.INNODB_TRX"
+            )
+            while int(pair.target.sql(modified)[0][0]) < 1000:
+                assert time.monotonic() < deadline
+                # More often, the server shows what it has shown before.
+                time.sleep(0.11)
+            pair.target.sql("ALTER TABLE a.x COMMENT 'by a person'")
+            assert_equal(pair, daemon)
+            assert any("1205" in reason for reason in not_split(daemon))
+            assert pair.target.sql("SELECT COUNT(*) FROM a.x") == [(17,)]
+            assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("at", ["a row", "a commit"])
+def test_a_stop_that_takes_too_long(at: str, tmp_path: Path) -> None:
+    """It says so, as with any other transaction; the next start finds out what is there."""
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(CREATE)
+        settings: dict[str, Value] = {**SPLIT, "replica.stop_timeout": 0.5}
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            if at == "a row":
+                with held(pair.target):
+                    pair.source.sql(insert("t", 0))
+                    waiting_session(pair.target)
+                    assert daemon.stop() == 1
+            else:
+                with closing(pair.target.client()) as client:
+                    assert daemon.stop() == 0
+                    pair.source.sql(insert("t", 0))
+                    daemon.start(fault=f"{FaultPoint.AFTER_IN_DOUBT}:2:waits")
+                    while not (tmp_path / "there").exists():
+                        time.sleep(0.05)
+                    client.query("FLUSH TABLES WITH READ LOCK")
+                    (tmp_path / "go").touch()
+                    time.sleep(0.5)
+                    assert daemon.stop() == 1
+            error = str(daemon.records()[-1]["error"])
+            assert "stop_timeout passed while a large group was applied" in error
+            daemon.start()
+            assert_equal(pair, daemon)
+            assert daemon.stop() == 0
+
+
 def kill_query(daemon: DaemonProcess) -> None:
     daemon.target.sql(f"KILL QUERY {waiting_session(daemon.target)}")
 
