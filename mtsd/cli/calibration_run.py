@@ -43,17 +43,17 @@ class _Reading:
 
 
 def three_points(settings: Settings) -> list[Candidate]:
-    """Return what is measured: one worker unbatched, one batched, several unbatched."""
+    """Return what is measured: one worker unbatched, one batched, several unbatched.
+
+    Where transactions keep their own GTIDs, none is batched.
+    """
     replica = settings.replica
     policy = replica.parallel_type
     several = max(2, replica.parallel_workers)
     batch = max(2, replica.batch_groups)
     bind = tuple(tuple(names) for names in replica.bind)
-    return [
-        Candidate(policy, 1, 1),
-        Candidate(policy, 1, batch),
-        Candidate(policy, several, 1, bind),
-    ]
+    batched = [] if settings.target.gtid == "preserve" else [Candidate(policy, 1, batch)]
+    return [Candidate(policy, 1, 1), *batched, Candidate(policy, several, 1, bind)]
 
 
 def measure(
@@ -78,6 +78,9 @@ def _measured(
         changed = {
             "replica.parallel_workers": candidate.parallel_workers,
             "replica.batch_groups": candidate.batch_groups,
+            # The workers that databases are pinned to may be more than there are now.
+            "replica.pin": [],
+            "replica.weigh": [],
             "status.socket": socket_path,
             "log.format": "json",
         }

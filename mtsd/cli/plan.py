@@ -37,6 +37,7 @@ from mtsd.plan.plan import Fit, Plan
 from mtsd.plan.points import points_json, read_points
 from mtsd.plan.replayed_group import repeated
 from mtsd.plan.table import lines
+from mtsd.replica.filters import rules_of
 from mtsd.schedule.alone import AloneRule
 
 _WORKERS = (1, 2, 4, 8, 16)
@@ -53,8 +54,9 @@ example:
   mtsd plan --config config.toml --points points.json      # without measuring again
   mtsd plan --record load.parquet --points status.json --workers 1,2,4,8 --json
 
---measure runs the daemon of the configuration three times for so many seconds: it replicates, from
-where the last one stopped, and needs a backlog. Points are also what `mtsd status --json` prints.
+--measure runs the daemon of the configuration three times for so many seconds, without pin and
+weigh: it replicates, from where the last one stopped, and needs a backlog. Points are also what
+`mtsd status --json` prints.
 
 exit status: 0 done; 2 a file cannot be opened, or something is missing; 3 a file is damaged, or
 the daemon could not be measured
@@ -184,7 +186,10 @@ def _planned(args: argparse.Namespace) -> Plan:
             again = repeated(partial(replayed_groups, path, most), _SAMPLE)
             sample = list(islice(again, _SAMPLE))
             costs, fits = calibrated(points, sample, machines, common)
-        tried = candidates(args.workers, args.batches, binds_worth_a_try(load))
+        # Transactions that keep their own GTIDs are not combined.
+        preserves = settings is not None and settings.target.gtid == "preserve"
+        batches = (1,) if preserves else args.batches
+        tried = candidates(args.workers, batches, binds_worth_a_try(load))
         progress.say("starting Spark")
         with spark_session("mtsd plan", args.master) as spark:
             results, missing = replay(
@@ -194,7 +199,13 @@ def _planned(args: argparse.Namespace) -> Plan:
     results.sort(key=lambda result: tried.index(result.candidate))
     if settings is not None:
         replica = settings.replica
-        missing += not_simulated(replica.consistency, replica.split_transactions)
+        missing += not_simulated(
+            replica.consistency,
+            replica.split_transactions,
+            rules=str(rules_of(settings.filter)),
+            distributed=bool(replica.pin or replica.weigh),
+            gtid=settings.target.gtid,
+        )
     return Plan(load, most, costs, machines, fits, tuple(results), tuple(missing))
 
 

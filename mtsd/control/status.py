@@ -56,7 +56,7 @@ class TargetWaitStatus:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """One worker. Counts are since the start of the daemon."""
+    """One worker. Counts are since the replica began to run (`Status.run_seconds`)."""
 
     id: int
     state: str
@@ -94,7 +94,7 @@ class PartitionStatus:
     lag_seconds: float = 0.0
     """Age of its oldest group that is not yet applied; 0 if there is none."""
     groups: int = 0
-    """Groups of it since the start of the daemon."""
+    """Groups of it since the replica began to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +196,11 @@ class Status:
     doing: str = ""
     """What a start is at, or waits for, in words; "" once it runs."""
     run_seconds: float = 0.0
-    """Since the replica began to run."""
+    """Since the replica began to run: when the daemon started, or returned to a server."""
     cpu_seconds: float = 0.0
-    """What the daemon's process has used of processors, since it was started."""
+    """What the daemon's process has used of processors in that time."""
     batch_groups: int = 0
-    """The setting in force."""
+    """How many groups may be combined: the setting, or 1 where they keep their own GTIDs."""
     filter: str = ""
     """The filter rules in force, in one line; "" if everything is replicated."""
     remaining_delay: float = 0.0

@@ -1,6 +1,6 @@
 """The daemon's state in the form of the status socket."""
 
-from time import process_time, time
+from time import time
 from typing import Final
 
 from mtsd.config import Settings
@@ -14,6 +14,7 @@ from mtsd.control.status import (
     WorkerStatus,
 )
 from mtsd.replica.filters import rules_of
+from mtsd.replica.limits import limits_of
 from mtsd.replica.statistics import ReplicaStatistics
 from mtsd.replica.target_waits import TargetWait
 
@@ -101,8 +102,8 @@ def stated(
         distribution=distribution,
         reading_waits_for=statistics.reading_waits_for or "",
         run_seconds=round(statistics.run_seconds, 3),
-        cpu_seconds=round(process_time(), 3),
-        batch_groups=settings.replica.batch_groups,
+        cpu_seconds=round(statistics.cpu_seconds, 3),
+        batch_groups=limits_of(settings).batch_groups,
         filter=str(rules_of(settings.filter)),
         prepared_transactions=statistics.prepared_transactions,
     )

@@ -17,7 +17,6 @@ from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.position_tables import ChannelRow, InDoubt
 from mtsd.target.retry import write
 from mtsd.target.split_table import SPLIT
-from mtsd.wire.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ async def _skip(
                 f"{group}, was split into branches, and something of them may be left on the"
                 " target: start mtsd, which commits it or rolls it back, or says what to resolve"
             )
-        found = await _verdict(channel.connection, doubt)
+        found = await _verdict(channel, doubt)
         applied = applied or found is Verdict.APPLIED
         if found is not Verdict.NOT_APPLIED:
             may_be_applied = doubt.kind
@@ -128,10 +127,10 @@ async def _skip(
     return Skipped(group, may_be_applied=may_be_applied)
 
 
-async def _verdict(connection: Connection, doubt: InDoubt) -> Verdict | None:
+async def _verdict(channel: StoppedChannel, doubt: InDoubt) -> Verdict | None:
     """Return what the target shows about an in-doubt group; None if it shows nothing."""
     try:
-        return await verdict(connection, doubt)
+        return await verdict(channel.connection, channel.tables, doubt)
     except NeedsPersonError:
         return None
 

@@ -51,13 +51,33 @@ class CommonSettings:
 DEFAULT_SETTINGS: Final = CommonSettings()
 
 
-def not_simulated(consistency: str, split_transactions: str) -> list[str]:
+def not_simulated(
+    consistency: str,
+    split_transactions: str,
+    *,
+    rules: str = "",
+    distributed: bool = False,
+    gtid: str = "auto",
+) -> list[str]:
     """Return in words what a configuration has that no candidate is simulated with.
 
-    The arguments are those keys of `[replica]`. Every candidate is simulated as with
-    consistency = "partition", and without splitting.
+    The arguments are those keys of `[replica]` and `[target]`, the filter's rules, and whether
+    databases are pinned or weighed. Every candidate is simulated as with consistency =
+    "partition", without splitting, and with all that the source has logged.
     """
     found = []
+    if rules:
+        found.append(
+            f"the filter of the configuration ({rules}): all transactions of the source count, also"
+            " those of which nothing is applied"
+        )
+    if distributed:
+        found.append("pin and weigh of the configuration: no database has a place of its own")
+    if gtid == "preserve":
+        found.append(
+            'batches, with target.gtid = "preserve" of the configuration: there, transactions are'
+            " never combined"
+        )
     if consistency == "eventual":
         found.append(
             'consistency = "eventual" of the configuration: all of this is as with "partition".'

@@ -102,6 +102,10 @@ class Checkpointer:
     async def _write(self, mark: LowWaterMark) -> None:
         passed = [id_ for id_, highest in self._stale if highest <= mark.number]
         statements = [self._tables.update_mark(mark)]
+        statements += [
+            self._tables.prepared.delete_before(xid, number)
+            for xid, number in self._coordinator.scheduler.passed_completions(mark.number)
+        ]
         if passed:
             statements.append(self._tables.workers.delete(passed))
         if 0 < self._stopped <= mark.number:

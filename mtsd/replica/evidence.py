@@ -27,7 +27,8 @@ from mtsd.replica.verdict import (
 )
 from mtsd.source.binlog_files import BinlogFileReader, list_files
 from mtsd.source.source_state import BinlogFile
-from mtsd.target.position_tables import InDoubt
+from mtsd.target.others_prepared import others_prepared
+from mtsd.target.position_tables import InDoubt, PositionTables
 from mtsd.target.table_engines import TableEngines
 from mtsd.target.xa import NOT_ALLOWED, prepared_xids, statement
 from mtsd.wire.binlog_status import has_executed
@@ -40,8 +41,10 @@ _REFUSED = frozenset({1044, 1045, 1142, 1227, 1290})
 """Errors of a user who lacks the privilege."""
 
 
-async def verdict(connection: Connection, doubt: InDoubt) -> Verdict:
+async def verdict(connection: Connection, tables: PositionTables, doubt: InDoubt) -> Verdict:
     """Determine what became of an in-doubt group, once nothing of the run that began it is left.
+
+    `tables` are those of its channel.
 
     What a streamed one has prepared is rolled back, unless a GTID shows that it was applied.
 
@@ -55,7 +58,7 @@ async def verdict(connection: Connection, doubt: InDoubt) -> Verdict:
             return Verdict.NOT_APPLIED
         _told(without_evidence(doubt))
     if found in {Verdict.PREPARED, Verdict.COMPLETED}:
-        prepared = await _is_prepared(connection, doubt)
+        prepared = await _is_prepared(connection, tables, doubt)
         if prepared and not doubt.end.file:
             # Streamed: it may have been about to be committed, which is done from its beginning.
             await connection.query(statement(b"ROLLBACK", xid_in_doubt(doubt)))
@@ -86,9 +89,12 @@ def _told(found: Verdict | Refused) -> Verdict:
     return found
 
 
-async def _is_prepared(connection: Connection, doubt: InDoubt) -> bool:
+async def _is_prepared(connection: Connection, tables: PositionTables, doubt: InDoubt) -> bool:
+    """Return whether the target has prepared the transaction, and not for another channel."""
+    xid = xid_in_doubt(doubt)
     try:
-        return xid_in_doubt(doubt) in await prepared_xids(connection)
+        if xid not in await prepared_xids(connection):
+            return False
     except ServerError as error:
         if error.number != NOT_ALLOWED:
             raise
@@ -97,6 +103,16 @@ async def _is_prepared(connection: Connection, doubt: InDoubt) -> bool:
             f" whether it was applied, but {connection.endpoint.user!r} may not list that"
             f" ({error}): GRANT XA_RECOVER_ADMIN on the target"
         ) from error
+    others = await others_prepared(connection, tables)
+    if (other := others.in_doubt.get(xid)) is not None:
+        raise NeedsPersonError(
+            f"group {doubt.number}, ending at {doubt.end}: the target has prepared the transaction"
+            f" {xid}, and it may be this channel's or that of {other!r}, which is in doubt about"
+            " one with the same xid. Start that channel first; or look at the changes on the target"
+            f" and say what you found: mtsd resolve --group {doubt.number} --applied, or"
+            " --not-applied"
+        )
+    return xid not in others.prepared
 
 
 async def _has_run_on(endpoint: Endpoint, doubt: InDoubt) -> bool:

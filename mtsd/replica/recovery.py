@@ -153,7 +153,7 @@ async def recover(
             if doubt.kind == SPLIT:
                 found = await settle_split(connection, tables, doubt, channel.daemon_uuid)
             else:
-                found = await verdict(connection, doubt)
+                found = await verdict(connection, tables, doubt)
         except NeedsPersonError as error:
             error.group = replace(doubt.group, later_applied=executed.highest > doubt.number)
             raise

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace
+from time import process_time
 
 import structlog
 
@@ -75,6 +76,7 @@ class Replica:
         self._readings = readings
         self.repair = repair
         self._began = asyncio.get_running_loop().time()
+        self._cpu_began = process_time()
         self._stop_requested = False
 
     async def run(self) -> None:
@@ -236,6 +238,7 @@ class Replica:
             pending_bytes=scheduler.pending_bytes,
             skipped=scheduler.skipped,
             run_seconds=asyncio.get_running_loop().time() - self._began,
+            cpu_seconds=process_time() - self._cpu_began,
             waits=scheduler.wait_seconds(),
             reading_waits_for=scheduler.reading_waits_for,
             workers=tuple(self._worker_statistics(worker) for worker in self._workers),

@@ -52,6 +52,8 @@ class ReplicaStatistics:
     pending_bytes: int
     skipped: int
     run_seconds: float
+    cpu_seconds: float
+    """Of the process, in that time."""
     waits: Mapping[WaitCause, float]
     """Seconds by cause: of reading, or of all idle workers together."""
     reading_waits_for: WaitCause | None

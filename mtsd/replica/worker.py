@@ -23,6 +23,7 @@ from mtsd.replica.in_doubt import (
 from mtsd.replica.report import failed, half_applied
 from mtsd.replica.single_groups import SingleGroups
 from mtsd.replica.target_waits import TargetWait, kind_in_words
+from mtsd.replica.xa_groups import settle_skipped
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.in_flight import Batch, InFlight
 from mtsd.schedule.statement_runs import StatementRuns
@@ -86,7 +87,8 @@ class Worker:
         self.retries = 0
         self.skipped = 0
         """Groups skipped because of skip_errors."""
-        self.busy_seconds = 0.0
+        self._busy_seconds = 0.0
+        self._busy_since: float | None = None
         self.last: Group | None = None
 
     async def run(self) -> None:
@@ -94,7 +96,7 @@ class Worker:
         clock = asyncio.get_running_loop().time
         flight = self._flight
         while batch := await self._coordinator.work(self.index, self._most_statements):
-            began = clock()
+            self._busy_since = clock()
             flight.begin(batch)
             try:
                 while flight.has_begun and self._coordinator.failure is None:
@@ -108,7 +110,15 @@ class Worker:
                 remedy = half_applied(error.number)
                 raise self._failed(self._running(error.number), error, remedy) from error
             finally:
-                self.busy_seconds += clock() - began
+                self._busy_seconds = self.busy_seconds
+                self._busy_since = None
+
+    @property
+    def busy_seconds(self) -> float:
+        """How long it has been applying, what it applies now included."""
+        since = self._busy_since
+        now = 0.0 if since is None else asyncio.get_running_loop().time() - since
+        return self._busy_seconds + now
 
     def target_wait(self) -> TargetWait | None:
         """Return how long the target has not answered, and at what; None where none is waited for.
@@ -375,7 +385,7 @@ class Worker:
                 remedy = _SPENT
             raise self._failed(group, error, remedy) from error
         row = self._singly.row_after(unit)
-        await self.applier.settle(row, group.number)
+        await settle_skipped(self.applier, unit, row)
         self._flight.applied(row)
         for each in unit:
             self._tell_skipped(each, error)

@@ -8,6 +8,8 @@ target without a binary log may lose a GTID in a crash (MySQL 9.7: that of a com
 changes), so there, too, what is prepared counts.
 """
 
+from collections.abc import Sequence
+
 import structlog
 
 from mtsd.model.errors import ApplyError, NeedsPersonError, NotSupportedError, ServerError
@@ -99,18 +101,25 @@ async def apply_completion(
     """Commit or roll back what an earlier group has prepared, as `apply_prepare`."""
     xid = required_xid(applier, group)
     gtid = await gtid_for(applier, group, worker)
+    record = (await applier.branches.records_of([xid])).get(xid)
+    theirs = None
+    if record is None or not record.changes:
+        theirs = await applier.branches.channel_with(xid)
+    if theirs is not None and record is None:
+        error = ServerError(UNKNOWN_XID, "XAE04", "XAER_NOTA: Unknown XID")
+        raise explained(error, xid, channel=theirs)
     evidence = _evidence(applier, gtid)
-    if evidence or await _is_prepared(applier, xid):
+    if theirs is None and (evidence or await _is_prepared(applier, xid)):
         await reached(FaultPoint.BEFORE_IN_DOUBT)
         await applier.note(doubt_of(group, worker.id, evidence))
         await reached(FaultPoint.AFTER_IN_DOUBT)
         try:
             await applier.branches.complete(xid, gtid, commits=commits(group))
         except ServerError as error:
-            if error.number not in _GONE or not await _has_changed_nothing(applier, xid):
+            if error.number not in _GONE or not _has_changed_nothing(record):
                 await applier.forget(group.number)
                 raise explained(error, xid) from error
-    elif not await _has_changed_nothing(applier, xid):
+    elif not _has_changed_nothing(record):
         raise explained(ServerError(UNKNOWN_XID, "XAE04", "XAER_NOTA: Unknown XID"), xid)
     await reached(FaultPoint.BEFORE_SETTLED)
     try:
@@ -184,12 +193,38 @@ async def settle_prepared(
     applier: Applier, group: Group, row: WorkerRow, xid: XaXid, *, rows: bool
 ) -> None:
     """Record that a group is prepared; `rows`: it contains row events."""
-    changes = rows or applier.branch_rows > 0
-    prepared = PreparedRow(xid, group.number, group.databases, group.alone, changes)
+    prepared = prepared_row(group, xid, changes=has_changed(applier, rows=rows))
     try:
         await applier.branches.settle_prepared(row, prepared)
     except ServerError as error:
         raise not_settled(FailedGroup.of(group), error) from error
+
+
+async def settle_skipped(applier: Applier, unit: Sequence[Group], row: WorkerRow) -> None:
+    """Record that a group, or a pair, is passed over because of its error.
+
+    Of an XA transaction, the completion is passed over with its prepare: there is nothing to do.
+    """
+    group = unit[0]
+    if group.xid is None or len(unit) > 1:
+        await applier.settle(row, group.number)
+    elif group.kind is GroupKind.XA_PREPARE:
+        await applier.branches.settle_prepared(row, prepared_row(group, group.xid, changes=False))
+    else:
+        await applier.branches.settle_completed(row, group.number, group.xid)
+
+
+def has_changed(applier: Applier, *, rows: bool) -> bool:
+    """Return whether the branch that was prepared last has changed anything; `rows`: it has some.
+
+    What has changed nothing, its server may forget.
+    """
+    return applier.branch_rows > 0 or (rows and not applier.may_find_nothing)
+
+
+def prepared_row(group: Group, xid: XaXid, *, changes: bool) -> PreparedRow:
+    """Return the record of a transaction that a group has prepared."""
+    return PreparedRow(xid, group.number, group.databases, group.alone, changes)
 
 
 def not_settled(group: FailedGroup, error: ServerError) -> ApplyError:
@@ -199,18 +234,29 @@ def not_settled(group: FailedGroup, error: ServerError) -> ApplyError:
     )
 
 
-def explained(error: ServerError, xid: XaXid) -> ServerError:
-    """Return an error of an XA statement with what it means here."""
+def explained(error: ServerError, xid: XaXid, *, channel: str | None = None) -> ServerError:
+    """Return an error of an XA statement with what it means here.
+
+    `channel` is the other one that has a transaction with that xid.
+    """
     meaning = _MEANINGS.get(error.number)
+    if channel is not None:
+        meaning = _OF_ANOTHER_CHANNEL
     if meaning is None or meaning in error.text:
         return error
-    said = ServerError(error.number, error.sqlstate, f"{error.text}: {meaning.format(xid=xid)}")
+    meaning = meaning.format(xid=xid, channel=repr(channel))
+    said = ServerError(error.number, error.sqlstate, f"{error.text}: {meaning}")
     said.server, said.warnings, said.leaves_changes = (
         error.server, error.warnings, error.leaves_changes
     )  # fmt: skip
     return said
 
 
+_OF_ANOTHER_CHANNEL = (
+    "the transaction {xid} that the target has prepared is that of the channel {channel}, and this"
+    " channel has prepared none: it was prepared before replication began, or its group was"
+    " skipped. Compare its changes on both servers; when they are equal, skip this group"
+)
 _MEANINGS = {
     UNKNOWN_XID: (
         "the target has not prepared the transaction {xid}. Either it was prepared before"
@@ -231,12 +277,11 @@ _MEANINGS = {
 }
 
 
-async def _has_changed_nothing(applier: Applier, xid: XaXid) -> bool:
+def _has_changed_nothing(record: PreparedRow | None) -> bool:
     """Return whether a transaction had nothing to commit, so that its server could forget it."""
-    record = await applier.branches.record_of(xid)
     if record is None or record.changes:
         return False
-    log.info("an XA transaction without changes is no longer prepared", xid=str(xid))
+    log.info("an XA transaction without changes is no longer prepared", xid=str(record.xid))
     return True
 
 

@@ -32,13 +32,12 @@ from mtsd.replica.in_doubt import (
     half_of,
     keep_record,
 )
-from mtsd.replica.xa_groups import not_settled, required_xid
+from mtsd.replica.xa_groups import has_changed, not_settled, prepared_row, required_xid
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.schedule.xa_pairs import commits
 from mtsd.target.applier import Applier
 from mtsd.target.bundle import table_maps
 from mtsd.target.position_tables import InDoubt
-from mtsd.target.prepared_table import PreparedRow
 
 RowAfter = Callable[[Sequence[Group]], WorkerRow]
 
@@ -123,6 +122,7 @@ class XaRuns:
             if True in executed:
                 # Under a GTID that is used up, the server silently skips a group.
                 del fit[executed.index(True) :]
+        del fit[await self._of_this_channel(fit) :]
         shown = applier.has_gtids and (applier.is_logged or applier.preserves)
         if not shown:
             prepared = await applier.branches.prepared()
@@ -134,6 +134,21 @@ class XaRuns:
             _Planned(group, xid, gtid, doubt_of(group, self._worker.id, gtid if shown else ""))
             for group, xid, gtid in fit
         ]
+
+    async def _of_this_channel(self, fit: Sequence[tuple[Group, XaXid, str]]) -> int:
+        """Return how many of the groups come before a completion of what is not on record."""
+        completions = [
+            (at, xid)
+            for at, (group, xid, _) in enumerate(fit)
+            if group.kind is GroupKind.XA_COMPLETE
+        ]
+        if completions:
+            records = await self._applier.branches.records_of([xid for _, xid in completions])
+            for at, xid in completions:
+                record = records.get(xid)
+                if record is None or not record.changes:
+                    return at
+        return len(fit)
 
     async def _is_fit(self, group: Group) -> bool:
         """Return whether a group is a completion, or prepares rows of transactional tables."""
@@ -186,7 +201,7 @@ class XaRuns:
         except NeedsPersonError:
             await applier.rollback()
             raise
-        return bool(group.rows) or applier.branch_rows > 0
+        return has_changed(applier, rows=bool(group.rows))
 
     async def _settle(
         self,
@@ -205,9 +220,7 @@ class XaRuns:
             await self._reached(FaultPoint.BEFORE_SETTLED)
         rest = run[len(done) + keep :]
         prepared = [
-            PreparedRow(
-                each.xid, each.group.number, each.group.databases, each.group.alone, changes
-            )
+            prepared_row(each.group, each.xid, changes=changes)
             for each, changes in zip(done, changed, strict=True)
             if each.group.kind is GroupKind.XA_PREPARE
         ]

@@ -18,6 +18,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.model.temporary_tables import TemporaryTables
+from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
 from mtsd.schedule.assignment import Need, Policy
 from mtsd.schedule.executed_groups import ExecutedGroups
@@ -84,6 +85,7 @@ class Scheduler:
         self.in_order = in_order
         self.limits = limits
         """See `set_limits`."""
+        self._passed_completions: list[tuple[XaXid, int]] = []
         self._executed = executed
         self._executed_up_to = executed.highest
         self._alone = alone
@@ -178,6 +180,8 @@ class Scheduler:
             self.skipped += 1
             if group.xid is not None:
                 self._prepared.place(group, self.gaq.number)
+                if group.kind is _COMPLETE:
+                    self._passed_completions.append((group.xid, number))
             self.gaq.enter(group, done=True)
             return None
         if group.kind is _EMPTY:
@@ -282,6 +286,15 @@ class Scheduler:
     def is_frozen(self, worker: int) -> bool:
         """Return whether a worker begins nothing because a person has frozen it."""
         return self._frozen[worker]
+
+    def passed_completions(self, up_to: int) -> list[tuple[XaXid, int]]:
+        """Return, once, the completions that were not applied, by xid and number: see `add`.
+
+        A person may have skipped them: then what they would complete is still on record.
+        """
+        passed = [each for each in self._passed_completions if each[1] <= up_to]
+        self._passed_completions = self._passed_completions[len(passed) :]
+        return passed
 
     def begin_streamed(self, number: int) -> None:
         """Note that a streamed group has begun that cannot be undone: a stop has to finish it."""

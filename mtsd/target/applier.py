@@ -213,6 +213,11 @@ class Applier(Protocol):
         ...
 
     @property
+    def may_find_nothing(self) -> bool:
+        """Whether rows that are missing, or there already, are no error; `branch_rows` has them."""
+        ...
+
+    @property
     def branch_rows(self) -> int:
         """How many rows the statements of the last branch have changed."""
         ...

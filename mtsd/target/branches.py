@@ -12,7 +12,7 @@ recovers from a crash, because its log does not have it.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from mtsd.model.errors import ServerError
@@ -22,6 +22,7 @@ from mtsd.model.server import Flavour
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.innodb_monitor import wait_for_ended_sessions
+from mtsd.target.others_prepared import others_prepared
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.session import TargetSession, next_gtid
@@ -201,11 +202,16 @@ class Branches:
         """Return all transactions that the target has prepared, whoever did it."""
         return await prepared_xids(self._connection)
 
-    async def record_of(self, xid: XaXid) -> PreparedRow | None:
-        """Return the record of a transaction that this channel has prepared; None without one."""
-        rows = await self._connection.query(self._tables.prepared.select())
-        found = (self._tables.prepared.row(row) for row in rows)
-        return next((row for row in found if row.xid == xid), None)
+    async def records_of(self, xids: Collection[XaXid]) -> dict[XaXid, PreparedRow]:
+        """Return the records of those of the transactions that this channel has prepared."""
+        table = self._tables.prepared
+        found = map(table.row, await self._connection.query(table.select_of(xids)))
+        return {row.xid: row for row in found}
+
+    async def channel_with(self, xid: XaXid) -> str | None:
+        """Return the other channel that has a transaction with that xid, or None."""
+        others = await others_prepared(self._connection, self._tables)
+        return others.prepared.get(xid, others.in_doubt.get(xid))
 
     async def settle_prepared(self, row: WorkerRow, prepared: PreparedRow) -> None:
         """Record that a transaction is prepared, with its group."""

@@ -264,6 +264,13 @@ class PositionTables:
             % (self._in_doubt, self._of_channel)
         )
 
+    def select_prepares_of_others(self) -> bytes:
+        """Return the query for the channel and statement of other channels' prepares in doubt."""
+        return (
+            b"SELECT `Channel_name`,`Statement` FROM %b WHERE `Channel_name`<>%b"
+            b" AND `Kind`='xa_prepare'" % (self._in_doubt, self._channel)
+        )
+
     def in_doubt(self, row: Row) -> InDoubt:
         """Parse a row of `select_in_doubt`."""
         (

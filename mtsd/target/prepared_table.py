@@ -6,6 +6,7 @@ server may have forgotten it: a restart of the server leaves nothing of it. Noth
 """
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from mtsd.model.xa_xid import XaXid
@@ -63,6 +64,22 @@ class PreparedTable:
             b"`Changes` FROM " + self._name
         )
 
+    def select_of(self, xids: Collection[XaXid]) -> bytes:
+        """Return the query for those rows of the channel that have one of these xids, for `row`."""
+        listed = b",".join(
+            b"(%d,%b,%b)" % (xid.format_id, literals.blob(xid.gtrid), literals.blob(xid.bqual))
+            for xid in xids
+        )
+        return b"%b%b AND (`Format_id`,`Gtrid`,`Bqual`) IN (%b)" % (
+            self.select_of_all(), self._of_channel, listed,
+        )  # fmt: skip
+
+    def select_of_others(self) -> bytes:
+        """Return the query for the channel and the xid (its parts in hex) of the other rows."""
+        return b"SELECT `Channel_name`,`Format_id`,HEX(`Gtrid`),HEX(`Bqual`) FROM %b" % (
+            self._name + b" WHERE `Channel_name`<>" + self._channel
+        )
+
     def row(self, row: Row) -> PreparedRow:
         """Parse a row of `select`."""
         format_id, gtrid, bqual, number, databases, alone, changes = row
@@ -98,6 +115,10 @@ class PreparedTable:
             literals.blob(xid.gtrid),
             literals.blob(xid.bqual),
         )
+
+    def delete_before(self, xid: XaXid, number: int) -> bytes:
+        """Return the statement that removes the row of a transaction prepared before that group."""
+        return self.delete(xid) + b" AND `Group_number`<%d" % number
 
     def delete_all(self) -> bytes:
         """Return the statement that forgets what the channel has prepared."""

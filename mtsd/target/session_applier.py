@@ -327,6 +327,11 @@ class SessionApplier(ABC):
         await self._leave_branch()
 
     @property
+    def may_find_nothing(self) -> bool:
+        """See `Applier`."""
+        return False
+
+    @property
     def branch_rows(self) -> int:
         """See `Applier`."""
         return self._branch_rows

@@ -362,6 +362,11 @@ class SqlApplier(SessionApplier):
         if not statements:
             await self._session.guard()
 
+    @property
+    def may_find_nothing(self) -> bool:
+        """See `Applier`."""
+        return self._change is not Change.STRICT
+
     async def _return_to_checks(self) -> None:
         if self._checks_may_differ and not self.closed:
             await self._connection.run(self._checked, 1)
@@ -381,6 +386,7 @@ class SqlApplier(SessionApplier):
             part = statements[at:end]
             sql = b";".join(each.sql for each in part)
             counts = await self._connection.run_counted(sql, len(part))
+            self._session.changed_rows += sum(counts)
             for statement, count in zip(part, counts, strict=True):
                 missing = statement.rows != _UNCHECKED and count < statement.rows
                 if missing and self._change is Change.STRICT:

@@ -134,6 +134,12 @@ def test_a_recommendation_is_in_the_words_of_the_configuration() -> None:
 
 def test_a_consistency_that_is_not_simulated_is_named() -> None:
     assert not not_simulated("partition", "off")
+    for whys in (
+        not_simulated("partition", "off", rules="do_db = b"),
+        not_simulated("partition", "off", distributed=True),
+        not_simulated("partition", "off", gtid="preserve"),
+    ):
+        assert len(whys) == 1
     (why,) = not_simulated("any_time", "off")
     assert 'consistency = "any_time"' in why
     whys = not_simulated("eventual", "row")

@@ -74,7 +74,7 @@ async def test_an_applied_group_is_not_taken_for_one_that_failed(
     (row,) = await connection.query(TABLES.select_in_doubt())
     doubt = TABLES.in_doubt(row)
     assert doubt.evidence == evidence_gtid(DAEMON, 1)
-    assert await verdict(connection, doubt) is Verdict.APPLIED
+    assert await verdict(connection, TABLES, doubt) is Verdict.APPLIED
     server.sql("DELETE FROM mtsd.slave_in_doubt")
 
 

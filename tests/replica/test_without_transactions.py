@@ -237,7 +237,7 @@ async def verdict_of(applier: BinlogApplier, group: Group) -> Verdict:
     (row,) = await applier._connection.query(TABLES.select_in_doubt())
     doubt = TABLES.in_doubt(row)
     assert doubt.number == group.number
-    return await verdict(applier._connection, doubt)
+    return await verdict(applier._connection, TABLES, doubt)
 
 
 class DiedError(Exception):

@@ -247,6 +247,8 @@ def test_what_a_person_has_completed(kind: str, verb: str, tmp_path: Path) -> No
         daemon.wait_until_caught_up()
         assert differences(pair.source, pair.target) == []
         assert daemon.stop() == 0
+        # Nothing completes it any more.
+        assert pair.target.sql("SELECT * FROM mtsd.slave_prepared_transaction") == []
 
 
 @pytest.mark.parametrize("kind", ["GTIDs", "neither"])

@@ -46,6 +46,15 @@ def test_unused_partitions_are_forgotten_when_they_are_many() -> None:
     assert [partitions.held(worker) for worker in range(WORKERS)] == [0, 1, 0]
 
 
+def test_other_weights_count_for_what_is_in_use_alone() -> None:
+    partitions = AssignedPartitionHash(WORKERS)
+    partitions.assign(["a"], 0, 1)
+    partitions.assign(["b"], 1, 2)
+    partitions.execute(["a"])
+    partitions.weigh(lambda _: 3)
+    assert [partitions.held(worker) for worker in range(WORKERS)] == [0, 3, 0]
+
+
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     st.lists(

@@ -206,6 +206,21 @@ def test_what_was_bound_for_a_moment_does_not_stay_in_order(policy: str) -> None
 
 
 @pytest.mark.parametrize("policy", ["database", "table"])
+def test_what_is_bound_to_another_before_it_comes_again_keeps_its_order(policy: str) -> None:
+    """The first bind has brought no group: the second one comes after what was before that."""
+    run = Run(policy)
+    assert (assigned(run, "a"), assigned(run, "b")) == (0, 1)
+    assert (run.take(0), run.take(1)) == ([1], [2])
+    run.scheduler.distribute(BOUND)
+    run.scheduler.distribute(OTHERS)
+    assigned(run, "b")
+    run.commit(0)
+    assert (run.take(0), run.take(1)) == ([], [])
+    run.commit(1)
+    assert sorted((run.take(0), run.take(1))) == [[], [3]]
+
+
+@pytest.mark.parametrize("policy", ["database", "table"])
 def test_a_heavy_database_counts_for_several(policy: str) -> None:
     run = Run(policy, 2)
     run.scheduler.distribute(Distribution(weigh=(("a", 3),)))

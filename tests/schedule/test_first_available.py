@@ -92,6 +92,14 @@ def test_what_waits_for_one_shortly_before_it_goes_behind_it() -> None:
     assert [placed.add(number) for number in range(6, 300)] == [2] * 294
 
 
+def test_where_runs_are_kept_they_are_not_left_for_what_a_group_waits_for() -> None:
+    placed = Placed()
+    placed.distribution = FirstAvailable(keeps_runs=True)
+    placed.fill()
+    assert placed.add(2) == 3
+    assert placed.add_after(3) == 3
+
+
 def test_what_waits_for_known_ones_goes_behind_them_as_long_as_they_may_not_have_committed() -> (
     None
 ):

@@ -103,6 +103,15 @@ def test_what_cannot_share_a_packet_keeps_its_place() -> None:
     assert packed(InFlight(ROW), batches) == [[1], [2], [3, 4], [5], [6]]
 
 
+def test_no_batches_share_a_packet_unless_they_may() -> None:
+    first, second = groups(A, A)
+    flight = InFlight(ROW)
+    flight.begin((first,))
+    flight.begin((second,))
+    assert flight.gather(tuple, shared=False) == [(first,)]
+    assert flight.next_begun() == (second,)
+
+
 @given(st.lists(st.sampled_from([A, A, A, MIXED, OTHER, LARGE]), max_size=30))
 @settings(deadline=None)
 def test_the_order_is_kept(shapes: list[Shape]) -> None:

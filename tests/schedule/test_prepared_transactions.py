@@ -191,3 +191,14 @@ def test_memory_is_bounded() -> None:
     assert known.place(complete, 80_000)[0].alone
     newest = complete._replace(xid=XaXid(1, b"79999", b""))
     assert known.place(newest, 80_000)[0].databases == ("a",)
+
+
+def test_the_first_group_past_the_mark_is_not_forgotten() -> None:
+    """Its completion waits for it, although the group between them has made others be forgotten."""
+    known = PreparedTransactions()
+    for number in range(1, 1026):
+        xid = XaXid(1, b"%d" % number, b"")
+        known.place(group(number, "a", kind=PREPARE)._replace(xid=xid), max(0, number - 2))
+    assert len(known._newest) < 9, "those that have committed are forgotten"
+    complete = group(1026, kind=COMPLETE)._replace(xid=XaXid(1, b"1024", b""))
+    assert known.place(complete, 1023)[1] == 1024

@@ -40,6 +40,15 @@ def test_what_a_person_has_skipped_stays_so() -> None:
     assert repair is None
 
 
+def test_what_a_person_has_skipped_stays_so_behind_the_last_that_is_applied_again() -> None:
+    left, repair = repair_due(0, executed(0, 1, 3), frozenset({3}))
+    scheduler = Scheduler(choose_policy("database", 2), 2, ROOMY, START_MARK, left, repair=repair)
+    for number in range(1, 5):
+        scheduler.add(group(number, "a")._replace(steps=(Rows((b"event",)),)))
+    assert scheduler.skipped == 1
+    assert [each.number for each in scheduler.take(0)] == [1, 2, 4]
+
+
 def test_only_rows_are_applied_again() -> None:
     left, repair = repair_due(0, executed(0, 1, 2, 4), NOBODY)
     scheduler = Scheduler(choose_policy("database", 2), 2, ROOMY, START_MARK, left, repair=repair)
@@ -52,6 +61,20 @@ def test_only_rows_are_applied_again() -> None:
     assert [each.number for each in scheduler.take(0)] == [2, 3, 4]
     scheduler.stop(reading=True)
     assert not scheduler.stopped, "the repair is to be finished"
+
+
+def test_something_is_past_the_stored_mark_until_all_of_a_repair_is_stored() -> None:
+    """Until then a run that ends leaves a target that is still to be repaired."""
+    left, repair = repair_due(0, executed(0, 2), NOBODY)
+    scheduler = Scheduler(choose_policy("database", 2), 2, ROOMY, START_MARK, left, repair=repair)
+    ordered = [scheduler.nothing_past_stored]
+    for number in (1, 2):
+        scheduler.add(group(number, "a")._replace(steps=(Rows((b"event",)),)))
+        scheduler.commit(0, scheduler.take(0))
+        ordered.append(scheduler.nothing_past_stored)
+        scheduler.checkpointed(scheduler.gaq.mark())
+        ordered.append(scheduler.nothing_past_stored)
+    assert ordered == [False, False, False, False, True]
 
 
 def test_a_streamed_group_is_not_applied_again() -> None:

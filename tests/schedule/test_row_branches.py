@@ -110,3 +110,10 @@ def test_what_is_remembered_is_bounded() -> None:
     joined.connect_references()
     assert joined.root(0) == joined.root(1000)
     assert joined.root(999) == 999
+
+
+def test_what_is_not_remembered_goes_to_the_smallest_branch() -> None:
+    chosen = RowBranches(2, most_keys=2)
+    assert [chosen.place([key], size=1) for key in (1, 2, 3, 3)] == [0, 1, 0, 1]
+    # What was there in time still is.
+    assert [chosen.place([key], size=1) for key in (1, 1, 2)] == [0, 0, 1]

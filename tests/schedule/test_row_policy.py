@@ -130,6 +130,20 @@ def test_more_keys_than_are_remembered() -> None:
     assert scheduled.begun() == {3, 4}
 
 
+def test_with_more_keys_than_are_remembered_it_still_changes_what_it_changes_as_a_whole() -> None:
+    """Its rows count as their database; what it changes of another one stays beside that."""
+    elsewhere = 2001
+    scheduled = Scheduled(most_keys=10)
+    scheduled.add(
+        GroupKeys(tuple(range(8)), parts=(3001, 3002)),
+        GroupKeys(wholes=(elsewhere,)),
+        GroupKeys((8, 9, 10), wholes=(elsewhere,), parts=(DATABASE, TABLE)),
+    )
+    assert scheduled.begun() == {1, 2}
+    scheduled.commit(1, 2)
+    assert scheduled.begun() == {3}
+
+
 def random_keys(chance: random.Random) -> GroupKeys:
     if chance.random() < 0.1:
         return chance.choice((WHOLE, STATEMENT, GroupKeys(wholes=(OTHER, OTHER), parts=(DATABASE,)),

@@ -6,6 +6,7 @@ from itertools import chain
 
 import pytest
 
+from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Step
 from mtsd.schedule.executed_groups import ExecutedGroups
@@ -125,6 +126,35 @@ def test_foreign_keys_that_may_have_changed(text: bytes) -> None:
     assert sorted(scheduled.begun()) == [[3, 4], [5], [6]]
     scheduled.commit()
     assert [*chain(*scheduled.begun())] == [7]
+
+
+def test_foreign_keys_that_may_have_changed_stay_so_when_others_are_bound() -> None:
+    scheduled = Scheduled()
+    text = b"ALTER TABLE u ADD FOREIGN KEY (i) REFERENCES t (i)"
+    scheduled.add("a", GroupKind.DDL, statement("a", text))
+    scheduled.begun()
+    scheduled.commit()
+    scheduled.scheduler.distribute(Distribution(bind=(("c", "d"),)))
+    for names in ("a.t", "a.u"):
+        scheduled.add(names)
+    assert sorted(scheduled.begun()) == [[], [], [2, 3]]
+
+
+def test_of_very_many_tables_those_in_use_are_not_forgotten() -> None:
+    """A definition waits for what was begun on its database before, however much came since."""
+    scheduled = Scheduled(workers=2)
+    scheduled.add("a.used")
+    scheduled.add(" ".join(f"a.t{number}" for number in range(20_000)))
+    assert scheduled.begun() == [[1], [2]]
+    queues = scheduled.scheduler.workers
+    scheduled.scheduler.commit(1, queues[1].running)
+    scheduled.add("a.t0")
+    scheduled.add("a", GroupKind.DDL)
+    assert scheduled.begun() == [[], [3]]
+    scheduled.scheduler.commit(1, queues[1].running)
+    assert scheduled.begun() == [[], []]
+    scheduled.scheduler.commit(0, queues[0].running)
+    assert scheduled.begun() == [[], [4]]
 
 
 def test_bound_databases_are_one_partition() -> None:

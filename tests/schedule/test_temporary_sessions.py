@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 
 from mtsd.model.group import GroupKind
+from mtsd.model.position import Position
 from mtsd.model.temporary_tables import NONE_OPEN, SourceThread, TableName, TemporaryUse
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
@@ -96,6 +97,29 @@ def test_one_worker_cannot_hold_two_threads_of_one_id() -> None:
     sessions.only(NONE_OPEN.by_thread)
     assert sessions.can_hold(SAME_ID)
     assert sessions.ended(NONE_OPEN.by_thread) == {}
+
+
+def test_a_worker_is_excluded_by_another_servers_thread_of_the_same_id() -> None:
+    sessions = TemporarySessions(2)
+    for use in uses_of([("create", ONE)]):
+        sessions.assigned(use, 0)
+    assert [sessions.excluded(SAME_ID, worker) for worker in (0, 1)] == [True, False]
+    assert not sessions.excluded(ONE, 0)
+    assert not sessions.excluded(OTHER, 0)
+
+
+def test_a_restart_of_the_source_releases_its_threads() -> None:
+    scheduler = Scheduler(DatabasePolicy(1), 1, LIMITS, START_MARK, ExecutedGroups(0))
+    (use,) = uses_of([("create", ONE)])
+    shape = Shape(("a",), kind=GroupKind.STATEMENTS, uses_temporary=use)
+    scheduler.add(Stream.of([shape]).groups[0])
+    possible = [scheduler.sessions.can_hold(SAME_ID)]
+    restarted = Position("binlog.000002", 4)
+    scheduler.reach(restarted, None)
+    possible.append(scheduler.sessions.can_hold(SAME_ID))
+    scheduler.reach(restarted, None, NONE_OPEN)
+    possible.append(scheduler.sessions.can_hold(SAME_ID))
+    assert possible == [False, False, True]
 
 
 @pytest.mark.parametrize("applied", list(product((True, False), repeat=4)), ids=str)

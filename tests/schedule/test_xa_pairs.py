@@ -224,6 +224,14 @@ def test_the_rows_of_a_pair_are_in_the_place_of_its_commit() -> None:
     assert as_rows(plain := (rows(1), rows(2))) is plain
 
 
+def test_a_prepare_recorded_with_the_commit_of_another_is_not_one_transaction() -> None:
+    schedule = added(scheduler(), [prepare(1, "x")])
+    assert taken(schedule) == [[1]]
+    batch = added(schedule, [prepare(2, "y"), commit(3, "x")]).take(0)
+    assert [each.number for each in batch] == [2, 3]
+    assert not is_one_transaction(batch)
+
+
 KINDS: Final = ("Px", "Py", "Cx", "Cy", "Ra", "Rb")
 
 

@@ -30,7 +30,12 @@ def test_a_replica_that_has_nothing_to_do_cannot_be_measured(
     with Pair() as pair:
         small.prepare(pair.source, 2)
         small.fill(pair.source, 50, 2)
-        config = configured(pair, tmp_path).config
+        daemon = configured(pair, tmp_path)
+        # Of which there is only one while it is measured.
+        pins: list[list[str | int]] = [["s0", 3]]
+        daemon.settings |= {"replica.parallel_workers": 4, "replica.pin": pins}
+        daemon.configure()
+        config = daemon.config
         assert main(["plan", "--config", str(config), "--measure", "5"]) == 3
         found = capsys.readouterr()
         assert "caught up within" in found.err.splitlines()[-1]

@@ -204,13 +204,14 @@ async def test_the_record(server: Server, branches: Branches) -> None:
     server.sql("DELETE FROM mtsd.slave_worker_info")
     server.sql(TABLES.workers.replace(ROW).decode())
     record = PreparedRow(XID, 7, ("a", "b,c", "ü"), alone=True, changes=False)
-    assert await branches.record_of(XID) is None
+    other = XID._replace(bqual=b"")
+    assert await branches.records_of([XID]) == {}
     await branches.settle_prepared(ROW, record)
-    assert await branches.record_of(XID) == record
-    assert await branches.record_of(XID._replace(bqual=b"")) is None
+    assert await branches.records_of([other, XID]) == {XID: record}
+    assert await branches.records_of([other]) == {}
     await branches.settle_prepared(ROW, record)
     await branches.settle_completed(ROW, 8, XID)
-    assert await branches.record_of(XID) is None
+    assert await branches.records_of([XID]) == {}
 
 
 async def test_a_run_is_not_recorded_without_the_row_of_its_worker(

@@ -1,0 +1,65 @@
+"""XA transactions that change nothing on the target, though they have on the source."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.replica.daemon_process import Value
+from tests.replica.test_xa_mariadb import prepare, prepared, running
+
+pytestmark = pytest.mark.servers
+
+NOTHING_RECORDED = "SELECT * FROM mtsd.slave_prepared_transaction"
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("9.7", "9.7"), ("9.7", "11.8"), ("11.8", "11.8"), ("11.8", "9.7")]
+)
+def test_rows_that_are_missing_are_no_error(source: str, target: str, tmp_path: Path) -> None:
+    """A server forgets what has changed nothing: a MySQL in a restart, a MariaDB at once."""
+    settings: dict[str, Value] = {"replica.exec_mode": "idempotent"}
+    with running(source, target, tmp_path, settings) as (pair, daemon):
+        pair.target.sql("DELETE FROM a.t WHERE id = 3")
+        prepare(pair.source, "'x'", "DELETE FROM a.t WHERE id = 3")
+        prepare(pair.source, "'y'", "DELETE FROM a.t WHERE id = 2")
+        daemon.wait_until_caught_up()
+        recorded = pair.target.sql(
+            "SELECT CAST(Gtrid AS CHAR), Changes FROM mtsd.slave_prepared_transaction ORDER BY 1"
+        )
+        assert recorded == [("x", 0), ("y", 1)]
+        assert daemon.stop() == 0
+        pair.target.restart()
+        assert len(prepared(pair.target)) == 1
+        daemon.start()
+        pair.source.sql("XA COMMIT 'x'; XA COMMIT 'y'")
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql("SELECT id FROM a.t") == [(1,)]
+        assert pair.target.sql(NOTHING_RECORDED) == []
+        assert prepared(pair.target) == set()
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["one by one", "as a pair"])
+@pytest.mark.parametrize("series", ["9.7", "11.8"])
+def test_skip_errors_skips_the_completion_with_its_prepare(
+    series: str, together: bool, tmp_path: Path
+) -> None:
+    settings: dict[str, Value] = {"replica.skip_errors": [1062]}
+    with running(series, series, tmp_path, settings) as (pair, daemon):
+        pair.target.sql("INSERT INTO a.t VALUES (50, 7)")
+        if together:
+            assert daemon.stop() == 0
+        prepare(pair.source, "'x'", "INSERT INTO a.t VALUES (50, 1)")
+        if together:
+            pair.source.sql("XA COMMIT 'x'")
+            daemon.start()
+        daemon.wait_until_caught_up()
+        if not together:
+            pair.source.sql("XA COMMIT 'x'")
+        pair.source.sql("INSERT INTO b.t VALUES (50, 1)")
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql("SELECT v FROM a.t WHERE id = 50") == [(7,)]
+        assert pair.target.sql("SELECT v FROM b.t WHERE id = 50") == [(1,)]
+        assert pair.target.sql(NOTHING_RECORDED) == []
+        assert prepared(pair.target) == set()
