@@ -40,11 +40,10 @@ class Distribution:
 
     @property
     def weights(self) -> dict[str, int]:
-        """By database or bound set: its weight, if one is given; that of a set is their sum."""
+        """By database or bound set: its weight, if it is not 1; that of a set is their sum."""
         found = dict(self.weigh)
         for together in self.bind:
-            if given := [found[name] for name in together if name in found]:
-                found["+".join(together)] = sum(given)
+            found["+".join(together)] = sum(found.get(name, 1) for name in together)
         return found
 
     def together_with(self, database: str) -> tuple[str, ...]:

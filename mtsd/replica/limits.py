@@ -1,6 +1,6 @@
 """The scheduler's limits, and the distribution of databases over workers, from the settings."""
 
-from mtsd.config import Settings
+from mtsd.config import ReplicaSettings, Settings
 from mtsd.model.distribution import Distribution
 from mtsd.schedule.limits import Limits
 
@@ -14,6 +14,17 @@ def limits_of(settings: Settings) -> Limits:
         batch_groups=1 if settings.target.gtid == "preserve" else replica.batch_groups,
         batch_bytes=replica.batch_bytes,
     )
+
+
+def sessions_of(replica: ReplicaSettings) -> int:
+    """Return how many sessions a run has on the target at a time, at most.
+
+    XA transactions on a MariaDB, each of which has one of its own for a moment, do not count.
+    """
+    workers = replica.parallel_workers
+    reads_keys = bool(workers) and replica.parallel_type == "row"
+    splits = workers > 1 and replica.split_transactions != "off"
+    return 1 + max(workers, 1) + reads_keys + splits
 
 
 def distribution_of(settings: Settings) -> Distribution:

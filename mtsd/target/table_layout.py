@@ -28,7 +28,8 @@ NO_TABLE = Reason("table {table} does not exist on the target", "create it there
 TRIGGERS = Reason(
     "table {table} has triggers on the target ({triggers}), which would fire again for rows that"
     " the source's have changed already",
-    'drop them there, or set [target] apply_mode = "binlog"',
+    'drop them there, or set [target] apply_mode = "binlog", except while what consistency ='
+    ' "eventual" has left is repaired, which takes SQL',
 )
 VERSIONED = Reason(
     "table {table} has system versioning on the target: the source, a MariaDB, may log the history"

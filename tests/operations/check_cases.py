@@ -59,6 +59,10 @@ PAST = WorkerRow(
     GtidSet.parse(f"{SOURCE_UUID}:10"),
     1,
 )
+UNORDERED = at(
+    schema_version=UNORDERED_VERSION,
+    workers=(replace(PAST, executed=ExecutedGroups(8).with_numbers([9]), gtids=GtidSet()),),
+)
 REPLICATION = "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO `repl`@`%`"
 
 
@@ -401,10 +405,7 @@ CASES = (
     ),
     Case(
         Kind.REPAIR_LEFT, "until groups 8 to 9 have been applied",
-        target=at(
-            schema_version=UNORDERED_VERSION,
-            workers=(replace(PAST, executed=ExecutedGroups(8).with_numbers([9]), gtids=GtidSet()),),
-        ),
+        target=UNORDERED,
     ),
     Case(Kind.IN_DOUBT, "8 (ddl)", target=at(in_doubt=(replace(DOUBT, evidence=EVIDENCE),))),
     Case(
@@ -570,6 +571,9 @@ CASES = (
     Case(Kind.NATIVE_REPLICA, "twice", target=target(replicates_from=(SOURCE_UUID,))),
     Case(Kind.SESSIONS, "149 free, mtsd needs 5"),
     Case(
+        Kind.SESSIONS, "149 free, mtsd needs 6", settings=replica(parallel_type="row"),
+    ),
+    Case(
         Kind.TOO_FEW_SESSIONS, "max_user_connections = 4, but mtsd needs 5",
         target=target({"max_user_connections": "4"}),
     ),
@@ -677,6 +681,12 @@ CASES = (
     Case(
         Kind.TRIGGERS_REFUSED, "shop.t;", target=target(triggers=("shop.t",)),
         settings=target_settings(apply_mode="sql"),
+    ),
+    Case(
+        # What is applied once more is applied as SQL, whatever the setting.
+        Kind.TRIGGERS_REFUSED, "shop.t;",
+        target=replace(UNORDERED, server=replace(UNORDERED.server, triggers=("shop.t",))),
+        settings=target_settings(apply_mode="binlog"),
     ),
     Case(
         Kind.POSITION_SCHEMA_REACHED, "through shop.v:",

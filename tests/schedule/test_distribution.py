@@ -278,7 +278,7 @@ def test_distributions_are_changed_step_by_step() -> None:
     assert pinned.workers == {"a": 2, "b": 2, "c": 0, "d": 0}
     assert pinned.with_pinned(["a", "x"], 0).pin == (("c", 1),)
     heavy = first.with_weight(["a"], 4).with_weight(["b"], 3).with_weight(["e"], 2)
-    assert heavy.weights == {"a": 4, "b": 3, "a+b": 7, "e": 2}
+    assert heavy.weights == {"a": 4, "b": 3, "a+b": 7, "c+d": 2, "e": 2}
     assert heavy.with_weight(["a", "b"], 1).weigh == (("e", 2),)
     assert list(pinned.problems(3)) == []
     with pytest.raises(NotPossibleError, match="at least two databases"):

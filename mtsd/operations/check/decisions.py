@@ -8,7 +8,7 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.operations.check.facts import ChannelFacts, SourceFacts, TargetFacts
-from mtsd.replica.apply_mode import applies_sql
+from mtsd.replica.apply_mode import applies_sql, in_repair
 from mtsd.replica.gtid_mode import Gtids, decide_gtids
 from mtsd.replica.recovery import gtids_beyond, unsettled
 from mtsd.replica.verdict import Verdict, judge
@@ -67,6 +67,13 @@ def rows_as_sql(
     settings: Settings, source: SourceFacts | None, target: TargetFacts
 ) -> bool | Refused:
     """Decide whether rows are applied as SQL; without a source, as from one of the same family."""
+    channel = target.position.channel
+    if (
+        channel is not None
+        and target.position.daemon is None
+        and repair_left(channel, verdicts(channel, target)) is not None
+    ):
+        settings = in_repair(settings)
     family = target.server.flavour if source is None else source.server.flavour
     return applies_sql(settings, family, target.server.flavour, allowed=target.binlog_allowed)
 

@@ -19,6 +19,7 @@ from mtsd.operations.check.privileges import (
     target_needs,
 )
 from mtsd.operations.check.server_lines import counted
+from mtsd.replica.limits import sessions_of
 from mtsd.target.bundle import BASE64_SHARE
 
 
@@ -127,7 +128,7 @@ def _read_only(server: ServerFacts) -> Iterator[Line]:
 
 def _sessions(settings: Settings, facts: TargetFacts) -> Iterator[Line]:
     server = facts.server
-    needed = max(settings.replica.parallel_workers, 1) + 1
+    needed = sessions_of(settings.replica)
     most = server.number("max_connections")
     for name in ("max_connections", "max_user_connections"):
         value = server.number(name)
