@@ -18,12 +18,14 @@ from mtsd.model.temporary_tables import (
     TableName,
     TemporaryTables,
     TemporaryUse,
+    described,
 )
 
 _NONE: Final[frozenset[TableName]] = frozenset()
 _DROPS_UNKNOWN: Final = (
-    "a DROP TEMPORARY TABLE of a table that its session has not, judging by the statements before"
-    " it: mtsd has misunderstood one of them"
+    "a DROP TEMPORARY TABLE of a table that its session does not have, judging by the statements"
+    " before it, while it has {}: mtsd has misunderstood one of them, or the session has renamed"
+    " its table with sql_log_bin = 0"
 )
 
 
@@ -81,8 +83,14 @@ class GroupTemporaryTables:
         self._created |= has - before.by_thread.get(thread, _NONE)
         if kind is StatementKind.DROP_TEMPORARY:
             if has == before.by_thread.get(thread, _NONE):
-                if self.known is before and before.knows(thread) and not may_drop_nothing(query):
-                    self._refuse(_DROPS_UNKNOWN)
+                if (
+                    listed
+                    and self.known is before
+                    and before.knows(thread)
+                    and not may_drop_nothing(query)
+                ):
+                    # It is one of those, by a name that mtsd has not seen it get.
+                    self._refuse(_DROPS_UNKNOWN.format(described(before.by_thread[thread])))
                     return True
                 return False
         elif kind is not StatementKind.TEMPORARY:

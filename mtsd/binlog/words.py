@@ -57,6 +57,9 @@ class Words:
 
     def take_name(self) -> tuple[str, str]:
         """Consume an identifier; return its qualifier, "" if it has none, and the name itself."""
+        if self.at_symbol(b"."):
+            # In the default database.
+            self.take()
         qualifier, name = "", self._identifier()
         while self.at_symbol(b"."):
             self.take()

@@ -36,6 +36,8 @@ _LEAST_PATIENCE_S = 1.0
 _LAST_CHANCE_S = 5.0
 """How long other workers may finish their commit after the connection to the target was lost."""
 
+_NOT_STORED = "stop_timeout passed before the low-water mark was stored: the next start recovers"
+
 log = structlog.get_logger(__name__)
 
 
@@ -114,8 +116,7 @@ class Replica:
                 log.warning("abandoned in the middle of its work", task=task.get_name())
             if running and coordinator.failure is None:
                 coordinator.failure = StopTimeoutError(
-                    "stop_timeout passed before the low-water mark was stored: the next start"
-                    " recovers"
+                    _NOT_STORED
                     if running == {checkpointer}
                     # It is in no queue, so only here is it seen.
                     else "stop_timeout passed while a large group was applied. What of it has not"
@@ -154,8 +155,8 @@ class Replica:
             async with asyncio.timeout(max(self._settings.replica.stop_timeout, _LAST_CHANCE_S)):
                 await self._checkpointer.store()
                 await self._checkpointer.end()
-        except TimeoutError:
-            log.warning("the low-water mark could not be stored in time: the next start recovers")
+        except TimeoutError as error:
+            raise StopTimeoutError(_NOT_STORED) from error
 
     def stop(self) -> None:
         """Begin a graceful stop: finish what has begun, so that no gap remains."""

@@ -155,6 +155,7 @@ class SplitBranches:
             state, self._states[branch] = self._states[branch], _State.NONE
             error = self._errors.get(branch)
             if state is _State.PREPARED:
+                await applier.branches.wait_for_locks(None)
                 await applier.branches.complete(self._xids[branch], "", commits=False)
             elif state is _State.OPEN and isinstance(error, ServerError):
                 await applier.undo(error, 0)

@@ -15,6 +15,7 @@ from mtsd.schedule.repair import Repair, again_of
 from mtsd.target.applier import Applier
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.branch_sessions import BranchSessions
+from mtsd.target.convergent_sql import Change
 from mtsd.target.fencing import CHANNEL, lock_name, take_lock
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
@@ -40,7 +41,10 @@ async def open_worker(
     With `preserves`, each group commits under its own GTID; with `as_sql`, rows are applied by SQL
     statements rather than by BINLOG. Raises NeedsPersonError, ServerError, ConnectionLostError.
     """
-    target = replace(current.endpoint, found_rows=as_sql)
+    change = change_of(settings.replica, repairs=recovered.repair is not None)
+    # Where a row that is missing is no error, it matters whether anything has changed.
+    found_rows = as_sql and change is Change.STRICT
+    target = replace(current.endpoint, found_rows=found_rows)
     session_settings = SessionSettings(
         settings.target.binary_log,
         ROW_MODE if as_sql else b"0",
@@ -58,7 +62,9 @@ async def open_worker(
     branch_sessions = None
     if needs_branch_sessions(session.connection):
         lock = lock_name(tables.channel, worker_id, branch=True)
-        branch_sessions = BranchSessions(current, session_settings, lock, reached=reached)
+        branch_sessions = BranchSessions(
+            current, session_settings, lock, found_rows=found_rows, reached=reached
+        )
     return Worker(
         index,
         _applier(

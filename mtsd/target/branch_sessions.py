@@ -25,7 +25,7 @@ PATIENCE_S = 60
 class BranchSessions:
     """Opens and ends the sessions for one worker's branches, one after another.
 
-    `lock` is the one that each of them holds.
+    `lock` is the one that each of them holds; `found_rows` is that of `Endpoint`.
     """
 
     def __init__(
@@ -34,8 +34,10 @@ class BranchSessions:
         settings: SessionSettings,
         lock: str,
         *,
+        found_rows: bool = False,
         reached: Reached = nothing,
     ) -> None:
+        self._found_rows = found_rows
         self._current = current
         self._settings = settings
         self._lock = lock
@@ -47,7 +49,7 @@ class BranchSessions:
         """Return a session for the next branch. Raises ServerError, ConnectionLostError."""
         try:
             session = await TargetSession.open(
-                replace(self._current.endpoint, found_rows=self._settings.rows_as_sql),
+                replace(self._current.endpoint, found_rows=self._found_rows),
                 self._settings,
                 reached=self._reached,
             )

@@ -75,9 +75,13 @@ class PreparedTable:
         )  # fmt: skip
 
     def select_of_others(self) -> bytes:
-        """Return the query for the channel and the xid (its parts in hex) of the other rows."""
-        return b"SELECT `Channel_name`,`Format_id`,HEX(`Gtrid`),HEX(`Bqual`) FROM %b" % (
-            self._name + b" WHERE `Channel_name`<>" + self._channel
+        """Return the query for the channel and the xid (its parts in hex) of other channels' rows.
+
+        What has changed nothing may not be prepared any more, or have been passed over.
+        """
+        return (
+            b"SELECT `Channel_name`,`Format_id`,HEX(`Gtrid`),HEX(`Bqual`) FROM %b"
+            b" WHERE `Channel_name`<>%b AND `Changes`" % (self._name, self._channel)
         )
 
     def row(self, row: Row) -> PreparedRow:

@@ -120,6 +120,20 @@ LATER = ["INSERT INTO t SELECT a FROM u", "UPDATE u SET a = 78"]
             ],
             id="brackets",
         ),
+        pytest.param(
+            [
+                "CREATE TEMPORARY TABLE .u (a INT)", "INSERT INTO .u VALUES (1)",
+                "INSERT INTO t SELECT a FROM .u", "DROP TEMPORARY TABLE .u",
+            ],
+            id="a dot first",
+        ),
+        pytest.param(
+            [
+                "SET sql_log_bin = 0", "CREATE TEMPORARY TABLE u (a INT)", "SET sql_log_bin = 1",
+                "DROP TEMPORARY TABLE u",
+            ],
+            id="not logged",
+        ),
     ],
 )  # fmt: skip
 def test_a_temporary_table_that_hides_another(
@@ -127,6 +141,20 @@ def test_a_temporary_table_that_hides_another(
 ) -> None:
     run(pair, [*HIDDEN, *statements, *LATER])
     assert_equal(pair, tmp_path)
+
+
+def test_a_temporary_table_with_a_name_that_is_not_known(pair: Pair, tmp_path: Path) -> None:
+    """The target has it under the former name, where it hides another table."""
+    statements = [
+        "CREATE TEMPORARY TABLE u (a INT)", "SET sql_log_bin = 0", "ALTER TABLE u RENAME x",
+        "SET sql_log_bin = 1", "DROP TEMPORARY TABLE x",
+    ]  # fmt: skip
+    run(pair, [*HIDDEN, *statements, *LATER])
+    with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+        assert daemon.wait() == 3
+        error = str(daemon.records()[-1]["error"])
+        assert "a DROP TEMPORARY TABLE of a table that its session does not have" in error
+        assert "while it has a.u" in error
 
 
 @pytest.mark.parametrize(

@@ -95,3 +95,29 @@ def test_a_completion_does_not_complete_what_is_another_channels(
         assert target.sql("SELECT * FROM a.t") == []
         assert prepared(target) == set()
         assert one.stop() == 0
+
+
+def test_what_another_channel_has_passed_over_is_not_prepared(tmp_path: Path) -> None:
+    """It is on record, so that its completion has nothing to do; one's own has the xid."""
+    with channels(tmp_path, NO_GTIDS) as (source, other, target, one, two):
+        assert one.stop() == 0
+        one.settings["replica.skip_errors"] = [1062]
+        one.start()
+        target.sql("INSERT INTO a.t VALUES (1, 7)")
+        prepare(source, "'x'", "INSERT INTO a.t VALUES (1, 1)")
+        one.wait_until_caught_up()
+        assert prepared(target) == set()
+        assert two.stop() == 0
+        prepare(other, "'x'", "INSERT INTO b.t VALUES (1, 1)")
+        two.start(fault=f"{FaultPoint.BEFORE_SETTLED}:1")
+        assert two.wait() == SIGKILLED
+        two.start()
+        two.wait_until_caught_up()
+        source.sql("XA COMMIT 'x'")
+        one.wait_until_caught_up()
+        assert len(prepared(target)) == 1
+        other.sql("XA COMMIT 'x'")
+        two.wait_until_caught_up()
+        assert target.sql("SELECT * FROM a.t") == [(1, 7)]
+        assert target.sql("SELECT * FROM b.t") == [(1, 1)]
+        assert one.stop() == two.stop() == 0

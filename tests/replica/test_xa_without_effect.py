@@ -19,22 +19,23 @@ def test_rows_that_are_missing_are_no_error(source: str, target: str, tmp_path: 
     """A server forgets what has changed nothing: a MySQL in a restart, a MariaDB at once."""
     settings: dict[str, Value] = {"replica.exec_mode": "idempotent"}
     with running(source, target, tmp_path, settings) as (pair, daemon):
-        pair.target.sql("DELETE FROM a.t WHERE id = 3")
+        pair.target.sql("DELETE FROM a.t WHERE id = 3; UPDATE a.t SET v = 9 WHERE id = 1")
         prepare(pair.source, "'x'", "DELETE FROM a.t WHERE id = 3")
         prepare(pair.source, "'y'", "DELETE FROM a.t WHERE id = 2")
+        prepare(pair.source, "'z'", "UPDATE a.t SET v = 9 WHERE id = 1")
         daemon.wait_until_caught_up()
         recorded = pair.target.sql(
             "SELECT CAST(Gtrid AS CHAR), Changes FROM mtsd.slave_prepared_transaction ORDER BY 1"
         )
-        assert recorded == [("x", 0), ("y", 1)]
+        assert recorded == [("x", 0), ("y", 1), ("z", 0)]
         assert daemon.stop() == 0
         pair.target.restart()
         assert len(prepared(pair.target)) == 1
         daemon.start()
-        pair.source.sql("XA COMMIT 'x'; XA COMMIT 'y'")
+        pair.source.sql("XA COMMIT 'x'; XA COMMIT 'y'; XA COMMIT 'z'")
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
-        assert pair.target.sql("SELECT id FROM a.t") == [(1,)]
+        assert pair.target.sql("SELECT * FROM a.t") == [(1, 9)]
         assert pair.target.sql(NOTHING_RECORDED) == []
         assert prepared(pair.target) == set()
 
