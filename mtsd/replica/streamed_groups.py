@@ -105,8 +105,15 @@ class StreamedGroups:
         return False
 
     async def open(self, opened: GroupOpened) -> None:
-        """Begin a group that can be applied. Raises what an applier does."""
+        """Begin a group that can be applied. Raises what an applier does, and NeedsPersonError."""
         self._passing = self.passes(opened)
+        if self._coordinator.scheduler.applies_again(opened.number):
+            raise NeedsPersonError(
+                f"group {opened.number}, beginning at {opened.begin}, has to be applied once more,"
+                " in order, because the last run ended without order. It is larger than"
+                " replica.pending_jobs_size_max, which has been lowered since: set that to what it"
+                " was, or more, for this start"
+            )
         await self._coordinator.drained(WaitCause.STREAMED)
         if not self._passing:
             await self._coordinator.released(self._worker.index)

@@ -146,6 +146,10 @@ class Scheduler:
         """Return whether a previous run has committed this group."""
         return number in self._executed or number in self._again
 
+    def applies_again(self, number: int) -> bool:
+        """Return whether a previous run has committed this group, and it is applied once more."""
+        return number in self._again
+
     def take_in(self, items: Iterator[StreamItem], can_begin: set[int]) -> StreamItem | None:
         """Add groups of rows, and empty ones, as long as there is room and reading continues.
 

@@ -27,7 +27,6 @@ from mtsd.target.row_sql import (
     SqlStatement,
     condition,
     decoder_of,
-    has_no_member,
     in_key_order,
     key_of,
     literals_of,
@@ -58,8 +57,10 @@ class ConvergentSql(RowSql):
     """Makes the statements of row events; see `RowSql`.
 
     `newer` is the name of the column by which the newer row wins; a table that lacks it, and "",
-    do without. `forced`: rows that have a unique value of the changed row are deleted, for use
-    without checks of foreign keys.
+    do without. `forced`, for use without checks of foreign keys: other rows that have a unique
+    value of the changed row are deleted, or the change is left out where the newer row wins.
+    `repairs`: each row that was changed will be what the last of the changes says, so a change of
+    one that is missing inserts it.
     """
 
     def __init__(
@@ -69,12 +70,27 @@ class ConvergentSql(RowSql):
         *,
         newer: str = "",
         forced: bool = False,
+        repairs: bool = False,
     ) -> None:
         super().__init__(statement_bytes, target, idempotent=True)
         self._newer = literals.shown_name(newer).encode().lower() if newer else b""
         self._forced = forced
+        self._repairs = repairs
         if not forced:
             self._insert, self._ignore = b"INSERT", b""
+
+    def _insert_into(self, layout: TableLayout) -> bytes:
+        if self._forced and (not layout.keys or self._newer_of(layout) is not None):
+            # What is deleted would not come again, or might be the newer row.
+            return b"INSERT IGNORE"
+        return self._insert
+
+    def _is_lenient(self, layout: TableLayout, image: RowImage) -> bool:
+        # The row that is there already may have an ENUM that is none of its members.
+        return super()._is_lenient(layout, image) or (
+            any(each.type is ColumnType.ENUM for each in layout.formats)
+            and self._newer_of(layout) is not None
+        )
 
     def _on_duplicate(self, layout: TableLayout, written: Sequence[int]) -> bytes:
         """Return what changes the row that is there already."""
@@ -91,10 +107,18 @@ class ConvergentSql(RowSql):
             # Each assignment sees those before it, so the column that decides comes last.
             by = layout.columns[newer].name
             names = [*(name for name in names if name != by), by]
+            is_newer = b"(%b IS NULL OR %b<=VALUES(%b))" % (by, by, by)
+            # Another row may have a unique value of this one, and no order to it by that column.
+            key = (layout.columns[index].name for index in layout.keys[0])
+            same = b" AND ".join(b"%b<=>VALUES(%b)" % (name, name) for name in key)
+            if self._forced:
+                first = other = b"(%b) AND " % same
+            else:
+                # Out of range (error 1690) if it is another row: there is no plainer way to fail.
+                first, other = b"IF(%b,1,~0+(NOT(%b))) AND " % (same, same), b""
             changes = [
-                b"%b=IF(%b IS NULL OR %b<=VALUES(%b),VALUES(%b),%b)"
-                % (name, by, by, by, name, name)
-                for name in names
+                b"%b=IF(%b%b,VALUES(%b),%b)" % (name, other if at else first, is_newer, name, name)
+                for at, name in enumerate(names)
             ]
         changes += [b"%b=%b" % (name, name) for name in layout.kept if name not in names]
         return b" ON DUPLICATE KEY UPDATE " + b",".join(changes)
@@ -126,13 +150,13 @@ class ConvergentSql(RowSql):
             require_progress(start, at, end)
             values = literals_of(after)
             names = [layout.columns[index].name for index in after.columns]
-            first_word, hint = self._lenient if has_no_member(layout, after) else STRICT
+            first_word, hint = self._lenient if self._is_lenient(layout, after) else STRICT
             insert = b"%b%b%b INTO %b (%b) VALUES " % (
-                first_word, self._insert, hint, layout.name, b",".join(names),
+                first_word, self._insert_into(layout), hint, layout.name, b",".join(names),
             )  # fmt: skip
             row = b"(%b)" % b",".join(values)
             same_key = in_key_order(before, key).values == in_key_order(after, key).values
-            if newer is not None and same_key:
+            if same_key and (newer is not None or self._repairs):
                 yield from self._collected(insert, tail, row, layout)
                 continue
             yield from self.rest()

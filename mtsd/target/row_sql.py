@@ -114,9 +114,19 @@ class RowSql:
             start = at
             image, at = decoder.read(event, at)
             require_progress(start, at, end)
-            before, hint = self._lenient if has_no_member(layout, image) else STRICT
+            before, hint = self._lenient if self._is_lenient(layout, image) else STRICT
             row = b"(%b)" % b",".join(literals_of(image))
-            yield from self._collected(before + self._insert + hint + into, tail, row, layout)
+            insert = before + self._insert_into(layout) + hint + into
+            yield from self._collected(insert, tail, row, layout)
+
+    def _insert_into(self, layout: TableLayout) -> bytes:
+        """Return the word, or words, that an INSERT into this table begins with."""
+        del layout
+        return self._insert
+
+    def _is_lenient(self, layout: TableLayout, image: RowImage) -> bool:
+        """Return whether an INSERT of this image needs a sql_mode that accepts every value."""
+        return has_no_member(layout, image)
 
     def _on_duplicate(self, layout: TableLayout, written: Sequence[int]) -> bytes:
         """Return what an INSERT of these columns ends with."""

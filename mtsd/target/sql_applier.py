@@ -63,6 +63,8 @@ _CORRUPT: Final = 1610
 _DOES_NOT_FIT: Final = 1677
 _UNCHECKED: Final = -1
 _FOREIGN_DUPLICATE: Final = 1761
+_DUPLICATE: Final = 1062
+_OUT_OF_RANGE: Final = 1690
 _OF_OTHER_ROWS: Final = frozenset({
     ER.DUP_ENTRY, ER.NO_REFERENCED_ROW, ER.ROW_IS_REFERENCED, ER.ROW_IS_REFERENCED_2,
     ER.NO_REFERENCED_ROW_2, _FOREIGN_DUPLICATE,
@@ -286,7 +288,9 @@ class SqlApplier(SessionApplier):
         limit = min(_STATEMENT_BYTES, self._command_limit // 4)
         flavour = self._session.traits.server.flavour
         if self._change is Change.CONVERGENT:
-            return ConvergentSql(limit, flavour, newer=self._newer, forced=forced)
+            return ConvergentSql(
+                limit, flavour, newer=self._newer, forced=forced, repairs=self._repairs
+            )
         return RowSql(limit, flavour, idempotent=self._change is Change.IDEMPOTENT)
 
     async def _statements(
@@ -385,7 +389,14 @@ class SqlApplier(SessionApplier):
             self._check_size(size)
             part = statements[at:end]
             sql = b";".join(each.sql for each in part)
-            counts = await self._connection.run_counted(sql, len(part))
+            try:
+                counts = await self._connection.run_counted(sql, len(part))
+            except ServerError as error:
+                if error.number != _OUT_OF_RANGE or self._change is not Change.CONVERGENT:
+                    raise
+                tables = ", ".join(sorted({each.table for each in part} - {""}))
+                text = f"Duplicate entry: another row has a unique value of one that is in {tables}"
+                raise self._error(_DUPLICATE, text) from error
             self._session.changed_rows += sum(counts)
             for statement, count in zip(part, counts, strict=True):
                 missing = statement.rows != _UNCHECKED and count < statement.rows
