@@ -351,6 +351,9 @@ class OpenGroup:
         """Yield the group, whose last event is `event`."""
         if kind is GroupKind.ROWS and self._kind is not None:
             kind = self._kind
+        elif self._kind is GroupKind.CREATE_SELECT and not self.rolled_back:
+            # Its table is not transactional, which the target finds out for itself.
+            kind = self._kind
         if self._held.idle_bytes and (
             self._kind is None or not (self._passed_on or self._holds_changes)
         ):

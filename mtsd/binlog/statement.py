@@ -164,10 +164,10 @@ def without_secrets(statement: bytes, context: SessionContext = ANY_CONTEXT) -> 
 
 def excerpt(query: QueryEvent) -> bytes:
     """Return what a record of a statement contains of it: at most 64 KiB, without secrets."""
-    return without_secrets(query.statement, query.context)[:_EXCERPT]
+    return without_secrets(query.statement, query.context)[:LONGEST_EXCERPT]
 
 
-_EXCERPT = 65_536
+LONGEST_EXCERPT = 65_536
 _WITH_SECRETS = frozenset({b"ALTER", b"CHANGE", b"CREATE", b"GRANT", b"SET"})
 _SECRET_FOLLOWS = frozenset({b"CONNECTION", b"IDENTIFIED"})
 """Or a word that ends with PASSWORD, as in CREATE SERVER and the replication statements.

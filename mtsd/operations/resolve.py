@@ -6,6 +6,8 @@ from mtsd.operations.stopped_channel import stopped_channel
 from mtsd.replica.verdict import Verdict
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.retry import write
+from mtsd.wire.binlog_status import has_executed
+from mtsd.wire.connection import Connection
 
 
 async def list_in_doubt(settings: Settings) -> tuple[InDoubt, ...]:
@@ -17,6 +19,17 @@ async def list_in_doubt(settings: Settings) -> tuple[InDoubt, ...]:
         return channel.in_doubt
 
 
+async def _refuse_if_used_up(connection: Connection, doubt: InDoubt) -> None:
+    """Raise NeedsPersonError if the target would skip the group because of its GTID."""
+    gtid = doubt.source_gtid
+    if gtid and await has_executed(connection, gtid):
+        raise NeedsPersonError(
+            f"group {doubt.number} cannot be applied again: it has to run under its GTID {gtid}"
+            ' ([target] gtid = "preserve"), which the target has executed, so it would skip the'
+            " group. Make all of its changes there manually, then say --applied"
+        )
+
+
 async def resolve(settings: Settings, number: int, *, applied: bool) -> InDoubt:
     """Record whether an in-doubt group was applied; the next start follows it. Returns the group.
 
@@ -25,6 +38,8 @@ async def resolve(settings: Settings, number: int, *, applied: bool) -> InDoubt:
     async with stopped_channel(settings) as channel:
         for doubt in channel.in_doubt:
             if doubt.number == number:
+                if not applied and settings.target.gtid == "preserve":
+                    await _refuse_if_used_up(channel.connection, doubt)
                 said = Verdict.APPLIED if applied else Verdict.NOT_APPLIED
                 statement = channel.tables.update_resolution(number, said.value)
                 await write(channel.connection, [statement])

@@ -21,6 +21,7 @@ from mtsd.replica.verdict import (
     Logged,
     Verdict,
     after_a_crash,
+    drops_all,
     judge,
     judge_logged,
     without_evidence,
@@ -154,7 +155,8 @@ def _is_of_a_start(format_description: bytes) -> bool:
 
 async def _logged(endpoint: Endpoint, doubt: InDoubt) -> Logged:
     """Read the target's binlog, starting where it was when the record was written."""
-    own = restarted = False
+    restarted = False
+    own: list[bytes] = []
     recovered: list[bytes] = []
     try:
         files = await list_files(endpoint)
@@ -167,7 +169,8 @@ async def _logged(endpoint: Endpoint, doubt: InDoubt) -> Logged:
             ):
                 if event[4] == EventType.FORMAT_DESCRIPTION_EVENT:
                     restarted = restarted or (not first and _is_of_a_start(event))
-                own = own or is_statement_of(event, doubt.thread)
+                if is_statement_of(event, doubt.thread):
+                    own.append(parse_query(event).statement)
                 if restarted and is_statement_of(event, _OF_RECOVERY):
                     recovered.append(excerpt(parse_query(event)))
     except ServerError as error:
@@ -179,7 +182,7 @@ async def _logged(endpoint: Endpoint, doubt: InDoubt) -> Logged:
             f" {endpoint.user!r} may not read it ({error}): GRANT REPLICATION SLAVE, REPLICATION"
             " CLIENT on the target"
         ) from error
-    return Logged(own, restarted, tuple(recovered))
+    return Logged(drops_all(doubt.statement, own), restarted, tuple(recovered))
 
 
 async def _events(endpoint: Endpoint, file: BinlogFile, offset: int) -> AsyncIterator[bytes]:

@@ -192,9 +192,10 @@ async def apply_unprotected(
     elif applier.preserves:
         raise ApplyError(
             f"group {group.number}, ending at {group.end}, GTID {group.gtid}, changes"
-            " non-transactional tables and is too large for one statement, which is all that its"
-            " GTID can hold: raise max_allowed_packet on the target, or set [target] gtid to"
-            ' a value other than "preserve", then start again',
+            " tables that are non-transactional on the target and takes more than one statement,"
+            " which is all that its GTID can hold: if it consists of rows, raise max_allowed_packet"
+            ' on the target, or set [target] gtid to a value other than "preserve", then start'
+            " again",
             group=FailedGroup.of(group),
         )
     log = await applier.log_position() if gtid and applier.is_logged else ("", 0)

@@ -174,9 +174,6 @@ class SingleGroups:
         if all(isinstance(step, Rows) for step in group.steps):
             # It was rolled back, and so it is here.
             return group.rolled_back and await self._can_be_rolled_back(group)
-        if self._applier.preserves and group.kind is GroupKind.STATEMENTS:
-            # Under one GTID no server mixes them.
-            return True
         definitions = self._coordinator.definitions
         return not await without_transactions(self._applier, group.steps, definitions)
 

@@ -19,12 +19,13 @@ logged it.
 """
 
 import enum
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from mtsd.binlog.repeatable import errors_of_a_second_time
-from mtsd.binlog.tokenizer import ANY_CONTEXT
+from mtsd.binlog.statement import LONGEST_EXCERPT
+from mtsd.binlog.tokenizer import ANY_CONTEXT, TokenKind
 from mtsd.binlog.words import Words
 from mtsd.model.group import GroupKind
 from mtsd.model.reason import Reason, Refused, refuse
@@ -157,6 +158,38 @@ def judge_logged(
     if not version or version < _LOGS_DEFINITIONS_SINCE or _changes_partitions(doubt.statement):
         return after_a_crash(doubt)
     return Verdict.NOT_APPLIED
+
+
+def drops_all(statement: bytes, logged: Sequence[bytes]) -> bool:
+    """Return whether what a server has logged of a definition, if anything, is all of it.
+
+    Of a DROP that fails in the middle, a server logs which tables it has dropped.
+    """
+    if not logged:
+        return False
+    dropped, count = _dropped(statement)
+    if dropped in _DATABASES:
+        return any(_dropped(each)[0] in _DATABASES for each in logged)
+    if dropped not in _TABLES or len(statement) >= LONGEST_EXCERPT:
+        return True
+    return sum(_dropped(each)[1] for each in logged) >= count
+
+
+def _dropped(statement: bytes) -> tuple[bytes, int]:
+    """Return what a DROP drops, in a word, and how many of them; b"" for other statements."""
+    words = Words(statement, ANY_CONTEXT)
+    if words.word() != b"DROP":
+        return b"", 0
+    words.take_words(b"TEMPORARY")
+    what = words.word()
+    count = 1
+    while (token := words.take()) is not None:
+        count += token.kind is TokenKind.SYMBOL and token.text == b","
+    return what, count
+
+
+_DATABASES: Final = frozenset({b"DATABASE", b"SCHEMA"})
+_TABLES: Final = frozenset({b"TABLE", b"TABLES"})
 
 
 def _undoes(recovered: bytes, doubt: InDoubt) -> bool:

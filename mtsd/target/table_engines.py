@@ -6,6 +6,7 @@ may be half applied depends on the target's engines, which may differ.
 
 from collections.abc import Collection, Sequence
 from typing import Final
+from unicodedata import combining, normalize
 
 from mtsd.binlog.qualifiers import names, qualifiers
 from mtsd.binlog.table_map import parse_table_map
@@ -86,9 +87,7 @@ class TableEngines:
         if self._ways is None:
             self._ways = await self._ways_to_tables()
         ways = self._ways
-        return bool(ways) and not all(
-            ways.isdisjoint(names(query.statement, query.context)) for query in statements
-        )
+        return bool(ways) and not all(ways.isdisjoint(_words(query)) for query in statements)
 
     def _forget_if_older(self, definitions: int) -> None:
         if definitions != self._definitions:
@@ -102,7 +101,7 @@ class TableEngines:
         Judged by its words, like `may_change`; `databases` are those that it updates. Raises
         ServerError, ConnectionLostError.
         """
-        words = names(statement, ANY_CONTEXT)
+        words = frozenset(map(_loosely, names(statement, ANY_CONTEXT)))
         for database in {*databases, *qualifiers(statement, ANY_CONTEXT)} - {""}:
             if not words.isdisjoint(await self._suspects_of(database)):
                 return True
@@ -118,15 +117,16 @@ class TableEngines:
             if database not in self._suspects:
                 self._suspects[database] = await self._suspects_of(database)
             suspects |= self._suspects[database]
-        if listed and not suspects:
+        if listed and not suspects and not query.context.enable_cascade_triggers:
             # What a view, a trigger or a function changes is listed, too.
             return False
-        words = names(query.statement, query.context)
+        words = _words(query)
         if not suspects.isdisjoint(words):
             return True
         if self._ways is None:
             self._ways = await self._ways_to_tables()
-        if self._ways.isdisjoint(words):
+        # Triggers of tables that a cascade reaches are run, too.
+        if self._ways.isdisjoint(words) and not query.context.enable_cascade_triggers:
             return False
         if self._any_suspects is None:
             found = await self._connection.query(
@@ -142,7 +142,7 @@ class TableEngines:
             b"SELECT table_name FROM information_schema.tables WHERE table_schema=%b AND %b"
             % (_utf8(database), await self._cannot_roll_back())
         )
-        return frozenset(str(found).upper() for (found,) in rows)
+        return frozenset(_loosely(str(found)) for (found,) in rows)
 
     async def _ways_to_tables(self) -> frozenset[str]:
         """Return the names, in upper case, by which a statement may change tables unnamed in it.
@@ -157,7 +157,7 @@ class TableEngines:
             b" WHERE routine_type<>%b AND routine_schema NOT IN (%b)"
             % (_OF_THE_SERVER, _OF_THE_SERVER, _utf8("PROCEDURE"), _OF_THE_SERVER)
         )
-        return frozenset(str(found).upper() for (found,) in rows)
+        return frozenset(_loosely(str(found)) for (found,) in rows)
 
     async def _cannot_roll_back(self) -> bytes:
         """Return the condition for such tables in information_schema.tables."""
@@ -199,6 +199,20 @@ class TableEngines:
             )
             self._engines = frozenset(str(engine).lower() for (engine,) in rows)
         return self._engines
+
+
+def _words(query: QueryEvent) -> frozenset[str]:
+    """Return what may name a table, a view or a routine in a statement, to be compared loosely."""
+    found = names(query.statement, query.context)
+    return frozenset(found if all(map(str.isascii, found)) else map(_loosely, found))
+
+
+def _loosely(name: str) -> str:
+    """Return a name in upper case without accents: names of routines are equal regardless."""
+    name = name.upper()
+    if name.isascii():
+        return name
+    return "".join(each for each in normalize("NFKD", name) if not combining(each))
 
 
 def _utf8(name: str) -> bytes:
