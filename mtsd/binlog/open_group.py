@@ -281,7 +281,7 @@ class OpenGroup:
         for name in used:
             if len(self._databases) >= _MOST_NAMED:
                 self._alone = True
-            elif name != self._replicated.position_schema:
+            elif not self._replicated.is_position_schema(name):
                 self._databases[name] = None
 
     def _specific_to(

@@ -4,9 +4,11 @@ The position schema never replicates: on the target it is mtsd's own.
 """
 
 import enum
+from collections.abc import Callable
 
 from mtsd.binlog.qualifiers import MOST, qualifiers
 from mtsd.binlog.words import Words
+from mtsd.model.names import folded
 from mtsd.model.step import QueryEvent
 
 _ACCOUNTS = "mysql"
@@ -27,24 +29,30 @@ class Treatment(enum.Enum):
     """It changes something else too, or it is impossible to tell that it does not."""
 
 
-def treatment(query: QueryEvent, schema: str) -> Treatment:
-    """Return what happens to a statement if the position schema is `schema`; "" means none."""
-    names = query.updated_databases
-    if not schema or (names and schema not in names and names != ("",)):
+def treatment(query: QueryEvent, schema: str, fold: Callable[[str], str] = str) -> Treatment:
+    """Return what happens to a statement if the position schema is `schema`; "" means none.
+
+    `fold` returns a name as the target compares it.
+    """
+    if not schema:
+        return Treatment.APPLIED
+    schema = fold(schema)
+    names = query.updated_databases and tuple(map(fold, query.updated_databases))
+    if names and schema not in names and names != ("",):
         return Treatment.APPLIED
     if names and names != ("",):
         if _ACCOUNTS in names:
             return Treatment.APPLIED
         return Treatment.LEFT_OUT if set(names) == {schema} else Treatment.REFUSED
-    return _of_what_it_mentions(query, schema)
+    return _of_what_it_mentions(query, schema, fold)
 
 
-def _of_what_it_mentions(query: QueryEvent, schema: str) -> Treatment:
+def _of_what_it_mentions(query: QueryEvent, schema: str, fold: Callable[[str], str]) -> Treatment:
     # The source does not say for every statement what it changes: not for TRUNCATE, for example.
     mentioned = qualifiers(query.statement, query.context)
     if query.database:
         mentioned.add(query.database)
-    if schema.lower() not in {name.lower() for name in mentioned} and len(mentioned) < MOST:
+    if folded(schema) not in set(map(folded, mentioned)) and len(mentioned) < MOST:
         return Treatment.APPLIED
     words = Words(query.statement, query.context)
     first = words.word()
@@ -56,10 +64,10 @@ def _of_what_it_mentions(query: QueryEvent, schema: str) -> Treatment:
         # These change a single table, the first that they name.
         words.take_words(b"TABLE", b"IF", b"NOT", b"EXISTS")
         mentioned = {words.take_name()[0] or query.database}
-    if mentioned == {schema}:
+    if set(map(fold, mentioned)) == {schema}:
         return Treatment.LEFT_OUT
     # Names that differ only in case are two databases on some servers, and one on others.
-    elsewhere = schema.lower() not in {name.lower() for name in mentioned}
+    elsewhere = folded(schema) not in set(map(folded, mentioned))
     if first in _HARMLESS or (elsewhere and len(mentioned) < MOST):
         return Treatment.APPLIED
     return Treatment.REFUSED

@@ -38,7 +38,7 @@ def replicated_part(query: QueryEvent, kind: StatementKind, replicated: Filter) 
     if query.alter_phase in WITHOUT_EFFECT:
         return ReplicatedPart(None)
     position_schema = replicated.position_schema
-    treated = treatment(query, position_schema)
+    treated = treatment(query, position_schema, replicated.folded)
     if treated is Treatment.LEFT_OUT:
         return ReplicatedPart(None)
     refused = ""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from mtsd.binlog.qualifiers import names
 from mtsd.binlog.tokenizer import TokenKind
 from mtsd.binlog.words import Words
+from mtsd.model.names import folded
 from mtsd.model.step import QueryEvent, StatementKind
 from mtsd.model.temporary_tables import SourceThread, TableName, TemporaryTables, described
 
@@ -118,7 +119,7 @@ def _renames(
 def _name(words: Words, query: QueryEvent, *, fold_case: bool) -> TableName:
     database, table = words.take_name()
     database = database or query.database
-    return (database.lower(), table.lower()) if fold_case else (database, table)
+    return (folded(database), folded(table)) if fold_case else (database, table)
 
 
 def _at_new_name(words: Words) -> bool:

@@ -6,6 +6,7 @@ from mtsd.binlog.event_type import EventType
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.table_map import parse_table_map
 from mtsd.model.group import Group
+from mtsd.model.names import folded
 from mtsd.model.step import Rows
 
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
@@ -48,7 +49,7 @@ class UpdatedTables:
         table = parse_table_map(event)
         name = f"{table.database}.{table.table}"
         if self._fold_case:
-            name = name.lower()
+            name = folded(name)
         if len(self._names) >= _MOST_REMEMBERED:
             self._names.clear()
         self._names[body] = name

@@ -7,6 +7,7 @@ from mtsd.config.problems import shown
 from mtsd.config.settings import EndpointSettings, ReplicaSettings, Settings
 from mtsd.config.start import Earliest
 from mtsd.model.distribution import Distribution
+from mtsd.model.names import folded
 from mtsd.model.parallel_type import BY_NAMES
 
 
@@ -43,7 +44,8 @@ def conflicts(settings: Settings, given: Collection[str]) -> Iterator[Conflict]:
     yield from _newer_row_conflicts(settings)
     yield from _distribution_conflicts(replica)
     for name, target in settings.filter.rewrite_db:
-        if target == settings.target.schema:
+        # One database on a target with lower_case_table_names = 1.
+        if folded(target) == folded(settings.target.schema):
             yield Conflict(
                 ("filter.rewrite_db", "target.schema"),
                 f"found {shown([name, target])}, and {shown(target)} is target.schema",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from mtsd.filter.filter import Filter
 from mtsd.filter.rules import Rules
 from mtsd.filter.wildcards import escaped, literal, overlap
+from mtsd.model.names import folded
 
 
 def meeting(one: Rules, other: Rules, *, fold_case: bool = False) -> str | None:
@@ -35,7 +36,7 @@ def meeting(one: Rules, other: Rules, *, fold_case: bool = False) -> str | None:
 
 
 def _overlap(one: str, other: str, *, fold_case: bool) -> bool:
-    return overlap(one.lower(), other.lower()) if fold_case else overlap(one, other)
+    return overlap(folded(one), folded(other)) if fold_case else overlap(one, other)
 
 
 def _reached(rules: Rules) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Final
 
 from mtsd.filter.rules import NO_RULES, Rules
 from mtsd.filter.wildcards import escaped, is_everything, matches, overlap
+from mtsd.model.names import folded
 
 Table = tuple[str, str]
 """A database and a table."""
@@ -43,6 +44,7 @@ class Filter:
         self.others = others
         self._fold_case = fold_case
         self._fold_tables = fold_case or fold_tables
+        self._folded_schema = self.folded(position_schema)
         self._do_db = self._all_folded(self.rules.do_db)
         self._ignore_db = self._all_folded(self.rules.ignore_db)
         self._do_table = frozenset(map(self.folded_table, self.rules.do_table))
@@ -55,6 +57,10 @@ class Filter:
         # If no rule matches a table, the existence of a do rule decides.
         self._otherwise = not (self.rules.do_table or self.rules.wild_do_table)
         self._owners: dict[str, tuple[str, ...]] = {}
+
+    def is_position_schema(self, database: str) -> bool:
+        """Return whether a database of the source has the name of the position schema."""
+        return self.folded(database) == self._folded_schema
 
     def target_name(self, database: str) -> str:
         """Return the name on the target of a database of the source, or of a default database."""
@@ -118,7 +124,7 @@ class Filter:
 
     def row_database(self, database: str, table: str) -> str | None:
         """Return the target's name of the database of row events; None if they are left out."""
-        if database == self.position_schema:
+        if self.is_position_schema(database):
             return None
         name = self.target_name(database)
         if not self.passes_database(name):
@@ -138,7 +144,7 @@ class Filter:
             found = tuple(
                 channel
                 for channel, other in self.others.items()
-                if database != self.position_schema and other.reaches(database)
+                if not self.is_position_schema(database) and other.reaches(database)
             )
             self._owners[database] = found
         return found
@@ -163,11 +169,11 @@ class Filter:
 
     def folded(self, database: str) -> str:
         """Return a name by which databases compare as in the rules for them."""
-        return database.lower() if self._fold_case else database
+        return folded(database) if self._fold_case else database
 
     def folded_table(self, table: str) -> str:
         """Return a name, or a pattern, by which tables compare as in the rules for them."""
-        return table.lower() if self._fold_tables else table
+        return folded(table) if self._fold_tables else table
 
     def _all_folded(self, names: Iterable[str]) -> frozenset[str]:
         return frozenset(map(self.folded, names))

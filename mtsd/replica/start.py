@@ -26,6 +26,7 @@ from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.endpoints import endpoint, identity
 from mtsd.replica.filters import filter_of, rules_of
 from mtsd.replica.first_start import first_start
+from mtsd.replica.folded_names import FoldedNames
 from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
 from mtsd.replica.key_readings import KeyReadings
 from mtsd.replica.known_keys_stage import KnownKeysStage
@@ -131,6 +132,8 @@ async def start(
             reached,
         )
         groups = _groups(stream, recovered, until)
+        if fold_case:
+            groups = FoldedNames(groups)
     except BaseException as error:
         await record_stopped(session.connection, tables, error)
         for worker in workers:

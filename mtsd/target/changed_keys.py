@@ -15,6 +15,7 @@ from mtsd.binlog.row_keys import KeyReader, table_id_of
 from mtsd.binlog.table_map import TableMap, parse_table_map
 from mtsd.model.group import Group, GroupKind, with_keys
 from mtsd.model.group_keys import GroupKeys
+from mtsd.model.names import folded
 from mtsd.model.step import Rows, Statement
 from mtsd.target.key_definitions import ForeignKey, FoundKeys, KeyDefinitions, TableName
 from mtsd.target.table_keys import BY_THEMSELVES, ByRow, families_of, keys_of
@@ -272,7 +273,7 @@ class ChangedKeys:
         return self._databases_joined.get(database) or frozenset({database})
 
     def _folded(self, name: str) -> str:
-        return name.lower() if self._fold_case else name
+        return folded(name) if self._fold_case else name
 
 
 def _databases_of(foreign: ForeignKey) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """The target's foreign keys: which tables a change of one may concern besides it."""
 
+from mtsd.model.names import folded
 from mtsd.wire.connection import Connection
 
 
@@ -15,5 +16,5 @@ async def read_foreign_keys(connection: Connection, *, fold_case: bool) -> list[
     )
     pairs = [(f"{a!s}.{b!s}", f"{c!s}.{d!s}") for a, b, c, d in rows]
     if fold_case:
-        pairs = [(child.lower(), parent.lower()) for child, parent in pairs]
+        pairs = [(folded(child), folded(parent)) for child, parent in pairs]
     return pairs

@@ -14,6 +14,7 @@ from typing import Final
 from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.table_map import TableMap, parse_table_map
 from mtsd.model.errors import ServerError
+from mtsd.model.names import folded
 from mtsd.model.server import Flavour, ServerVersion, Version, version_of
 from mtsd.target import literals
 from mtsd.target.bundle import Command
@@ -82,7 +83,7 @@ class GeneratedKeys:
         tables = {event: parse_table_map(event) for event in table_maps}
         counts = await self._counts({(each.database, each.table) for each in tables.values()})
         for event, table in tables.items():
-            count = counts.get((table.database.lower(), table.table.lower()))
+            count = counts.get((folded(table.database), folded(table.table)))
             events = len(table.column_types) + (not table.has_generated_key)
             (self._plain if count in {None, events} else self._found).add(event)
 
@@ -104,7 +105,7 @@ class GeneratedKeys:
             % (_utf8("my_row_id"), _utf8("%INVISIBLE%"), listed)
         )
         return {
-            (str(schema).lower(), str(name).lower()): literals.number(count)
+            (folded(str(schema)), folded(str(name))): literals.number(count)
             for schema, name, count in rows
         }
 

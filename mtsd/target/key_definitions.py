@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from mtsd.model.errors import ServerError
+from mtsd.model.names import folded
 from mtsd.model.server import Flavour
 from mtsd.target import literals
 from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
@@ -235,7 +236,7 @@ class _Reader:
         return await self._connection.query(text)
 
     def _name(self, name: object) -> str:
-        return str(name).lower() if self._fold_case else str(name)
+        return folded(str(name)) if self._fold_case else str(name)
 
 
 def _may_overlap(columns: tuple[FoundColumn, ...], keys: tuple[tuple[FoundPart, ...], ...]) -> bool:

@@ -12,6 +12,7 @@ from mtsd.binlog.event_type import THREAD_SPECIFIC
 from mtsd.binlog.tokenizer import SQL_MODE_ANSI_QUOTES, SQL_MODE_NO_BACKSLASH_ESCAPES
 from mtsd.binlog.words import Words
 from mtsd.model.errors import NotSupportedError, ServerError
+from mtsd.model.names import folded
 from mtsd.model.session import SessionContext
 from mtsd.model.step import Statement, StatementKind
 from mtsd.model.temporary_tables import TableName, described
@@ -69,8 +70,8 @@ async def run_with_routines(
             left.update(await _left(connection))
 
     loaded = await run_statement(session, statement, text, then=look, file=file)
-    lower = {(database.lower(), table.lower()) for database, table in known}
-    unknown = {each for each in left if (each[0].lower(), each[1].lower()) not in lower}
+    lower = {(folded(database), folded(table)) for database, table in known}
+    unknown = {each for each in left if (folded(each[0]), folded(each[1])) not in lower}
     if unknown:
         error = NotSupportedError if statement.kind is StatementKind.DML else RemainsError
         raise error(

@@ -14,6 +14,7 @@ from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.row_cutting import CutRows, RowCutter
 from mtsd.binlog.rows import NO_FOREIGN_KEY_CHECKS, STMT_END, USE_SQL_FOREIGN_KEY
 from mtsd.binlog.table_map import TableMap, parse_table_map
+from mtsd.model.names import folded
 from mtsd.schedule.row_branches import JoinedRows, NotSplitError, RowBranches
 from mtsd.target.key_definitions import KeyDefinitions, TableName
 from mtsd.target.table_keys import BY_THEMSELVES, ByRow, families_of, keys_of
@@ -278,7 +279,7 @@ class RowSplitter:
         return RowCutter(keys.formats, first)
 
     def _folded(self, name: str) -> str:
-        return name.lower() if self._fold_case else name
+        return folded(name) if self._fold_case else name
 
 
 def _spread(number: int, count: int) -> int:

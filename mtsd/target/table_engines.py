@@ -11,6 +11,7 @@ from unicodedata import combining, normalize
 from mtsd.binlog.qualifiers import names, qualifiers
 from mtsd.binlog.table_map import parse_table_map
 from mtsd.binlog.tokenizer import ANY_CONTEXT
+from mtsd.model.names import folded
 from mtsd.model.step import QueryEvent
 from mtsd.target import literals
 from mtsd.wire.connection import Connection
@@ -170,14 +171,14 @@ class TableEngines:
             described = parse_table_map(event)
             names[event] = described.database, described.table
         without = {
-            (database.lower(), table.lower())
+            (folded(database), folded(table))
             for database, table, engine in await self._found(set(names.values()))
             if engine.lower() not in await self._transactional()
         }
         for event, (database, table) in names.items():
             # The case of table names may differ between servers; two names on one server that
             # differ only in case are rare, and sharing an engine errs on the safe side.
-            if (database.lower(), table.lower()) in without:
+            if (folded(database), folded(table)) in without:
                 self._without[event] = f"{database}.{table}"
             else:
                 self._safe.add(event)
