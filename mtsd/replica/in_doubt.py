@@ -192,10 +192,9 @@ async def apply_unprotected(
     elif applier.preserves:
         raise ApplyError(
             f"group {group.number}, ending at {group.end}, GTID {group.gtid}, changes"
-            " tables that are non-transactional on the target and takes more than one statement,"
-            " which is all that its GTID can hold: if it consists of rows, raise max_allowed_packet"
-            ' on the target, or set [target] gtid to a value other than "preserve", then start'
-            " again",
+            " non-transactional tables and is too large for one statement, which is all that its"
+            " GTID can hold: raise max_allowed_packet on the target, or set [target] gtid to"
+            ' a value other than "preserve", then start again',
             group=FailedGroup.of(group),
         )
     log = await applier.log_position() if gtid and applier.is_logged else ("", 0)
@@ -217,6 +216,33 @@ async def apply_unprotected(
         raise
     except ServerError as error:
         if error.leaves_changes:
+            raise HalfAppliedError(group.number, error) from error
+        await applier.forget(group.number)
+        raise
+
+
+async def apply_under_its_gtid(
+    applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, reached: Reached
+) -> None:
+    """Apply a transaction of statements under its own GTID, perhaps on non-transactional tables.
+
+    The first statement on such a table would commit the GTID, and a restart would take the group
+    for applied: so it is recorded. `row` is what its worker's row becomes. Raises as
+    `apply_unprotected` does.
+    """
+    gtid = await gtid_for(applier, group, worker)
+    log = await applier.log_position() if applier.is_logged else ("", 0)
+    doubt = doubt_of(group, worker.id, gtid, log, kind=GroupKind.NON_TRANSACTIONAL)
+    await reached(FaultPoint.BEFORE_IN_DOUBT)
+    await applier.note(doubt)
+    await reached(FaultPoint.AFTER_IN_DOUBT)
+    try:
+        await applier.apply_in_order(group, row, in_doubt=True)
+    except NeedsPersonError:
+        await applier.forget(group.number)
+        raise
+    except ServerError as error:
+        if error.leaves_changes or await applier.has_executed(gtid):
             raise HalfAppliedError(group.number, error) from error
         await applier.forget(group.number)
         raise

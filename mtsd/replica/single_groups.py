@@ -11,6 +11,7 @@ from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import (
     InDoubtWorker,
     apply_definition,
+    apply_under_its_gtid,
     apply_unprotected,
     doubt_of,
     keep_in_doubt,
@@ -141,6 +142,8 @@ class SingleGroups:
                 if error.leaves_changes:
                     await self.half_applied((group,), error)
                 raise
+        elif kind is GroupKind.STATEMENTS and self._is_more_than_its_gtid_holds(group):
+            await apply_under_its_gtid(self._applier, group, row, self._doubts, self._reached)
         elif kind in _IN_ROWS or kind is GroupKind.STATEMENTS:
             await apply_unprotected(self._applier, group, row, self._doubts, reached=self._reached)
         else:
@@ -163,6 +166,10 @@ class SingleGroups:
             definitions=self._coordinator.definitions,
             reached=self._reached,
         )
+
+    def _is_more_than_its_gtid_holds(self, group: Group) -> bool:
+        """Return whether a group keeps its GTID, which holds one statement without transactions."""
+        return self._applier.preserves and self._applier.statement_count(group) > 1
 
     async def _is_protected(self, group: Group) -> bool:
         """Return whether a transaction of statements can be rolled back on the target.

@@ -141,8 +141,11 @@ class Applier(Protocol):
 
     # Transactions of statements, and streamed ones
 
-    async def apply_in_order(self, group: Group, row: WorkerRow) -> None:
-        """Apply a transaction's steps in their order, and commit it, or roll it back like it."""
+    async def apply_in_order(self, group: Group, row: WorkerRow, *, in_doubt: bool = False) -> None:
+        """Apply a transaction's steps in their order, and commit it, or roll it back like it.
+
+        With `in_doubt`, its commit removes its record.
+        """
         ...
 
     async def apply_plain(self, groups: Sequence[Group], row: WorkerRow, definitions: int) -> bool:

@@ -193,7 +193,7 @@ class SessionApplier(ABC):
     async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
         """See `Applier`."""
 
-    async def apply_in_order(self, group: Group, row: WorkerRow) -> None:
+    async def apply_in_order(self, group: Group, row: WorkerRow, *, in_doubt: bool = False) -> None:
         """See `Applier`."""
         self._start_over()
         try:
@@ -206,7 +206,9 @@ class SessionApplier(ABC):
                 await self._session.rollback()
                 await self._set_gtid(str(group.gtid))
                 await self._connection.run(b"BEGIN", 1)
-            await self.commit(row)
+            record = self._tables.settled(row, group.number) if in_doubt else None
+            await self._session.commit(record or self._tables.advanced(row))
+            await self._set_gtid("")
         except MtsdError as error:
             await self._undo(error)
             raise

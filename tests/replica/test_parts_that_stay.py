@@ -102,12 +102,36 @@ def test_several_statements_under_one_gtid(fault: str, tmp_path: Path) -> None:
         catch_up(daemon)
         pair.source.sql("BEGIN; INSERT INTO a.t VALUES (2); INSERT INTO a.t VALUES (3); COMMIT")
         daemon.start(fault=fault)
-        error, _ = stopped_at(daemon)
-        assert "non-transactional on the target and takes more than one statement" in error
-        assert rows(pair.target, "a.t") == [(1,)]
-        pair.target.sql("SET sql_log_bin = 0; ALTER TABLE a.t ENGINE=InnoDB")
+        if fault:
+            # Before the record is written, and after it.
+            assert daemon.wait() == SIGKILLED
+            daemon.start(fault=fault.replace(":1", ":2"))
+        error, number = stopped_at(daemon)
+        assert "mtsd resolve" in error
+        assert rows(pair.target, "a.t") == [(1,), (2,)]
+        pair.target.sql("SET sql_log_bin = 0; INSERT INTO a.t VALUES (3)")
+        command(daemon, "resolve", "--group", number, "--applied")
+        catch_up(daemon)
+        assert rows(pair.target, "a.t") == [(1,), (2,), (3,)]
+
+
+def test_statements_that_only_read_a_table_without_transactions(tmp_path: Path) -> None:
+    with Pair({**GTIDS, "binlog_format": "STATEMENT"}, GTIDS) as pair:
+        pair.source.sql(
+            "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v INT);"
+            "CREATE TABLE a.m (id INT) ENGINE=MyISAM; INSERT INTO a.m VALUES (5)"
+        )
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, PRESERVE)
+        catch_up(daemon)
+        change = "INSERT INTO a.t SELECT {}, id FROM a.m"
+        pair.source.sql(f"BEGIN; {change.format(1)}; {change.format(2)}; COMMIT")
+        pair.source.sql(f"BEGIN; {change.format(3)}; {change.format(4)}; COMMIT")
+        for point in (FaultPoint.AFTER_IN_DOUBT, FaultPoint.BEFORE_COMMIT):
+            daemon.start(fault=f"{point}:1")
+            assert daemon.wait() == SIGKILLED
         catch_up(daemon)
         assert differences(pair.source, pair.target) == []
+        assert pair.target.sql("SELECT * FROM mtsd.slave_in_doubt") == []
 
 
 @pytest.mark.parametrize("audit", ["a", "z"])
