@@ -42,12 +42,16 @@ def references(names: NameReader, ends: frozenset[bytes]) -> tuple[list[Referenc
         if expected:
             expected = False
             if token.text == b"(":
-                words.take()
-                if words.next is not None and words.next.text in _QUERIES | {b"("}:
-                    _skip_to_end(words)
+                opened = 0
+                while words.at_symbol(b"("):
+                    words.take()
+                    opened += 1
+                if words.next is not None and words.next.text in _QUERIES:
+                    for _ in range(opened):
+                        _skip_to_end(words)
                     exact = False
                 else:
-                    depth += 1
+                    depth += opened
                     expected = True
             elif token.text == b"LATERAL":
                 words.take()

@@ -124,6 +124,8 @@ def test_what_a_statement_changes(statement: str, expected: Changed) -> None:
         # A bit for a table that was not found, and a derived table, which counts as well.
         ("UPDATE t, d.u SET u.a = 1", 0b100, some("t", "d.u")),
         ("UPDATE (SELECT 1 FROM z) q, u SET u.a = 1", 0b100, some("u")),
+        ("UPDATE ((SELECT 1, 2) UNION SELECT a, b FROM z) q, u SET u.a = 1", 0b100, some("u")),
+        ("UPDATE ((t JOIN u ON t.a = u.a)) SET u.a = 1", 0b10, tables("u")),
         ("UPDATE t JOIN u ON t.a = (SELECT 1 FROM z) SET u.a = 1", 0b10, some("t", "u")),
         ("UPDATE t, u SET a = 1", 0, some("t", "u")),
     ],
