@@ -107,7 +107,7 @@ class StreamedGroups:
     async def open(self, opened: GroupOpened) -> None:
         """Begin a group that can be applied. Raises what an applier does, and NeedsPersonError."""
         self._passing = self.passes(opened)
-        if self._coordinator.scheduler.applies_again(opened.number):
+        if self._coordinator.scheduler.must_apply_again(opened.number):
             raise NeedsPersonError(
                 f"group {opened.number}, beginning at {opened.begin}, has to be applied once more,"
                 " in order, because the last run ended without order. It is larger than"

@@ -123,6 +123,7 @@ class Scheduler:
         # What a previous run has committed counts as begun: a stop has to close the gap before it.
         self._highest_begun = max(mark.number, executed.highest)
         self._again = again_of(repair)
+        self._first_again = 0 if repair is None else repair.first
         if repair is not None:
             self._highest_begun = repair.last
             self._executed_up_to = repair.last
@@ -146,9 +147,13 @@ class Scheduler:
         """Return whether a previous run has committed this group."""
         return number in self._executed or number in self._again
 
-    def applies_again(self, number: int) -> bool:
-        """Return whether a previous run has committed this group, and it is applied once more."""
-        return number in self._again
+    def must_apply_again(self, number: int) -> bool:
+        """Return whether a group has to be applied once more because others before it are.
+
+        Of the first one of a repair nothing has changed: it may be one that ran alone, as every
+        streamed one.
+        """
+        return number in self._again and number > self._first_again
 
     def take_in(self, items: Iterator[StreamItem], can_begin: set[int]) -> StreamItem | None:
         """Add groups of rows, and empty ones, as long as there is room and reading continues.
