@@ -1,7 +1,7 @@
 """What is repaired after a run without order: rows that take over what others had."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def mysqls() -> Iterator[Pair]:
 
 @contextmanager
 def held(
-    pair: Pair, folder: Path, settings: Mapping[str, Value], earlier: str, later: str
+    pair: Pair, folder: Path, settings: Mapping[str, Value], earlier: str, later: Sequence[str]
 ) -> Iterator[DaemonProcess]:
     """Run a daemon that has applied what is later, and is held at what is earlier."""
     pair.source.sql(TABLES)
@@ -49,19 +49,16 @@ def held(
         {"replica.consistency": "eventual", "replica.checkpoint_period": 0.05, **settings},
     )  # fmt: skip
     with daemon:
-        daemon.wait_until_caught_up()
-        assert daemon.stop() == 0
         pair.source.sql("INSERT INTO big VALUES (2, 0, '')", "a")
-        daemon.start()
+        daemon.wait_until_caught_up()
         client = pair.target.client("a")
         client.query("BEGIN")
         client.query("SELECT * FROM gate FOR UPDATE")
         pair.source.sql(earlier, "a")
-        pair.source.sql(f"{later}; INSERT INTO done VALUES (1)", "a")
-        deadline = time.monotonic() + 60
-        while not pair.target.sql("SELECT * FROM a.done"):
-            assert time.monotonic() < deadline, daemon.last_words()
-            time.sleep(0.05)
+        for script in later:
+            pair.source.sql(script, "a")
+            # One after another: together, they might have to wait for what is held.
+            daemon.wait_for_status(lambda now: now.pending_groups == 1, f"not applied: {script}")
         yield daemon
         client.close()
 
@@ -71,13 +68,13 @@ def rows(server: Server, table: str) -> list[tuple[object, ...]]:
 
 
 TAKES_OVER = (
-    "BEGIN; INSERT INTO u VALUES (2, 10, 'short'); DELETE FROM u WHERE id = 2; COMMIT;"
-    "UPDATE u SET u = 10 WHERE id = 5"
+    "BEGIN; INSERT INTO u VALUES (2, 10, 'short'); DELETE FROM u WHERE id = 2; COMMIT",
+    "UPDATE u SET u = 10 WHERE id = 5",
 )
 OF_ITS_PARENT = (
-    "DELETE FROM parent WHERE id = 1; INSERT INTO parent VALUES (1);"
-    "UPDATE child SET parent = 1 WHERE id = 7"
-)
+    "DELETE FROM parent WHERE id = 1", "INSERT INTO parent VALUES (1)",
+    "UPDATE child SET parent = 1 WHERE id = 7",
+)  # fmt: skip
 SHORT_LIVED = f"BEGIN; {HELD}; INSERT INTO b VALUES (10, 'short'); DELETE FROM b; COMMIT"
 NEWER: Mapping[str, Value] = {"replica.newer_row_column": "changed"}
 STRICT: Mapping[str, Value] = {"replica.exec_mode": "strict"}
@@ -91,14 +88,16 @@ STRICT: Mapping[str, Value] = {"replica.exec_mode": "strict"}
         pytest.param(mariadbs, {}, HELD, TAKES_OVER, "u", id="a unique value, MariaDB"),
         pytest.param(mariadbs, STRICT, HELD, OF_ITS_PARENT, "child", id="a cascade, MariaDB"),
         pytest.param(
-            mysqls, STRICT, SHORT_LIVED, "INSERT INTO b VALUES (10, 'keep')", "b",
+            mysqls, STRICT, SHORT_LIVED, ("INSERT INTO b VALUES (10, 'keep')",), "b",
             id="without a key",
         ),
         pytest.param(
             mysqls, NEWER, HELD,
-            "UPDATE n SET u = 20, changed = 8 WHERE id = 1;"
-            "UPDATE n SET u = 30, changed = 9 WHERE id = 1;"
-            "UPDATE n SET u = 20, changed = 2 WHERE id = 5", "n",
+            (
+                "UPDATE n SET u = 20, changed = 8 WHERE id = 1",
+                "UPDATE n SET u = 30, changed = 9 WHERE id = 1",
+                "UPDATE n SET u = 20, changed = 2 WHERE id = 5",
+            ), "n",
             id="the newer row",
         ),
     ],
@@ -107,7 +106,7 @@ def test_a_row_that_has_what_another_had(
     servers: Callable[[], AbstractContextManager[Pair]],
     settings: Mapping[str, Value],
     earlier: str,
-    later: str,
+    later: Sequence[str],
     table: str,
     tmp_path: Path,
 ) -> None:
@@ -124,11 +123,13 @@ def test_a_row_that_has_what_another_had(
 
 
 def test_what_is_too_large_to_be_applied_once_more_is_refused(tmp_path: Path) -> None:
-    later = "UPDATE big SET f = REPEAT('x', 200000) WHERE id = 2"
+    later = ["UPDATE big SET f = REPEAT('x', 200000) WHERE id = 2", "INSERT INTO done VALUES (1)"]
     small: Mapping[str, Value] = {
         "replica.batch_bytes": 65536, "replica.pending_jobs_size_max": 131072,
     }  # fmt: skip
+    length = "SELECT LENGTH(f) FROM a.big WHERE id = 2"
     with mysqls() as pair, held(pair, tmp_path, {}, HELD, later) as daemon:
+        assert pair.target.sql(length) == [(200000,)]
         daemon.kill()
         pair.target.kill()
         pair.target.start()
@@ -143,7 +144,6 @@ def test_what_is_too_large_to_be_applied_once_more_is_refused(tmp_path: Path) ->
         daemon.start()
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
-        length = "SELECT LENGTH(f) FROM a.big WHERE id = 2"
         assert pair.target.sql(length) == [(200000,)]
 
 

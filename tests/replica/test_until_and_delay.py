@@ -197,6 +197,7 @@ def test_a_target_that_stays_behind(pair: Pair, tmp_path: Path) -> None:
     daemon.settings["replica.delay"] = 1000
     daemon.configure()
     daemon.reload()
+    daemon.wait_for_record("configuration reloaded")
     pair.source.sql("INSERT INTO a.t VALUES (100)")
     delayed = daemon.wait_for_status(lambda now: now.state == "delayed", "it is not delayed")
     assert 900 < delayed.remaining_delay <= 1000
