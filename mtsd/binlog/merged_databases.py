@@ -1,10 +1,15 @@
-"""Databases of the target that `rewrite_db` makes of several of the source.
+"""Databases of the target that are several on the source: by `rewrite_db`, or by their case.
 
 On the source their rows have nothing to do with each other. So neither its clock nor its group
 commits tell in which order they were changed: here that is the order of the stream.
 """
 
+from typing import TypeVar
+
 from mtsd.binlog.gtid_event import GtidEvent
+from mtsd.model.group import Group
+
+_Clocked = TypeVar("_Clocked", GtidEvent, Group)
 
 
 class MergedDatabases:
@@ -24,12 +29,14 @@ class MergedDatabases:
         `folded` is the one on the target as that compares it: names that differ by case may be one.
         """
         pairs = self._pairs.setdefault(folded, set())
+        if (source, target) in pairs:
+            return
         pairs.add((source, target))
         if len({on_source for on_source, _ in pairs}) > 1:
             self.names.update(on_target for _, on_target in pairs)
 
-    def in_order(self, head: GtidEvent, databases: tuple[str, ...]) -> GtidEvent:
-        """Return what begins a transaction that changes these databases of the target.
+    def in_order(self, head: _Clocked, databases: tuple[str, ...]) -> _Clocked:
+        """Return what begins a transaction that changes these databases of the target, or is it.
 
         If one of them is made of several, it depends on everything before it.
         """

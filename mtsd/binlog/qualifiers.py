@@ -5,7 +5,7 @@ table of a foreign key, the tables under a view, the template of CREATE TABLE â€
 that runs before those exist fails.
 """
 
-from mtsd.binlog.tokenizer import NAME_QUOTES, TokenKind, tokenize
+from mtsd.binlog.tokenizer import TokenKind, may_be_name, tokenize
 from mtsd.binlog.words import identifier
 from mtsd.model.session import SessionContext
 
@@ -26,10 +26,7 @@ def qualifiers(statement: bytes, context: SessionContext) -> set[str]:
             found.add(identifier(name, context))
             if len(found) == MOST:
                 break
-        named = token.kind is TokenKind.WORD or (
-            token.kind is TokenKind.QUOTED and token.text[:1] in NAME_QUOTES
-        )
-        named = named and token.end - token.start <= _LONGEST
+        named = may_be_name(token) and token.end - token.start <= _LONGEST
         name = statement[token.start : token.end] if named else b""
     return found
 
@@ -38,8 +35,6 @@ def names(statement: bytes, context: SessionContext) -> set[str]:
     """Return, in upper case, every word and quoted name: whatever may name a table or a view."""
     found: set[str] = set()
     for token in tokenize(statement, context):
-        if token.kind is TokenKind.WORD or (
-            token.kind is TokenKind.QUOTED and token.text[:1] in NAME_QUOTES
-        ):
+        if may_be_name(token):
             found.add(identifier(statement[token.start : token.end], context).upper())
     return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mtsd.binlog.tokenizer import NAME_QUOTES, Token, TokenKind
+from mtsd.binlog.tokenizer import may_be_name
 from mtsd.binlog.words import Words, decoded, unquoted
 from mtsd.model.errors import MtsdError
 from mtsd.model.session import SessionContext
@@ -47,7 +47,7 @@ class NameReader:
     def identifier(self) -> str:
         """Take a name without a qualifier, without its quotes."""
         token = self.words.take()
-        if token is None or not _may_be_name(token):
+        if token is None or not may_be_name(token):
             raise UnclearError
         raw = unquoted(self._statement[token.start : token.end])
         try:
@@ -79,8 +79,3 @@ def as_table(parts: Sequence[str]) -> Table:
         case [database, table]:
             return database, table
     raise UnclearError
-
-
-def _may_be_name(token: Token) -> bool:
-    quoted = token.kind is TokenKind.QUOTED and token.text[:1] in NAME_QUOTES
-    return quoted or token.kind is TokenKind.WORD

@@ -45,6 +45,13 @@ class Token:
     end: int
 
 
+def may_be_name(token: Token) -> bool:
+    """Return whether a token is a word or in the quotes of names; some are strings."""
+    return token.kind is TokenKind.WORD or (
+        token.kind is TokenKind.QUOTED and token.text[:1] in NAME_QUOTES
+    )
+
+
 _TOKEN = rb"""
     (?P<space> [\s\0]+ | --(?=[\0-\x20\x7f]|\Z)[^\n]* | \#[^\n]* )
   | (?P<enter> /\*! (?:[0-9]{5,6})? )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from mtsd.binlog.merged_databases import MergedDatabases
 from mtsd.model.group import Group, GroupClosed, LargeGroup, StreamItem
 from mtsd.model.names import folded
 from mtsd.replica.skipped_groups import GroupStream
@@ -17,10 +18,7 @@ class FoldedNames:
 
     def __init__(self, stream: GroupStream) -> None:
         self._stream = stream
-        self._spelled: dict[str, str] = {}
-        """By folded name, how it was spelled first."""
-        self._merged: set[str] = set()
-        """Folded names with several spellings."""
+        self._merged = MergedDatabases()
 
     async def read(self) -> Iterator[StreamItem]:
         """Return what comes next."""
@@ -40,12 +38,8 @@ class FoldedNames:
         for name in group.databases:
             as_one = folded(name)
             names[as_one] = None
-            if self._spelled.setdefault(as_one, name) != name:
-                self._merged.add(as_one)
+            self._merged.learn(name, as_one, as_one)
         databases = tuple(names)
         if databases != group.databases:
             group = group._replace(databases=databases)
-        if self._merged.isdisjoint(databases):
-            return group
-        last_committed = max(group.last_committed, group.sequence_number - 1)
-        return group._replace(last_committed=last_committed, commit_id=0)
+        return self._merged.in_order(group, databases)

@@ -222,7 +222,7 @@ async def apply_unprotected(
 
 
 async def apply_under_its_gtid(
-    applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, reached: Reached
+    applier: Applier, group: Group, row: WorkerRow, worker: InDoubtWorker, *, reached: Reached
 ) -> None:
     """Apply a transaction of statements under its own GTID, perhaps on non-transactional tables.
 

@@ -21,10 +21,17 @@ def sessions_of(replica: ReplicaSettings) -> int:
 
     XA transactions on a MariaDB, each of which has one of its own for a moment, do not count.
     """
-    workers = replica.parallel_workers
-    reads_keys = bool(workers) and replica.parallel_type == "row"
-    splits = workers > 1 and replica.split_transactions != "off"
-    return 1 + max(workers, 1) + reads_keys + splits
+    return 1 + max(replica.parallel_workers, 1) + goes_by_keys(replica) + splits(replica)
+
+
+def goes_by_keys(replica: ReplicaSettings) -> bool:
+    """Return whether the policy needs the keys of groups, which are those of the target."""
+    return replica.parallel_type == "row" and replica.parallel_workers > 0
+
+
+def splits(replica: ReplicaSettings) -> bool:
+    """Return whether large transactions are split: there have to be several workers."""
+    return replica.split_transactions != "off" and replica.parallel_workers > 1
 
 
 def distribution_of(settings: Settings) -> Distribution:

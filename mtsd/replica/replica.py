@@ -37,6 +37,10 @@ _LAST_CHANCE_S = 5.0
 """How long other workers may finish their commit after the connection to the target was lost."""
 
 _NOT_STORED = "stop_timeout passed before the low-water mark was stored: the next start recovers"
+_LARGE_GROUP_ABANDONED = (
+    "stop_timeout passed while a large group was applied. What of it has not been prepared or"
+    " committed is rolled back; the next start settles the rest"
+)
 
 log = structlog.get_logger(__name__)
 
@@ -107,20 +111,18 @@ class Replica:
             await coordinator.ended.wait()
             self._stream.close()
             lost = isinstance(coordinator.failure, ConnectionLostError | StreamedGroupError)
-            patience = max(self._settings.replica.stop_timeout, _LEAST_PATIENCE_S)
-            if lost:
-                patience = _LAST_CHANCE_S
+            stop_timeout = self._settings.replica.stop_timeout
+            patience = _LAST_CHANCE_S if lost else max(stop_timeout, _LEAST_PATIENCE_S)
             tasks = [*worker_tasks, dispatcher, checkpointer]
             _, running = await asyncio.wait(tasks, timeout=patience)
             for task in running:
                 log.warning("abandoned in the middle of its work", task=task.get_name())
-            if running and coordinator.failure is None:
-                coordinator.failure = StopTimeoutError(
-                    _NOT_STORED
-                    if running == {checkpointer}
-                    # It is in no queue, so only here is it seen.
-                    else "stop_timeout passed while a large group was applied. What of it has not"
-                    " been prepared or committed is rolled back; the next start settles the rest"
+            if running:
+                # A large group is in no queue, so only here is it seen.
+                coordinator.fail(
+                    StopTimeoutError(
+                        _NOT_STORED if running == {checkpointer} else _LARGE_GROUP_ABANDONED
+                    )
                 )
             if (
                 not running

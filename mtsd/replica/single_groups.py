@@ -143,7 +143,9 @@ class SingleGroups:
                     await self.half_applied((group,), error)
                 raise
         elif kind is GroupKind.STATEMENTS and self._is_more_than_its_gtid_holds(group):
-            await apply_under_its_gtid(self._applier, group, row, self._doubts, self._reached)
+            await apply_under_its_gtid(
+                self._applier, group, row, self._doubts, reached=self._reached
+            )
         elif kind in _IN_ROWS or kind is GroupKind.STATEMENTS:
             await apply_unprotected(self._applier, group, row, self._doubts, reached=self._reached)
         else:

@@ -30,7 +30,7 @@ from mtsd.replica.folded_names import FoldedNames
 from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
 from mtsd.replica.key_readings import KeyReadings
 from mtsd.replica.known_keys_stage import KnownKeysStage
-from mtsd.replica.limits import distribution_of, limits_of
+from mtsd.replica.limits import distribution_of, goes_by_keys, limits_of, splits
 from mtsd.replica.recovery import Recovered, adopt_source, make_tables, recover
 from mtsd.replica.replica import Replica
 from mtsd.replica.skipped_groups import AsSkipped, GroupStream
@@ -101,7 +101,7 @@ async def start(
         gtids = gtids_of(settings.target.gtid, family, session)
         as_sql = await _applies_sql(settings, session, family)
         progress.doing = "opens the sessions of the workers"
-        if settings.replica.split_transactions != "off" and _worker_count(settings) > 1:
+        if splits(settings.replica):
             refused = await why_not_split(session)
             if refused is not None:
                 raise NeedsPersonError(str(refused))
@@ -150,7 +150,7 @@ async def start(
     )
     large: GroupStream = delayed
     streamed = StreamedGroups(coordinator, workers[0], preserved)
-    if settings.replica.split_transactions != "off" and len(workers) > 1:
+    if splits(settings.replica):
         by_table = settings.replica.split_transactions == "table"
         large = SplitStage(
             delayed, lambda: coordinator.scheduler.limits.batch_bytes, all_engines=by_table
@@ -259,7 +259,7 @@ async def _changed_keys(
 ) -> ChangedKeys | None:
     """Return what tells the keys of groups; None if the policy does not need it."""
     replica = settings.replica
-    if replica.parallel_type != "row" or not replica.parallel_workers:
+    if not goes_by_keys(replica):
         return None
     fold_case = session.traits.lower_case_table_names
     known = await read_key_definitions(

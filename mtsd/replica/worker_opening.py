@@ -75,6 +75,7 @@ async def open_worker(
             reached,
             preserves=preserves,
             as_sql=as_sql,
+            change=change,
             repair=recovered.repair,
         ),
         coordinator,
@@ -99,6 +100,7 @@ def _applier(
     *,
     preserves: bool,
     as_sql: bool,
+    change: Change,
     repair: Repair | None,
 ) -> Applier:
     if as_sql:
@@ -107,7 +109,7 @@ def _applier(
             tables,
             settings.replica.batch_bytes,
             preserves=preserves,
-            change=change_of(settings.replica, repairs=repair is not None),
+            change=change,
             newer=settings.replica.newer_row_column,
             again=None if repair is None else repair.again,
             branch_sessions=branch_sessions,

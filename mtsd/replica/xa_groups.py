@@ -106,8 +106,7 @@ async def apply_completion(
     if record is None or not record.changes:
         theirs = await applier.branches.channel_with(xid)
     if theirs is not None and record is None:
-        error = ServerError(UNKNOWN_XID, "XAE04", "XAER_NOTA: Unknown XID")
-        raise explained(error, xid, channel=theirs)
+        raise explained(_unknown_xid(), xid, channel=theirs)
     evidence = _evidence(applier, gtid)
     if theirs is None and (evidence or await _is_prepared(applier, xid)):
         await reached(FaultPoint.BEFORE_IN_DOUBT)
@@ -120,7 +119,7 @@ async def apply_completion(
                 await applier.forget(group.number)
                 raise explained(error, xid) from error
     elif not _has_changed_nothing(record):
-        raise explained(ServerError(UNKNOWN_XID, "XAE04", "XAER_NOTA: Unknown XID"), xid)
+        raise explained(_unknown_xid(), xid)
     await reached(FaultPoint.BEFORE_SETTLED)
     try:
         await applier.branches.settle_completed(row, group.number, xid)
@@ -198,6 +197,11 @@ async def settle_prepared(
         await applier.branches.settle_prepared(row, prepared)
     except ServerError as error:
         raise not_settled(FailedGroup.of(group), error) from error
+
+
+def _unknown_xid() -> ServerError:
+    """Return what a server answers that has not prepared a transaction."""
+    return ServerError(UNKNOWN_XID, "XAE04", "XAER_NOTA: Unknown XID")
 
 
 async def settle_skipped(applier: Applier, unit: Sequence[Group], row: WorkerRow) -> None:

@@ -88,8 +88,8 @@ class ConvergentSql(RowSql):
     def _is_lenient(self, layout: TableLayout, image: RowImage) -> bool:
         # The row that is there already may have an ENUM that is none of its members.
         return super()._is_lenient(layout, image) or (
-            any(each.type is ColumnType.ENUM for each in layout.formats)
-            and self._newer_of(layout) is not None
+            self._newer_of(layout) is not None
+            and any(each.type is ColumnType.ENUM for each in layout.formats)
         )
 
     def _on_duplicate(self, layout: TableLayout, written: Sequence[int]) -> bytes:

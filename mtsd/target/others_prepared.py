@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from mtsd.binlog.xa_statement import xid_of
 from mtsd.model.session import SessionContext
 from mtsd.model.xa_xid import XaXid
-from mtsd.target import literals
 from mtsd.target.position_tables import PositionTables
+from mtsd.target.prepared_table import xid_of_row
 from mtsd.wire.connection import Connection
 
 
@@ -26,12 +26,8 @@ class OthersPrepared:
 async def others_prepared(connection: Connection, tables: PositionTables) -> OthersPrepared:
     """Read what other channels have on record. Raises ServerError, ConnectionLostError."""
     prepared = {
-        XaXid(literals.number(format_id), bytes.fromhex(str(gtrid)), bytes.fromhex(str(bqual))): (
-            str(channel)
-        )
-        for channel, format_id, gtrid, bqual in await connection.query(
-            tables.prepared.select_of_others()
-        )
+        xid_of_row(*parts): str(channel)
+        for channel, *parts in await connection.query(tables.prepared.select_of_others())
     }
     in_doubt = {
         xid_of(_bytes(statement), SessionContext()): str(channel)

@@ -30,6 +30,11 @@ class PreparedRow:
     changes: bool
 
 
+def xid_of_row(format_id: object, gtrid: object, bqual: object) -> XaXid:
+    """Return an xid from its columns, with its parts in hex."""
+    return XaXid(literals.number(format_id), bytes.fromhex(str(gtrid)), bytes.fromhex(str(bqual)))
+
+
 class PreparedTable:
     """Statements on the table for one channel in one schema."""
 
@@ -87,9 +92,7 @@ class PreparedTable:
     def row(self, row: Row) -> PreparedRow:
         """Parse a row of `select`."""
         format_id, gtrid, bqual, number, databases, alone, changes = row
-        xid = XaXid(
-            literals.number(format_id), bytes.fromhex(str(gtrid)), bytes.fromhex(str(bqual))
-        )
+        xid = xid_of_row(format_id, gtrid, bqual)
         names = tuple(str(name) for name in json.loads(str(databases)))
         return PreparedRow(xid, literals.number(number), names, bool(alone), bool(changes))
 

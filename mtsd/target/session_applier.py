@@ -206,8 +206,9 @@ class SessionApplier(ABC):
                 await self._session.rollback()
                 await self._set_gtid(str(group.gtid))
                 await self._connection.run(b"BEGIN", 1)
-            record = self._tables.settled(row, group.number) if in_doubt else None
-            await self._session.commit(record or self._tables.advanced(row))
+            tables = self._tables
+            record = tables.settled(row, group.number) if in_doubt else tables.advanced(row)
+            await self._session.commit(record)
             await self._set_gtid("")
         except MtsdError as error:
             await self._undo(error)

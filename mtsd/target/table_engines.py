@@ -12,6 +12,7 @@ from mtsd.binlog.qualifiers import names, qualifiers
 from mtsd.binlog.table_map import parse_table_map
 from mtsd.binlog.tokenizer import ANY_CONTEXT
 from mtsd.model.names import folded
+from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent
 from mtsd.target import literals
 from mtsd.wire.connection import Connection
@@ -88,7 +89,9 @@ class TableEngines:
         if self._ways is None:
             self._ways = await self._ways_to_tables()
         ways = self._ways
-        return bool(ways) and not all(ways.isdisjoint(_words(query)) for query in statements)
+        return bool(ways) and not all(
+            ways.isdisjoint(_words(query.statement, query.context)) for query in statements
+        )
 
     def _forget_if_older(self, definitions: int) -> None:
         if definitions != self._definitions:
@@ -102,7 +105,7 @@ class TableEngines:
         Judged by its words, like `may_change`; `databases` are those that it updates. Raises
         ServerError, ConnectionLostError.
         """
-        words = frozenset(map(_loosely, names(statement, ANY_CONTEXT)))
+        words = _words(statement, ANY_CONTEXT)
         for database in {*databases, *qualifiers(statement, ANY_CONTEXT)} - {""}:
             if not words.isdisjoint(await self._suspects_of(database)):
                 return True
@@ -121,7 +124,7 @@ class TableEngines:
         if listed and not suspects and not query.context.enable_cascade_triggers:
             # What a view, a trigger or a function changes is listed, too.
             return False
-        words = _words(query)
+        words = _words(query.statement, query.context)
         if not suspects.isdisjoint(words):
             return True
         if self._ways is None:
@@ -202,9 +205,9 @@ class TableEngines:
         return self._engines
 
 
-def _words(query: QueryEvent) -> frozenset[str]:
+def _words(statement: bytes, context: SessionContext) -> frozenset[str]:
     """Return what may name a table, a view or a routine in a statement, to be compared loosely."""
-    found = names(query.statement, query.context)
+    found = names(statement, context)
     return frozenset(found if all(map(str.isascii, found)) else map(_loosely, found))
 
 

@@ -31,7 +31,7 @@ def rows(server: Server, table: str) -> list[tuple[object, ...]] | None:
         return None
 
 
-def stopped_at(daemon: DaemonProcess) -> tuple[str, str]:
+def asks_about(daemon: DaemonProcess) -> tuple[str, str]:
     """Wait until a person is asked; return the error, and the number of the group."""
     assert daemon.wait() == NEEDS_PERSON
     error = str(daemon.records()[-1]["error"])
@@ -61,7 +61,7 @@ def test_a_table_without_transactions_that_is_created_and_filled(
                 there = rows(pair.target, "a.n")
                 daemon.start()
                 if there is not None:
-                    error, number = stopped_at(daemon)
+                    error, number = asks_about(daemon)
                     assert "mtsd resolve" in error
                     if not there:
                         pair.target.sql("DROP TABLE a.n")
@@ -81,7 +81,7 @@ def test_a_gtid_that_is_used_up_cannot_be_applied_again(tmp_path: Path) -> None:
         pair.target.sql("SET sql_log_bin = 0; INSERT INTO a.m VALUES (2)")
         pair.source.sql("INSERT INTO a.m VALUES (1), (2), (3)")
         daemon.start()
-        _, number = stopped_at(daemon)
+        _, number = asks_about(daemon)
         said = command(daemon, "resolve", "--group", number, "--not-applied", status=NEEDS_PERSON)
         assert "which the target has executed, so it would skip the group" in said
         pair.target.sql("SET sql_log_bin = 0; INSERT INTO a.m VALUES (3)")
@@ -106,7 +106,7 @@ def test_several_statements_under_one_gtid(fault: str, tmp_path: Path) -> None:
             # Before the record is written, and after it.
             assert daemon.wait() == SIGKILLED
             daemon.start(fault=fault.replace(":1", ":2"))
-        error, number = stopped_at(daemon)
+        error, number = asks_about(daemon)
         assert "mtsd resolve" in error
         assert rows(pair.target, "a.t") == [(1,), (2,)]
         pair.target.sql("SET sql_log_bin = 0; INSERT INTO a.t VALUES (3)")
@@ -156,7 +156,7 @@ def test_a_trigger_that_a_cascade_runs(audit: str, tmp_path: Path) -> None:
         there = rows(pair.target, f"{audit}.audit")
         daemon.start()
         if there:
-            error, number = stopped_at(daemon)
+            error, number = asks_about(daemon)
             assert "mtsd resolve" in error
             applied = rows(pair.target, "a.p") == [(2,)]
             assert applied, "the test applies what is missing only if it is simple"
@@ -201,7 +201,7 @@ def test_a_drop_that_fails_in_the_middle(series: str, what: str, tmp_path: Path)
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
         except AssertionError:
-            error, number = stopped_at(daemon)
+            error, number = asks_about(daemon)
             assert "b.x" in error
             pair.target.sql("DROP TABLE b.p")
             command(daemon, "skip", "--group", number, "--reason", "dropped by hand")

@@ -67,12 +67,7 @@ def rows_as_sql(
     settings: Settings, source: SourceFacts | None, target: TargetFacts
 ) -> bool | Refused:
     """Decide whether rows are applied as SQL; without a source, as from one of the same family."""
-    channel = target.position.channel
-    if (
-        channel is not None
-        and target.position.daemon is None
-        and repair_left(channel, verdicts(channel, target)) is not None
-    ):
+    if repair_due_at_start(target) is not None:
         settings = in_repair(settings)
     family = target.server.flavour if source is None else source.server.flavour
     return applies_sql(settings, family, target.server.flavour, allowed=target.binlog_allowed)
@@ -134,6 +129,14 @@ def repair_left(
     done = recovered(number, (row.executed for row in channel.workers))
     done = done.with_numbers(doubt.number for doubt, said in found if said is Verdict.APPLIED)
     return repair_due(number, done, channel.skipped)[1]
+
+
+def repair_due_at_start(target: TargetFacts) -> Repair | None:
+    """Return what the next start applies once more, unless a daemon is running."""
+    channel = target.position.channel
+    if channel is None or target.position.daemon is not None:
+        return None
+    return repair_left(channel, verdicts(channel, target))
 
 
 def _channel(channel: ChannelFacts, target: TargetFacts) -> Channel:

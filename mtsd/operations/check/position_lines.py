@@ -7,7 +7,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind, refused_line
-from mtsd.operations.check.decisions import Decision, damage, repair_left, verdicts
+from mtsd.operations.check.decisions import Decision, damage, repair_due_at_start, verdicts
 from mtsd.operations.check.facts import ChannelFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, duration, listed
 from mtsd.operations.check.source_lines import retention
@@ -48,7 +48,7 @@ def position_lines(settings: Settings, target: TargetFacts) -> Iterator[Line]:
     yield Kind.POSITION.line(position=mark.position, number=mark.number, gtids=gtids)
     if facts.daemon is None:
         yield from _in_doubt(channel, target)
-        repair = repair_left(channel, verdicts(channel, target))
+        repair = repair_due_at_start(target)
         if repair is not None:
             yield Kind.REPAIR_LEFT.line(first=repair.first, last=repair.last)
 
