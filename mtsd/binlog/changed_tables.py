@@ -54,6 +54,9 @@ _WITHOUT_TABLES: Final = frozenset({
     b"EVENT", b"FUNCTION", b"INSTANCE", b"LIBRARY", b"LOGFILE", b"PACKAGE", b"PROCEDURE",
     b"REFERENCE", b"RESOURCE", b"SERVER", b"TABLESPACE", b"UNDO",
 })  # fmt: skip
+_OPTIONS_OF_DATABASES: Final = (
+    b"CHAR", b"CHARACTER", b"CHARSET", b"COLLATE", b"DEFAULT", b"ENCRYPTION", b"READ",
+)  # fmt: skip
 _BEFORE_THE_KIND: Final = frozenset({
     b"AGGREGATE", b"ALGORITHM", b"DEFINER", b"DUALITY", b"FULLTEXT", b"IGNORE", b"JSON", b"MERGE",
     b"OFFLINE", b"ONLINE", b"OR", b"RELATIONAL", b"REPLACE", b"SPATIAL", b"SQL", b"TEMPORARY",
@@ -251,13 +254,17 @@ class _Reading:
 
     def _database(self, first: bytes) -> str:
         """Take a database's name; ALTER DATABASE may leave it out."""
-        token = self._words.next
-        left_out = {
-            b"CHARACTER", b"CHARSET", b"COLLATE", b"DEFAULT", b"ENCRYPTION", b"READ",
-        }  # fmt: skip
-        if first == b"ALTER" and token is not None and token.text in left_out:
+        words = self._words
+        if first == b"ALTER" and any(map(words.at_word, _OPTIONS_OF_DATABASES)):
             return ""
-        return self._names.identifier()
+        token = words.next
+        name = self._names.identifier()
+        if first == b"ALTER" and token is not None and token.text == b"COMMENT":
+            # As a name it has an option behind it, and not the comment itself.
+            after = words.next
+            if words.at_symbol(b"=") or (after is not None and after.kind is TokenKind.QUOTED):
+                return ""
+        return name
 
     def _rename(self) -> Changed:
         words = self._words

@@ -56,7 +56,9 @@ def replicated_part(query: QueryEvent, kind: StatementKind, replicated: Filter) 
         found = filtered(query, replicated)
     except NotSupportedError as error:
         return ReplicatedPart(query, (), refused or str(error))
-    return ReplicatedPart(found, _owners(query, replicated, applied=found is not None), refused)
+    if found is None:
+        return ReplicatedPart(None, _owners(query, replicated, applied=False))
+    return ReplicatedPart(found, _owners(query, replicated, applied=True), refused)
 
 
 def _owners(query: QueryEvent, replicated: Filter, *, applied: bool) -> tuple[str, ...]:

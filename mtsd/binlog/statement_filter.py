@@ -86,7 +86,8 @@ def _is_of_database(query: QueryEvent) -> bool:
     words = Words(query.statement, query.context)
     if words.word() not in {b"ALTER", b"CREATE", b"DROP"}:
         return False
-    return words.next is not None and words.next.text in _DATABASES
+    words.take_words(b"OR", b"REPLACE")
+    return words.word() in _DATABASES
 
 
 _LONGEST = 200

@@ -37,7 +37,9 @@ class NameReader:
         return found
 
     def name(self) -> Table:
-        """Take a table."""
+        """Take a table; `.t` is one of the default database."""
+        if self.words.at_symbol(b"."):
+            self.words.take()
         parts = [self.identifier()]
         while self.words.at_symbol(b"."):
             self.words.take()
@@ -61,6 +63,8 @@ class NameReader:
         `first` is its first part if that has been taken already.
         """
         words = self.words
+        if not first and words.at_symbol(b"."):
+            words.take()
         parts = [first or self.identifier()]
         while words.at_symbol(b"."):
             words.take()

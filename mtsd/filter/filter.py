@@ -26,8 +26,10 @@ class Filter:
     """Decides for one channel. Names are those on the source where they are called so.
 
     Nothing on `position_schema` is replicated. With `fold_case`, the target does not distinguish
-    names by case; with `fold_tables`, the rules for tables do not (those of a MariaDB). `others`
-    are the filters of other channels with the same source and target, by their names.
+    names by case; with `fold_tables`, the rules for tables do not (those of a MariaDB), and with
+    `one_level`, rules for databases leave those for tables no say in CREATE, ALTER and DROP
+    DATABASE (those of a MySQL). `others` are the filters of other channels with the same source and
+    target, by their names.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Filter:
         position_schema: str = "",
         fold_case: bool = False,
         fold_tables: bool = False,
+        one_level: bool = False,
         others: Mapping[str, "Filter"] = _NONE,
     ) -> None:
         self.rules = rules
@@ -44,6 +47,7 @@ class Filter:
         self.others = others
         self._fold_case = fold_case
         self._fold_tables = fold_case or fold_tables
+        self._one_level = one_level
         self._folded_schema = self.folded(position_schema)
         self._do_db = self._all_folded(self.rules.do_db)
         self._ignore_db = self._all_folded(self.rules.ignore_db)
@@ -76,11 +80,16 @@ class Filter:
         return self.folded(database) not in self._ignore_db
 
     def passes_definition(self, database: str) -> bool:
-        """Return whether CREATE, ALTER or DROP DATABASE is replicated, by its name there.
+        """Return whether CREATE, ALTER or DROP DATABASE is replicated, by the name in its text.
 
-        A pattern such as `db.%` applies to the database itself too.
+        A pattern such as `db.%` applies to the database itself too. A MySQL goes by the name that
+        `rewrite_db` gives the database, although the statement keeps the one that it has.
         """
-        if not self.passes_database(database):
+        if self._one_level:
+            database = self.target_name(database)
+            if self._do_db or self._ignore_db:
+                return self.passes_database(database)
+        elif not self.passes_database(database):
             return False
         key = f"{self.folded_table(database)}."
         if any(matches(pattern, key) for pattern in self._wild_do):
@@ -108,19 +117,35 @@ class Filter:
         return results.pop() if len(results) == 1 else None
 
     def passes_any_in(self, database: str) -> bool | None:
-        """Return whether a change of a table in this database passes; None if it depends on it."""
+        r"""Return whether a change of a table in this database passes; None if it depends on it.
+
+        A table with a dot in its name may match a pattern for other databases (`%\_old.%`). That
+        one of these does not pass, where all others do, is not considered.
+        """
         database = self.folded_table(database)
         prefix = f"{database}."
-        if any(name.startswith(prefix) for name in self._do_table | self._ignore_table):
-            return None
+        found: set[bool] = set()
+        if any(name.startswith(prefix) for name in self._do_table):
+            found.add(True)
+        if any(name.startswith(prefix) for name in self._ignore_table):
+            found.add(False)
+        found |= self._verdicts(database)
+        return found.pop() if len(found) == 1 else None
+
+    def _verdicts(self, database: str) -> set[bool]:
+        """Return what the patterns say of tables in a database, or what counts without them."""
+        found: set[bool] = set()
         for patterns, passes in ((self._wild_do, True), (self._wild_ignore, False)):
             for pattern in patterns:
-                if not overlap(pattern, escaped(prefix) + "%"):
+                if not overlap(pattern, escaped(f"{database}.") + "%"):
                     continue
                 of_database, _, of_table = pattern.partition(".")
-                whole = matches(of_database, database) and is_everything(of_table)
-                return passes if whole else None
-        return self._otherwise
+                if passes or "." in database or overlap(of_database, escaped(database)):
+                    found.add(passes)
+                if matches(of_database, database) and is_everything(of_table):
+                    return found
+        found.add(self._otherwise)
+        return found
 
     def row_database(self, database: str, table: str) -> str | None:
         """Return the target's name of the database of row events; None if they are left out."""
@@ -132,6 +157,16 @@ class Filter:
         if self.rules.on_tables and not self.passes_tables([(name, table)]):
             return None
         return name
+
+    def may_change(self, database: str, table: str) -> bool:
+        """Return whether rows may be applied to a table of the target, by its names there."""
+        if self.is_position_schema(database) or not self.passes_database(database):
+            return False
+        if self.rules.on_tables and not self.passes_tables([(database, table)]):
+            return False
+        return self.target_name(database) == database or self.folded(database) in map(
+            self.folded, self._names.values()
+        )
 
     def owners(self, database: str) -> tuple[str, ...]:
         """Return the other channels that may replicate a database of the source, by name."""

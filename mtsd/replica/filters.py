@@ -42,6 +42,7 @@ def filter_of(
         position_schema=settings.target.schema,
         fold_case=fold_case,
         fold_tables=target is Flavour.MARIADB,
+        one_level=target is Flavour.MYSQL,
     )
     filters_of_others = {channel: filter_by(rules) for channel, rules in others.items()}
     return filter_by(rules_of(settings.filter), others=filters_of_others)

@@ -20,7 +20,8 @@ def contents(group: Group) -> str:
     for step in group.steps:
         if isinstance(step, Statement):
             return f"statement {excerpt(step.query)!r}"
-    return f"tables {', '.join(tables_of(group.rows))}"
+    tables = tables_of(group.rows)
+    return f"tables {', '.join(tables)}" if tables else "nothing that is replicated"
 
 
 def tables_of(events: Sequence[bytes]) -> Sequence[str]:

@@ -230,6 +230,9 @@ class TargetSession:
         """
         found: list[tuple[int, str]] = []
         certain = await self._read_warnings(found)
+        # Choosing a database leaves the warnings of an earlier statement.
+        has_own = any(number == error.number for number, _ in found)
+        others = [] if has_own else [each for each in found if each[0] != _NOT_ROLLED_BACK]
         try:
             await self._roll_back()
         except ServerError:
@@ -240,7 +243,8 @@ class TargetSession:
         await self.clean_left()
         if any(number == _NOT_ROLLED_BACK for number, _ in found) or (unsure and not certain):
             error.leaves_changes = True
-        error.warnings = error.warnings or "; ".join(text for _, text in found)
+        told = "; ".join(each[1] for each in found if each not in others)
+        error.warnings = error.warnings or told
 
     async def rollback(self) -> None:
         """Roll back the open transaction or branch; the session's lock and state remain."""

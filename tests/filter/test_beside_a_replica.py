@@ -57,6 +57,7 @@ DEFINITIONS: list[Change] = [
     ("a", "CREATE TRIGGER g@ BEFORE INSERT ON T1 FOR EACH ROW SET NEW.v = 1"),
     ("b", "CREATE EVENT e@ ON SCHEDULE EVERY 1 DAY DO SELECT 1"),
     ("a", "CREATE DATABASE d@; ALTER DATABASE d@ CHARACTER SET latin1"),
+    ("b", "ALTER DATABASE CHAR SET latin@"),
     ("a", "CREATE DATABASE a_d@; DROP DATABASE a_d@"),
     ("", "CREATE SCHEMA IF NOT EXISTS c@"),
     ("b", "CREATE TABLE v@ (i INT); DROP TABLE IF EXISTS v@, a.z, c.z"),
@@ -81,6 +82,10 @@ RULES: dict[str, Rules] = {
     },
     "both levels": {"do_db": ["a", "b"], "ignore_table": ["a.u", "b.t"]},
     "case": {"do_table": ["a.T"], "wild_do_table": ["A.U"]},
+    "both levels of databases": {"do_db": ["a", "d1"], "wild_ignore_table": ["d%.%", "a.u"]},
+    "renamed definitions": {
+        "rewrite_db": [["d1", "x"], ["d2", "c"]], "wild_do_table": ["x.%", "a.%", "b.t"],
+    },
     "rewrite": {"rewrite_db": [["a", "x"]]},
     "rewrite and others": {
         "rewrite_db": [["a", "x"], ["b", "a"]], "do_db": ["x", "a"], "ignore_table": ["x.u"],
@@ -95,7 +100,7 @@ def three() -> Iterator[Three]:
         yield three
 
 
-IN_THE_SUITE = ("order", "both levels", "rewrite and others")
+IN_THE_SUITE = ("order", "both levels of databases", "rewrite and others")
 """The other rules belong to `scripts/test --long`."""
 
 

@@ -76,7 +76,8 @@ def table_level(rules: Rules, tables: list[Table]) -> bool:
 
 some_tables = st.lists(st.sampled_from([".".join(table) for table in TABLES]), max_size=2)
 some_patterns = st.lists(
-    st.sampled_from(["a.%", "a%.t", "_.u", "%.%", "b.t", "ab.%", "a.t%", "%b._"]), max_size=2
+    st.sampled_from(["a.%", "a%.t", "_.u", "%.%", "b.t", "ab.%", "a.t%", "%b._", "%\\_b.%"]),
+    max_size=2,
 )
 some_databases = st.lists(st.sampled_from(DATABASES), max_size=2, unique=True)
 some_names = st.lists(
@@ -126,6 +127,66 @@ def test_what_does_not_depend_on_the_table_is_so_for_each(
         whole = found.passes_any_in(database)
         if whole is not None:
             assert {found.passes_tables([(database, name)]) for name in (*NAMES, "z")} == {whole}
+
+
+@pytest.mark.parametrize(
+    ("rules", "passes"),
+    [
+        (Rules(wild_ignore_table=("%\\_test.%",)), True),
+        (Rules(do_db=("a",), wild_ignore_table=("%\\_test.%", "b.%")), True),
+        (Rules(wild_do_table=("a.t%", "a.%")), True),
+        (Rules(do_table=("a.t",), wild_do_table=("a.%",)), True),
+        (Rules(ignore_table=("a.t",), wild_ignore_table=("a.%",)), False),
+        (Rules(wild_do_table=("b.%",)), False),
+        (Rules(wild_do_table=("a.t%", "b.%")), None),
+        (Rules(wild_ignore_table=("a.t%",)), None),
+        (Rules(do_table=("a.t",), wild_ignore_table=("a.%",)), None),
+        # A table `x_test.y` of database a would pass.
+        (Rules(wild_do_table=("%\\_test.%",)), None),
+    ],
+)
+def test_what_is_known_of_an_unknown_table(rules: Rules, passes: bool | None) -> None:
+    assert Filter(rules).passes_any_in("a") is passes
+
+
+@pytest.mark.parametrize(
+    ("rules", "database", "of_mysql", "of_mariadb"),
+    [
+        (Rules(do_db=("d",), wild_ignore_table=("d.%",)), "d", True, False),
+        (Rules(ignore_db=("b",), wild_do_table=("a.%",)), "d", True, False),
+        (Rules(ignore_db=("x",), wild_ignore_table=("b.%",)), "b", True, False),
+        (Rules(rewrite_db=(("a", "x"),), wild_ignore_table=("x.%",)), "a", False, True),
+        (Rules(rewrite_db=(("a", "x"),), do_db=("x",)), "a", True, False),
+        (Rules(rewrite_db=(("a", "x"),), ignore_db=("a",)), "a", True, False),
+        (Rules(rewrite_db=(("a", "x"),), wild_do_table=("x.%",)), "a", True, False),
+        (Rules(do_db=("d",)), "e", False, False),
+        (Rules(wild_ignore_table=("d.%",)), "d", False, False),
+    ],
+)
+def test_definitions_of_databases_by_family(
+    rules: Rules, database: str, *, of_mysql: bool, of_mariadb: bool
+) -> None:
+    assert Filter(rules, one_level=True).passes_definition(database) == of_mysql
+    assert Filter(rules).passes_definition(database) == of_mariadb
+
+
+@given(all_rules)
+def test_rows_are_applied_only_where_they_may_be(rules: Rules) -> None:
+    found = Filter(rules)
+    changed = {
+        (name, table)
+        for database in (*DATABASES, "z")
+        for table in NAMES
+        if (name := found.row_database(database, table)) is not None
+    }
+    for database in (*DATABASES, "z"):
+        for table in NAMES:
+            if (database, table) in changed:
+                assert found.may_change(database, table)
+            elif database in (*DATABASES, "z"):
+                assert not found.may_change(database, table) or database in {
+                    target for _, target in rules.rewrite_db
+                }
 
 
 @given(all_rules)

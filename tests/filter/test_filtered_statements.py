@@ -76,6 +76,23 @@ def test_a_file_without_its_statement_is_nothing() -> None:
 SAVEPOINTS = (in_database(b"SAVEPOINT s", b"b"), in_database(b"ROLLBACK TO s", b"b"))
 
 
+def test_a_database_that_is_replaced_is_judged_by_its_name() -> None:
+    """MariaDB drops it, with all its tables."""
+    for statement in (b"CREATE OR REPLACE DATABASE b", b"CREATE OR /* x */ REPLACE SCHEMA b"):
+        for rules in (Rules(do_db=("a",)), Rules(ignore_db=("b",))):
+            found = group(Filter(rules), in_database(statement, b"a"))
+            assert (found.kind, found.steps) == (GroupKind.EMPTY, ())
+    found = group(ONLY_A, in_database(b"CREATE OR REPLACE DATABASE a", b"a"))
+    assert found.kind is GroupKind.DDL
+
+
+def test_what_is_left_out_may_name_the_position_schema() -> None:
+    for statement in (b"INSERT INTO b.t VALUES (1)", b"DROP TABLE mtsd.t, b.t"):
+        database = b"mtsd" if statement.startswith(b"INSERT") else b"b"
+        found = group(ONLY_A, in_database(statement, database))
+        assert (found.kind, found.unsupported) == (GroupKind.EMPTY, "")
+
+
 def test_savepoints_of_what_is_left_out_are_nothing() -> None:
     set_, undone = SAVEPOINTS
     change = in_database(b"INSERT INTO t VALUES (1)", b"b")

@@ -449,6 +449,13 @@ CASES = (
         ),
     ),
     Case(
+        Kind.MERGED_WITHOUT_ORDER, "one database of several (a and shop as shop)",
+        replace(
+            filtered(rewrite_db=(("a", "shop"),)),
+            replica=replica(parallel_type="commit_parent").replica,
+        ),
+    ),
+    Case(
         Kind.LOCKS_UNREADABLE, "GRANT PROCESS ON *.* TO 'mtsd'@'%'",
         replica(consistency="any_time"),
     ),

@@ -147,6 +147,29 @@ def test_only_what_is_replicated_is_judged_under_its_name_there() -> None:
     assert "privileges-missing" not in ids(lines(settings, here, target(grants=grants)))
 
 
+def test_what_the_filter_leaves_alone_is_not_judged() -> None:
+    """Triggers of tables that rows are not applied to, and foreign keys of such tables."""
+    other = TableFacts("logs", "visits", transactional=True, keyed=True)
+    here = source(tables=(TABLE, other), foreign_keys_across=("logs.visits -> old.users",))
+    there = target(
+        tables=(TABLE, other),
+        triggers=("logs.g", "shop.g"),
+        triggers_on={"logs.g": "logs.visits", "shop.g": "shop.orders"},
+    )
+    settings = replace(
+        filtered(ignore_db=("logs",)), target=target_settings(apply_mode="sql").target
+    )
+    (refused,) = (line for line in lines(settings, here, there) if line.id == "triggers-refused")
+    assert refused.found.startswith("1 trigger,")
+    assert "shop.g" in refused.found
+    renamed = replace(settings, filter=filtered(rewrite_db=(("shop", "x"),)).filter)
+    (refused,) = (line for line in lines(renamed, here, there) if line.id == "triggers-refused")
+    assert "logs.g" in refused.found
+    assert "shop.g" not in refused.found
+    assert "foreign-keys" in ids(lines(SETTINGS, here, there))
+    assert "foreign-keys" not in ids(lines(settings, here, there))
+
+
 def test_names_of_rules_ignore_case_where_the_target_does() -> None:
     settings = filtered(do_db=("SHOP",))
     assert "filter-matches-nothing" in ids(lines(settings, SOURCE, TARGET))

@@ -17,6 +17,8 @@ from tests.servers.pair import Pair
 pytestmark = pytest.mark.servers
 
 SIGKILLED = -9
+NEEDS_PERSON = 3
+STOPS_S = 20
 DATABASE = "CREATE DATABASE a CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
 
 
@@ -53,6 +55,18 @@ def package(body: str) -> list[str]:
         f"CREATE PACKAGE BODY p AS FUNCTION f RETURN INT AS BEGIN {body}; RETURN 1; END; END",
         "SET sql_mode = DEFAULT",
     ]
+
+
+def test_an_error_has_no_warnings_of_another_statement(pair: Pair, tmp_path: Path) -> None:
+    """A database is chosen without a statement, which leaves the warnings of the one before."""
+    pair.source.sql("CREATE TABLE a.t (i INT PRIMARY KEY)")
+    with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+        daemon.wait_until_caught_up()
+        pair.target.sql("DROP DATABASE a")
+        run(pair, ["SET binlog_format = STATEMENT", "INSERT INTO t VALUES (1)"])
+        assert daemon.wait(STOPS_S) == NEEDS_PERSON
+        assert "Unknown database 'a'" in daemon.last_words()
+        assert "Warnings" not in daemon.last_words()
 
 
 def test_a_function_of_a_package_changes_the_session(pair: Pair, tmp_path: Path) -> None:

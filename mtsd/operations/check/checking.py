@@ -19,7 +19,12 @@ from mtsd.operations.check.pair_lines import pair_lines
 from mtsd.operations.check.policy_lines import commit_order_lines, policy_lines
 from mtsd.operations.check.position_lines import position_lines, reach_lines
 from mtsd.operations.check.reading import read_source, read_target
-from mtsd.operations.check.replicated import as_on_target, filter_lines, only_replicated
+from mtsd.operations.check.replicated import (
+    as_on_target,
+    filter_lines,
+    only_changed,
+    only_replicated,
+)
 from mtsd.operations.check.server_lines import server_lines
 from mtsd.operations.check.source_lines import source_lines
 from mtsd.operations.check.status_socket import status_socket_lines
@@ -91,15 +96,17 @@ def _lines(
     if isinstance(source, Line):
         yield source
     else:
+        everything = source.server
+        source = replace(source, server=only_replicated(everything, rules))
         yield from server_lines("source", settings.source, source.server)
-        yield from filter_lines(source.server, rules)
-        source = replace(source, server=only_replicated(source.server, rules))
+        yield from filter_lines(everything, rules)
         yield from source_lines(settings, source, known_target)
-        yield from policy_lines(settings, source.server, known_target)
+        yield from policy_lines(settings, source.server, known_target, rules)
         known_source = replace(source, server=as_on_target(source.server, rules))
     if isinstance(target, Line):
         yield target
     else:
+        target = replace(target, server=only_changed(target.server, rules))
         yield from server_lines("target", settings.target, target.server)
         yield from target_lines(settings, target, known_source)
         yield from position_lines(settings, target)

@@ -69,6 +69,8 @@ class ServerFacts:
     """Tables with system versioning."""
     cascades: tuple[str, ...] = ()
     """"a.t -> a.u" for each foreign key that changes rows of its table (CASCADE, SET NULL)."""
+    triggers_on: Mapping[str, str] = field(default_factory=dict)
+    """The table of each of `triggers`."""
     generated: tuple[str, ...] = ()
     """Tables of a MariaDB with STORED generated columns, or with others and no primary key."""
 

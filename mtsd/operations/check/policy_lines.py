@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mtsd.config import Settings
+from mtsd.filter.filter import Filter
 from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts, TargetFacts
@@ -25,9 +26,12 @@ _WHOLE_ROWS: Final = {"binlog_row_image": "FULL", "binlog_row_value_options": ""
 
 
 def policy_lines(
-    settings: Settings, source: ServerFacts, target: TargetFacts | None
+    settings: Settings, source: ServerFacts, target: TargetFacts | None, rules: Filter
 ) -> Iterator[Line]:
-    """Yield the lines; none if the policy finds everything that it goes by."""
+    """Yield the lines; none if the policy finds everything that it goes by.
+
+    `source` contains what is replicated, and `rules` the names that it gets.
+    """
     replica = settings.replica
     if replica.consistency == "eventual":
         yield from _whole_row_lines(settings, source)
@@ -51,17 +55,21 @@ def policy_lines(
         yield Kind.NO_COMMIT_PARENT.line(version=".".join(map(str, source.version)))
     elif policy == "row":
         yield from _key_lines(source, target)
-    if policy in {"logical_clock", "commit_parent"} and (merged := _merged(settings)):
+    if policy in {"logical_clock", "commit_parent"} and (merged := _merged(source, rules)):
         yield Kind.MERGED_WITHOUT_ORDER.line(databases=listed(merged), policy=policy)
 
 
-def _merged(settings: Settings) -> list[str]:
-    """Return the databases that get the same name on the target, by that name."""
-    sources: dict[str, list[str]] = {}
-    for name, target in settings.filter.rewrite_db:
-        sources.setdefault(target, []).append(name)
+def _merged(source: ServerFacts, rules: Filter) -> list[str]:
+    """Return the databases that are one on the target, by the name that they have there."""
+    databases = dict.fromkeys(name for name, _ in rules.rules.rewrite_db)
+    databases |= dict.fromkeys(table.schema for table in source.tables)
+    merged: dict[str, list[str]] = {}
+    for name in databases:
+        merged.setdefault(rules.folded(rules.target_name(name)), []).append(name)
     return [
-        f"{' and '.join(names)} as {target}" for target, names in sources.items() if len(names) > 1
+        f"{' and '.join(names)} as {rules.target_name(names[0])}"
+        for names in merged.values()
+        if len(names) > 1
     ]
 
 

@@ -157,6 +157,7 @@ async def _server(
         )
     }
     user, _, host = str(account).rpartition("@")
+    triggers = await _triggers(connection, position_schema)
     zones = "SELECT CONVERT_TZ('2020-06-01 00:00:00', 'Europe/Berlin', '+00:00') IS NOT NULL"
     return ServerFacts(
         version_text=connection.server_version,
@@ -171,7 +172,7 @@ async def _server(
         foreign_keys_across=await _foreign_keys(
             connection, position_schema, "constraint_schema <> unique_constraint_schema"
         ),
-        triggers=await _named(connection, "trigger", "triggers", position_schema),
+        triggers=tuple(triggers),
         events=await _named(connection, "event", "events", position_schema, "status = 'ENABLED'"),
         time_zones=(await connection.query(zones))[0][0] == 1,
         clock_offset=offset,
@@ -183,6 +184,7 @@ async def _server(
         versioned=await _named(
             connection, "table", "tables", position_schema, "table_type = 'SYSTEM VERSIONED'"
         ),
+        triggers_on=triggers,
         generated=await _generated(connection, version, position_schema),
     )
 
@@ -258,6 +260,15 @@ async def _foreign_keys(
         f" WHERE {condition} AND {_users('constraint_schema', position_schema)} ORDER BY 1, 2"
     )
     return tuple(f"{a!s}.{b!s} -> {c!s}.{d!s}" for a, b, c, d in rows)
+
+
+async def _triggers(connection: Connection, position_schema: str) -> Mapping[str, str]:
+    rows = await connection.query(
+        "SELECT trigger_schema, trigger_name, event_object_schema, event_object_table"
+        " FROM information_schema.triggers"
+        f" WHERE {_users('trigger_schema', position_schema)} ORDER BY 1, 2"
+    )
+    return {f"{schema!s}.{name!s}": f"{of!s}.{table!s}" for schema, name, of, table in rows}
 
 
 async def _named(

@@ -1,6 +1,7 @@
 """What of the source's tables is replicated, and which filter rules match none of them."""
 
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from mtsd.filter.filter import Filter
@@ -20,7 +21,29 @@ def only_replicated(facts: ServerFacts, rules: Filter) -> ServerFacts:
     tables = tuple(
         table for table in facts.tables if rules.row_database(table.schema, table.name) is not None
     )
-    return _with(facts, tables, str)
+    kept = {str(table) for table in tables}
+    return replace(
+        _with(facts, tables, str),
+        foreign_keys_across=_touching(facts.foreign_keys_across, kept),
+        cascades=_touching(facts.cascades, kept),
+    )
+
+
+def only_changed(facts: ServerFacts, rules: Filter) -> ServerFacts:
+    """Return the target's facts without what only concerns tables that rows are not applied to."""
+    if not rules.rules:
+        return facts
+    kept = {str(table) for table in facts.tables if rules.may_change(table.schema, table.name)}
+    return replace(
+        facts,
+        triggers=tuple(each for each in facts.triggers if facts.triggers_on.get(each, "") in kept),
+        cascades=_touching(facts.cascades, kept),
+    )
+
+
+def _touching(foreign_keys: tuple[str, ...], tables: AbstractSet[str]) -> tuple[str, ...]:
+    """Return those foreign keys ("a.t -> b.u") of which one table is among these."""
+    return tuple(each for each in foreign_keys if not tables.isdisjoint(each.split(" -> ")))
 
 
 def as_on_target(facts: ServerFacts, rules: Filter) -> ServerFacts:
