@@ -15,7 +15,7 @@ __all__ = ["register"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Make the format `mtsd_binlog` known to a session, and let it push filters down.
+    """Make the format `mtsd_binlog` known to a session.
 
     Raises ImportError, with what is to be installed, where the extra `spark` is not there.
     """
@@ -24,5 +24,4 @@ def register(spark: "SparkSession") -> None:
         from mtsd.spark.data_source import BinlogDataSource  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ImportError(f"{error.name} is missing: pip install 'mtsd[spark]'") from error
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(BinlogDataSource)

@@ -6,26 +6,25 @@ A read has one task per `max_partition_bytes` or so of the files, planned from t
 (`mtsd.binlog.ranges`). Tasks are independent of each other.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from mtsd.binlog.ranges import ByteRange, whole_files
+from mtsd.binlog.ranges import whole_files
 from mtsd.spark.change_shape import ChangeShape
 from mtsd.spark.event_shape import EventShape
 from mtsd.spark.failure import one_line
 from mtsd.spark.folder_logs import FolderLogs
 from mtsd.spark.group_shape import GroupShape
 from mtsd.spark.live_logs import LiveLogs
-from mtsd.spark.logs import Logs, name_of, place_of
+from mtsd.spark.logs import Logs, place_of
 from mtsd.spark.option_filters import option_filters
 from mtsd.spark.options import OptionError, Options, parse_options
-from mtsd.spark.pushed_filters import PushedFilters, pushed_filters
 from mtsd.spark.reading import Ranges, rows
 from mtsd.spark.shape import Request, Shape, pruned
 from mtsd.spark.stream_reader import BinlogStreamReader
@@ -83,34 +82,14 @@ class BinlogReader(DataSourceReader):
         self._request = request
         self._logs = logs
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Use the filters to skip what need not be read; Spark still applies all of them."""
-        request = self._request
-        pushed = pushed_filters(filters)
-        if request.options.shape == "table":
-            # Only the prefixed columns are ours; the others are the table's.
-            pushed = pushed.behind_prefix("_")
-        both = request.filters.and_also(pushed)
-        self._request = Request(request.options, request.schema, both)
-        return filters
-
     def partitions(self) -> list[InputPartition]:
         """Return what each task reads; one empty partition if there is nothing to read."""
         options = self._request.options
-        filters = self._request.filters
         with one_line(), closing(self._logs):
-            parts = [
-                part
-                for part in whole_files(_files(options, self._logs))
-                if filters.keeps("file", name_of(part.file))
-            ]
+            parts = whole_files(_files(options, self._logs))
             planned = self._logs.planned(parts, options.max_partition_bytes)
             origin = self._logs.origin
-        found = [
-            tuple(part for part in together if not _is_passed(filters, part))
-            for together in planned
-        ]
-        return [Ranges(ranges, origin) for ranges in found if ranges] or [Ranges()]
+        return [Ranges(ranges, origin) for ranges in planned] or [Ranges()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a task's rows; raises UnreadableBinlogError if a file cannot be read."""
@@ -145,8 +124,3 @@ def _files(options: Options, logs: Logs) -> list[tuple[str, int]]:
         if (options.start is None or place_of(file, size) >= options.start)
         and (options.end is None or place_of(file, 0) <= options.end)
     ]
-
-
-def _is_passed(filters: PushedFilters, part: ByteRange) -> bool:
-    # Every group in the range ends after the beginning of the range.
-    return filters.ends_before("pos", part.begin + 1)

@@ -63,9 +63,7 @@ class EventShape:
 def _keeps(request: Request, event: PlacedEvent, file: str) -> bool:
     start, end = request.options.start, request.options.end
     place = Position(file, event.end)
-    if (start is not None and place <= start) or (end is not None and place > end):
-        return False
-    return request.filters.keeps("pos", event.end)
+    return (start is None or place > start) and (end is None or place <= end)
 
 
 def _batch(request: Request, events: Sequence[PlacedEvent], file: str) -> pa.RecordBatch:

@@ -1,15 +1,22 @@
-"""Filters given as options: Spark pushes none down to a stream, and these apply to each row."""
+"""Filters given as options.
 
+None come from Spark's queries: Spark keeps the filters of a DataFrame's last query with the source,
+and they would also apply to other queries of the same DataFrame.
+"""
+
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from mtsd.spark.options import Options
-from mtsd.spark.pushed_filters import ColumnTest, PushedFilters, microseconds
+from mtsd.spark.row_filters import ColumnTest, RowFilters
 
 FULL_NAME: Final = "schema.table"
 """The name of a virtual column that combines both names."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
-def option_filters(options: Options) -> PushedFilters:
+def option_filters(options: Options) -> RowFilters:
     """Return the filters that the options specify."""
     tests: list[ColumnTest] = []
     if options.schemas:
@@ -21,7 +28,11 @@ def option_filters(options: Options) -> PushedFilters:
     if options.ops:
         tests.append(ColumnTest("op", "=", options.ops))
     if options.since is not None:
-        tests.append(ColumnTest("commit_time", ">=", (microseconds(options.since),)))
+        tests.append(ColumnTest("commit_time", ">=", (_microseconds(options.since),)))
     if options.until is not None:
-        tests.append(ColumnTest("commit_time", "<", (microseconds(options.until),)))
-    return PushedFilters(tuple(tests))
+        tests.append(ColumnTest("commit_time", "<", (_microseconds(options.until),)))
+    return RowFilters(tuple(tests))
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND

@@ -11,16 +11,16 @@ from pyspark.sql.types import DataType, StructField, StructType
 from mtsd.binlog.range_reader import GroupPart, RangeReader
 from mtsd.model.position import Position
 from mtsd.spark.options import OptionError, Options
-from mtsd.spark.pushed_filters import NO_FILTERS, PushedFilters
+from mtsd.spark.row_filters import NO_FILTERS, RowFilters
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a shape has to return: the columns of `schema`, and at least what the filters keep."""
+    """What a shape has to return: the columns of `schema`, and what the filters keep."""
 
     options: Options
     schema: StructType
-    filters: PushedFilters = NO_FILTERS
+    filters: RowFilters = NO_FILTERS
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -34,9 +34,7 @@ class Request:
             return False
         if end is not None and Position(file, part.end) > end:
             return False
-        return self.filters.keeps("pos", part.end) and self.filters.keeps(
-            "commit_time", part.commit_time
-        )
+        return self.filters.keeps("commit_time", part.commit_time)
 
 
 class Shape(Protocol):

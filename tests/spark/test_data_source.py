@@ -251,13 +251,24 @@ def test_changes_are_fit_for_variant(spark: SparkSession, read: Read, written: W
     assert after == totals["insert"] + totals["update_postimage"]
 
 
-def test_what_filters_leave_out_is_not_decoded(read: Read, written: Written) -> None:
+def test_one_frame_with_several_filters(spark: SparkSession, read: Read, written: Written) -> None:
     frame = read("changes", written.folder, columns="op,table,row")
     counts = {
         (row["table"], row["op"]): row["count"]
         for row in frame.groupBy("table", "op").count().collect()
     }
     assert counts["noise", "insert"] == 400
-    assert frame.where("table = 'noise'").count() == 400
-    assert frame.where("op = 'delete' and table in ('t')").count() == counts["t", "delete"]
+    noise, deleted = frame.where("table = 'noise'"), frame.where("op = 'delete'")
+    noise.explain()
+    assert frame.count() == sum(counts.values())
+    assert noise.count() == 400
+    assert deleted.count() == counts["t", "delete"]
+    assert noise.union(deleted).count() == 400 + counts["t", "delete"]
     assert frame.where("table = 'none'").count() == 0
+    assert frame.count() == sum(counts.values())
+    frame.createOrReplaceTempView("one_frame")
+    found = spark.sql(
+        "SELECT (SELECT count(*) FROM one_frame WHERE table = 'noise'),"
+        " (SELECT count(*) FROM one_frame)"
+    )
+    assert tuple(found.collect()[0]) == (400, sum(counts.values()))

@@ -15,7 +15,7 @@ from mtsd.binlog.ranges import ranges_of
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.spark.change_shape import ChangeShape
 from mtsd.spark.options import OptionError, Options
-from mtsd.spark.pushed_filters import ColumnTest, PushedFilters
+from mtsd.spark.row_filters import ColumnTest, RowFilters
 from mtsd.spark.shape import Request, Shape, pruned
 from mtsd.spark.table_shape import TableShape
 from tests.binlog.range_cases import Contents
@@ -65,13 +65,13 @@ def read(
     options: Options,
     *,
     schema: StructType | None = None,
-    filters: PushedFilters | None = None,
+    filters: RowFilters | None = None,
     count: int = 1,
     hold_bytes: int = 8 << 20,
 ) -> Rows:
     data = recorded.path.read_bytes()
     schema = schema or pruned(shape.schema(options, recorded.files), options.columns)
-    request = Request(options, schema, filters or PushedFilters())
+    request = Request(options, schema, filters or RowFilters())
     shape.check(request)
     found: Rows = []
     for bounds in ranges_of("f", len(data), -(-len(data) // count)):
@@ -159,7 +159,7 @@ def test_rows_keep_their_numbers_whatever_is_left_out(few: Recorded) -> None:
     wanted = read(ChangeShape(), few, options)
     for column, values in (("table", ("other",)), ("table", ("t",)), ("op", ("update",))):
         found = read(
-            ChangeShape(), few, options, filters=PushedFilters((ColumnTest(column, "=", values),))
+            ChangeShape(), few, options, filters=RowFilters((ColumnTest(column, "=", values),))
         )
         assert found == [one for one in wanted if one[column] in values]
     columns = Options("f", "changes", columns=("row", "op"))
@@ -331,7 +331,7 @@ def test_changes_that_rows_do_not_tell(
     )
     with pytest.raises(NotSupportedError, match=message + r".*\(after f:\d+\)"):
         read(ChangeShape(), recorded, Options("f", "changes"))
-    other = PushedFilters((ColumnTest("schema", "=", ("other",)),))
+    other = RowFilters((ColumnTest("schema", "=", ("other",)),))
     if "statement" in message:
         assert not read(ChangeShape(), recorded, Options("f", "changes"), filters=other)
 
