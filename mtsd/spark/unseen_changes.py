@@ -4,13 +4,17 @@ from collections.abc import Callable
 from typing import Final
 
 from mtsd.binlog.range_reader import GroupPart
+from mtsd.binlog.tokenizer import ANY_CONTEXT
 from mtsd.binlog.words import Words
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.group import GroupKind
+from mtsd.model.session import SessionContext
 from mtsd.model.step import LoadFile, QueryEvent, Statement, StatementKind
 
-_QUERIES: Final = frozenset({b"SELECT", b"TABLE"})
-"""The words that begin the query that fills a new table."""
+_QUERIES: Final = frozenset({b"SELECT", b"TABLE", b"VALUES"})
+"""One of these words is in every query that fills a new table."""
+_OF_PARTITIONS: Final = (b"LESS", b"IN")
+"""What follows a VALUES that describes a partition."""
 
 
 def check_rows_tell_all(part: GroupPart, file: str, concerns: Callable[[str], bool]) -> None:
@@ -47,7 +51,7 @@ def _of_steps(part: GroupPart, concerns: Callable[[str], bool]) -> str:
         changes = (
             step.kind is StatementKind.DML
             or (step.kind is StatementKind.OTHER and inside)
-            or (step.kind is StatementKind.DDL and _fills_a_table(query))
+            or (step.kind is StatementKind.DDL and fills_a_table(query.statement, query.context))
         )
         if changes and _concerns(query, concerns):
             text = query.statement[:100].decode(errors="replace")
@@ -55,13 +59,24 @@ def _of_steps(part: GroupPart, concerns: Callable[[str], bool]) -> str:
     return ""
 
 
-def _fills_a_table(query: QueryEvent) -> bool:
-    tokens = Words(query.statement, query.context)
-    if tokens.word() != b"CREATE" or tokens.word() != b"TABLE":
+def fills_a_table(statement: bytes, context: SessionContext = ANY_CONTEXT) -> bool:
+    """Tell whether a definition that is not about a temporary table creates one with rows."""
+    tokens = Words(statement, context)
+    if tokens.word() != b"CREATE":
+        return False
+    tokens.take_words(b"OR", b"REPLACE")
+    if tokens.word() != b"TABLE":
         return False
     tokens.take_words(b"IF", b"NOT", b"EXISTS")
     tokens.take_name()
-    return tokens.passes(_QUERIES)
+    while tokens.passes(_QUERIES):
+        if not (_is_last(tokens, b"VALUES") and any(map(tokens.at_word, _OF_PARTITIONS))):
+            return True
+    return False
+
+
+def _is_last(tokens: Words, word: bytes) -> bool:
+    return tokens.last is not None and tokens.last.text == word
 
 
 def _concerns(query: QueryEvent, concerns: Callable[[str], bool]) -> bool:

@@ -319,6 +319,7 @@ def test_absent_columns_are_not_null(server: Server, folder: Path) -> None:
             "rows changed by a statement",
         ),
         (["SET binlog_format = STATEMENT", "CREATE TABLE u AS SELECT 1 AS a"], "by a statement"),
+        (["SET binlog_format = STATEMENT", "CREATE TABLE u (VALUES ROW(1))"], "by a statement"),
         (["XA START 'x'", "INSERT INTO t VALUES (1)", "XA END 'x'", "XA PREPARE 'x'"], "an XA tr"),
     ],
 )
@@ -351,6 +352,7 @@ def test_definitions_and_accounts_change_no_rows(server: Server, folder: Path) -
             "ANALYZE TABLE t",
             "CREATE TABLE u SELECT * FROM t",
             "TRUNCATE t",
+            "CREATE TABLE p (a INT) PARTITION BY RANGE (a) (PARTITION q VALUES LESS THAN (5))",
             "CREATE TEMPORARY TABLE x (a INT)",
             "INSERT INTO x VALUES (1)",
         ],
