@@ -188,7 +188,7 @@ class Catalog:
             for name in [one for one in self._tables if one[0] == self._name(database, "")[0]]:
                 del self._tables[name]
             self._character_sets.pop(database, None)
-        elif word == b"TABLE":
+        elif word in {b"TABLE", b"TABLES"}:
             tokens.take_words(b"IF", b"EXISTS")
             for name in self._names(tokens, query):
                 self._tables.pop(name, None)

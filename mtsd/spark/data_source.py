@@ -64,14 +64,14 @@ class BinlogDataSource(DataSource):
             if options.latest:
                 raise OptionError("option 'start' is 'latest': this is for streams")
             logs = _logs(options)
-            return BinlogReader(_request(_with_definition(options, logs), schema), logs)
+            return BinlogReader(_request(options, logs, schema), logs)
 
     def streamReader(self, schema: StructType) -> BinlogStreamReader:  # noqa: N802
         """Return the reader of a stream, if the schema fits the shape."""
         with one_line():
             options = parse_options(self.options)
             logs = _logs(options)
-            request = _request(_with_definition(options, logs), schema)
+            request = _request(options, logs, schema)
             return BinlogStreamReader(request, _SHAPES[options.shape], logs)
 
 
@@ -96,7 +96,12 @@ class BinlogReader(DataSourceReader):
         return rows(self._request, _SHAPES[self._request.options.shape], self._logs, partition)
 
 
-def _request(options: Options, schema: StructType) -> Request:
+def _request(options: Options, logs: Logs, schema: StructType) -> Request:
+    """Return the request; what is planned after that ends after the table's definition was read.
+
+    So a change of the definition that came before its reading is not after the end.
+    """
+    options = _with_definition(options, logs)
     request = Request(options, pruned(schema, options.columns), option_filters(options))
     _SHAPES[options.shape].check(request)
     return request
@@ -107,11 +112,15 @@ def _logs(options: Options) -> Logs:
 
 
 def _with_definition(options: Options, logs: Logs) -> Options:
-    """Return the options, with the live source's definition of the table if one is requested."""
-    if options.table is None or options.live is None:
+    """Return the options with what the log says about the definition of a requested table."""
+    if options.table is None:
         return options
     try:
-        return replace(options, loaded=logs.definition(*options.table))
+        return replace(
+            options,
+            loaded=logs.definition(*options.table),
+            are_columns_named=logs.are_columns_named(),
+        )
     finally:
         logs.close()
 

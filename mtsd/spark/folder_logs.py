@@ -8,11 +8,13 @@ from mtsd.binlog.format_description import FormatDescription
 from mtsd.binlog.group_ends import end_behind, end_within, is_described, last_end
 from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.ranges import ByteRange, Tail, planned, whole_file
+from mtsd.binlog.table_metadata import parse_optional_metadata
 from mtsd.catalog.definition import TableDefinition
 from mtsd.model.position import FIRST_EVENT
 from mtsd.spark.binlog_files import OpenFile, listed, opened
 from mtsd.spark.failure import one_line
 from mtsd.spark.logs import FilesError, name_of
+from mtsd.spark.table_maps import table_maps
 
 _ALWAYS_GTID_EVENTS = (5, 7)
 
@@ -94,6 +96,11 @@ class FolderLogs:
     def definition(self, _database: str, _table: str) -> TableDefinition | None:
         """Return None."""
         return None
+
+    def are_columns_named(self) -> bool:
+        """Tell whether the first rows of the log name their columns."""
+        table = next(table_maps(self.files()), None)
+        return table is None or bool(parse_optional_metadata(table).names)
 
     def close(self) -> None:
         """Do nothing: each file is closed after it has been read."""

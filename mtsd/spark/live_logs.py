@@ -104,6 +104,11 @@ class LiveLogs:
         columns = [(str(name), str(kind), text) for name, kind, text in rows]
         return loaded_definition(database, table, columns) if columns else None
 
+    def are_columns_named(self) -> bool:
+        """Tell whether the source names columns now."""
+        found = self._run("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
+        return [value for _, value in found] == ["FULL"]
+
     def close(self) -> None:
         """Close the connection."""
         self._session.close()

@@ -66,6 +66,10 @@ class Logs(Protocol):
         """Return the source's current definition of a table; None if it is unknown."""
         ...
 
+    def are_columns_named(self) -> bool:
+        """Tell whether the log seems to name the columns of its rows (binlog_row_metadata)."""
+        ...
+
     def close(self) -> None:
         """Close whatever is open."""
         ...

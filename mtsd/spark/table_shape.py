@@ -19,26 +19,22 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from mtsd.binlog.column_format import column_formats
-from mtsd.binlog.event_type import EventType
+from mtsd.binlog.column_format import ColumnFormat, column_formats
 from mtsd.binlog.range_reader import GroupPart, RangeReader
-from mtsd.binlog.ranges import ByteRange
-from mtsd.binlog.table_map import TableMap, parse_table_map
+from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.table_metadata import OptionalMetadata, parse_optional_metadata
 from mtsd.model.errors import NotSupportedError
-from mtsd.model.position import FIRST_EVENT
 from mtsd.model.step import Statement, StatementKind
-from mtsd.spark.binlog_files import opened
 from mtsd.spark.column_arrays import arrow_type
 from mtsd.spark.defined_formats import defined_formats
-from mtsd.spark.failure import one_line
 from mtsd.spark.garbage import collect_seldom
-from mtsd.spark.logs import name_of
 from mtsd.spark.options import OptionError, Options
 from mtsd.spark.pending_rows import PendingRows, TableRows
+from mtsd.spark.redefinitions import Redefinitions
 from mtsd.spark.row_batches import ImageColumns, RowBatches
 from mtsd.spark.row_columns import DELETE, INSERT, Origins, in_order
 from mtsd.spark.shape import FixedColumns, Request
+from mtsd.spark.table_maps import table_maps
 from mtsd.spark.told_tables import ToldTables
 from mtsd.spark.unseen_changes import check_rows_tell_all
 
@@ -52,7 +48,6 @@ _META: Final[dict[str, DataType]] = {
     "_gtid": StringType(),
     "_commit_time": TimestampType(),
 }
-_TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 
 
 class TableShape:
@@ -65,7 +60,10 @@ class TableShape:
         """
         database, name = _wanted(options)
         told = ToldTables(options.ddl, database, options.loaded)
-        table = _first_map(files, database, name)
+        table = next(
+            (one for one in table_maps(files) if (one.database, one.table) == (database, name)),
+            None,
+        )
         if table is None:
             definition = told.definition(database, name)
             if definition is None:
@@ -79,6 +77,9 @@ class TableShape:
                 " (binlog_row_metadata is not FULL): give its CREATE TABLE statement as option"
                 " 'ddl', or its columns by .schema(…)"
             )
+        twice = _twice(formats, options.columns or tuple(_META))
+        if twice:
+            raise OptionError(f"`{database}`.`{name}`: {twice}")
         columns = [
             StructField(column.name, from_arrow_type(arrow_type(column, options.dates)))
             for column in formats
@@ -102,6 +103,7 @@ class TableShape:
                 check_rows_tell_all(part, file, definitions.is_of_table)
                 definitions.learn(part, file)
                 pending.add(part)
+                definitions.check()
                 if pending.is_full:
                     yield from _batches(request, pending, file)
         yield from _batches(request, pending, file)
@@ -111,20 +113,6 @@ def _wanted(options: Options) -> tuple[str, str]:
     if options.table is None:
         raise OptionError("shape 'table' needs the option 'table': \"database.table\"")
     return options.table
-
-
-def _first_map(files: Sequence[tuple[str, int]], database: str, name: str) -> TableMap | None:
-    """Return the table's first table map in these files; None if there is none."""
-    for file, size in files:
-        bounds = ByteRange(file, min(FIRST_EVENT, size), size, size)
-        with one_line(file), opened(bounds) as contents:
-            reader = RangeReader(contents, bounds, name_of(file))
-            for placed in reader.events():
-                if placed.event[4] == _TABLE_MAP:
-                    table = parse_table_map(placed.event, mariadb=reader.mariadb)
-                    if (table.database, table.table) == (database, name):
-                        return table
-    return None
 
 
 def _unknown(options: Options, database: str, name: str) -> str:
@@ -148,9 +136,13 @@ class _Definitions:
         self._told = ToldTables(request.options.ddl, self._table[0], request.options.loaded)
         self._names = [name for name in request.schema.names if name not in _META]
         self._last_ddl = ""
+        self._redefinitions = Redefinitions(
+            *self._table, are_named=request.options.are_columns_named or not self._names
+        )
 
     def learn(self, part: GroupPart, file: str) -> None:
         """Keep the last statement that may have changed the table, to name it in errors."""
+        self._redefinitions.learn(part, file)
         name = self._table[1].encode().lower()
         for step in part.steps:
             if isinstance(step, Statement) and step.kind is StatementKind.DDL:
@@ -159,27 +151,32 @@ class _Definitions:
                     text = " ".join(statement[:200].decode(errors="replace").split())
                     self._last_ddl = f", since the statement at {file}:{part.begin}: {text}"
 
+    def check(self) -> None:
+        """Raise NotSupportedError if rows may belong to another definition than the one told."""
+        self._redefinitions.check()
+
     def is_of_table(self, database: str) -> bool:
         """Tell whether the table is in this database."""
         return database == self._table[0]
 
     def choose(self, table: TableMap) -> RowBatches | None:
         """Return the decoder of the wanted columns; NotSupportedError if one does not fit."""
+        if self._names:
+            self._redefinitions.look_at(table)
         if (table.database, table.table) != self._table:
             return None
         told = self._told.of(table) or self._by_place(table)
         formats = column_formats(table, told)
-        places = {column.name: place for place, column in enumerate(formats)}
-        folded = {name.casefold(): place for name, place in places.items()}
-        wanted = []
-        for name in self._names:
-            place = places.get(name, folded.get(name.casefold()))
-            if place is None:
-                raise self._misfit(f"there is no column `{name}`")
-            wanted.append(place)
-        decoder = RowBatches(table, told, wanted, self._request.options.dates)
+        twice = _twice(formats, self._request.schema.names)
+        if twice:
+            raise self._misfit(twice)
+        places = _places(self._names, formats)
+        missing = [name for name in self._names if name not in places]
+        if missing:
+            raise self._misfit(f"there is no column `{missing[0]}`")
+        decoder = RowBatches(table, told, tuple(places.values()), self._request.options.dates)
         arrow = self._request.arrow_schema
-        for name, place in zip(self._names, wanted, strict=True):
+        for name, place in places.items():
             found, asked = decoder.type_of(place), arrow.field(name).type
             if not _may_become(found, asked):
                 raise self._misfit(f"column `{name}` is {found} in the binary log, not {asked}")
@@ -202,6 +199,32 @@ class _Definitions:
     def _misfit(self, what: str) -> NotSupportedError:
         database, name = self._table
         return NotSupportedError(f"`{database}`.`{name}`: {what}{self._last_ddl}")
+
+
+def _twice(formats: Sequence[ColumnFormat], requested: Sequence[str]) -> str:
+    """Return what is wrong if a requested column may be the table's or ours."""
+    for column in formats:
+        if column.name in _META and column.name in requested:
+            return (
+                f"it has a column `{column.name}` of its own, and shape 'table' has one for each"
+                " change: leave it out by option 'columns', or read the shape 'changes'"
+            )
+    return ""
+
+
+def _places(names: Sequence[str], formats: Sequence[ColumnFormat]) -> dict[str, int]:
+    """Return the place of each name's column: spelled the same, or else the only one like it."""
+    exact = {column.name: place for place, column in enumerate(formats)}
+    found: dict[str, int] = {}
+    for name in names:
+        alike = [exact[name]] if name in exact else [
+            place
+            for place, column in enumerate(formats)
+            if column.name.casefold() == name.casefold()
+        ]  # fmt: skip
+        if len(alike) == 1:
+            found[name] = alike[0]
+    return found
 
 
 def _may_become(found: pa.DataType, asked: pa.DataType) -> bool:
@@ -245,10 +268,8 @@ def _batch(
 ) -> pa.RecordBatch:
     schema = request.arrow_schema
     meta = origins.columns(rows)
-    by_name = {
-        rows.decoder.formats[index].name.casefold(): array
-        for index, array in zip(image.columns, image.arrays, strict=True)
-    }
+    places = _places([name for name in schema.names if name not in _META], rows.decoder.formats)
+    logged = dict(zip(image.columns, image.arrays, strict=True))
     arrays = []
     for field in schema:
         if field.name == "_op":
@@ -256,7 +277,7 @@ def _batch(
         elif field.name in _META:
             arrays.append(meta[field.name[1:]]())
         else:
-            found = by_name.get(field.name.casefold())
+            found = logged.get(places[field.name])
             label = f"column `{field.name}` of `{rows.table.database}`.`{rows.table.table}`"
             if found is None:
                 raise NotSupportedError(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from mtsd.spark.failure import failure_line
@@ -146,6 +146,28 @@ def test_a_password_is_never_shown(
     line = failure_line(caught.value)
     assert line is not None
     assert "refuses user 'spark': error 1045" in line
+
+
+def test_a_redefinition_without_names_is_an_error(
+    source: Server, read: Callable[..., DataFrame]
+) -> None:
+    """The definition is read before the end, so no change of the table comes after the end."""
+    source.sql(
+        "CREATE DATABASE r; CREATE TABLE r.t (id INT PRIMARY KEY, a INT, b INT);"
+        " INSERT INTO r.t VALUES (1, 10, 20)"
+    )
+    early = read("table", table="r.t")
+    assert [tuple(row) for row in early.select("id", "a", "b").collect()] == [(1, 10, 20)]
+    source.sql("FLUSH BINARY LOGS; ALTER TABLE r.t MODIFY b INT AFTER id; FLUSH BINARY LOGS")
+    source.sql("INSERT INTO r.t (id, a, b) VALUES (2, 10, 20)")
+    with pytest.raises(PythonException) as caught:
+        read("table", table="r.t", max_partition_bytes="1").collect()
+    line = failure_line(caught.value)
+    assert line is not None
+    assert "`r`.`t` may have other columns from binlog." in line
+    begin = line.partition("with start=")[2].partition(",")[0]
+    rows = read("table", table="r.t", start=begin).select("id", "a", "b").collect()
+    assert [tuple(row) for row in rows] == [(2, 10, 20)]
 
 
 def test_what_has_gone_is_an_error_that_names_it(

@@ -2,17 +2,19 @@
 
 import json
 import random
+import re
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.ranges import ranges_of
 from mtsd.model.errors import BinlogError, NotSupportedError
+from mtsd.model.position import parse_position
 from mtsd.spark.change_shape import ChangeShape
 from mtsd.spark.options import OptionError, Options
 from mtsd.spark.row_filters import ColumnTest, RowFilters
@@ -207,6 +209,47 @@ def test_only_columns_that_are_wanted(few: Recorded) -> None:
         read(TableShape(), few, Options("f", "table", ("few", "none")))
 
 
+def test_names_that_are_nearly_the_same(server: Server, folder: Path) -> None:
+    recorded = log(
+        server,
+        folder,
+        "names",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, `straße` INT, `strasse` INT)",
+            "INSERT INTO t VALUES (1, 10, 20)",
+        ],
+    )
+    options = Options("f", "table", ("names", "t"))
+    (found,) = read(TableShape(), recorded, options)
+    assert (found["straße"], found["strasse"]) == (10, 20)
+    other = StructType([StructField("ID", IntegerType())])
+    assert read(TableShape(), recorded, options, schema=other) == [{"ID": 1}]
+    either = StructType([StructField("STRASSE", IntegerType())])
+    with pytest.raises(NotSupportedError, match="there is no column `STRASSE`"):
+        read(TableShape(), recorded, options, schema=either)
+
+
+def test_columns_named_like_ours(server: Server, folder: Path) -> None:
+    recorded = log(
+        server,
+        folder,
+        "ours",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, `_op` VARCHAR(20), `_row` BIGINT)",
+            "INSERT INTO t VALUES (1, 'mine', 777)",
+        ],
+    )
+    table = ("ours", "t")
+    for columns in ((), ("id", "_op"), ("_row",)):
+        with pytest.raises(OptionError, match=r"`ours`.`t`: it has a column `_(op|row)` of its"):
+            read(TableShape(), recorded, Options("f", "table", table, columns))
+    schema = StructType([StructField("_op", StringType())])
+    with pytest.raises(NotSupportedError, match=r"`ours`.`t`: it has a column `_op` of its own"):
+        read(TableShape(), recorded, Options("f", "table", table), schema=schema)
+    found = read(TableShape(), recorded, Options("f", "table", table, ("id", "_file")))
+    assert found == [{"id": 1, "_file": "f"}]
+
+
 def test_every_type(server: Server, folder: Path) -> None:
     rng = random.Random(21)
     values = ", ".join(f"({number}, {row(rng)})" for number in range(40))
@@ -288,6 +331,49 @@ def test_a_definition_that_does_not_fit_is_an_error(server: Server, folder: Path
     text = StructType([StructField("v", StringType())])
     with pytest.raises(NotSupportedError, match="column `v` is int32 in the binary log, not str"):
         read(TableShape(), recorded, options, schema=text)
+
+
+def test_a_redefinition_without_names_is_an_error(server: Server, folder: Path) -> None:
+    definition = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)"
+    server.sql("SET GLOBAL binlog_row_metadata = MINIMAL")
+    try:
+        recorded = log(
+            server,
+            folder,
+            "redefined",
+            [
+                definition,
+                "INSERT INTO t VALUES (1, 10, 20)",
+                "ALTER TABLE t ADD INDEX (a)",
+                "INSERT INTO t VALUES (2, 10, 20)",
+                "ALTER TABLE t MODIFY b INT AFTER id",
+                "INSERT INTO t (id, a, b) VALUES (3, 10, 20)",
+            ],
+        )
+    finally:
+        server.sql("SET GLOBAL binlog_row_metadata = FULL")
+    table = ("redefined", "t")
+    by_place = StructType([StructField(name, LongType()) for name in ("id", "a", "b")])
+    said = ""
+    # A task without any rows has to know from elsewhere that they have no names.
+    for count, are_named in ((1, True), (48, False)):
+        for ddl, schema in ((definition, None), ("", by_place)):
+            options = Options("f", "table", table, ddl=ddl, are_columns_named=are_named)
+            with pytest.raises(NotSupportedError) as caught:
+                read(TableShape(), recorded, options, schema=schema, count=count)
+            said = str(caught.value)
+            assert "ALTER TABLE t MODIFY b INT AFTER id" in said
+    found = re.search(r"option end=(f:\d+) .* with start=(f:\d+),", said)
+    assert found
+    end, start = parse_position(found[1]), parse_position(found[2])
+    after = definition.replace("a INT, b INT", "b INT, a INT")
+    rows = [
+        *read(TableShape(), recorded, Options("f", "table", table, end=end, ddl=definition)),
+        *read(TableShape(), recorded, Options("f", "table", table, start=start, ddl=after)),
+    ]
+    assert [(one["id"], one["a"], one["b"]) for one in rows] == [(n, 10, 20) for n in (1, 2, 3)]
+    meta = Options("f", "table", table, columns=("_op",), ddl=definition)
+    assert len(read(TableShape(), recorded, meta)) == 3
 
 
 def test_absent_columns_are_not_null(server: Server, folder: Path) -> None:
