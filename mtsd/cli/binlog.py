@@ -12,7 +12,7 @@ from mtsd.binlog.grouper import Grouper
 from mtsd.cli.arguments import Subparsers, add_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.event_listing import SHORT, EventLine, event_lines
-from mtsd.cli.listed_files import ListedFile, LocalFile, files_of_source
+from mtsd.cli.listed_files import ListedFile, files_of_source, local_files
 from mtsd.cli.printable import printable
 from mtsd.cli.row_listing import RowListing, UndecodedRows
 from mtsd.cli.shown_values import LONGEST, json_of
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         return complain("name a FILE, or the source with --config", ExitStatus.BAD_USAGE)
     try:
         if args.config is None:
-            files: Sequence[ListedFile] = [LocalFile(path) for path in args.files]
+            files: Sequence[ListedFile] = local_files(args.files)
         else:
             files = files_of_source(args)
         if args.rows:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mtsd.binlog.framing import FileFramer
+from mtsd.binlog.index_files import without_indexes
 from mtsd.cli.arguments import load_configuration
 from mtsd.replica.endpoints import endpoint
 from mtsd.source.binlog_files import BinlogFileReader, list_files
@@ -49,6 +50,11 @@ class LocalFile:
             while piece := file.read(_PIECE):
                 yield from framer.feed(piece)
         framer.finish()
+
+
+def local_files(paths: Sequence[Path]) -> list[LocalFile]:
+    """Return the files at these paths, which a shell may have found by a pattern."""
+    return [LocalFile(Path(path)) for path in without_indexes(list(map(str, paths)))]
 
 
 class SourceFile:

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from mtsd.binlog.grouper import Grouper
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
-from mtsd.cli.listed_files import ListedFile, LocalFile, files_of_source
+from mtsd.cli.listed_files import ListedFile, files_of_source, local_files
 from mtsd.cli.progress import Progress
 from mtsd.config import Settings
 from mtsd.config.settings import ReplicaSettings
@@ -253,7 +253,7 @@ def _record(args: argparse.Namespace, record: Path, progress: Progress) -> None:
     from mtsd.spark.group_record import GroupRecorder  # noqa: PLC0415
 
     if args.config is None:
-        files: Sequence[ListedFile] = [LocalFile(path) for path in args.files]
+        files: Sequence[ListedFile] = local_files(args.files)
     else:
         files = files_of_source(args)
     began = time.monotonic()

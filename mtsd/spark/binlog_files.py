@@ -9,11 +9,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import BinaryIO, Final
 
+from mtsd.binlog.index_files import without_indexes
 from mtsd.binlog.ranges import ByteRange
 from mtsd.model.position import Position
 from mtsd.spark.logs import FilesError, name_of
 
-_NUMBERED: Final = re.compile(r"(.+)\.\d{6,}")
+_NUMBERED: Final = re.compile(r"(?!aria_log\.)(.+)\.\d{6,}")
+"""MariaDB numbers the log of its storage engine Aria, too."""
 _PATTERN: Final = re.compile(r"[*?\[]")
 
 
@@ -57,7 +59,7 @@ def _listed_here(path: str) -> tuple[list[tuple[str, int]], bool]:
         return [(str(file), file.stat().st_size) for file in list(place.iterdir())], True
     if place.exists():
         return [(path, place.stat().st_size)], False
-    names = glob.glob(path) if _PATTERN.search(path) else []  # noqa: PTH207
+    names = without_indexes(glob.glob(path)) if _PATTERN.search(path) else []  # noqa: PTH207
     return [(name, Path(name).stat().st_size) for name in names], False
 
 
@@ -70,7 +72,7 @@ def _listed_remotely(path: str) -> tuple[list[tuple[str, int]], bool]:
     # Most file systems cache listings, but a stream needs to see new files.
     system.invalidate_cache()
     if _PATTERN.search(inside):
-        names, is_folder = system.glob(inside), False
+        names, is_folder = without_indexes(system.glob(inside)), False
     elif system.isdir(inside):
         names, is_folder = system.ls(inside, detail=False), True
     else:

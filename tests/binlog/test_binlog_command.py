@@ -37,6 +37,21 @@ def test_groups_for_people(recording: Recording, capsys: pytest.CaptureFixture[s
     assert {line[place : place + 4] for line in lines} == {lines[0][place : place + 4]}
 
 
+def test_indexes_that_a_pattern_finds_are_left_out(
+    recording: Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = recording.files[0]
+    index = tmp_path / f"{first.name}.idx"
+    index.write_bytes(b"MariaDB")
+    (tmp_path / first.name).symlink_to(first)
+    assert mtsd_binlog(tmp_path / first.name, index) == 0
+    both = capsys.readouterr().out
+    assert mtsd_binlog(first) == 0
+    assert both == capsys.readouterr().out
+    assert mtsd_binlog(index) == 3
+    assert "not a binary log" in capsys.readouterr().err
+
+
 def test_groups_as_json(recording: Recording, capsys: pytest.CaptureFixture[str]) -> None:
     assert mtsd_binlog("--json", *recording.files) == 0
     groups = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -28,6 +28,15 @@ def test_a_folder_a_pattern_and_a_file(folder: Path) -> None:
     assert listed(wanted[1][0]) == wanted[1:2]
 
 
+def test_what_mariadb_keeps_beside_them(folder: Path) -> None:
+    for name in ("aria_log.00000001", "binlog.000010.idx", "binlog.000011.idx"):
+        (folder / name).write_bytes(b"")
+    wanted = [(str(folder / f"binlog.{number:06}"), number) for number in (8, 9, 10, 11)]
+    assert listed(str(folder)) == wanted
+    (folder / "binlog.000010.gz").unlink()
+    assert listed(f"{folder}/binlog.[0-9]*") == wanted
+
+
 def test_files_order_by_their_numbers(tmp_path: Path) -> None:
     for name in ("log.999999", "log.1000000"):
         (tmp_path / name).write_bytes(b"")
