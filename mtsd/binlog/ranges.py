@@ -47,11 +47,8 @@ def whole_file(file: str, size: int) -> ByteRange:
 
 def whole_files(files: Sequence[tuple[str, int]]) -> list[ByteRange]:
     """Return each whole file as one range; `files` are consecutive, as names and sizes."""
-    names = [name for name, _ in files]
-    return [
-        replace(whole_file(*file), following=following)
-        for file, following in zip(files, [*names[1:], ""], strict=True)
-    ]
+    following = [*(name for name, _ in files[1:]), ""]
+    return [replace(whole_file(*file), following=following[n]) for n, file in enumerate(files)]
 
 
 def ranges_of(file: str, size: int, most: int) -> list[ByteRange]:

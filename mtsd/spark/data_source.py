@@ -6,7 +6,7 @@ A read has one task per `max_partition_bytes` or so of the files, planned from t
 (`mtsd.binlog.ranges`). Tasks are independent of each other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Final
@@ -22,7 +22,7 @@ from mtsd.spark.failure import one_line
 from mtsd.spark.folder_logs import FolderLogs
 from mtsd.spark.group_shape import GroupShape
 from mtsd.spark.live_logs import LiveLogs
-from mtsd.spark.logs import Logs, place_of
+from mtsd.spark.logs import Logs, name_of, place_of
 from mtsd.spark.option_filters import option_filters
 from mtsd.spark.options import OptionError, Options, parse_options
 from mtsd.spark.reading import Ranges, rows
@@ -53,7 +53,7 @@ class BinlogDataSource(DataSource):
             logs = _logs(options)
             options = _with_definition(options, logs)
             # For a live source, the schema comes from the table's definition, not its first rows.
-            files = [] if options.live else _files(options, logs)
+            files = [] if options.live else _between(options, logs.files())
             columns = _SHAPES[options.shape].schema(options, files)
             return pruned(columns, options.columns)
 
@@ -86,7 +86,9 @@ class BinlogReader(DataSourceReader):
         """Return what each task reads; one empty partition if there is nothing to read."""
         options = self._request.options
         with one_line(), closing(self._logs):
-            parts = whole_files(_files(options, self._logs))
+            files = self._logs.files()
+            _check_bounds(options, files)
+            parts = whole_files(_between(options, files))
             planned = self._logs.planned(parts, options.max_partition_bytes)
             origin = self._logs.origin
         return [Ranges(ranges, origin) for ranges in planned] or [Ranges()]
@@ -125,11 +127,20 @@ def _with_definition(options: Options, logs: Logs) -> Options:
         logs.close()
 
 
-def _files(options: Options, logs: Logs) -> list[tuple[str, int]]:
+def _check_bounds(options: Options, files: Sequence[tuple[str, int]]) -> None:
+    """Raise OptionError if `start` or `end` names a file that is not there."""
+    names = [name_of(file) for file, _ in files]
+    for option, place in (("start", options.start), ("end", options.end)):
+        if place is not None and place.file not in names:
+            there = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+            raise OptionError(f"option {option!r}: there is no {place.file}, there is {there}")
+
+
+def _between(options: Options, files: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     """Return the files between `start` and `end`."""
     return [
         (file, size)
-        for file, size in logs.files()
+        for file, size in files
         if (options.start is None or place_of(file, size) >= options.start)
         and (options.end is None or place_of(file, 0) <= options.end)
     ]

@@ -105,6 +105,8 @@ def test_filters_and_positions(read: Read, folder: Path) -> None:
     assert found(read("groups", start=f"{file}:{begin}")) == later
     assert len(found(read("groups", end=f"{file}:{pos}"))) == len(places) - len(later) + 1
     filtered = read("groups").where(f"file = '{file}'")
+    first = min(folder.iterdir()).name
+    assert found(read("groups", start=file, end=f"{first}:4")) == set()
     assert found(filtered) == here
     assert found(read("groups").where("file = 'none'")) == set()
     assert found(filtered.where(f"pos <= {pos}")) == here - later | {(file, pos)}
@@ -116,9 +118,12 @@ def test_what_is_wrong_is_said_by_name(spark: SparkSession, read: Read, folder: 
         ({"nonsense": 1}, "option 'nonsense' is unknown"),
         ({"columns": "file,a"}, "there is no a: there are file, begin, pos"),
         ({"path": folder / "none"}, "there are no binary logs at"),
+        ({"start": "binlog.000000"}, "'start': there is no binlog.000000, there is binlog.000001"),
+        ({"start": "mysql-bin.000001:4"}, "option 'start': there is no mysql-bin.000001, there"),
+        ({"end": "aa.000001:4"}, "option 'end': there is no aa.000001, there is binlog.000001 to"),
     ):
         with pytest.raises(AnalysisException, match=message) as caught:
-            read("groups", **options)
+            read("groups", **options).collect()
         assert message in str(failure_line(caught.value))
     reader = spark.read.format("mtsd_binlog").option("shape", "groups")
     with pytest.raises(AnalysisException, match="column 'pos' of shape 'groups' is bigint, not"):
