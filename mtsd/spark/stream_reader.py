@@ -84,10 +84,10 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, start: Mapping[str, object], end: Mapping[str, object]
     ) -> list[InputPartition]:
         """Return what each task reads of the bytes between two offsets."""
-        begin, stop = self._position(start), self._position(end)
-        if begin is None or stop is None:
-            return []
         with one_line():
+            begin, stop = self._position(start), self._position(end)
+            if begin is None or stop is None:
+                return []
             parts = parts_between(self._logs, begin, stop)
             planned = self._logs.planned(parts, self._request.options.max_partition_bytes)
             return [Ranges(ranges, self._logs.origin) for ranges in planned]

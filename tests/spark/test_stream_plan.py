@@ -13,9 +13,14 @@ from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.ranges import whole_file
 from mtsd.model.errors import MtsdError
 from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.spark.change_shape import ChangeShape
+from mtsd.spark.failure import UnreadableBinlogError
 from mtsd.spark.folder_logs import FolderLogs
 from mtsd.spark.logs import FilesError
+from mtsd.spark.options import Options
+from mtsd.spark.shape import Request
 from mtsd.spark.stream_plan import first_offset, next_end, parts_between
+from mtsd.spark.stream_reader import BinlogStreamReader
 from tests.binlog.range_cases import Contents, events, told
 from tests.binlog.recording import OPTIONS, play
 from tests.servers.mysqld import Server
@@ -268,3 +273,14 @@ def test_damage_is_an_error_or_the_same_groups(
             wanted_now = wanted[: len(reader.groups)] if is_last else wanted
         assert reader.groups == wanted_now
     assert errors > 15
+
+
+def test_offsets_of_another_server_are_an_error_of_one_line(recorded: Path) -> None:
+    """Spark may plan an uncommitted batch again before anything else."""
+    shape = ChangeShape()
+    options = Options(str(recorded), "changes")
+    request = Request(options, shape.schema(options, []))
+    reader = BinlogStreamReader(request, shape, FolderLogs(str(recorded)))
+    offset = {"file": "binlog.000001", "pos": 4, "source": "another"}
+    with pytest.raises(UnreadableBinlogError, match="is files now, and positions are those of ano"):
+        reader.partitions(offset, offset)
