@@ -105,21 +105,21 @@ def register(subparsers: Subparsers) -> None:
         )
     parser.add_argument(
         "--groups",
-        type=int,
+        type=partial(_whole, 0),
         default=_GROUPS,
         metavar="N",
         help=f"simulate the first N groups, 0: all (default: {_GROUPS})",
     )
     parser.add_argument(
         "--processors",
-        type=int,
+        type=partial(_whole, 1),
         default=os.cpu_count() or 1,
         metavar="N",
         help="of the daemon's machine (default: this one's)",
     )
     parser.add_argument(
         "--target-processors",
-        type=int,
+        type=partial(_whole, 1),
         metavar="N",
         help="of the target's machine, if that is another (default: the daemon's own)",
     )
@@ -139,6 +139,9 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.measure and args.config is None:
         return complain("--measure needs --config: it runs that daemon", ExitStatus.BAD_USAGE)
+    wrong = _unwritable(args)
+    if wrong:
+        return complain(wrong, ExitStatus.BAD_USAGE)
     try:
         plan = _planned(args)
         text = f"{plan.to_json()}\n" if args.json else "\n".join([*lines(plan), ""])
@@ -157,6 +160,17 @@ def run(args: argparse.Namespace) -> int:
     except MtsdError as error:
         return complain(error, ExitStatus.NEEDS_PERSON)
     return ExitStatus.DONE
+
+
+def _unwritable(args: argparse.Namespace) -> str:
+    """Return what could not be written after all the work, "" if nothing."""
+    points = args.points[:1] if args.measure else []
+    for path in (args.html, *points):
+        if path is not None and not path.absolute().parent.is_dir():
+            return f"{path} cannot be written: there is no folder {path.parent}"
+    if args.plots is not None and args.plots.exists() and not args.plots.is_dir():
+        return f"--plots {args.plots} is no folder"
+    return ""
 
 
 def _planned(args: argparse.Namespace) -> Plan:
@@ -318,6 +332,12 @@ def _numbers(text: str) -> tuple[int, ...]:
     if not found or min(found) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from 1: 1,2,4")
     return found
+
+
+def _whole(least: int, text: str) -> int:
+    if not (text.isascii() and text.isdecimal()) or int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least}")
+    return int(text)
 
 
 def _positive(text: str) -> float:

@@ -113,6 +113,8 @@ def test_a_recorded_load_is_planned(
         ([__file__], 3, "not a binary log: it does not begin with the magic number"),
         (["--measure", "5", __file__], 2, "--measure needs --config"),
         (["--points", __file__, __file__], 2, "it has no points, and is no status of a daemon"),
+        (["--html", "no/such/x.html", __file__], 2, "x.html cannot be written: there is no folder"),
+        (["--plots", __file__, __file__], 2, "test_plan_command.py is no folder"),
         (["--record", __file__], 3, "is not a record of groups: it is no Parquet file"),
     ],
 )
@@ -126,7 +128,18 @@ def test_what_cannot_be_planned_is_said_in_one_line(
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("arguments", [["--workers", "0"], ["--batches", "x"], ["--measure", "-1"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--workers", "0"],
+        ["--batches", "x"],
+        ["--measure", "-1"],
+        ["--groups", "-5"],
+        ["--processors", "0"],
+        ["--processors", "-1"],
+        ["--target-processors", "0"],
+    ],
+)
 def test_numbers_are_checked(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["plan", *arguments])
