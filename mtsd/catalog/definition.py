@@ -20,7 +20,10 @@ _MEMBER: Final = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _ESCAPED: Final = re.compile(r"''|\\(.)", re.DOTALL)
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _TEXTS: Final = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set")
-_BYTES: Final = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
+BYTES: Final = frozenset({
+    "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "uuid", "inet6", "inet4",
+})  # fmt: skip
+"""Types whose values are logged as bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class TableDefinition:
             if kind in members:
                 members[kind][index] = tuple(member.encode() for member in column.members)
                 collations[index] = _UTF8
-            elif column.kind in _BYTES:
+            elif column.kind in BYTES:
                 collations[index] = BINARY
             elif column.kind in _TEXTS and column.character_set:
                 collations[index] = any_collation(column.character_set)
@@ -149,6 +152,7 @@ _LOGGED: Final[dict[str, frozenset[ColumnType]]] = {
             "bit": ColumnType.BIT, "year": ColumnType.YEAR, "enum": ColumnType.ENUM,
             "set": ColumnType.SET, "json": ColumnType.JSON, "vector": ColumnType.VECTOR,
             "char": ColumnType.STRING, "binary": ColumnType.STRING,
+            **dict.fromkeys(("uuid", "inet6", "inet4"), ColumnType.STRING),
             "varchar": ColumnType.VARCHAR, "varbinary": ColumnType.VARCHAR,
         }.items()
     },

@@ -9,7 +9,7 @@ from typing import Final
 from mtsd.binlog.character_sets import BINARY, any_collation
 from mtsd.binlog.column_format import ColumnFormat
 from mtsd.binlog.column_type import ColumnType
-from mtsd.catalog.definition import ColumnDefinition, TableDefinition
+from mtsd.catalog.definition import BYTES, ColumnDefinition, TableDefinition
 from mtsd.model.errors import NotSupportedError
 
 _T = ColumnType
@@ -26,16 +26,13 @@ _PLAIN: Final = {
          "multipolygon", "geometrycollection", "geomcollection"),
         _T.GEOMETRY,
     ),
-    **dict.fromkeys(("binary", "varbinary"), _T.VARCHAR),
+    **dict.fromkeys(("binary", "varbinary", "uuid", "inet6", "inet4"), _T.VARCHAR),
     **dict.fromkeys(("char", "varchar"), _T.VARCHAR),
     **dict.fromkeys(
         (f"{size}{kind}" for size in ("tiny", "", "medium", "long") for kind in ("blob", "text")),
         _T.BLOB,
     ),
 }  # fmt: skip
-_BYTES: Final = frozenset(
-    {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
-)  # fmt: skip
 _DEFAULT_DIGITS: Final = 10
 """Of a DECIMAL."""
 
@@ -61,7 +58,7 @@ def _format(definition: TableDefinition, column: ColumnDefinition) -> ColumnForm
         found, size = _T.SET, 8
     elif found is _T.NEWDECIMAL:
         digits, scale = first or _DEFAULT_DIGITS, second
-    elif kind in _BYTES:
+    elif kind in BYTES:
         collation = BINARY
     elif found in {_T.VARCHAR, _T.BLOB} and column.character_set:
         collation = any_collation(column.character_set)

@@ -153,9 +153,10 @@ class DumpContents:
             self._received += len(event)
             if self._received >= self._places[-1] + _STEP:
                 self._places.append(self._received)
-        if self._received >= self.size:
-            # Nothing after this is needed.
-            self._disconnect()
+            if self._received >= self.size:
+                # Nothing after this is needed, and the end of the dump is no failure.
+                self._disconnect()
+                return
 
     def _disconnect(self) -> None:
         if self._connection is not None:

@@ -42,6 +42,7 @@ _ENCRYPTION_HEADER: Final = 512
 """The header of an encrypted file in bytes, which the offsets of a dump do not count."""
 _ID_WAIT_S: Final = 600.0
 _ID_PAUSE_S: Final = 0.2
+_NOT_ALLOWED: Final = 1227
 _SECTION: Final = re.compile(r"\[source\] ")
 
 
@@ -225,7 +226,8 @@ async def _server_id(
     """Return an id that no other reader uses while this connection is open.
 
     A lock on the source reserves it, so readers may run anywhere, and a killed reader's lock is
-    released with its connection. Other replicas take no lock, so the source's list of them is used.
+    released with its connection. Other replicas take no lock, so the source's list of them is used,
+    if it may be seen.
     """
     deadline = monotonic() + _ID_WAIT_S
     candidates = list(server_ids)
@@ -237,9 +239,8 @@ async def _server_id(
                 ((taken,),) = await connection.query(b"SELECT GET_LOCK('%b', 0)" % name)
                 if taken != 1:
                     continue
-                replicas = await registered_replicas(connection, traits.version)
-                ids = {replica.server_id for replica in replicas}
-                if server_id not in ids and server_id != traits.server_id:
+                listed = await _replica_ids(connection, traits)
+                if server_id not in listed and server_id != traits.server_id:
                     return server_id
                 await connection.query(b"SELECT RELEASE_LOCK('%b')" % name)
         if monotonic() > deadline:
@@ -249,3 +250,14 @@ async def _server_id(
                 " run fewer tasks at a time"
             )
         await asyncio.sleep(_ID_PAUSE_S)
+
+
+async def _replica_ids(connection: Connection, traits: ServerTraits) -> set[int]:
+    """Return the ids of the replicas that the source lists; none if the user may not see them."""
+    try:
+        replicas = await registered_replicas(connection, traits.version)
+    except ServerError as error:
+        if error.number != _NOT_ALLOWED:
+            raise
+        return set()
+    return {replica.server_id for replica in replicas}

@@ -1,0 +1,76 @@
+"""A live MariaDB as a source, with the documented grants alone."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql.types import StructType
+
+from mtsd.binlog.range_reader import RangeReader
+from mtsd.binlog.ranges import whole_file
+from mtsd.spark.folder_logs import FolderLogs
+from mtsd.spark.live_logs import LiveLogs
+from mtsd.spark.live_options import LiveOptions
+from mtsd.spark.options import Options
+from mtsd.spark.shape import Request, pruned
+from mtsd.spark.table_shape import TableShape
+from tests.servers.mariadb import provide_mariadb
+from tests.servers.mysqld import Server
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module", params=["FULL", "NO_LOG"])
+def source(request: pytest.FixtureRequest) -> Iterator[Server]:
+    settings = {"binlog_format": "ROW", "binlog_row_metadata": request.param}
+    with Server(settings, installation=provide_mariadb("11.8")) as server:
+        server.sql(
+            "CREATE USER spark IDENTIFIED BY 'pw';"
+            " GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO spark;"
+            " CREATE DATABASE a;"
+            " CREATE TABLE a.t (id INT PRIMARY KEY, u UUID, i6 INET6, i4 INET4);"
+            " INSERT INTO a.t VALUES"
+            " (1, '123e4567-e89b-12d3-a456-426655440000', '2001:db8::1', '1.2.3.4'),"
+            " (2, NULL, '::', '0.0.0.0')"
+        )
+        yield server
+
+
+def rows(source: Server, columns: tuple[str, ...]) -> tuple[StructType, list[dict[str, object]]]:
+    """Return what a batch of the live source reads, with an id of its own for each task."""
+    live = LiveOptions(
+        port=source.port, user="spark", password="pw", server_ids=(9001,), retry_seconds=0.0
+    )
+    logs = LiveLogs(live)
+    shape = TableShape()
+    loaded = logs.definition("a", "t")
+    options = Options(shape="table", table=("a", "t"), columns=columns, live=live, loaded=loaded)
+    schema = pruned(shape.schema(options, []), columns)
+    found: list[dict[str, object]] = []
+    try:
+        for file, size in logs.files():
+            bounds = whole_file(file, size)
+            with logs.opened(bounds) as contents:
+                reader = RangeReader(contents, bounds, file)
+                for batch in shape.read(Request(options, schema), reader, file):
+                    found += batch.to_pylist()
+    finally:
+        logs.close()
+    return schema, found
+
+
+def test_addresses_are_bytes(source: Server) -> None:
+    schema, found = rows(source, ("id", "u", "i6", "i4"))
+    assert [field.dataType.simpleString() for field in schema.fields] == ["int", *["binary"] * 3]
+    assert found == [
+        {
+            "id": 1,
+            "u": bytes.fromhex("123e4567e89b12d3a456426655440000"),
+            "i6": bytes.fromhex("20010db8000000000000000000000001"),
+            "i4": b"\1\2\3\4",
+        },
+        {"id": 2, "u": None, "i6": bytes(16), "i4": bytes(4)},
+    ]
+    if source.options["binlog_row_metadata"] == "FULL":
+        options = Options(str(source.datadir), "table", ("a", "t"))
+        of_rows = TableShape().schema(options, FolderLogs(str(source.datadir)).files())
+        assert pruned(of_rows, schema.names) == schema
