@@ -37,7 +37,9 @@ class StoppedChannel:
         """The highest group number that appears in the tables."""
         mark = self.row.mark.number if self.row is not None else 0
         executed = (row.executed.highest for row in self.workers)
-        return max(mark, *executed, *(doubt.number for doubt in self.in_doubt), 0)
+        skipped = (each.group.number for each in self.skipped)
+        doubtful = (doubt.number for doubt in self.in_doubt)
+        return max(mark, *executed, *doubtful, *skipped, 0)
 
 
 @asynccontextmanager

@@ -4,12 +4,16 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
+from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.reason import refuse
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.gtid_mode import ToldGtids
+from mtsd.target.position_schema import ROW_LOST
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.retry import write
+from mtsd.target.worker_info import ROW_GONE
 from mtsd.wire.connection import Connection
 
 _PING_PERIOD_S = 5.0
@@ -80,7 +84,10 @@ class Checkpointer:
         awaited.clear()
 
     async def store(self) -> bool:
-        """Store the low-water mark if it has moved; return whether it had."""
+        """Store the low-water mark if it has moved; return whether it had.
+
+        Raises NeedsPersonError if the channel's row is gone.
+        """
         mark = self._coordinator.scheduler.checkpoint()
         if mark is None:
             return False
@@ -101,7 +108,7 @@ class Checkpointer:
 
     async def _write(self, mark: LowWaterMark) -> None:
         passed = [id_ for id_, highest in self._stale if highest <= mark.number]
-        statements = [self._tables.update_mark(mark)]
+        statements = [self._tables.update_mark(mark), self._tables.present()]
         statements += [
             self._tables.prepared.delete_before(xid, number)
             for xid, number in self._coordinator.scheduler.passed_completions(mark.number)
@@ -111,5 +118,12 @@ class Checkpointer:
         if 0 < self._stopped <= mark.number:
             statements.append(self._tables.failed.delete_stopped())
             self._stopped = 0
-        await write(self._connection, statements)
+        try:
+            await write(self._connection, statements)
+        except ServerError as error:
+            if error.number != ROW_GONE:
+                raise
+            tables = self._tables
+            gone = refuse(ROW_LOST, schema=tables.schema, channel=tables.channel)
+            raise NeedsPersonError(str(gone)) from error
         self._stale = [(id_, highest) for id_, highest in self._stale if id_ not in passed]

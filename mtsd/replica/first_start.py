@@ -19,6 +19,7 @@ from mtsd.replica.recovery import read_channel
 from mtsd.source.handshake import open_source
 from mtsd.source.read_state import read_source_state
 from mtsd.source.start import beginning
+from mtsd.target.position_schema import lost_row
 from mtsd.target.position_tables import ChannelRow, PositionTables
 from mtsd.target.session import TargetSession
 from mtsd.wire.binlog_status import executed_gtids
@@ -42,6 +43,7 @@ async def first_start(
         return await claim_source(
             session.connection, tables, former.source_uuid, rules, fold_case=fold_case
         )
+    await _refuse_remains(session, tables)
     start = settings.source.start
     daemon_uuid = str(uuid.uuid4())
     told = GtidSet()
@@ -72,3 +74,11 @@ async def first_start(
     )
     log.info("the channel begins", position=str(mark.position), gtids=str(mark.gtids or ""))
     return others
+
+
+async def _refuse_remains(session: TargetSession, tables: PositionTables) -> None:
+    """Raise NeedsPersonError if the channel has lost its row."""
+    ((remains,),) = await session.connection.query(tables.select_remains())
+    refused = lost_row(tables.schema, tables.channel, remains=bool(remains))
+    if refused is not None:
+        raise NeedsPersonError(str(refused))

@@ -13,6 +13,8 @@ PREPARED = "slave_prepared_transaction"
 SPLIT_BRANCHES = "slave_split_branch"
 TABLES = (*FIRST_TABLES, *OF_FAILED_GROUPS, RULES_TABLE, PREPARED, SPLIT_BRANCHES)
 """All of them; a start adds those that an older mtsd has not created."""
+PROVING = tuple(name for name in TABLES if name not in {"slave_relay_log_info", RULES_TABLE})
+"""Those that say something about numbers of groups, which begin again with a channel."""
 
 PARTIAL = Reason(
     "{missing} missing in the position schema {schema}, but the other tables there have rows",
@@ -27,6 +29,12 @@ NO_TRANSACTIONS = Reason(
 ALTERED = Reason(
     "the columns of {schema}.slave_worker_info are not those that mtsd has created: {columns}",
     "restore its definition, or set [target] schema to another one",
+)
+ROW_LOST = Reason(
+    "the row of channel {channel!r} in {schema}.slave_relay_log_info is gone, which says up to"
+    " where everything is applied",
+    "compare the servers, and say where to continue with mtsd position set; mtsd position reset"
+    " begins anew at [source] start",
 )
 VERSION = Reason(
     "the position tables in {schema} have schema version {version}; this mtsd reads {known}",
@@ -52,3 +60,12 @@ def defect(
     if TABLES[0] in engines and list(columns) != [column.name for column in COLUMNS]:
         return refuse(ALTERED, schema=schema, columns=", ".join(columns))
     return None
+
+
+def lost_row(schema: str, channel: str, *, remains: bool) -> Refused | None:
+    """Decide whether a channel without a row has lost it, rather than never begun.
+
+    `remains`: whether another table of `PROVING` has rows of the channel. What they prove of its
+    numbers would count for those of a channel that begins.
+    """
+    return refuse(ROW_LOST, schema=schema, channel=channel) if remains else None

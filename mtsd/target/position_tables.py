@@ -4,6 +4,7 @@ Columns follow the server's own tables of the same names (WL#2775, WL#5599); doc
 says what mtsd adds and changes. Nothing here waits: this module builds statements and parses rows.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from mtsd.model.errors import NeedsPersonError
@@ -17,10 +18,10 @@ from mtsd.model.temporary_tables import TemporaryTables
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target import literals
 from mtsd.target.failed_groups import FailedGroups
-from mtsd.target.position_schema import RULES_TABLE, TABLES, VERSION
+from mtsd.target.position_schema import PROVING, RULES_TABLE, TABLES, VERSION
 from mtsd.target.prepared_table import PreparedTable
 from mtsd.target.split_table import SplitTable
-from mtsd.target.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo
+from mtsd.target.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo, present
 from mtsd.wire.connection import Row
 
 SCHEMA_VERSION = 1
@@ -166,6 +167,19 @@ class PositionTables:
             b" FROM " + self._relay_log_info + self._of_channel
         )
 
+    def select_remains(self, existing: Collection[str] = TABLES) -> bytes:
+        """Return the query for whether the channel has rows that prove something: 1, or 0.
+
+        Without counting its row in slave_relay_log_info; `existing` are the tables that exist.
+        """
+        found = [
+            b"EXISTS (SELECT 1 FROM %b.%b%b)"
+            % (literals.name(self.schema), literals.name(table), self._of_channel)
+            for table in PROVING
+            if table in existing
+        ]
+        return b"SELECT " + b" OR ".join(found)
+
     def select_sources(self, *, rules: bool = True) -> bytes:
         """Return the query for all channels: name, UUID of the source, and filter rules of each.
 
@@ -217,7 +231,7 @@ class PositionTables:
         )
 
     def update_mark(self, mark: LowWaterMark) -> bytes:
-        """Return the statement of a checkpoint; it never moves the mark back."""
+        """Return the statement of a checkpoint, before `present`; it never moves the mark back."""
         columns = literals.assignments(self._mark(mark))
         return b"UPDATE %b SET %b%b AND `Group_number`<=%d" % (
             self._relay_log_info,
@@ -225,6 +239,10 @@ class PositionTables:
             self._of_channel,
             mark.number,
         )
+
+    def present(self) -> bytes:
+        """Return the statement that fails with error ROW_GONE if the channel has no row."""
+        return present(self._relay_log_info + self._of_channel)
 
     def update_workers(self, workers: int) -> bytes:
         """Return the statement that records the number of workers before they begin."""

@@ -202,14 +202,10 @@ class WorkerInfo:
     def present(self, row: WorkerRow) -> bytes:
         """Return the statement that fails with error ROW_GONE if the worker has no row.
 
-        An UPDATE that finds nothing is no error, and a statement of a group may have deleted the
-        row: through a trigger, for example, of which a MariaDB's binary log says nothing. A DO
-        would keep the error to itself on MariaDB.
+        A statement of a group may have deleted it: through a trigger, for example, of which a
+        MariaDB's binary log says nothing.
         """
-        return (
-            b"SET @mtsd_row=(SELECT 1 UNION ALL SELECT 2 FROM DUAL WHERE NOT EXISTS"
-            b" (SELECT 1 FROM %b%b AND `Id`=%d LOCK IN SHARE MODE))"
-        ) % (self.name, self._of_channel, row.id)
+        return present(b"%b%b AND `Id`=%d" % (self.name, self._of_channel, row.id))
 
     def events(
         self, row: WorkerRow, after: WorkerRow, last: bytes, flags: int
@@ -249,6 +245,18 @@ class WorkerInfo:
         """Return the statement that removes rows that the low-water mark has passed."""
         listed = b",".join(b"%d" % id_ for id_ in ids)
         return b"DELETE FROM %b%b AND `Id` IN (%b)" % (self.name, self._of_channel, listed)
+
+
+def present(rows: bytes) -> bytes:
+    """Return the statement that fails with error ROW_GONE if a table has no row of these.
+
+    `rows`: the table and a condition. An UPDATE that finds nothing is no error, nor does it tell
+    that from one that changes nothing. A DO would keep the error to itself on MariaDB.
+    """
+    return (
+        b"SET @mtsd_row=(SELECT 1 UNION ALL SELECT 2 FROM DUAL WHERE NOT EXISTS"
+        b" (SELECT 1 FROM %b LOCK IN SHARE MODE))"
+    ) % rows
 
 
 def _no_nulls(columns: bytes) -> bytes:

@@ -391,6 +391,7 @@ CASES = (
         Kind.POSITION_TABLES_NEW, "",
         target=tables(engines={"slave_relay_log_info": "InnoDB"}, channel=None),
     ),
+    Case(Kind.POSITION_ROW_LOST, "channel '' in mtsd.", target=tables(channel=None, remains=True)),
     Case(Kind.POSITION_TABLES_ALTERED, "Id, More", target=tables(columns=("Id", "More"))),
     Case(Kind.POSITION_TABLES_VERSION, "version 99", target=at(schema_version=99)),
     Case(

@@ -401,6 +401,15 @@ def _(stage: Stage) -> None:
     stage.change(b"DROP TABLE mtsd.slave_worker_info")
 
 
+@situation("the channel's row is lost", Kind.POSITION_ROW_LOST)
+def _(stage: Stage) -> None:
+    stage.leave()
+    stage.change(
+        b"DELETE FROM mtsd.slave_relay_log_info",
+        b"INSERT INTO mtsd.slave_split_branch VALUES ('', 1, 0)",
+    )
+
+
 @situation("killed while making the position tables")
 def _(stage: Stage) -> None:
     stage.change(*stage.tables.definitions()[:2])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.load.compare import differences
+from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess
 from tests.replica.test_evidence import command
 from tests.servers.mysqld import GTIDS
@@ -141,3 +142,49 @@ def test_a_place_that_is_not_there_is_refused(
     assert daemon.wait() == 3
     assert says in str(daemon.records()[-1]["error"])
     assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_relay_log_info") == [(0,)]
+
+
+def refused_without_row(daemon: DaemonProcess, tmp_path: Path) -> None:
+    """Check that the channel without its row is refused, by `mtsd check` too."""
+    said = "the row of channel '' in mtsd.slave_relay_log_info is gone"
+    daemon.start()
+    assert daemon.wait() == 3
+    error = str(daemon.records()[-1]["error"])
+    assert said in error
+    assert "mtsd position set" in error
+    assert said in told(tmp_path, daemon.settings).bad["position-row-lost"]
+
+
+def test_a_lost_row_of_the_channel(pair: Pair, daemon: DaemonProcess, tmp_path: Path) -> None:
+    """What its workers have recorded is about numbers that begin again."""
+    pair.source.sql("INSERT INTO a.t VALUES (1)")
+    place, _ = end(pair)
+    pair.target.sql("INSERT INTO a.t VALUES (1); DELETE FROM mtsd.slave_relay_log_info")
+    refused_without_row(daemon, tmp_path)
+    command(daemon, "position", "set", place)
+    ((number,),) = pair.target.sql("SELECT Group_number FROM mtsd.slave_relay_log_info")
+    assert number == 2
+    pair.target.sql("TRUNCATE mtsd.slave_relay_log_info")
+    command(daemon, "position", "reset")
+    daemon.settings["source.start"] = "latest"
+    daemon.start()
+    daemon.wait_until_running()
+    pair.source.sql("INSERT INTO a.t VALUES (2)")
+    daemon.wait_until_caught_up()
+    pair.target.sql("DELETE FROM mtsd.slave_relay_log_info")
+    pair.source.sql("INSERT INTO a.t VALUES (3)")
+    assert daemon.wait() == 3
+    assert "slave_relay_log_info is gone" in str(daemon.records()[-1]["error"])
+    refused_without_row(daemon, tmp_path)
+
+
+def test_only_skipped_groups_of_the_channel_are_left(pair: Pair, daemon: DaemonProcess) -> None:
+    pair.target.sql(
+        "DELETE FROM mtsd.slave_relay_log_info; DELETE FROM mtsd.slave_worker_info;"
+        "INSERT INTO mtsd.slave_skipped_group VALUES"
+        " ('', 9, 'binlog.000001', 4, '', 'a', 'rows', 1032, '', 'me', 'why', NOW(6))"
+    )
+    place, _ = end(pair)
+    command(daemon, "position", "set", place)
+    ((number,),) = pair.target.sql("SELECT Group_number FROM mtsd.slave_relay_log_info")
+    assert number == 9

@@ -311,6 +311,7 @@ class Kind(Enum):
         " source's), unless such tables are still to be created",
     )
     POSITION_TABLES_PARTIAL = refusal("target position tables", position_schema.PARTIAL)
+    POSITION_ROW_LOST = refusal("target position tables", position_schema.ROW_LOST)
     POSITION_TABLES_ALTERED = refusal("target position tables", position_schema.ALTERED)
     POSITION_TABLES_VERSION = refusal("target position tables", position_schema.VERSION)
     POSITION_TABLES_ENGINE = refusal("target position tables", position_schema.NO_TRANSACTIONS)

@@ -17,7 +17,7 @@ from mtsd.schedule.repair import Repair, repair_due
 from mtsd.source.continuation import Channel, Way, continuation
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.source.start import beginning
-from mtsd.target.position_schema import defect
+from mtsd.target.position_schema import defect, lost_row
 from mtsd.target.position_tables import KNOWN_VERSIONS, UNORDERED_VERSION, InDoubt
 
 Decision = Way | LowWaterMark
@@ -46,7 +46,9 @@ def way_of(settings: Settings, source: SourceFacts, target: TargetFacts) -> Deci
 def damage(settings: Settings, target: TargetFacts) -> Refused | None:
     """Decide what prevents mtsd from using the position tables."""
     facts = target.position
-    return defect(settings.target.schema, facts.engines, facts.columns, filled=facts.filled)
+    schema = settings.target.schema
+    refused = defect(schema, facts.engines, facts.columns, filled=facts.filled)
+    return refused or lost_row(schema, settings.replica.channel, remains=facts.remains)
 
 
 def gtids_of(settings: Settings, source: SourceFacts, target: TargetFacts) -> Gtids | Refused:

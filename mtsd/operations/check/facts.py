@@ -152,6 +152,8 @@ class PositionFacts:
     """The connection of the daemon that is running on the channel."""
     prepared: tuple[PreparedRow, ...] = ()
     """What any channel has prepared."""
+    remains: bool = False
+    """Whether the channel has no row, but rows that prove something about it."""
 
     @property
     def xids_in_doubt(self) -> frozenset[XaXid]:

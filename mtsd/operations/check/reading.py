@@ -346,10 +346,14 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
     channels: list[Channel] = []
     refused = ""
     prepared: tuple[PreparedRow, ...] = ()
+    remains = False
     try:
         found = await read_tables(connection, tables)
         if found.engines.keys() >= set(FIRST_TABLES):
             channel = await _channel(connection, tables, found)
+            if channel is None:
+                rows = await connection.query(tables.select_remains(found.engines))
+                remains = bool(rows[0][0])
             channels = await read_channels(connection, tables, rules=RULES_TABLE in found.engines)
         if len(found.engines) == len(TABLES):
             rows = await connection.query(tables.prepared.select_of_all())
@@ -365,6 +369,7 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
         refused,
         None if daemon is None else literals.number(daemon),
         prepared,
+        remains,
     )
 
 
