@@ -21,6 +21,7 @@ from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.position_schema import FIRST_TABLES, OF_FAILED_GROUPS, PREPARED
 from mtsd.target.position_tables import InDoubt, PositionTables
 from mtsd.wire.connection import Connection
+from mtsd.wire.neutral_session import make_neutral
 
 
 async def read_stored(settings: Settings) -> Status:
@@ -51,11 +52,7 @@ async def _read(connection: Connection, settings: Settings) -> Status:
         filter=str(rules_of(settings.filter)),
     )
     tables = PositionTables(settings.target.schema, settings.replica.channel)
-    # The target's defaults may differ: a limit would truncate the answers, and a transaction
-    # would have begun with the first of them.
-    await connection.query(
-        "SET @@session.sql_select_limit=18446744073709551615, @@session.autocommit=1"
-    )
+    await make_neutral(connection)
     present = {str(name) for name, _ in await connection.query(tables.select_tables())}
     if not present.issuperset(FIRST_TABLES):
         return nothing

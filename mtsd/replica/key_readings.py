@@ -11,12 +11,12 @@ from mtsd.target.changed_keys import ChangedKeys
 from mtsd.target.key_definitions import read_key_definitions
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import CurrentEndpoint
+from mtsd.wire.neutral_session import make_neutral
 from mtsd.wire.traits import ServerTraits
 
 _LOOK_PERIOD_S: Final = 0.1
 _LOOK_PERIOD_AFTER_DEFINITION_S: Final = 0.02
 _PAUSE_AFTER_ERROR_S: Final = 10.0
-_COMPLETE_ANSWERS: Final = "SET @@session.sql_select_limit=18446744073709551615"
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ class KeyReadings:
             return
         connection = await Connection.open(self._current.endpoint)
         try:
-            await connection.query(_COMPLETE_ANSWERS)
+            await make_neutral(connection)
             read = await read_key_definitions(
                 connection,
                 self._traits.server.flavour,

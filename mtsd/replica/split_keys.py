@@ -1,13 +1,10 @@
 """The target's keys, as a transaction that is split needs them."""
 
-from typing import Final
-
 from mtsd.target.key_definitions import KeyDefinitions, read_key_definitions
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import CurrentEndpoint
+from mtsd.wire.neutral_session import make_neutral
 from mtsd.wire.traits import ServerTraits
-
-_COMPLETE_ANSWERS: Final = "SET @@session.sql_select_limit=18446744073709551615"
 
 
 class SplitKeys:
@@ -32,7 +29,7 @@ class SplitKeys:
             wanted = databases | self._asked
             connection = await Connection.open(self._current.endpoint)
             try:
-                await connection.query(_COMPLETE_ANSWERS)
+                await make_neutral(connection)
                 self._known = await read_key_definitions(
                     connection, self._traits.server.flavour, wanted, fold_case=self.fold_case
                 )

@@ -11,6 +11,7 @@ from mtsd.wire.connection import Connection
 from mtsd.wire.dump_packets import COM_BINLOG_DUMP, MARIADB_CAPABILITY, dump, event_of
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.framing import PacketFramer
+from mtsd.wire.neutral_session import make_neutral
 
 _NO_REPLICA = 0
 """The server id of a reader that is not a replica: the source ends no other dump for it."""
@@ -20,6 +21,7 @@ async def list_files(endpoint: Endpoint) -> Sequence[BinlogFile]:
     """Return the source's files, oldest first. Raises ServerError, ConnectionLostError."""
     connection = await Connection.open(endpoint)
     try:
+        await make_neutral(connection)
         rows = await connection.query(b"SHOW BINARY LOGS")
     finally:
         await connection.quit()
@@ -45,6 +47,7 @@ class BinlogFileReader:
         """
         connection = await Connection.open(endpoint)
         try:
+            await make_neutral(connection)
             await connection.run(
                 b"SET @master_binlog_checksum=@@global.binlog_checksum,"
                 b" @source_binlog_checksum=@@global.binlog_checksum, " + MARIADB_CAPABILITY,

@@ -36,7 +36,6 @@ _GUARD: Final = b"SAVEPOINT mtsd_guard"
 STATEMENTS_READ = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 """Before a transaction with statements: under READ COMMITTED they could read different rows than
 on the source."""
-_AUTOCOMMIT = b"SET @@session.autocommit=1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +112,20 @@ class TargetSession:
         return session
 
     async def _pin(self) -> None:
-        sets = [changes({}, self.states.own), _AUTOCOMMIT]
+        sets = [changes({}, self.states.own)]
         if not self._settings.binary_log:
             sets.append(b"SET @@session.sql_log_bin=0")
+        elif not await self._is_logging():
+            sets.append(b"SET @@session.sql_log_bin=1")
         await self.connection.run(b";".join(sets), len(sets))
+
+    async def _is_logging(self) -> bool:
+        """Return whether the session logs what it does, which init_connect may have set.
+
+        To set it needs a privilege, so that is left where it is as it has to be.
+        """
+        ((logs,),) = await self.connection.query(b"SELECT @@session.sql_log_bin")
+        return bool(logs)
 
     def refuse_too_large(self, steps: Sequence[Step]) -> None:
         """Raise ServerError 1153 if the target does not accept the text of a statement."""

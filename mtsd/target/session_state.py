@@ -37,6 +37,9 @@ PINNED: dict[bytes, bytes] = {
     b"completion_type": b"0",
     b"sql_safe_updates": b"0",
     b"sql_select_limit": b"18446744073709551615",
+    # A ROLLBACK tells only by a warning that not everything could be rolled back.
+    b"max_error_count": b"1024",
+    b"sql_notes": b"1",
 }
 """Variables of a session between statements; those of `_NEWER` if the server has them.
 
@@ -44,6 +47,7 @@ Texts are hex literals, as the session's character set may be UTF-16 when they a
 """
 
 _NEWER: dict[bytes, tuple[tuple[int, int, int], bytes]] = {
+    b"max_execution_time": ((5, 7, 8), b"0"),
     b"transaction_isolation": ((5, 7, 20), text("READ-COMMITTED")),
     b"transaction_read_only": ((5, 7, 20), b"0"),
     b"default_collation_for_utf8mb4": ((8, 0, 11), b"DEFAULT"),

@@ -6,6 +6,7 @@ from mtsd.model.errors import NeedsPersonError
 from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour, ServerVersion, Version, flavour_of, identity_of, version_of
 from mtsd.wire.connection import Connection
+from mtsd.wire.neutral_session import make_neutral
 
 TOO_OLD = Reason(
     "the {server} is version {version}", "upgrade it: {flavour} {oldest} or later is needed"
@@ -74,12 +75,14 @@ def supported(server: str, text: str) -> ServerVersion | Refused:
 
 
 async def read_traits(connection: Connection) -> ServerTraits:
-    """Query a server. Raises NeedsPersonError if its version is not supported."""
+    """Query a server in a new session, and make that neutral.
+
+    Raises NeedsPersonError if its version is not supported.
+    """
     version = supported(connection.endpoint.role, connection.server_version)
     if isinstance(version, Refused):
         raise NeedsPersonError(str(version))
-    # A limit set on the server would truncate the answer to this and to later queries.
-    await connection.query("SET @@session.sql_select_limit=18446744073709551615")
+    await make_neutral(connection)
     rows = await connection.query(
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'gtid_mode',"
         " 'log_bin', 'binlog_checksum', 'max_allowed_packet', 'read_only', 'super_read_only',"

@@ -171,10 +171,12 @@ async def test_a_servers_defaults_do_not_reach_a_session(server: Server) -> None
     hostile = {
         "completion_type": "CHAIN",
         "enable_cascade_triggers": "ON",
+        "max_error_count": "0",
         "restrict_fk_on_non_standard_key": "ON",
         "show_gipk_in_create_table_and_information_schema": "OFF",
         "sql_big_selects": "OFF",
         "sql_generate_invisible_primary_key": "ON",
+        "sql_notes": "OFF",
         "sql_safe_updates": "ON",
         "sql_select_limit": "1",
         "transaction_read_only": "ON",
@@ -192,10 +194,12 @@ async def test_a_servers_defaults_do_not_reach_a_session(server: Server) -> None
     assert {name: now[name] for name in hostile} == {
         "completion_type": "NO_CHAIN",
         "enable_cascade_triggers": "OFF",
+        "max_error_count": "1024",
         "restrict_fk_on_non_standard_key": "OFF",
         "show_gipk_in_create_table_and_information_schema": "ON",
         "sql_big_selects": "ON",
         "sql_generate_invisible_primary_key": "OFF",
+        "sql_notes": "ON",
         "sql_safe_updates": "OFF",
         "sql_select_limit": "18446744073709551615",
         "transaction_read_only": "OFF",
@@ -306,6 +310,9 @@ async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession)
         "transaction_isolation": "READ-COMMITTED",
         "sql_safe_updates": "OFF",
         "sql_select_limit": "18446744073709551615",
+        "max_error_count": "1024",
+        "max_execution_time": "0",
+        "sql_notes": "ON",
     }
     await run(session, b"", b"DO 0")
     ((own,),) = await session.connection.query("SELECT @@pseudo_thread_id")
@@ -341,6 +348,7 @@ def test_an_old_server_is_not_asked_for_new_variables() -> None:
     found = said(b"".join(status for status, *_ in SEEN[-8:]), b"")
     assert statement_state(found, OLD, pinned(OLD, 1)).keys() == pinned(OLD, 1).keys()
     assert pinned(OLD, 1).keys() == PINNED.keys() | {
+        b"max_execution_time",
         b"pseudo_thread_id",
         b"transaction_isolation",
         b"transaction_read_only",

@@ -41,6 +41,7 @@ from mtsd.target.worker_info import COLUMNS as WORKER_COLUMNS
 from mtsd.target.xa import NOT_ALLOWED, prepared_xids
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
+from mtsd.wire.neutral_session import make_neutral
 from mtsd.wire.replica_status import own_channels, registered_replicas
 
 T = TypeVar("T")
@@ -137,8 +138,7 @@ async def _prepared(connection: Connection) -> frozenset[XaXid] | None:
 async def _server(
     connection: Connection, version: ServerVersion, position_schema: str
 ) -> ServerFacts:
-    # The answers must be complete even if a server's default would truncate them.
-    await connection.query("SET @@session.sql_select_limit = 18446744073709551615")
+    await make_neutral(connection)
     before = time()
     ((now, account),) = await connection.query("SELECT UNIX_TIMESTAMP(NOW(6)), CURRENT_USER()")
     offset = float(str(now)) - (before + time()) / 2
