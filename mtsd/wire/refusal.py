@@ -3,6 +3,7 @@
 Error numbers are the server's own (MySQL manual, "Server Error Message Reference").
 """
 
+import re
 import socket
 import ssl
 
@@ -155,10 +156,15 @@ def explained(error: ServerError) -> str:
 def remedy_of(error: ServerError) -> str:
     """Return what a person has to do about an error; "" if that depends on the request."""
     remedy = _LATER.get(error.number, "")
+    if error.number == _OPTION and not _READ_ONLY.search(error.text):
+        return ""
     return remedy.format(role=error.server.partition(" ")[0] or "target") if remedy else ""
 
 
 _UNKNOWN_PLUGIN = 2059
+_OPTION = 1290
+"""An option of the server forbids the statement. In any language, the text has its name."""
+_READ_ONLY = re.compile("--(super[-_])?read[-_]only")
 _GRANTS = "Grant it to the user of [{role}] user"
 _PASSWORD = "set a new one (ALTER USER … IDENTIFIED BY …) and put it into [{role}] password"  # noqa: S105
 _LOG_IN = {
@@ -189,7 +195,7 @@ _LATER = {
     1114: _SPACE + ", or raise the limit of the tablespace",
     1142: _GRANTS,
     1227: _GRANTS,
-    1290: (
+    _OPTION: (
         "Set read_only and super_read_only OFF on the {role}; with read_only alone, it is enough to"
         " grant CONNECTION_ADMIN to [{role}] user"
     ),

@@ -576,6 +576,7 @@ CASES = (
         Kind.SUPER_READ_ONLY, "1290", target=target({"read_only": "ON", "super_read_only": "ON"})
     ),
     Case(Kind.READ_ONLY, "GRANT CONNECTION_ADMIN", target=target({"read_only": "ON"})),
+    Case(Kind.SECURE_TIMESTAMP, "1290", target=target({"secure_timestamp": "YES"})),
     Case(Kind.NATIVE_REPLICA, "twice", target=target(replicates_from=(SOURCE_UUID,))),
     Case(Kind.SESSIONS, "149 free, mtsd needs 5"),
     Case(

@@ -9,6 +9,8 @@ from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_mariadb import mariadbs
 from tests.replica.test_refusals import stopped_with
+from tests.servers.mariadb import provide_mariadb
+from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
@@ -73,3 +75,13 @@ def test_nothing_is_lacking(pair: Pair, role: str, tmp_path: Path) -> None:
     with daemon:
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
+
+
+def test_a_target_that_lets_nobody_set_the_time(pair: Pair, tmp_path: Path) -> None:
+    with Server({"secure_timestamp": "YES"}, installation=provide_mariadb("11.8")) as target:
+        daemon = DaemonProcess(pair.source, target, tmp_path)
+        foretold = told(tmp_path, daemon.settings)
+        assert "secure_timestamp = REPLICATION" in foretold.bad["secure-timestamp"]
+        said = stopped_with(daemon)
+    assert "--secure-timestamp=YES" in said
+    assert "read_only" not in said

@@ -515,6 +515,11 @@ class Kind(Enum):
         "ON, and {user} may not write anyway (1290)",
         "GRANT CONNECTION_ADMIN ON *.* TO {user}, or SET PERSIST read_only = OFF",
     )
+    SECURE_TIMESTAMP = error(
+        "target secure_timestamp",
+        "YES: a definition or statement does not get the time that it had on the source (1290)",
+        "start the target with secure_timestamp = REPLICATION",
+    )
     NATIVE_REPLICA = error(
         "target replica",
         "the target itself replicates from the same source: everything would be applied twice",

@@ -34,6 +34,8 @@ def target_lines(
         yield Kind.BINLOG_NOT_ALLOWED.line(user=server.account)
     yield from _privileges(settings, server, source, family, as_sql=as_sql)
     yield from _read_only(server)
+    if server.variables.get("secure_timestamp") == "YES":
+        yield Kind.SECURE_TIMESTAMP.line()
     yield from _sessions(settings, facts)
     packet = row_bytes(server)
     if settings.replica.batch_bytes > packet:
