@@ -25,12 +25,12 @@ from mtsd.target.bundle import (
 from mtsd.target.generated_keys import GeneratedKeys, told
 from mtsd.target.misread_tables import MisreadTables
 from mtsd.target.position_tables import PositionTables
-from mtsd.target.session import TargetSession, next_gtid
+from mtsd.target.session import TargetSession, next_gtid, row_gone
 from mtsd.target.session_applier import SessionApplier
 from mtsd.target.streaming import RowStream
 from mtsd.target.table_columns import explain_row_failure
 from mtsd.target.unprotected import apply_unprotected, statement_count
-from mtsd.target.worker_info import TABLE_ID, RowChange
+from mtsd.target.worker_info import TABLE_ID, RowChange, is_of_workers_row
 
 
 class BinlogApplier(SessionApplier):
@@ -144,6 +144,8 @@ class BinlogApplier(SessionApplier):
 
     async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
         """See `Applier`."""
+        if is_of_workers_row(error, rows):
+            return row_gone(error)
         try:
             return await explain_row_failure(self._connection, error, rows)
         except ServerError:

@@ -221,7 +221,7 @@ class TargetSession:
             await self.connection.receive(len(statements))
         except ServerError as error:
             if error.number == ROW_GONE:
-                raise _row_gone(error) from error
+                raise row_gone(error) from error
             raise
         await self.reached(FaultPoint.AFTER_COMMIT)
 
@@ -367,15 +367,18 @@ def _lost(error: ServerError) -> ServerError:
     return lost
 
 
-def _row_gone(error: ServerError) -> ServerError:
-    return ServerError(
-        error.number,
-        error.sqlstate,
+def row_gone(error: ServerError) -> ServerError:
+    """Return what it means that a worker's row was not found, by a statement or a row event."""
+    gone = ServerError(
+        ROW_GONE,
+        "21000",
         "mtsd's own row for this worker in slave_worker_info is gone, so nothing would show that"
         " the transaction has been applied. If a view, trigger or routine of the target that a"
         " statement uses deletes it, drop that, or give the position tables another [target]"
         " schema; if somebody has deleted it, say where to continue with mtsd position set",
     )
+    gone.server = error.server
+    return gone
 
 
 def next_gtid(gtid: str) -> bytes:

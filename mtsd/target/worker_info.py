@@ -16,9 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from pymysql.constants import ER
+
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.rows import STMT_END
+from mtsd.model.errors import ServerError
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 from mtsd.model.server import Flavour
@@ -30,6 +33,8 @@ from mtsd.wire.connection import Row
 NAME_COLUMN = "VARCHAR(512) NOT NULL"
 TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _TABLE = "slave_worker_info"
+_TABLE_NAME = _TABLE.encode()
+_TABLE_MAP = EventType.TABLE_MAP_EVENT
 ROW_GONE: Final = 1242
 """Subquery returns more than one row."""
 TABLE_ID = (0xFFFF_FFFF_0001).to_bytes(6, "little")
@@ -257,6 +262,18 @@ def present(rows: bytes) -> bytes:
         b"SET @mtsd_row=(SELECT 1 UNION ALL SELECT 2 FROM DUAL WHERE NOT EXISTS"
         b" (SELECT 1 FROM %b LOCK IN SHARE MODE))"
     ) % rows
+
+
+def is_of_workers_row(error: ServerError, rows: Sequence[bytes]) -> bool:
+    """Return whether a BINLOG statement has failed because the worker's row was not there.
+
+    `rows` are the other events in it. In any language, the error's text has the table's name.
+    """
+    return (
+        error.number == ER.KEY_NOT_FOUND
+        and _TABLE in error.text
+        and not any(_TABLE_NAME in event for event in rows if event[4] == _TABLE_MAP)
+    )
 
 
 def _no_nulls(columns: bytes) -> bytes:

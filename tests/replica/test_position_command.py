@@ -188,3 +188,18 @@ def test_only_skipped_groups_of_the_channel_are_left(pair: Pair, daemon: DaemonP
     command(daemon, "position", "set", place)
     ((number,),) = pair.target.sql("SELECT Group_number FROM mtsd.slave_relay_log_info")
     assert number == 9
+
+
+@pytest.mark.parametrize("skipped", [[], [1032]])
+def test_a_lost_row_of_a_worker(pair: Pair, daemon: DaemonProcess, skipped: list[int]) -> None:
+    """It is not taken for a row of the source's."""
+    daemon.settings["replica.skip_errors"] = skipped
+    daemon.start()
+    daemon.wait_until_running()
+    pair.target.sql("DELETE FROM mtsd.slave_worker_info")
+    pair.source.sql("INSERT INTO a.t VALUES (7)")
+    assert daemon.wait() == 3
+    said = str(daemon.records()[-1]["error"])
+    assert "mtsd's own row for this worker in slave_worker_info is gone" in said
+    assert "mtsd position set" in said
+    assert pair.target.sql("SELECT * FROM a.t") == []
