@@ -23,6 +23,8 @@ _CONNECTION_ERRORS: Final = frozenset(
 """Aborted connections, read and write errors, lost and refused connections, idle timeout."""
 _SERVER_GOING: Final = frozenset({1053, 1077, 1079})
 """The server is shutting down."""
+_NO_GTIDS_ANY_MORE: Final = 1781
+"""A GTID was to be set, but gtid_mode is OFF by now: another session will know that."""
 NO_SESSION: Final = (
     MySQLError, OSError, asyncio.IncompleteReadError,
     # Raised by aiomysql on a greeting that is not MySQL's.
@@ -61,6 +63,8 @@ def translated(error: MySQLError, endpoint: Endpoint) -> ServerError | Connectio
         return ConnectionLostError(endpoint.role, text)
     if number in _CONNECTION_ERRORS or number in _SERVER_GOING:
         return ConnectionLostError(endpoint.role, text)
+    if number == _NO_GTIDS_ANY_MORE:
+        return ConnectionLostError(endpoint.role, f"its gtid_mode has been changed: {text}")
     said = ServerError(number, getattr(error, "sqlstate", None) or "", text)
     said.server = f"{endpoint.role} {endpoint}"
     return said

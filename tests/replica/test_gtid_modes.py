@@ -271,3 +271,16 @@ def test_the_source_is_switched_to_gtids_and_back(target: Options, tmp_path: Pat
         assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
         assert audit(pair.target, load.ledger) == []
+
+
+def test_the_target_is_switched_from_gtids(tmp_path: Path) -> None:
+    """Open sessions learn of it when they set the next GTID."""
+    with Pair(GTIDS, GTIDS) as pair, DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT)")
+        daemon.wait_until_caught_up()
+        for mode in ("ON_PERMISSIVE", "OFF_PERMISSIVE", "OFF"):
+            pair.target.sql(f"SET GLOBAL gtid_mode = {mode}")
+        pair.source.sql("ALTER TABLE a.t ADD COLUMN v INT; INSERT INTO a.t VALUES (1, 2)")
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql("SELECT i, v FROM a.t") == [(1, 2)]
