@@ -37,6 +37,9 @@ _LENIENT: Final = {
 """What stands before and after the first word of a statement with an ENUM that is none of its
 members, which has the number 0: strict mode refuses it."""
 STRICT: Final = (b"", b"")
+_ANY_NUMBER: Final = 1 << 32
+_MOST_ALTERNATIVES: Final = 250
+"""Rows of a DELETE with a condition for each: servers take the square of the time for more."""
 
 
 class SqlStatement(NamedTuple):
@@ -62,6 +65,7 @@ class RowSql:
         self._insert = b"REPLACE" if idempotent else b"INSERT"
         self._ignore = b" IGNORE" if idempotent else b""
         self._head = b""
+        self._between = b","
         self._tail = b""
         self._rows: list[bytes] = []
         self._size = 0
@@ -96,7 +100,7 @@ class RowSql:
     def rest(self) -> Iterator[SqlStatement]:
         """Yield the statement that collects rows, if there is one."""
         if self._rows:
-            sql = self._head + b",".join(self._rows) + self._tail
+            sql = self._head + self._between.join(self._rows) + self._tail
             yield SqlStatement(sql, len(self._rows), self._table)
             self._rows = []
             self._size = 0
@@ -139,13 +143,19 @@ class RowSql:
         key = key_of(layout, present)
         decoder = decoder_of(layout, present, present if key is None else key)
         end = len(event)
-        head = b""
+        head, between, most = b"", b",", _ANY_NUMBER
+        in_rows = False
         if key is None:
             yield from self.rest()
         else:
-            columns = [layout.columns[index].name for index in key]
-            left = columns[0] if len(columns) == 1 else b"(%b)" % b",".join(columns)
-            head = b"DELETE FROM %b WHERE %b IN (" % (layout.name, left)
+            columns = [layout.columns[index] for index in key]
+            in_rows = len(columns) == 1 or all(each.in_rows for each in columns)
+            head = b"DELETE FROM %b WHERE (" % layout.name
+            if in_rows:
+                left = b",".join(each.name for each in columns)
+                head += b"%b) IN (" % left
+            else:
+                between, most = b" OR ", _MOST_ALTERNATIVES
         while at < end:
             start = at
             image, at = decoder.read(event, at)
@@ -154,10 +164,14 @@ class RowSql:
                 where = condition(layout, image, exact=True)
                 sql = b"DELETE FROM %b WHERE %b LIMIT 1" % (layout.name, where)
                 yield SqlStatement(sql, 1, layout.label)
-            else:
-                values = literals_of(in_key_order(image, key))
-                row = values[0] if len(values) == 1 else b"(%b)" % b",".join(values)
-                yield from self._collected(head, b")", row, layout)
+                continue
+            image = in_key_order(image, key)
+            row = (
+                b"(%b)" % b",".join(literals_of(image))
+                if in_rows
+                else condition(layout, image, exact=False)
+            )
+            yield from self._collected(head, b")", row, layout, between, most)
 
     def _updates(
         self,
@@ -202,11 +216,24 @@ class RowSql:
             yield SqlStatement(sql, 1, layout.label)
 
     def _collected(
-        self, head: bytes, tail: bytes, row: bytes, layout: TableLayout
+        self,
+        head: bytes,
+        tail: bytes,
+        row: bytes,
+        layout: TableLayout,
+        between: bytes = b",",
+        most: int = _ANY_NUMBER,
     ) -> Iterator[SqlStatement]:
-        if self._rows and (head != self._head or self._size + len(row) > self._limit):
+        """Collect a row, of `most` in a statement; yield the statement that is complete without it.
+
+        A statement is its head, its rows with something between them, and its tail.
+        """
+        if self._rows and (
+            head != self._head or self._size + len(row) > self._limit or len(self._rows) >= most
+        ):
             yield from self.rest()
-        self._head, self._tail, self._table = head, tail, layout.label
+        self._head, self._between, self._tail = head, between, tail
+        self._table = layout.label
         self._rows.append(row)
         self._size += len(row) + 1
 

@@ -75,13 +75,15 @@ class LayoutColumn:
     """A column of the source: how it is written on the target.
 
     `name` is quoted. A column is not `written` if the target generates it. `compares` is how it is
-    compared with a literal where no key finds the row.
+    compared with a literal where no key finds the row. Not every one finds its literals `in_rows`,
+    that is in a list such as (a, b) IN ((1, 2), (3, 4)).
     """
 
     name: bytes
     make: MakeLiteral
     written: bool
     compares: Comparison
+    in_rows: bool = False
     json_as_text: bool = False
     """It holds JSON documents of the source as text."""
 
@@ -165,12 +167,28 @@ def _column(there: TableColumn, column: ColumnFormat) -> LayoutColumn:
     as_text = column.type is ColumnType.JSON and not is_json
     if as_text:
         return LayoutColumn(
-            name, json_as_text, written, Comparison(b"JSON_EQUALS(%b," % name, b")"), as_text
+            name,
+            json_as_text,
+            written,
+            Comparison(b"JSON_EQUALS(%b," % name, b")"),
+            json_as_text=as_text,
         )
     make = literal_maker(column)
     if is_json and column.type is not ColumnType.JSON:
         return LayoutColumn(name, text_as_json(make), written, Comparison(name + b"="))
-    return LayoutColumn(name, make, written, _compared(name, column))
+    in_rows = _finds_in_rows(there, column)
+    return LayoutColumn(name, make, written, _compared(name, column), in_rows)
+
+
+def _finds_in_rows(there: TableColumn, column: ColumnFormat) -> bool:
+    """Return whether a column is equal to the same values in a list of rows as by itself.
+
+    There, MySQL compares an ENUM as text, and MariaDB a text without regard to its character set.
+    """
+    if column.type in {ColumnType.ENUM, ColumnType.SET}:
+        return False
+    here = character_set(column.collation or BINARY)
+    return here == (there.collation.partition("_")[0] or "binary")
 
 
 def _compared(name: bytes, column: ColumnFormat) -> Comparison:
