@@ -1,6 +1,6 @@
 """How databases are distributed over the workers by hand: bound, pinned and weighed (WL#5569)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 HEAVIEST = 1000
@@ -73,6 +73,17 @@ class Distribution:
         """Return one in which these databases are in no set."""
         left = [tuple(name for name in each if name not in databases) for each in self.bind]
         return replace(self, bind=tuple(each for each in left if len(each) > 1))
+
+    def with_joined(self, joined: Iterable[frozenset[str]]) -> "Distribution":
+        """Return one in which databases that are joined are one set, with what is bound to them."""
+        bind = list(self.bind)
+        for names in joined:
+            touched = [each for each in bind if not names.isdisjoint(each)]
+            together = names.union(*touched)
+            if len(together) > max(map(len, touched), default=1):
+                bind = [each for each in bind if each not in touched]
+                bind.append(tuple(sorted(together)))
+        return replace(self, bind=tuple(bind))
 
     def with_pinned(self, databases: Sequence[str], worker: int) -> "Distribution":
         """Return one in which these databases are pinned to the worker, 0 for none."""

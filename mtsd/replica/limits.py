@@ -2,6 +2,7 @@
 
 from mtsd.config import ReplicaSettings, Settings
 from mtsd.model.distribution import Distribution
+from mtsd.model.server import Flavour
 from mtsd.schedule.limits import Limits
 
 
@@ -27,6 +28,17 @@ def sessions_of(replica: ReplicaSettings) -> int:
 def goes_by_keys(replica: ReplicaSettings) -> bool:
     """Return whether the policy needs the keys of groups, which are those of the target."""
     return replica.parallel_type == "row" and replica.parallel_workers > 0
+
+
+def goes_by_foreign_keys(replica: ReplicaSettings, source: Flavour) -> bool:
+    """Return whether the policy needs the foreign keys of the target.
+
+    By databases it does unless the source tells which tables others refer to, as a MySQL does.
+    """
+    if not replica.parallel_workers:
+        return False
+    by_database = replica.parallel_type == "database" and source is Flavour.MARIADB
+    return by_database or replica.parallel_type == "table"
 
 
 def splits(replica: ReplicaSettings) -> bool:

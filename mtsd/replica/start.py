@@ -30,7 +30,13 @@ from mtsd.replica.folded_names import FoldedNames
 from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
 from mtsd.replica.key_readings import KeyReadings
 from mtsd.replica.known_keys_stage import KnownKeysStage
-from mtsd.replica.limits import distribution_of, goes_by_keys, limits_of, splits
+from mtsd.replica.limits import (
+    distribution_of,
+    goes_by_foreign_keys,
+    goes_by_keys,
+    limits_of,
+    splits,
+)
 from mtsd.replica.recovery import Recovered, adopt_source, make_tables, recover
 from mtsd.replica.replica import Replica
 from mtsd.replica.skipped_groups import AsSkipped, GroupStream
@@ -276,8 +282,8 @@ async def _scheduler(
 ) -> Scheduler:
     replica = settings.replica
     fold_case = session.traits.lower_case_table_names
-    foreign_keys = []
-    if replica.parallel_type == "table" and replica.parallel_workers:
+    foreign_keys = None
+    if goes_by_foreign_keys(replica, flavour_of_identity(recovered.source_uuid)):
         foreign_keys = await read_foreign_keys(session.connection, fold_case=fold_case)
     # One worker always commits in the stream's order.
     eventual = replica.consistency == "eventual"

@@ -17,6 +17,7 @@ from mtsd.schedule.assigned_partition_hash import (
 )
 from mtsd.schedule.assignment import NO_NEEDS, Assignment
 from mtsd.schedule.first_available import FirstAvailable
+from mtsd.schedule.foreign_key_families import ForeignKeys, may_change_foreign_keys
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
 from mtsd.schedule.succession import Predecessor, Succession
@@ -26,6 +27,8 @@ class DatabasePolicy:
     """Assigns groups by the databases that they update.
 
     `bind` lists sets of databases that count as one partition, named by their names joined by "+".
+    So do databases that `foreign_keys` of the target join, and those that a definition may join
+    from then on. Without them, the source has groups run alone that change what others refer to.
 
     A group of several partitions brings them together on one worker. As long as they are in use
     they would stay there forever; so when that worker has become crowded, the next group of one of
@@ -38,10 +41,16 @@ class DatabasePolicy:
         self,
         workers: int,
         bind: Sequence[Sequence[str]] = (),
+        foreign_keys: ForeignKeys | None = None,
         distribution: FirstAvailable | None = None,
     ) -> None:
         self._distribution = distribution
-        self._partition_of = Distribution(bind=tuple(map(tuple, bind))).partitions
+        self._given = Distribution(bind=tuple(map(tuple, bind)))
+        """What a person has decided."""
+        self._follows_keys = foreign_keys is not None
+        self._joined = [] if foreign_keys is None else [*foreign_keys.databases]
+        """Databases that foreign keys join."""
+        self._partition_of = self._given.with_joined(self._joined).partitions
         self.needs = NO_NEEDS
         self.by_names = True
         self.aph = AssignedPartitionHash(workers)
@@ -49,13 +58,17 @@ class DatabasePolicy:
         """By database: the worker that it is pinned to."""
         self._succession = Succession()
         self._counted: dict[int, Sequence[str]] = {}
-        """By number: the partitions of unfinished groups that were assigned by other rules."""
+        """By number: the partitions of unfinished groups, if these are or may be others by now."""
         self._by_hand = False
         """Whether there is more to look at than the owners of partitions."""
         self._unconditional = [Assignment(worker) for worker in range(workers)]
 
     def assign(self, group: Group, view: ScheduleView, forced: int = -1) -> Assignment:
         """Decide by the owners of the group's partitions; see `Policy`."""
+        if self._follows_keys:
+            if len(group.databases) > 1 and may_change_foreign_keys(group):
+                self._join(frozenset(group.databases))
+            self._counted[group.number] = self._cgap(group)
         cgap = self._cgap(group)
         aph = self.aph
         distribution = self._distribution
@@ -113,6 +126,8 @@ class DatabasePolicy:
         """Go on with other binds, pins and weights; see `Policy`."""
         for group in unfinished:
             self._counted.setdefault(group.number, self._cgap(group))
+        self._given = distribution
+        distribution = distribution.with_joined(self._joined)
         before = self._partition_of
         self._partition_of = now = distribution.partitions
         self._succession.follow(
@@ -137,6 +152,11 @@ class DatabasePolicy:
             for group in unfinished
         )
         return self.aph.statistics(oldest_commit_times(waiting))
+
+    def _join(self, databases: frozenset[str]) -> None:
+        if databases not in self._joined:
+            self._joined.append(databases)
+            self.distribute(self._given, ())
 
     def _cgap(self, group: Group) -> Sequence[str]:
         if not self._partition_of:

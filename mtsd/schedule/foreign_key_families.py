@@ -1,21 +1,49 @@
 """Tables that foreign keys join, directly or through others: to a schedule they are one table.
 
 A change of a table that others refer to may change those, too, or depend on what they contain,
-without the group saying so.
+without the group saying so. Where a schedule goes by databases, those that foreign keys join are
+one.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-ForeignKeys = Iterable[tuple[str, str]]
-"""Pairs of tables, "database.table" each: the one that refers to the other, and the other."""
+from mtsd.model.group import Group, GroupKind
+from mtsd.model.step import Statement
 
+_DEFINITIONS: Final = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
 _NAMED: Final = 3
 """So many tables are in a family's name."""
 
 
-def families(foreign_keys: ForeignKeys) -> Mapping[str, str]:
+@dataclass(frozen=True, slots=True)
+class ForeignKeys:
+    """Those of the target: tables that they join, "database.table" each, and databases.
+
+    The tables are in pairs: the one that refers to the other, and the other.
+    """
+
+    tables: tuple[tuple[str, str], ...] = ()
+    databases: tuple[frozenset[str], ...] = ()
+
+
+NO_FOREIGN_KEYS: Final = ForeignKeys()
+
+
+def may_change_foreign_keys(group: Group) -> bool:
+    """Return whether a group may add foreign keys, or give others to a table's name.
+
+    Its databases then include those of the tables that they refer to.
+    """
+    if group.kind not in _DEFINITIONS:
+        return False
+    texts = [step.query.statement.upper() for step in group.steps if isinstance(step, Statement)]
+    return any(b"REFERENCES" in text or b"RENAME" in text for text in texts)
+
+
+def families(foreign_keys: Iterable[tuple[str, str]]) -> Mapping[str, str]:
     """Return the family of each table that a foreign key joins to another one, by its name.
 
     A family is named after its first tables, in the order of their names.

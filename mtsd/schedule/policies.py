@@ -8,7 +8,7 @@ from mtsd.schedule.commit_parent_policy import CommitParentPolicy
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.eventual_policy import EventualPolicy
 from mtsd.schedule.first_available import FirstAvailable
-from mtsd.schedule.foreign_key_families import ForeignKeys
+from mtsd.schedule.foreign_key_families import NO_FOREIGN_KEYS, ForeignKeys
 from mtsd.schedule.logical_clock_policy import LogicalClockPolicy
 from mtsd.schedule.row_policy import RowPolicy
 from mtsd.schedule.sequential_policy import SequentialPolicy
@@ -20,12 +20,14 @@ Bind = Sequence[Sequence[str]]
 Runs = FirstAvailable | None
 """What distributes groups in runs; None: as the policy does by itself."""
 
-POLICIES: Mapping[str, Callable[[int, Bind, ForeignKeys, Runs], Policy]] = MappingProxyType(
+POLICIES: Mapping[str, Callable[[int, Bind, ForeignKeys | None, Runs], Policy]] = MappingProxyType(
     {
-        "database": lambda workers, bind, _, runs: DatabasePolicy(workers, bind, runs),
+        "database": DatabasePolicy,
         "logical_clock": lambda _workers, _bind, _keys, runs: LogicalClockPolicy(runs),
         "commit_parent": lambda _workers, _bind, _keys, runs: CommitParentPolicy(runs),
-        "table": TablePolicy,
+        "table": lambda workers, bind, keys, runs: TablePolicy(
+            workers, bind, keys or NO_FOREIGN_KEYS, runs
+        ),
         "row": lambda _workers, _bind, _keys, runs: RowPolicy(distribution=runs),
     }
 )
@@ -40,7 +42,7 @@ def choose_policy(
     parallel_type: str,
     parallel_workers: int,
     bind: Bind = (),
-    foreign_keys: ForeignKeys = (),
+    foreign_keys: ForeignKeys | None = None,
     *,
     in_order: bool = False,
     eventual: bool = False,
@@ -48,7 +50,8 @@ def choose_policy(
 ) -> Policy:
     """Return a new policy; without parallel workers there is one worker, in the stream's order.
 
-    `foreign_keys` are the target's, for a policy by tables. With `in_order`, groups commit in the
+    `foreign_keys` are the target's, for a policy by tables or, where the source does not tell which
+    databases they join, by databases. With `in_order`, groups commit in the
     stream's order over all workers, so what commits together has to follow each other in the
     stream: every policy distributes runs, and only the dependencies differ. With `eventual`, groups
     of rows keep no order, whatever the `parallel_type`, except with `deletes_in_turn` those that

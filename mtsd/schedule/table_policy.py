@@ -3,16 +3,16 @@
 Only groups that consist of rows say which tables they change. All others, statements and DDL,
 count as changes of every table of their databases: they wait for what the workers have of any of
 them, and what comes later waits for them. So do groups of databases that are bound together, and
-of those whose foreign keys have changed since they were read.
+of those whose foreign keys have changed since they were read, with what foreign keys join to them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Final
 
 from mtsd.model.distribution import Distribution, first_pinned
-from mtsd.model.group import Group, GroupKind
-from mtsd.model.step import Statement
+from mtsd.model.group import Group
 from mtsd.schedule.assigned_partition_hash import (
     AssignedPartitionHash,
     PartitionEntry,
@@ -21,13 +21,17 @@ from mtsd.schedule.assigned_partition_hash import (
 )
 from mtsd.schedule.assignment import Assignment, Need
 from mtsd.schedule.first_available import FirstAvailable
-from mtsd.schedule.foreign_key_families import ForeignKeys, families
+from mtsd.schedule.foreign_key_families import (
+    NO_FOREIGN_KEYS,
+    ForeignKeys,
+    families,
+    may_change_foreign_keys,
+)
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
 from mtsd.schedule.succession import Predecessor, Succession
 
 _MANY_TABLES: Final = 16_384
-_DEFINITIONS: Final = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
 
 
 class TablePolicy:
@@ -42,19 +46,23 @@ class TablePolicy:
         self,
         workers: int,
         bind: Sequence[Sequence[str]] = (),
-        foreign_keys: ForeignKeys = (),
+        foreign_keys: ForeignKeys = NO_FOREIGN_KEYS,
         distribution: FirstAvailable | None = None,
     ) -> None:
         self._distribution = distribution
         self.needs = frozenset({Need.TABLES})
         self.by_names = True
-        self._family = families(foreign_keys)
-        self._bound = Distribution(bind=tuple(map(tuple, bind))).partitions
+        self._family = families(foreign_keys.tables)
+        self._joined = [*foreign_keys.databases]
+        """Databases that foreign keys join."""
+        self._redefined: set[str] = set()
+        """Databases whose foreign keys are not known any more."""
+        self._given = Distribution(bind=tuple(map(tuple, bind)))
+        """What a person has decided."""
+        self._bound = self._with_joined(self._given).partitions
         """By bound database: its partition."""
         self._whole = dict(self._bound)
         """By database: the partition that stands for all its tables."""
-        self._redefined: set[str] = set()
-        """Databases whose foreign keys are not known any more."""
         self._undivided = set(self._bound)
         """Databases that are one partition: these, and the bound ones."""
         self.aph = AssignedPartitionHash(workers)
@@ -115,6 +123,8 @@ class TablePolicy:
     def distribute(self, distribution: Distribution, unfinished: Iterable[Group]) -> None:
         """Go on with other binds, pins and weights; see `Policy`."""
         del unfinished
+        self._given = distribution
+        distribution = self._with_joined(distribution)
         before = self._bound
         self._bound = now = distribution.partitions
         if now != before:
@@ -151,8 +161,8 @@ class TablePolicy:
         """Return the group's own partitions, and others that exclude it."""
         databases = group.databases
         if not group.tables or not self._undivided.isdisjoint(databases):
-            if group.kind in _DEFINITIONS:
-                self._look_at(group)
+            if may_change_foreign_keys(group):
+                self._redefine(group.databases)
             cgap = tuple(dict.fromkeys(map(self._whole_of, databases)))
             return cgap, [name for each in databases for name in self._tables.pop(each, ())]
         family = self._family
@@ -175,14 +185,22 @@ class TablePolicy:
             whole = self._whole[database] = f"{database}.*"
         return whole
 
-    def _look_at(self, group: Group) -> None:
-        """Keep databases undivided from here on if their foreign keys may be others afterwards."""
-        for step in group.steps:
-            if isinstance(step, Statement):
-                text = step.query.statement.upper()
-                if b"REFERENCES" in text or b"RENAME" in text:
-                    self._redefined.update(group.databases)
-                    self._undivided.update(group.databases)
+    def _redefine(self, databases: Sequence[str]) -> None:
+        """Keep databases undivided from here on: their foreign keys may be others."""
+        self._redefined.update(databases)
+        self._undivided.update(databases)
+        if frozenset(databases) not in self._joined:
+            self._joined.append(frozenset(databases))
+        self.distribute(self._given, ())
+
+    def _with_joined(self, distribution: Distribution) -> Distribution:
+        """Return a distribution that binds what foreign keys join to undivided databases."""
+        undivided = self._redefined.union(*distribution.bind)
+        joined = distribution.with_joined(self._joined).bind
+        return replace(
+            distribution,
+            bind=tuple(each for each in joined if not undivided.isdisjoint(each)),
+        )
 
 
 def _weight(partition: str, weights: Mapping[str, int]) -> int:

@@ -656,6 +656,15 @@ CASES = (
         source=source(foreign_keys_across=("a.t -> b.u",)),
     ),
     Case(
+        Kind.FOREIGN_KEYS_JOIN,
+        "2 foreign keys from one database to another: a.t -> c.u, a.t -> b.u",
+        source=replace(
+            MARIADB_SOURCE,
+            server=replace(MARIADB_SOURCE.server, foreign_keys_across=("a.t -> b.u",)),
+        ),
+        target=target(foreign_keys_across=("a.t -> c.u",)),
+    ),
+    Case(
         Kind.CASCADES, "1 foreign key with cascades",
         target=target({"innodb_native_foreign_keys": "OFF"}, cascades=("a.t -> a.u",)),
     ),

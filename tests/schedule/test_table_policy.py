@@ -10,7 +10,7 @@ from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Step
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.foreign_key_families import families
+from mtsd.schedule.foreign_key_families import ForeignKeys, families
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.table_policy import TablePolicy
@@ -27,6 +27,13 @@ def statement(database: str, text: bytes) -> Step:
     return step
 
 
+def joined_by(tables: Iterable[tuple[str, str]]) -> ForeignKeys:
+    """Return foreign keys between tables, "a.t" each."""
+    found = tuple(tables)
+    databases = [frozenset(name.partition(".")[0] for name in pair) for pair in found]
+    return ForeignKeys(found, tuple(each for each in databases if len(each) > 1))
+
+
 class Scheduled:
     """Groups on tables, given as "a.t b.u", or on whole databases, given as "a b"."""
 
@@ -37,7 +44,7 @@ class Scheduled:
         bind: tuple[tuple[str, ...], ...] = (),
         foreign_keys: Iterable[tuple[str, str]] = (),
     ) -> None:
-        policy = TablePolicy(workers, bind, foreign_keys)
+        policy = TablePolicy(workers, bind, joined_by(foreign_keys))
         self.scheduler = Scheduler(
             policy, workers, ROOMY, START_MARK, ExecutedGroups(1), fillers=as_filled(policy)
         )
@@ -138,6 +145,30 @@ def test_foreign_keys_that_may_have_changed_stay_so_when_others_are_bound() -> N
     for names in ("a.t", "a.u"):
         scheduled.add(names)
     assert sorted(scheduled.begun()) == [[], [], [2, 3]]
+
+
+def test_databases_that_a_definition_may_have_joined() -> None:
+    scheduled = Scheduled()
+    scheduled.add("a.t")
+    text = b"ALTER TABLE b.u ADD FOREIGN KEY (i) REFERENCES a.t (i)"
+    scheduled.add("b a", GroupKind.DDL, statement("b", text))
+    for names in ("b.u", "a.t", "c.t"):
+        scheduled.add(names)
+    assert [*chain(*scheduled.begun())] == [1, 5]
+    for _ in range(2):
+        scheduled.commit()
+        scheduled.begun()
+    scheduled.commit()
+    for names in ("b.u", "a.t"):
+        scheduled.add(names)
+    assert [each for each in scheduled.begun() if each] == [[6, 7]]
+
+
+def test_what_foreign_keys_join_to_a_bound_database_is_bound_to_it() -> None:
+    scheduled = Scheduled(bind=(("a", "c"),), foreign_keys=[("b.child", "a.parent")])
+    for names in ("b.child", "a.parent", "c.t", "d.t"):
+        scheduled.add(names)
+    assert scheduled.begun() == [[1, 2, 3], [4], []]
 
 
 def test_of_very_many_tables_those_in_use_are_not_forgotten() -> None:

@@ -2,17 +2,21 @@
 
 import pytest
 
+from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.position import Position
 from mtsd.schedule.assignment import Assignment
 from mtsd.schedule.database_policy import DatabasePolicy
 from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.foreign_key_families import NO_FOREIGN_KEYS, ForeignKeys
 from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
 from mtsd.schedule.limits import Limits
 from mtsd.schedule.schedule_view import ScheduleView
 from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
 from mtsd.schedule.wait_cause import WaitCause
+from tests.binlog.building import query
+from tests.binlog.transactions import grouped
 from tests.schedule.streams import START_MARK, group
 
 VIEW = ScheduleView([0] * 3, [0] * 3, GroupAssignedQueue(START_MARK), 100, [False] * 3)
@@ -239,6 +243,58 @@ def test_bound_databases_are_one_partition() -> None:
     for each in (group(1, "a"), group(3, "b"), group(2, "c"), group(4, "d", "c")):
         policy.finished([each])
     assert policy.aph.usage() == {}
+
+
+JOINED = ForeignKeys(databases=(frozenset("ab"), frozenset("bc")))
+REFERS = "ALTER TABLE b.t ADD FOREIGN KEY (i) REFERENCES a.t (i)"
+
+
+def definition(number: int, text: str, *databases: str) -> Group:
+    (read,) = grouped(query(text.encode(), database=databases[0].encode()))
+    assert isinstance(read, Group)
+    return group(number, *databases, kind=GroupKind.DDL)._replace(steps=read.steps)
+
+
+def test_databases_that_foreign_keys_join_are_one_partition() -> None:
+    policy = DatabasePolicy(3, foreign_keys=JOINED)
+    assert policy.assign(group(1, "a"), VIEW) == Assignment(0)
+    assert policy.assign(group(2, "d"), VIEW) == Assignment(1)
+    assert policy.assign(group(3, "c"), VIEW) == Assignment(0)
+    assert policy.aph.usage() == {"a+b+c": (0, 2), "d": (1, 1)}
+    policy.finished([group(1, "a"), group(3, "c")])
+    policy.finished([group(2, "d")])
+    assert policy.aph.usage() == {}
+
+
+def test_bound_databases_with_those_that_foreign_keys_join_to_them() -> None:
+    policy = DatabasePolicy(3, [["x", "c"]], JOINED)
+    policy.assign(group(1, "a"), VIEW)
+    policy.assign(group(2, "x"), VIEW)
+    assert policy.aph.usage() == {"a+b+c+x": (0, 2)}
+    policy.distribute(Distribution(bind=(("x", "y"),), weigh=(("x", 5),)), ())
+    policy.assign(group(3, "b"), VIEW)
+    policy.assign(group(4, "y"), VIEW)
+    assert set(policy.aph.usage()) == {"a+b+c+x", "a+b+c", "x+y"}
+
+
+@pytest.mark.parametrize("text", [REFERS, "RENAME TABLE b.t TO a.t"])
+def test_a_definition_joins_its_databases(text: str) -> None:
+    policy = DatabasePolicy(3, foreign_keys=NO_FOREIGN_KEYS)
+    assert policy.assign(group(1, "a"), VIEW) == Assignment(0)
+    assert policy.assign(group(2, "b"), VIEW) == Assignment(1)
+    joining = definition(3, text, "b", "a")
+    assert policy.assign(joining, VIEW) == Assignment(1, frozenset({1}))
+    assert policy.assign(group(4, "a"), VIEW) == Assignment(2, frozenset({1, 2, 3}))
+    assert policy.aph.usage() == {"a": (0, 1), "b": (1, 1), "a+b": (2, 2)}
+    policy.finished([group(1, "a"), group(2, "b"), joining, group(4, "a")])
+    assert policy.aph.usage() == {}
+
+
+def test_without_foreign_keys_definitions_join_nothing() -> None:
+    """The source tells itself which of its tables others refer to."""
+    policy = DatabasePolicy(3)
+    policy.assign(definition(1, REFERS, "b", "a"), VIEW)
+    assert set(policy.aph.usage()) == {"a", "b"}
 
 
 def test_the_sequential_policy_knows_one_worker() -> None:

@@ -667,6 +667,13 @@ class Kind(Enum):
         "{count} from another database: {keys}; transactions on the referenced tables run alone",
         "keep tables that reference each other in one database",
     )
+    FOREIGN_KEYS_JOIN = warning(
+        "both foreign keys",
+        "{count} from one database to another: {keys}; a MariaDB does not log which tables others"
+        " refer to, so these databases are applied as one",
+        "keep tables that reference each other in one database, or set [replica] parallel_type ="
+        ' "table" or "row"',
+    )
     CASCADES = warning(
         "{server} foreign keys",
         "{count} with cascades, and innodb_native_foreign_keys is OFF: {keys}; a deadlock or a lock"

@@ -178,7 +178,7 @@ def _time_zones(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
 def _tables(settings: Settings, source: SourceFacts, target: TargetFacts) -> Iterator[Line]:
     if not sees_tables(source.server):
         # The target's tables are the next best: most of them have come from the source.
-        yield from table_lines("target", target.server)
+        yield from table_lines("target", target.server, source.server.flavour)
         return
     there = {(table.schema, table.name): table for table in target.server.tables}
     unsafe: list[str] = []

@@ -15,6 +15,7 @@ from mtsd.operations.check.line import Line, listed
 from mtsd.operations.check.privileges import LOCKS, LOCKS_OF_ROWS, Held, grant, missing, missing_on
 from mtsd.operations.check.server_lines import counted
 from mtsd.replica.apply_mode import keeps_order
+from mtsd.replica.limits import goes_by_foreign_keys
 
 _LOGS_A_CLOCK: Final = (5, 7, 0)
 """Since this version of MySQL, last_committed and sequence_number are in the binary log."""
@@ -53,6 +54,8 @@ def policy_lines(
         yield Kind.CLOCK_OF_COMMITS.line()
     elif policy == "commit_parent" and not mariadb and not has_clock:
         yield Kind.NO_COMMIT_PARENT.line(version=".".join(map(str, source.version)))
+    elif policy == "database":
+        yield from _foreign_key_lines(settings, source, target)
     elif policy == "row":
         yield from _key_lines(source, target)
     if policy in {"logical_clock", "commit_parent"} and (merged := _merged(source, rules)):
@@ -81,6 +84,18 @@ def _whole_row_lines(settings: Settings, source: ServerFacts) -> Iterator[Line]:
         value = source.variables.get(setting, whole)
         if value.upper() != whole:
             yield kind.line(setting=setting, value=value, whole=whole)
+
+
+def _foreign_key_lines(
+    settings: Settings, source: ServerFacts, target: TargetFacts | None
+) -> Iterator[Line]:
+    if goes_by_foreign_keys(settings.replica, source.flavour):
+        there = target.server.foreign_keys_across if target is not None else ()
+        keys = list(dict.fromkeys((*there, *source.foreign_keys_across)))
+        if keys:
+            yield Kind.FOREIGN_KEYS_JOIN.line(
+                count=counted(len(keys), "foreign key"), keys=listed(keys)
+            )
 
 
 def _key_lines(source: ServerFacts, target: TargetFacts | None) -> Iterator[Line]:

@@ -4,6 +4,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from mtsd.config import EndpointSettings
+from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts
 from mtsd.operations.check.line import Line, listed
@@ -42,8 +43,8 @@ def server_lines(server: str, settings: EndpointSettings, facts: ServerFacts) ->
         )
 
 
-def table_lines(server: str, facts: ServerFacts) -> Iterator[Line]:
-    """Yield the lines about the tables visible on `server`."""
+def table_lines(server: str, facts: ServerFacts, source: Flavour) -> Iterator[Line]:
+    """Yield the lines about the tables visible on `server`; `source` is the source's family."""
     plain = [str(table) for table in facts.tables if not table.transactional]
     if plain:
         yield Kind.NON_TRANSACTIONAL.line(
@@ -56,7 +57,7 @@ def table_lines(server: str, facts: ServerFacts) -> Iterator[Line]:
         )
     if not plain and not unkeyed:
         yield Kind.TABLES.line(server=server, count=counted(len(facts.tables), "table"))
-    if facts.foreign_keys_across:
+    if facts.foreign_keys_across and source is Flavour.MYSQL:
         keys = list(facts.foreign_keys_across)
         yield Kind.FOREIGN_KEYS.line(
             server=server, count=counted(len(keys), "foreign key"), keys=listed(keys)

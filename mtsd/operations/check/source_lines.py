@@ -40,7 +40,7 @@ def source_lines(
     yield from _server_ids(settings, facts, target)
     yield from _position_schema(settings.target.schema, facts)
     if sees_tables(server):
-        yield from table_lines("source", server)
+        yield from table_lines("source", server, server.flavour)
     else:
         yield Kind.TABLES_UNSEEN.line(server="source", user=server.account)
 

@@ -1,0 +1,87 @@
+"""Foreign keys from one database to another, of which a MariaDB's binary log does not tell."""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.operations.checked import told
+from tests.replica.daemon_process import DaemonProcess, Value
+from tests.replica.test_families import families
+from tests.servers.mysqld import Server
+from tests.servers.pair import Pair
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+
+DEFINITIONS = (
+    "CREATE DATABASE a; CREATE DATABASE b; CREATE TABLE a.parent (i INT PRIMARY KEY);"
+    " CREATE TABLE a.slow (i INT PRIMARY KEY, v INT); INSERT INTO a.slow VALUES (1, 0)"
+)
+CHILD = "CREATE TABLE b.child (i INT PRIMARY KEY, p INT REFERENCES a.parent (i))"
+LOAD = (
+    "BEGIN; UPDATE a.slow SET v = 1; INSERT INTO a.parent VALUES (1); COMMIT;"
+    " INSERT INTO b.child VALUES (1, 1); DELETE FROM b.child; DELETE FROM a.parent"
+)
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Pair]:
+    with families("11.8", "11.8") as pair:
+        yield pair
+
+
+@pytest.fixture
+def pair(servers: Pair) -> Pair:
+    for server in (servers.target, servers.source):
+        server.sql(
+            "DROP DATABASE IF EXISTS b; DROP DATABASE IF EXISTS a; DROP DATABASE IF EXISTS mtsd"
+        )
+    servers.source.reset_binlog()
+    return servers
+
+
+@contextmanager
+def row_locked(server: Server) -> Iterator[None]:
+    """Hold up the first transaction of the load."""
+    with closing(server.client("a")) as client, client.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT * FROM slow FOR UPDATE")
+        yield
+        cursor.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("policy", ["database", "table", "row"])
+@pytest.mark.parametrize("known", [True, False], ids=["known", "defined later"])
+def test_a_child_waits_for_its_parent(pair: Pair, policy: str, known: bool, tmp_path: Path) -> None:
+    settings: dict[str, Value] = {"replica.parallel_type": policy, "replica.parallel_workers": 4}
+    pair.source.sql(f"{DEFINITIONS}; {CHILD}" if known else DEFINITIONS)
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+    daemon.start()
+    daemon.wait_until_caught_up()
+    if known:
+        # They are read when it starts.
+        assert daemon.stop() == 0
+    with row_locked(pair.target):
+        pair.source.sql(LOAD if known else f"{CHILD}; {LOAD}")
+        if known:
+            daemon.start()
+        daemon.wait_until_running()
+        daemon.wait_for_status(lambda status: status.pending_groups >= 2, "nothing is queued")
+        time.sleep(0.5)
+        assert daemon.running, daemon.last_words()
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+    assert pair.target.sql("SELECT v FROM a.slow") == [(1,)]
+
+
+def test_it_is_foretold(pair: Pair, tmp_path: Path) -> None:
+    pair.source.sql(f"{DEFINITIONS}; {CHILD}")
+    for policy in ("database", "table"):
+        daemon = DaemonProcess(
+            pair.source, pair.target, tmp_path, {"replica.parallel_type": policy}
+        )
+        found = told(tmp_path, daemon.settings).bad
+        assert "foreign-keys" not in found
+        assert ("foreign-keys-join" in found) == (policy == "database")
