@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from struct import Struct
 
 from mtsd.binlog.cursor import Cursor
+from mtsd.binlog.statement_end import ended
 from mtsd.binlog.statement_prefix import without_prefix
 from mtsd.binlog.tokenizer import as_executed
 from mtsd.model.errors import BinlogError
@@ -114,6 +115,7 @@ def in_utf8(query: QueryEvent) -> QueryEvent:
 
 def _as_executed(query: QueryEvent, *, mariadb: bool) -> QueryEvent:
     statement = as_executed(query.statement, query.context, mariadb=mariadb)
+    statement = ended(statement, query.context)
     return query if statement is query.statement else query._replace(statement=statement)
 
 

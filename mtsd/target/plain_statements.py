@@ -129,8 +129,8 @@ async def begin_plain(
     """Begin a transaction, under a GTID if it is not "", and run the statements in it.
 
     `session.commit_left` must follow. Raises NotPlainError if one of them has left warnings, which
-    is all that is known of it, ServerError, ConnectionLostError; `session.undo` or `rollback` must
-    follow each of the first two.
+    is all that is known of it, or was several to the target; ServerError, ConnectionLostError;
+    `session.undo` or `rollback` must follow each of the first two.
     """
     first = [STATEMENTS_READ, b"BEGIN", *session.guarding()]
     if gtid:
@@ -142,7 +142,10 @@ async def begin_plain(
         sql = _END.join(part.sql for part in packet)
         session.connection.send(sql, shown=packet[-1].shown)
         await reached(FaultPoint.STATEMENT_SENT)
-        answers = await session.connection.receive_told(sum(part.count for part in packet))
+        try:
+            answers = await session.connection.receive_told(sum(part.count for part in packet))
+        except NotSupportedError as error:
+            raise NotPlainError(str(error)) from error
         at = 0
         for part in packet:
             at += part.count

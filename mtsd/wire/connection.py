@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from pymysql.err import MySQLError, raise_mysql_exception
 from pymysql.protocol import OKPacketWrapper
 
-from mtsd.model.errors import ConnectionLostError
+from mtsd.model.errors import ConnectionLostError, NotSupportedError
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.failure import NO_SESSION, not_opened, translated
 from mtsd.wire.inbox import Answer, AnswerError, Inbox
@@ -203,21 +203,30 @@ class Connection:
         await self._guarded(self._receive(count, more=more))
 
     async def receive_told(self, count: int) -> list[Answer]:
-        """Await `count` results as `receive` does, and return what each of them says."""
+        """Await `count` results as `receive` does, and return what each of them says.
+
+        Raises NotSupportedError if the server has found more statements than that.
+        """
         answers: list[Answer] = []
         self._inbox.wanted = answers
         try:
-            await self.receive(count)
+            await self.receive(count, more=True)
+            while answers[-1].more:
+                await self.receive(1, more=True)
         finally:
             self._inbox.wanted = None
+        self._answers.popleft()
+        if len(answers) > count:
+            raise self._several()
         return answers
 
     async def results(self) -> list[Row]:
-        """Await the results of the statement that `ask` has sent: its last rows, if any.
+        """Await the results of the one statement that `ask` has sent: its rows, if any.
 
-        Raises ServerError, ConnectionLostError.
+        Raises NotSupportedError if the server has found several in it, ServerError,
+        ConnectionLostError.
         """
-        return await self._guarded(self._results())
+        return await self._guarded(self._results(one=True))
 
     @property
     def affected_rows(self) -> int:
@@ -304,17 +313,24 @@ class Connection:
         self.ask(sql.encode() if isinstance(sql, str) else sql)
         return await self._results()
 
-    async def _results(self) -> list[Row]:
+    def _several(self) -> NotSupportedError:
+        return NotSupportedError(f"the {self.endpoint.role} has taken a statement for several")
+
+    async def _results(self, *, one: bool = False) -> list[Row]:
         self._raw._next_seq_id = self._answers.popleft()  # noqa: SLF001
         self._asked_at = asyncio.get_running_loop().time()
+        count = 0
         try:
             await self._raw._writer.drain()  # noqa: SLF001
             while True:
                 await self._raw._read_query_result()  # noqa: SLF001
                 result = self._raw._result  # noqa: SLF001
+                count += 1
                 if not result.has_next:
-                    rows: list[Row] = list(result.rows or ())
-                    return rows
+                    break
+            if one and count > 1:
+                raise self._several()
+            return list(result.rows or ())
         finally:
             self._asked_at = None
 

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 _OK = 0x00
 _ERROR = 0xFF
+_MORE_RESULTS = 0x08
+"""SERVER_MORE_RESULTS_EXISTS, in the lower byte of the status."""
 _LARGEST_ANSWER = 1 << 16
 """Bytes: an OK packet has a few, an error packet a few hundred."""
 _MOST_HELD = 1 << 20
@@ -22,10 +24,14 @@ class AnswerError(ConnectionError):
 
 
 class Answer(NamedTuple):
-    """What an OK packet says: how many rows were changed, and how many warnings there are."""
+    """What an OK packet says: how many rows were changed, and how many warnings there are.
+
+    Where `more`, the answer to another statement of the same packet follows.
+    """
 
     rows: int
     warnings: int
+    more: bool
 
 
 class Inbox(asyncio.Protocol):
@@ -183,7 +189,8 @@ def _answer(data: bytes, at: int) -> Answer:
     """
     rows, at = _length_encoded(data, at)
     _, at = _length_encoded(data, at)
-    return Answer(rows, int.from_bytes(data[at + 2 : at + 4], "little"))
+    more = bool(data[at] & _MORE_RESULTS)
+    return Answer(rows, int.from_bytes(data[at + 2 : at + 4], "little"), more)
 
 
 def _length_encoded(data: bytes, at: int) -> tuple[int, int]:

@@ -367,3 +367,41 @@ def test_more_than_a_packet_holds(pair: Pair, *, fails: bool, tmp_path: Path) ->
     assert fails or combined(daemon)
     assert daemon.stop() == 0
     assert differences(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize(("source", "target"), [("9.7", "9.7"), ("11.8", "11.8")])
+def test_comments_behind_a_statement(source: str, target: str, tmp_path: Path) -> None:
+    """A client that sends one statement at a time may end it before them."""
+    with pair_of(source, target) as pair:
+        pair.source.sql(COUNTED)
+        with closing(pair.source.client("a")) as client, client.cursor() as cursor:
+            for number in range(20):
+                cursor.execute("BEGIN")
+                cursor.execute(f"INSERT INTO t VALUES ({number}, LENGTH('a;b')); /* app=x; */")
+                cursor.execute("UPDATE counter SET n = n + 1; -- one more")
+                cursor.execute("COMMIT")
+            cursor.execute("/* first */ INSERT INTO t VALUES (90, 1); # by itself")
+            cursor.execute("CREATE PROCEDURE p() BEGIN DO 1; DO 2; END; -- with a body")
+            cursor.execute("CREATE TABLE u (v INT DEFAULT 3); /* defined */")
+        with DaemonProcess(pair.source, pair.target, tmp_path, ONE) as daemon:
+            daemon.wait_until_caught_up()
+            assert combined(daemon)
+            assert daemon.stop() == 0, daemon.last_words()
+        assert unequal(pair.source, pair.target) == []
+
+
+def test_a_result_that_is_too_large_before_a_comment(pair: Pair, tmp_path: Path) -> None:
+    """Its warning is not lost."""
+    pair.source.sql(
+        "CREATE DATABASE a; CREATE TABLE a.t (v INT, u INT);"
+        "CREATE FUNCTION a.nf() RETURNS INT RETURN 1"
+    )
+    pair.source.sql("SET GLOBAL max_allowed_packet = 16777216")
+    pair.target.sql("SET GLOBAL max_allowed_packet = 1048576")
+    with closing(pair.source.client("a")) as client, client.cursor() as cursor:
+        cursor.execute("SET sql_mode = ''")
+        cursor.execute("INSERT INTO t VALUES (LENGTH(REPEAT('a', 3000000)), nf()); -- c")
+    with DaemonProcess(pair.source, pair.target, tmp_path, ONE) as daemon:
+        assert daemon.wait(60) == NEEDS_PERSON, daemon.last_words()
+        assert "error 1301" in daemon.last_words()
+    assert pair.target.sql("SELECT COUNT(*) FROM a.t") == [(0,)]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.model.errors import ConnectionLostError, NotSupportedError, ServerError
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 from tests.servers.mysqld import Server
@@ -41,6 +41,23 @@ async def test_the_first_error_ends_a_bundle(endpoint: Endpoint) -> None:
             await connection.run(b"SET @a=5;SELECT nothing;SET @a=6", 3)
         assert caught.value.number == 1054
         assert await connection.query("SELECT @a") == [(5,)]
+    finally:
+        connection.close()
+
+
+async def test_more_answers_than_statements(endpoint: Endpoint) -> None:
+    """All are awaited, so that the connection can still be used."""
+    connection = await Connection.open(endpoint)
+    try:
+        for count in (1, 2):
+            connection.send(b"SET @a=1;SET @b=2;SET @c=3")
+            with pytest.raises(NotSupportedError, match="a statement for several"):
+                await connection.receive_told(count)
+        connection.ask(b"SET @a=4;SET @b=5")
+        with pytest.raises(NotSupportedError, match="a statement for several"):
+            await connection.results()
+        assert await connection.query("SELECT @a, @b, @c") == [(4, 5, 3)]
+        await connection.run(b"SET @a=1;SET @b=2", 2)
     finally:
         connection.close()
 

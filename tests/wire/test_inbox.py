@@ -90,8 +90,16 @@ def test_answers(loop: Loop) -> None:
     run(loop, sent, ask)
 
 
-def ok(sequence: int, rows: bytes, generated: bytes, warnings: int, text: bytes = b"") -> bytes:
-    body = b"\0" + rows + generated + b"\2\0" + warnings.to_bytes(2, "little") + text
+def ok(
+    sequence: int,
+    rows: bytes,
+    generated: bytes,
+    warnings: int,
+    text: bytes = b"",
+    *,
+    status: int = 2,
+) -> bytes:
+    body = b"\0" + rows + generated + b"%c\0" % status + warnings.to_bytes(2, "little") + text
     return len(body).to_bytes(3, "little") + bytes((sequence,)) + body
 
 
@@ -103,13 +111,17 @@ def test_what_answers_say(loop: Loop) -> None:
         + ok(3, b"\xfc\xfb\0", b"\xfd\1\2\3", 65535)
         + ok(4, b"\xfd\1\0\1", b"\xfe" + bytes(8), 256)
         + ok(5, b"\xfe\1\0\0\0\1\0\0\0", b"\0", 0)
-        + ERROR % 6
+        + ok(6, b"\1", b"\0", 0, status=0x0A)
+        + ERROR % 7
     )
 
     async def ask(inbox: Inbox) -> None:
         inbox.wanted = []
         assert await inbox.answers(7, 1)
-        assert inbox.wanted == [(0, 0), (250, 7), (251, 65535), (65537, 256), (2**32 + 1, 0)]
+        assert [(each.rows, each.warnings) for each in inbox.wanted] == [
+            (0, 0), (250, 7), (251, 65535), (65537, 256), (2**32 + 1, 0), (1, 0),
+        ]  # fmt: skip
+        assert [each.more for each in inbox.wanted] == [False] * 5 + [True]
 
     run(loop, sent, ask)
 
