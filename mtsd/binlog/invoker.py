@@ -3,6 +3,9 @@
 A server's own replica knows the user from the event. A client's session is always its own user:
 there an ALTER EVENT without DEFINER would become the replica's, and CURRENT_USER() be another. Of
 definers only ALTER EVENT has CURRENT_USER in the binary log: servers write it out elsewhere.
+
+MariaDB also knows CURRENT_ROLE, for which it logs a role, without a host, as the user. To MySQL
+that is a name like any other.
 """
 
 from mtsd.binlog.statement import without_secrets
@@ -11,6 +14,8 @@ from mtsd.model.errors import NotSupportedError
 from mtsd.model.session import SessionContext
 
 _OF_ACCOUNTS = frozenset({b"USER", b"ROLE"})
+_USER = b"CURRENT_USER"
+_ROLE = b"CURRENT_ROLE"
 _ACCOUNTS_AT_ONCE = frozenset({b"GRANT", b"REVOKE", b"SET"})
 
 
@@ -32,7 +37,7 @@ def with_invoker(
     if first == b"ALTER" and words.at_word(b"DEFINER"):
         words.take()
         words.take()
-        own = words.at_word(b"CURRENT_USER")
+        own = _at_invoker(words, invoker)
         return _named(statement, words, invoker, only_next=True) if own else statement
     if first == b"CREATE":
         words.take_words(b"OR", b"REPLACE")
@@ -49,13 +54,13 @@ def _named(
     *,
     only_next: bool = False,
 ) -> bytes:
-    """Return it with each CURRENT_USER replaced, or with the one that comes next."""
+    """Return it with each place of the invoker replaced, or with the one that comes next."""
     pieces: list[bytes] = []
     copied = 0
     while words.next is not None:
         start = words.next.start
         qualified = words.last is not None and words.last.text == b"."
-        if qualified or not words.at_word(b"CURRENT_USER"):
+        if qualified or not _at_invoker(words, invoker):
             words.take()
             continue
         if invoker is None:
@@ -75,6 +80,13 @@ def _named(
     return b"".join((*pieces, statement[copied:]))
 
 
+def _at_invoker(words: Words, invoker: tuple[bytes, bytes] | None) -> bool:
+    """Return whether a word comes next that stands for who ran the statement."""
+    is_role = invoker is not None and not invoker[1]
+    return words.at_word(_USER) or (is_role and words.at_word(_ROLE))
+
+
 def _account(invoker: tuple[bytes, bytes]) -> bytes:
-    """Return an account in quotes that mean the same in every SQL mode."""
-    return b"@".join(b"`%b`" % name.replace(b"`", b"``") for name in invoker)
+    """Return an account, or a role, in quotes that mean the same in every SQL mode."""
+    names = invoker if invoker[1] else invoker[:1]
+    return b"@".join(b"`%b`" % name.replace(b"`", b"``") for name in names)

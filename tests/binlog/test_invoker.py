@@ -50,3 +50,23 @@ def test_who_ran_it_is_named(statement: str, named: str | None) -> None:
         return
     with pytest.raises(NotSupportedError, match="does not say who"):
         with_invoker(statement.encode(), None, CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("statement", "named"),
+    [
+        ("GRANT SELECT ON d.* TO CURRENT_ROLE", "GRANT SELECT ON d.* TO `r``1`"),
+        ("REVOKE a FROM b, current_role ( )", "REVOKE a FROM b, `r``1`"),
+        ("CREATE ROLE r2 WITH ADMIN CURRENT_ROLE", "CREATE ROLE r2 WITH ADMIN `r``1`"),
+        (
+            "ALTER DEFINER=CURRENT_ROLE EVENT e COMMENT 'x'",
+            "ALTER DEFINER=`r``1` EVENT e COMMENT 'x'",
+        ),
+        ("GRANT SELECT ON d.current_role TO a", "GRANT SELECT ON d.current_role TO a"),
+    ],
+)
+def test_the_role_of_a_session_is_named(statement: str, named: str) -> None:
+    assert with_invoker(statement.encode(), (b"r`1", b""), CONTEXT) == named.encode()
+    # To MySQL it is a name.
+    assert with_invoker(statement.encode(), INVOKER, CONTEXT) == statement.encode()
+    assert with_invoker(statement.encode(), None, CONTEXT) == statement.encode()

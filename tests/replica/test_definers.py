@@ -105,3 +105,29 @@ def test_a_role_of_mariadb_that_another_account_administers(tmp_path: Path) -> N
         replicated(pair, tmp_path)
         roles = "SELECT user, host, admin_option FROM mysql.roles_mapping WHERE user <> 'root'"
         assert pair.source.sql(roles) == pair.target.sql(roles)
+
+
+def test_the_role_of_a_session_of_mariadb(tmp_path: Path) -> None:
+    with families("11.8", "11.8") as pair:
+        for server in (pair.source, pair.target):
+            server.sql(
+                f"SET sql_log_bin = 0; {ACCOUNTS}; CREATE ROLE r WITH ADMIN root@localhost;"
+                "GRANT ALL ON *.* TO r WITH GRANT OPTION; GRANT r TO maker@'%' WITH ADMIN OPTION"
+            )
+        pair.source.sql("CREATE DATABASE d CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+        run(
+            pair.source,
+            "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1",
+            "SET ROLE r",
+            "GRANT SELECT ON d.* TO CURRENT_ROLE",
+            "CREATE ROLE r2 WITH ADMIN CURRENT_ROLE",
+            "ALTER DEFINER=CURRENT_ROLE EVENT e COMMENT 'x'",
+        )
+        replicated(pair, tmp_path)
+        for asked in (
+            DEFINERS,
+            "SELECT user, host, role FROM mysql.roles_mapping WHERE role = 'r2' AND user <> 'root'",
+            "SHOW GRANTS FOR r",
+        ):
+            assert pair.target.sql(asked) == pair.source.sql(asked)
+        assert [definer for _, _, definer, _ in pair.target.sql(DEFINERS)] == ["r@"]
