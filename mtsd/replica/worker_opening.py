@@ -23,6 +23,8 @@ from mtsd.target.sql_applier import ROW_MODE, SqlApplier
 from mtsd.target.xa import needs_branch_sessions
 from mtsd.wire.endpoint import CurrentEndpoint
 
+_PATIENCE_S = 10
+
 
 async def open_worker(
     index: int,
@@ -53,17 +55,21 @@ async def open_worker(
     )
     session = await TargetSession.open(target, session_settings, reached=reached)
     worker_id = CHANNEL + 1 + index
-    if not await take_lock(session.connection, lock_name(tables.channel, worker_id), 10):
+    lock = lock_name(tables.channel, worker_id)
+    try:
+        if not await take_lock(session.connection, lock, _PATIENCE_S):
+            raise NeedsPersonError(
+                f"the lock of worker {worker_id} is held by a session that mtsd did not open"
+            )
+    except BaseException:
         session.connection.close()
-        raise NeedsPersonError(
-            f"the lock of worker {worker_id} is held by a session that mtsd did not open"
-        )
-    session.states.keep_lock(lock_name(tables.channel, worker_id))
+        raise
+    session.states.keep_lock(lock)
     branch_sessions = None
     if needs_branch_sessions(session.connection):
-        lock = lock_name(tables.channel, worker_id, branch=True)
+        branch_lock = lock_name(tables.channel, worker_id, branch=True)
         branch_sessions = BranchSessions(
-            current, session_settings, lock, found_rows=found_rows, reached=reached
+            current, session_settings, branch_lock, found_rows=found_rows, reached=reached
         )
     return Worker(
         index,

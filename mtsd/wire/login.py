@@ -4,6 +4,8 @@ By itself, aiomysql continues unencrypted if a server offers no TLS, reveals the
 server that asks for it, and encodes passwords as Latin-1.
 """
 
+import asyncio
+
 import aiomysql
 from pymysql.constants import CLIENT
 
@@ -40,6 +42,18 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
             # For `Connection.load`. aiomysql's own answer would be any file that the server names,
             # so to aiomysql it remains off.
             self.client_flag |= CLIENT.LOCAL_FILES
+
+    async def _connect(self) -> None:
+        """Connect and authenticate.
+
+        Before Python 3.12, `asyncio.wait_for`, which aiomysql calls, forgets a cancellation that
+        comes when the server has just accepted the connection.
+        """
+        task = asyncio.current_task()
+        before = task.cancelling() if task is not None else 0
+        await super()._connect()
+        if task is not None and task.cancelling() > before:
+            raise asyncio.CancelledError
 
     async def _request_authentication(self) -> None:
         endpoint = self._endpoint

@@ -1,7 +1,9 @@
 """Statements of every size reach a real server whole."""
 
+import asyncio
 from collections.abc import Iterator
 
+import aiomysql
 import pytest
 
 from mtsd.model.errors import ConnectionLostError, NotSupportedError, ServerError
@@ -60,6 +62,22 @@ async def test_more_answers_than_statements(endpoint: Endpoint) -> None:
         await connection.run(b"SET @a=1;SET @b=2", 2)
     finally:
         connection.close()
+
+
+async def test_a_cancellation_when_it_has_just_connected(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = aiomysql.connection._open_unix_connection
+
+    async def cancelled(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] = await connect(path)
+        opening.cancel()
+        return streams
+
+    monkeypatch.setattr(aiomysql.connection, "_open_unix_connection", cancelled)
+    opening = asyncio.create_task(Connection.open(endpoint))
+    with pytest.raises(asyncio.CancelledError):
+        await opening
 
 
 async def test_a_killed_connection_is_lost(endpoint: Endpoint) -> None:
