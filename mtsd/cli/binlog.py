@@ -1,7 +1,6 @@
 """`mtsd binlog`: the groups, the events or the rows of binary log files."""
 
 import argparse
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -80,10 +79,8 @@ def run(args: argparse.Namespace) -> int:
             _list_events(files, as_json=args.json)
         else:
             _list_groups(files, as_json=args.json)
-        sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the pipe has closed it; the interpreter must not flush into it again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
     except OSError as error:
         return complain(error, ExitStatus.BAD_USAGE)
     except MtsdError as error:

@@ -2,13 +2,17 @@
 
 import argparse
 import gc
+import os
+import select
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 from mtsd import __version__
 from mtsd.model.build import COMPILED
+from mtsd.model.exit_status import ExitStatus
 
 COMMANDS: Final = (
     "run", "check", "status", "position", "distribute", "resolve", "skip", "binlog", "plan",
@@ -24,6 +28,9 @@ example:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status: 2 on bad usage."""
+    if sys.stderr is None:
+        # It was closed. What is written to it must not end up in a file or socket opened later.
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     parser = argparse.ArgumentParser(
         prog="mtsd",
         description="A MySQL replica outside the server.",
@@ -47,7 +54,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             gc.enable()
     args = parser.parse_args(words)
     function: Callable[[argparse.Namespace], int] = args.run
-    return function(args)
+    status: int = ExitStatus.DONE
+    try:
+        status = function(args)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not _reader_is_gone():
+            raise
+        # The interpreter must not flush into it again at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status
+
+
+def _reader_is_gone() -> bool:
+    """Return whether whoever reads standard output has closed it."""
+    output = select.poll()
+    output.register(sys.stdout, 0)
+    return bool(output.poll(0))
 
 
 def _needed(words: Sequence[str]) -> Sequence[str]:

@@ -153,8 +153,7 @@ def run(args: argparse.Namespace) -> int:
         name = str(error.name).partition(".")[0]
         return complain(_MISSING.format(name=name), ExitStatus.BAD_USAGE)
     except BrokenPipeError:
-        # The pipe's reader has closed it; the interpreter must not flush into it again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
     except (OSError, PointsError) as error:
         return complain(error, ExitStatus.BAD_USAGE)
     except MtsdError as error:

@@ -137,11 +137,7 @@ def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("option", ["--events", "--rows"])
 def test_a_reader_that_has_had_enough(recording: Recording, option: str) -> None:
-    program = (
-        "import argparse, sys; from mtsd.cli import binlog; p = argparse.ArgumentParser();"
-        "binlog.register(p.add_subparsers()); a = p.parse_args(sys.argv[1:]); sys.exit(a.run(a))"
-    )
-    words = [sys.executable, "-c", program, "binlog", option, "--json"]
+    words = [sys.executable, "-m", "mtsd", "binlog", option, "--json"]
     with subprocess.Popen(
         [*words, *map(str, recording.files)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
