@@ -89,10 +89,14 @@ def _skip(args: argparse.Namespace) -> int:
     wanted = Wanted(args.gtid, args.position, args.group)
     chosen = wanted != Wanted()
     reason = " ".join((args.reason or "").split())
-    if chosen != bool(reason) or (args.who is not None and not chosen):
+    if chosen and not reason:
         return complain(
-            "--reason TEXT requires one of --group, --position and --gtid; without them, the group"
-            " that stopped the replica and the skipped ones are listed",
+            "--reason TEXT is missing: it is recorded why a group is skipped", ExitStatus.BAD_USAGE
+        )
+    if not chosen and (reason or args.who is not None):
+        return complain(
+            "--reason and --who require one of --group, --position and --gtid; without all of them,"
+            " the group that stopped the replica and the skipped ones are listed",
             ExitStatus.BAD_USAGE,
         )
     settings = load_configuration(args).settings

@@ -373,15 +373,17 @@ def test_refused(pair: Pair, tmp_path: Path) -> None:
     # Another channel has its own.
     one = ("--set", "replica.channel=other", *group_of(status, "group"), *REASON)
     assert "no group is on record" in command(daemon, "skip", *one, status=NEEDS_PERSON)
+    for chosen in ("group", "gtid", "position"):
+        said = command(daemon, "skip", *group_of(status, chosen), status=2)
+        assert "--reason TEXT is missing" in said
+    for alone in (REASON, ("--who", "ann")):
+        assert "require one of --group" in command(daemon, "skip", *alone, status=2)
     for usage in (
-        ("--group", str(number)),
-        REASON,
         ("--group", str(number), "--reason", " "),
         ("--gtid", "what", *REASON),
         ("--gtid", f"{end['gtid']}-99", *REASON),
         ("--position", "latest", *REASON),
         ("--group", "1", "--position", "f.000001:4", *REASON),
-        ("--who", "ann"),
     ):
         command(daemon, "skip", *usage, status=2)
     assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_skipped_group") == [(0,)]
