@@ -62,6 +62,8 @@ _NO_SUCH_TABLE: Final = 1146
 _CORRUPT: Final = 1610
 _DOES_NOT_FIT: Final = 1677
 _UNCHECKED: Final = -1
+_NOW: Final = b"DEFAULT"
+"""The session's timestamp, unless a row event's time counts."""
 _FOREIGN_DUPLICATE: Final = 1761
 _DUPLICATE: Final = 1062
 _OUT_OF_RANGE: Final = 1690
@@ -298,7 +300,7 @@ class SqlApplier(SessionApplier):
     ) -> AsyncIterator[SqlStatement]:
         """Yield the statements of row events; `before` and `forced` as for `_apply_rows`."""
         making = self._making(forced=forced)
-        checks = self._checked
+        state = self._checked
         for event in events:
             if event[4] == _TABLE_MAP:
                 self._current[event[19:25]] = await self._layout(event)
@@ -311,24 +313,20 @@ class SqlApplier(SessionApplier):
                 raise BinlogError(f"a row event of table id {number}, which has no table map")
             if before and not layout.keys:
                 continue
-            wanted = (
-                _set_checks(self._session, keys=False, unique=True)
-                if forced
-                else self._checks(event)
-            )
+            wanted = self._state_of(event, layout, forced=forced)
             try:
-                if wanted != checks:
+                if wanted != state:
                     for statement in making.rest():
                         yield statement
                     yield SqlStatement(wanted, _UNCHECKED, "")
-                    checks = wanted
+                    state = wanted
                 for statement in making.statements(event, layout):
                     yield statement
             except (BinlogError, NotSupportedError) as error:
                 raise self._error(_CORRUPT, f"table {layout.label}: {error}") from error
         for statement in making.rest():
             yield statement
-        if checks != self._checked:
+        if state != self._checked:
             yield SqlStatement(self._checked, _UNCHECKED, "")
 
     async def _undo(self, error: MtsdError) -> None:
@@ -340,14 +338,18 @@ class SqlApplier(SessionApplier):
         """What the session has between the statements of rows."""
         return _set_checks(self._session, keys=True, unique=True)
 
-    def _checks(self, event: bytes) -> bytes:
-        """Return the SET statement for the flags of a row event.
+    def _state_of(self, event: bytes, layout: TableLayout, *, forced: bool) -> bytes:
+        """Return the SET statement for a row event: for its flags, and for its time if that counts.
 
         If the source logs what a foreign key's cascade has changed, it must not happen here again.
         """
+        time = b"%d" % int.from_bytes(event[:4], "little") if layout.takes_time else _NOW
+        if forced:
+            return _set_checks(self._session, keys=False, unique=True, time=time)
         flags = event[25] | event[26] << 8
         keys = not flags & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY)
-        return _set_checks(self._session, keys=keys, unique=not flags & RELAXED_UNIQUE_CHECKS)
+        unique = not flags & RELAXED_UNIQUE_CHECKS
+        return _set_checks(self._session, keys=keys, unique=unique, time=time)
 
     async def begin_branch(
         self,
@@ -429,8 +431,11 @@ class SqlApplier(SessionApplier):
         return error
 
 
-def _set_checks(session: TargetSession, *, keys: bool, unique: bool) -> bytes:
-    checks = b"SET @@session.foreign_key_checks=%d, @@session.unique_checks=%d" % (keys, unique)
+def _set_checks(session: TargetSession, *, keys: bool, unique: bool, time: bytes = _NOW) -> bytes:
+    checks = (
+        b"SET @@session.foreign_key_checks=%d, @@session.unique_checks=%d, @@session.timestamp=%b"
+        % (keys, unique, time)
+    )
     if session.traits.loses_cascade_errors and not session.limits_lock_waits:
         # Nothing tells of a cascade that has waited too long: the row would count as missing.
         checks += b", @@session.innodb_lock_wait_timeout=%b" % (

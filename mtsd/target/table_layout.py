@@ -93,7 +93,8 @@ class TableLayout:
     """A table; columns are in the order of the source's row images, and keys are indexes of them.
 
     `name` is quoted, and `label` is for messages. `kept` are columns, quoted, that the target
-    changes by itself in an UPDATE that does not set them.
+    changes by itself in an UPDATE that does not set them. `takes_time` says that it has columns of
+    its own besides, which may have the time of an INSERT as their default.
     """
 
     name: bytes
@@ -102,6 +103,7 @@ class TableLayout:
     columns: tuple[LayoutColumn, ...]
     keys: tuple[tuple[int, ...], ...]
     kept: tuple[bytes, ...] = ()
+    takes_time: bool = False
 
 
 def layout_of(table: TableMap, found: FoundTable) -> TableLayout | Refused:
@@ -154,7 +156,11 @@ def layout_of(table: TableMap, found: FoundTable) -> TableLayout | Refused:
     quoted = _quoted(table.database) + b"." + _quoted(table.table)
     columns = tuple(_column(there, column) for there, column in zip(matched, formats, strict=True))
     kept = [each.name for each in found.columns if "ON UPDATE" in each.extra.upper()]
-    return TableLayout(quoted, label, formats, columns, keys, tuple(map(_quoted, kept)))
+    takes_time = any(
+        each not in matched and _is_written(each) and "AUTO_INCREMENT" not in each.extra.upper()
+        for each in found.columns
+    )
+    return TableLayout(quoted, label, formats, columns, keys, tuple(map(_quoted, kept)), takes_time)
 
 
 _SAFE = frozenset({Fit.EXACT, Fit.NON_LOSSY})
@@ -163,7 +169,7 @@ _SAFE = frozenset({Fit.EXACT, Fit.NON_LOSSY})
 def _column(there: TableColumn, column: ColumnFormat) -> LayoutColumn:
     is_json = there.shape is not None and there.shape.type is ColumnType.JSON
     name = _quoted(there.name)
-    written = "GENERATED" not in there.extra.upper().replace("DEFAULT_GENERATED", "")
+    written = _is_written(there)
     as_text = column.type is ColumnType.JSON and not is_json
     if as_text:
         return LayoutColumn(
@@ -178,6 +184,10 @@ def _column(there: TableColumn, column: ColumnFormat) -> LayoutColumn:
         return LayoutColumn(name, text_as_json(make), written, Comparison(name + b"="))
     in_rows = _finds_in_rows(there, column)
     return LayoutColumn(name, make, written, _compared(name, column), in_rows)
+
+
+def _is_written(there: TableColumn) -> bool:
+    return "GENERATED" not in there.extra.upper().replace("DEFAULT_GENERATED", "")
 
 
 def _finds_in_rows(there: TableColumn, column: ColumnFormat) -> bool:
