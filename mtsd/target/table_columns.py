@@ -5,7 +5,7 @@ does not convert, where only the server's error log has the actual error (1677),
 QUERY at some of its steps.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mtsd.binlog.event_type import EventType
@@ -21,10 +21,10 @@ COLUMNS = (
     " numeric_scale, datetime_precision, collation_name, extra"
 )
 """The columns of information_schema.columns that `table_column` parses."""
-_CONVERSIONS = (
-    "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
-    " ('replica_type_conversions', 'slave_type_conversions')"
-)
+_PERSISTED = "replica_type_conversions"
+"""The setting since MySQL 8.0.26; before, and on a MariaDB, it only has its former name."""
+_FORMER = "slave_type_conversions"
+_CONVERSIONS = f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ('{_PERSISTED}', '{_FORMER}')"
 ALTER = "give it the source's type (ALTER TABLE on the target)"
 _CONVERSION_FAILED = 1677
 _CORRUPT = 1610
@@ -93,11 +93,11 @@ async def explain_row_failure(
     if error.number not in {UNKNOWN, _CORRUPT}:
         return error
     conversions = await connection.query(_CONVERSIONS)
-    allowed = frozenset(_text(conversions[0][1]).upper().split(","))
+    variables = {_text(name).lower(): _text(value) for name, value in conversions}
     maps = {event: parse_table_map(event) for event in events if event[4] == _TABLE_MAP}
     for table in {(table.database, table.table): table for table in maps.values()}.values():
         target = await read_columns(connection, table.database, table.table)
-        text = _misfit(table, target, allowed)
+        text = _misfit(table, target, variables)
         if text:
             explained = ServerError(_CONVERSION_FAILED, "HY000", text)
             explained.server = error.server
@@ -105,8 +105,9 @@ async def explain_row_failure(
     return error
 
 
-def _misfit(table: TableMap, target: Sequence[TableColumn], allowed: frozenset[str]) -> str:
+def _misfit(table: TableMap, target: Sequence[TableColumn], variables: Mapping[str, str]) -> str:
     """Describe which column of a table does not accept its rows; "" if all do."""
+    allowed = allowed_conversions(variables)
     source = shapes_of_event(table)
     target = without_generated_key(target, in_events=table.has_generated_key)
     found = misfits(source, [column.shape for column in target], allowed)
@@ -117,7 +118,7 @@ def _misfit(table: TableMap, target: Sequence[TableColumn], allowed: frozenset[s
     return (
         f"column {place + 1} of table {table.database}.{table.table}, {target[place].name!r}, is"
         f" {source[place]} on the source and {target[place].text} on the target{more}:"
-        f" {remedy({each for _, each in found})}"
+        f" {remedy({each for _, each in found}, variables)}"
     )
 
 
@@ -131,8 +132,14 @@ def without_generated_key(
     return target[1:] if target and target[0].generated_key and not in_events else target
 
 
-def remedy(fits: set[Fit]) -> str:
-    """Return the remedy for columns that do not fit."""
+def allowed_conversions(variables: Mapping[str, str]) -> frozenset[str]:
+    """Return what a server with these variables converts."""
+    value = variables.get(_PERSISTED, variables.get(_FORMER, ""))
+    return frozenset(value.upper().split(","))
+
+
+def remedy(fits: set[Fit], variables: Mapping[str, str]) -> str:
+    """Return the remedy for columns that do not fit those of a server with these variables."""
     if Fit.NEVER in fits:
         return ALTER
     needed = [
@@ -141,7 +148,8 @@ def remedy(fits: set[Fit]) -> str:
         if each in fits
     ]
     cut = ", which may truncate values" if Fit.LOSSY in fits else ""
-    return f"{ALTER}, or SET PERSIST replica_type_conversions = '{','.join(needed)}' there{cut}"
+    way = f"PERSIST {_PERSISTED}" if _PERSISTED in variables else f"GLOBAL {_FORMER}"
+    return f"{ALTER}, or SET {way} = '{','.join(needed)}' there{cut}"
 
 
 def _number(value: object) -> int:

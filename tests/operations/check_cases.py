@@ -737,7 +737,12 @@ CASES = (
         " (int; there bigint); give it the source's type (ALTER TABLE on the target), or SET"
         " PERSIST replica_type_conversions = 'ALL_NON_LOSSY' there; unless",
         source=source(columns=columns(column("int"))),
-        target=target(columns=columns(column("bigint"))),
+        target=target({"replica_type_conversions": ""}, columns=columns(column("bigint"))),
+    ),
+    Case(
+        Kind.COLUMNS_REFUSED, "or SET GLOBAL slave_type_conversions = 'ALL_NON_LOSSY' there",
+        source=source(columns=columns(column("int"))),
+        target=target({"slave_type_conversions": ""}, columns=columns(column("bigint"))),
     ),
     Case(
         Kind.COLUMNS_REFUSED, "2 columns to which",

@@ -1,5 +1,6 @@
 """What hides behind "Unknown error" of rows: an interruption, or a column of another type."""
 
+import re
 import threading
 import time
 from contextlib import closing, suppress
@@ -10,6 +11,7 @@ import pytest
 
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.replica.test_families import families
 from tests.servers.mysqld import GTIDS, Options, Server
 from tests.servers.pair import Pair
 
@@ -124,6 +126,25 @@ def test_a_column_that_does_not_fit_is_named(
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
         assert len(pair.target.sql("SELECT * FROM a.t")) == 1
+
+
+def test_on_a_mariadb_what_the_message_says_helps(tmp_path: Path) -> None:
+    with families("11.8", "11.8") as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v INT)")
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        pair.target.sql("ALTER TABLE a.t MODIFY v BIGINT")
+        pair.source.sql("INSERT INTO a.t VALUES (1, 7)")
+        assert daemon.wait() == 3
+        message = str(daemon.records()[-1]["error"])
+        found = re.search("SET GLOBAL slave_type_conversions = 'ALL_NON_LOSSY'", message)
+        assert found, message
+        pair.target.sql(found[0])
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql("SELECT * FROM a.t") == [(1, 7)]
 
 
 def test_a_streamed_group_names_the_column_too(tmp_path: Path) -> None:

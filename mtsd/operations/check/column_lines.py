@@ -11,7 +11,13 @@ from mtsd.operations.check.facts import ServerFacts
 from mtsd.operations.check.line import Line, listed
 from mtsd.operations.check.server_lines import counted
 from mtsd.target.column_fit import NON_LOSSY, Fit, fit, fit_as_sql, members
-from mtsd.target.table_columns import ALTER, TableColumn, remedy, without_generated_key
+from mtsd.target.table_columns import (
+    ALTER,
+    TableColumn,
+    allowed_conversions,
+    remedy,
+    without_generated_key,
+)
 
 _WIDER = {"ascii": frozenset({"utf8mb3", "utf8mb4", "latin1"}), "utf8mb3": frozenset({"utf8mb4"})}
 """Character sets in which the bytes of another one represent the same characters."""
@@ -23,10 +29,7 @@ def column_lines(
     source: ServerFacts, target: ServerFacts, *, as_sql: bool = False
 ) -> Iterator[Line]:
     """Yield the lines about columns; `as_sql` is whether rows are applied as SQL statements."""
-    conversions = target.variables.get(
-        "replica_type_conversions", target.variables.get("slave_type_conversions", "")
-    )
-    allowed = frozenset({NON_LOSSY} if as_sql else conversions.upper().split(","))
+    allowed = frozenset({NON_LOSSY}) if as_sql else allowed_conversions(target.variables)
     refused: list[str] = []
     needed: set[Fit] = set()
     cut: list[str] = []
@@ -58,7 +61,7 @@ def column_lines(
         yield Kind.COLUMNS_REFUSED.line(
             count=counted(len(refused), "column"),
             columns=listed(refused),
-            remedy=ALTER if as_sql else remedy(needed),
+            remedy=ALTER if as_sql else remedy(needed, target.variables),
         )
     for kind, columns in (
         (Kind.COLUMNS_CUT, cut), (Kind.COLUMNS_MISREAD, misread), (Kind.COLUMNS_MOVED, moved),
