@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass
 
 from mtsd.config import Settings
-from mtsd.config.start import Latest, Start
+from mtsd.config.start import Start
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
@@ -54,9 +54,7 @@ async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = F
         replica = identity(settings.source, daemon_uuid)
         source = await open_source(endpoint("source", settings.source), replica)
         try:
-            state = await read_source_state(
-                source.connection, source.traits, end=isinstance(start, Latest)
-            )
+            state = await read_source_state(source.connection, source.traits, start)
         finally:
             source.connection.close()
         begins = beginning(

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 import structlog
 
 from mtsd.config import Settings
-from mtsd.config.start import Latest
 from mtsd.filter.rules import Rules
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
@@ -53,9 +52,7 @@ async def first_start(
         flavour = source.traits.server.flavour
         if gtids_of(settings.target.gtid, flavour, session) is not Gtids.OFF:
             told = await executed_gtids(session.connection)
-        state = await read_source_state(
-            source.connection, source.traits, end=isinstance(start, Latest)
-        )
+        state = await read_source_state(source.connection, source.traits, start)
     finally:
         source.connection.close()
     mark = beginning(

@@ -1,12 +1,15 @@
 """Queries a source for everything that decides whether a replica can read from it."""
 
 import re
+from dataclasses import replace
 
+from mtsd.config.start import Latest, Start
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, NOWHERE, Position
 from mtsd.model.server import Flavour
+from mtsd.source.place import starts_inside_group
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
@@ -19,12 +22,15 @@ _OWNER = re.compile(r"#\d+")
 
 
 async def read_source_state(
-    connection: Connection, traits: ServerTraits, *, end: bool = False
+    connection: Connection, traits: ServerTraits, start: Start | None = None
 ) -> SourceState:
-    """Query a source, with `end` also its end. Raises ServerError, ConnectionLostError."""
+    """Query a source, also about the place `start`. Raises ServerError, ConnectionLostError."""
     # Listing the files waits while many of them are being purged.
     async with connection.answering(_LONGEST_S):
-        return await _read(connection, traits, end=end)
+        state = await _read(connection, traits, end=isinstance(start, Latest))
+        sizes = {file.name: file.size for file in state.files or ()}
+        inside = await starts_inside_group(connection.endpoint, start, sizes)
+        return replace(state, inside_group=inside)
 
 
 async def _read(connection: Connection, traits: ServerTraits, *, end: bool) -> SourceState:

@@ -50,6 +50,9 @@ class SourceState:
     without_files: bool = False
     """Its binary log is read by GTID only: `files` is None, and what is purged is not known."""
 
+    inside_group: bool = False
+    """Whether the place that was asked about is not between transactions."""
+
     @property
     def privilege(self) -> str:
         """What a user needs to list the files and to see the end."""

@@ -28,6 +28,11 @@ NO_PLACE = Reason(
     "the start is {place}, but the source's binary log goes from {first} to {end}",
     'choose a place within it, or "earliest" or "latest"',
 )
+INSIDE_GROUP = Reason(
+    "the start is {place}, but no transaction begins there: it is inside of one, or after its GTID",
+    "choose the place after a transaction, or the beginning of a file: mtsd binlog --events {file}"
+    " shows them",
+)
 HISTORY_PURGED = Reason(
     'the start is "earliest", but the source\'s {record} contains {purged}: transactions that'
     " are not in its binary log, because their files were purged, or because a restore or a replica"
@@ -98,6 +103,8 @@ def _at(start: FilePosition, source: SourceState) -> LowWaterMark | Refused:
         first, last = source.files[0], source.files[-1]
         end = Position(last.name, last.size)
         return refuse(NO_PLACE, place=position, first=first.name, end=end)
+    if source.inside_group:
+        return refuse(INSIDE_GROUP, place=position, file=start.file)
     return LowWaterMark(0, position, None)
 
 

@@ -294,6 +294,10 @@ CASES = (
         replace(SOURCE, files=(("binlog.000002", 900),)),
     ),
     Case(
+        Kind.START_INSIDE_GROUP, "mtsd binlog --events binlog.000002",
+        starting(FilePosition("binlog.000002", 4)), replace(SOURCE, starts_inside_group=True),
+    ),
+    Case(
         Kind.START_UNSEEN, "REPLICATION CLIENT",
         source=replace(SOURCE, files=(), files_refused="Access denied"),
     ),

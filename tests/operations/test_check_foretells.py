@@ -123,6 +123,7 @@ ALWAYS = frozenset({
     "the same source on another channel", "in doubt, and its GTID tells",
     "in doubt, without transactions", "mirror to a target that writes a binlog",
     "a position table is lost", "killed while making the position tables",
+    "a place inside of an event",
 })  # fmt: skip
 """Those that run without --long too."""
 
@@ -145,6 +146,11 @@ def _(_: Stage) -> dict[str, Value]:
 @situation("a place past the end", Kind.START_NO_PLACE)
 def _(stage: Stage) -> dict[str, Value]:
     return {"source.start": f"{stage.end.file}:{stage.end.offset + 1}"}
+
+
+@situation("a place inside of an event", Kind.START_INSIDE_GROUP)
+def _(stage: Stage) -> dict[str, Value]:
+    return {"source.start": f"{stage.end.file}:{stage.end.offset - 1}"}
 
 
 @situation("a place that is there")

@@ -123,6 +123,7 @@ def test_refused(pair: Pair, daemon: DaemonProcess) -> None:
     [
         ("binlog.000077:4", "the start is binlog.000077:4, but the source's binary log goes from"),
         ("binlog.000001:99999999", "Choose a place within it"),
+        ("binlog.000001:5", "binlog.000001:5, but no transaction begins there"),
         ("other.000001:4", "the source's binary log goes from binlog.000001"),
         ("gtid:5a33fa47-71ca-11e1-9e33-c80aa9429562:1", "which the source has not executed"),
     ],

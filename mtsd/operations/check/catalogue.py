@@ -284,6 +284,7 @@ class Kind(Enum):
     START_WITHOUT_GTIDS = refusal("source start", start.WITHOUT_GTIDS)
     START_NOT_EXECUTED = refusal("source start", start.NOT_EXECUTED)
     START_NO_PLACE = refusal("source start", start.NO_PLACE)
+    START_INSIDE_GROUP = refusal("source start", start.INSIDE_GROUP)
     START_UNSEEN = refusal("source start", start.UNSEEN)
     POSITION_AVAILABLE = ok("source position", "what is needed next is in the source's binary log")
     ANOTHER_SOURCE = ok(

@@ -65,7 +65,9 @@ async def check(settings: Settings) -> list[Line]:
             _look(
                 "source",
                 settings.source,
-                lambda connection, version: read_source(connection, version, schema),
+                lambda connection, version: read_source(
+                    connection, version, schema, settings.source.start
+                ),
                 after=target,
             )
         )

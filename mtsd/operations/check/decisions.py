@@ -105,6 +105,7 @@ def state_of(source: SourceFacts) -> SourceState:
             source.end,
             by_gtid=True,
             without_files=bool(variables.get("binlog_storage_engine")),
+            inside_group=source.starts_inside_group,
         )
     gtid_mode = variables.get("gtid_mode") == "ON"
 
@@ -118,6 +119,7 @@ def state_of(source: SourceFacts) -> SourceState:
         purged=gtids("gtid_purged"),
         files=files,
         end=source.end,
+        inside_group=source.starts_inside_group,
     )
 
 

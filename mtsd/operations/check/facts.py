@@ -115,6 +115,8 @@ class SourceFacts:
     """MariaDB: what it has executed before its first binary log file."""
     prepared: frozenset[XaXid] | None = None
     """The XA transactions that it has prepared; None if the user may not list them."""
+    starts_inside_group: bool = False
+    """Whether [source] start is a place that is not between transactions."""
 
 
 @dataclass(frozen=True, slots=True)

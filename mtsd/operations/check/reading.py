@@ -1,9 +1,10 @@
 """Reads the facts of a server: queries only, nothing is locked, written or registered."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from time import time
 from typing import TypeVar
 
+from mtsd.config.start import Start
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
@@ -20,6 +21,7 @@ from mtsd.operations.check.facts import (
 )
 from mtsd.replica.one_channel import Channel, read_channels
 from mtsd.replica.recovery import FoundTables, read_failed, read_tables, read_workers
+from mtsd.source.place import starts_inside_group
 from mtsd.source.read_state import end_without_files, gtids_at, read_gtids
 from mtsd.target import literals
 from mtsd.target.binlog_allowed import allows_binlog
@@ -55,9 +57,9 @@ _NOWHERE = LowWaterMark(0, NOWHERE, None)
 
 
 async def read_source(
-    connection: Connection, version: ServerVersion, position_schema: str
+    connection: Connection, version: ServerVersion, position_schema: str, start: Start | None
 ) -> SourceFacts:
-    """Query the source. Raises ServerError, ConnectionLostError."""
+    """Query the source, also about the place `start`. Raises ServerError, ConnectionLostError."""
     server = await _server(connection, version, position_schema)
     files: tuple[tuple[str, int], ...] = ()
     files_refused = ""
@@ -88,6 +90,7 @@ async def read_source(
     purged = GtidSet()
     if version.flavour is Flavour.MARIADB and files:
         purged = await gtids_at(connection, Position(files[0][0], FIRST_EVENT)) or purged
+    inside = await _starts_inside_group(connection, start, files)
     replicas = await _allowed(registered_replicas(connection, version.mysql))
     return SourceFacts(
         server,
@@ -99,7 +102,19 @@ async def read_source(
         tuple((replica.server_id, replica.uuid) for replica in replicas),
         purged,
         await _prepared(connection),
+        inside,
     )
+
+
+async def _starts_inside_group(
+    connection: Connection, start: Start | None, files: Iterable[tuple[str, int]]
+) -> bool:
+    try:
+        return await starts_inside_group(connection.endpoint, start, dict(files))
+    except ServerError as error:
+        if error.number not in _REFUSED:
+            raise
+        return False
 
 
 async def read_target(
