@@ -18,6 +18,7 @@ from mtsd.replica.recovery import read_channel
 from mtsd.source.handshake import open_source
 from mtsd.source.read_state import read_source_state
 from mtsd.source.start import beginning
+from mtsd.target.other_schemas import positions_elsewhere
 from mtsd.target.position_schema import lost_row
 from mtsd.target.position_tables import ChannelRow, PositionTables
 from mtsd.target.session import TargetSession
@@ -60,6 +61,13 @@ async def first_start(
     )
     if isinstance(mark, Refused):
         raise NeedsPersonError(str(mark))
+    for schema, source_uuid in await positions_elsewhere(session.connection, tables.schema):
+        if source_uuid == state.uuid.lower():
+            log.warning(
+                "another schema of the target has a position for the same source: what was applied"
+                " from there may be applied twice, see `mtsd check`",
+                schema=schema, source=source_uuid,
+            )  # fmt: skip
     row = ChannelRow(mark, 0, state.uuid, daemon_uuid)
     others = await claim_source(
         session.connection,

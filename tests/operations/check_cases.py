@@ -269,6 +269,10 @@ CASES = (
     Case(Kind.SERVER_ID_OF_TARGET, "4201, ", target=target({"server_id": "4201"})),
     Case(Kind.SAME_SERVER, SOURCE_UUID, target=target({"server_uuid": SOURCE_UUID.upper()})),
     Case(Kind.POSITION_TABLES_NEW, "the first start creates mtsd"),
+    Case(
+        Kind.POSITION_ELSEWHERE, "but former on the target has one",
+        target=replace(TARGET, positions_elsewhere=(("former", SOURCE_UUID),)),
+    ),
     Case(Kind.POSITION, f"binlog.000002:700, group 7, {SOURCE_UUID}:1-7", target=at()),
     Case(Kind.DAEMON_RUNS, "connection 12", target=tables(daemon=12)),
     Case(Kind.START, "earliest"),

@@ -204,3 +204,20 @@ def test_a_lost_row_of_a_worker(pair: Pair, daemon: DaemonProcess, skipped: list
     assert "mtsd's own row for this worker in slave_worker_info is gone" in said
     assert "mtsd position set" in said
     assert pair.target.sql("SELECT * FROM a.t") == []
+
+
+def test_a_position_for_the_source_in_another_schema(pair: Pair, daemon: DaemonProcess) -> None:
+    said = command(daemon, "check", "--set", "target.schema=moved")
+    assert "but mtsd on the target has one for the same source" in said
+    assert "but mtsd on the target" not in command(daemon, "check")
+    daemon.settings |= {"target.schema": "moved", "source.start": "latest"}
+    daemon.start()
+    daemon.wait_until_running()
+    assert daemon.stop() == 0
+    (warned,) = (each for each in daemon.records() if "another schema" in str(each["event"]))
+    assert warned["schema"] == "mtsd"
+    daemon.start()
+    daemon.wait_until_running()
+    assert daemon.stop() == 0
+    assert sum("another schema" in str(each["event"]) for each in daemon.records()) == 1
+    pair.target.sql("DROP DATABASE moved")

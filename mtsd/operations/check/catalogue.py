@@ -275,6 +275,13 @@ class Kind(Enum):
 
     # Where replication begins or continues.
     POSITION_TABLES_NEW = ok("target position", "none yet: the first start creates {schema}")
+    POSITION_ELSEWHERE = warning(
+        "target position",
+        "none in the position schema yet, but {schema} on the target has one for the same source,"
+        " {uuid}: what was applied from there may be applied twice",
+        "set [target] schema to {schema}, or, with mtsd stopped, move its tables with RENAME TABLE;"
+        " drop {schema} if it is no longer used",
+    )
     POSITION = ok("target position", "{position}, group {number}{gtids}")
     DAEMON_RUNS = ok("target channel", "a daemon is running on it (connection {connection})")
     START = ok("source start", "{start}")

@@ -186,3 +186,5 @@ class TargetFacts:
     reaching: tuple[str, ...] = ()
     """Views that can be updated, triggers and routines whose text names the position schema from
     elsewhere, "schema.name", as far as the user may read it."""
+    positions_elsewhere: tuple[tuple[str, str], ...] = ()
+    """Other schemas with positions of mtsd, and the UUID of the source of each."""

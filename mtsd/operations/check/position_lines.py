@@ -70,6 +70,10 @@ def reach_lines(
             yield Kind.ANOTHER_SOURCE.line(former=way.former, uuid=uuid)
         if source.files:
             yield Kind.POSITION_AVAILABLE.line()
+    if channel is None:
+        for schema, uuid in target.positions_elsewhere:
+            if uuid == source.server.identity.lower():
+                yield Kind.POSITION_ELSEWHERE.line(schema=schema, uuid=uuid)
     yield from _rivals(settings, source, target)
     if channel is not None and not isinstance(way, Refused):
         yield from _retention_near(source, channel)

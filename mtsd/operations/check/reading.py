@@ -29,6 +29,7 @@ from mtsd.target.failed_groups import SkippedGroup
 from mtsd.target.fencing import CHANNEL, lock_name
 from mtsd.target.key_definitions import read_key_definitions
 from mtsd.target.misread_tables import GENERATED
+from mtsd.target.other_schemas import positions_elsewhere
 from mtsd.target.position_schema import (
     FIRST_TABLES,
     OF_FAILED_GROUPS,
@@ -138,7 +139,8 @@ async def read_target(
     }
     allowed = await allows_binlog(connection)
     reaching = await _reaching(connection, tables.schema)
-    return TargetFacts(server, position, files, prepared, allowed, whole, reaching)
+    elsewhere = await positions_elsewhere(connection, tables.schema)
+    return TargetFacts(server, position, files, prepared, allowed, whole, reaching, elsewhere)
 
 
 async def _prepared(connection: Connection) -> frozenset[XaXid] | None:
