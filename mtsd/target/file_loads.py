@@ -4,6 +4,7 @@ from typing import Final
 
 from mtsd.binlog.default_database import without_default_database
 from mtsd.binlog.load_data import may_mean_backslashes, sent_by_client
+from mtsd.binlog.temporary_tables import names_one
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.step import Duplicates, FromFile, Statement
 from mtsd.target.load_files import LoadFiles
@@ -13,8 +14,6 @@ from mtsd.target.session_tables import SessionTables
 from mtsd.wire.connection import Loaded
 
 _SAVEPOINT: Final = b"SAVEPOINT `mtsd load data`"
-_STRICT: Final = 0x200000 | 0x400000
-"""STRICT_TRANS_TABLES and STRICT_ALL_TABLES."""
 
 
 class FileLoads:
@@ -42,8 +41,9 @@ class FileLoads:
 
         A server ignores errors in rows that a client sends, unless they replace others. So rows
         that must not be left out or altered are sent to be ignored, which tells of every duplicate;
-        and if there are warnings, which in a strict mode may be errors, all over to replace, which
-        then has nothing to replace. What cannot be rolled back is sent only to replace.
+        and if there are warnings, which may be errors (of keys and constraints also where the SQL
+        mode is not strict), all over to replace, which then has nothing to replace. What cannot be
+        rolled back is sent only to replace: a temporary table may be so, whatever others are.
 
         Raises ServerError, NotSupportedError, ConnectionLostError.
         """
@@ -69,16 +69,16 @@ class FileLoads:
                 " ROW, it does"
             )
         duplicates = file.duplicates
-        strict = duplicates is Duplicates.ERROR
-        if strict and self.unprotected:
-            duplicates = Duplicates.REPLACE
-        elif strict:
-            await self._session.connection.run(_SAVEPOINT, 1)
-        loaded = await self._send(statement, file, duplicates)
-        mode = statement.query.context.sql_mode or 0
-        if strict and loaded.warnings and mode & _STRICT and duplicates is Duplicates.ERROR:
-            await self._session.connection.run(b"ROLLBACK TO " + _SAVEPOINT, 1)
+        if duplicates is not Duplicates.ERROR:
+            await self._send(statement, file, duplicates)
+        elif self.unprotected or names_one(self._temporary.of(query.thread_id), query):
             await self._send(statement, file, Duplicates.REPLACE)
+        else:
+            await self._session.connection.run(_SAVEPOINT, 1)
+            loaded = await self._send(statement, file, Duplicates.ERROR)
+            if loaded.warnings:
+                await self._session.connection.run(b"ROLLBACK TO " + _SAVEPOINT, 1)
+                await self._send(statement, file, Duplicates.REPLACE)
 
     async def _send(self, statement: Statement, file: FromFile, duplicates: Duplicates) -> Loaded:
         text = sent_by_client(statement.query, file, duplicates)

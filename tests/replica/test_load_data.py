@@ -185,6 +185,51 @@ def test_nothing_is_left_out_in_silence(pair: Pair, tmp_path: Path, table: str, 
         assert "mtsd resolve" in said or pair.target.sql("SELECT * FROM d.m") == before
 
 
+LEFT_OUT = {
+    "a check": (f"CREATE TABLE d.c {TABLE}", "ALTER TABLE d.c ADD CHECK (u < 2)", 3819),
+    "a foreign key": (
+        (
+            "CREATE TABLE d.p (id INT PRIMARY KEY); INSERT INTO d.p VALUES (1), (2), (3);"
+            "CREATE TABLE d.c (id INT PRIMARY KEY, v INT, u INT, FOREIGN KEY (id) REFERENCES p (id))"
+        ),
+        "DELETE FROM d.p WHERE id = 2",
+        1452,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LEFT_OUT)
+def test_nothing_is_left_out_without_a_strict_mode(pair: Pair, tmp_path: Path, what: str) -> None:
+    """A server does not count rows that such a constraint refuses as left out."""
+    definition, change, error = LEFT_OUT[what]
+    rows = file(pair.source, "rows", "1\t1\t1\n2\t2\t2\n3\t3\t3\n")
+    pair.source.sql(definition)
+    with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    pair.target.sql(f"SET sql_log_bin = 0; {change}")
+    run(pair.source, "SET sql_mode = ''", f"LOAD DATA INFILE '{rows}' INTO TABLE c")
+    assert f"error {error}" in stops(daemon)
+    assert pair.target.sql("SELECT * FROM d.c") == []
+
+
+@pytest.mark.parametrize("engine", ["MyISAM", "MEMORY", "InnoDB"])
+def test_a_temporary_table_gets_each_row_once(pair: Pair, tmp_path: Path, engine: str) -> None:
+    """Where the load warns of something, which a ROLLBACK in that table does not undo."""
+    rows = file(pair.source, "rows", "1\n2\n3\n")
+    run(
+        pair.source,
+        f"CREATE TEMPORARY TABLE q (a INT, b VARCHAR(9)) ENGINE = {engine}",
+        f"LOAD DATA INFILE '{rows}' INTO TABLE q (a) SET b = CONVERT('x' USING utf8)",
+        "INSERT INTO hot SELECT a FROM q",
+    )
+    with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    assert pair.source.sql("SELECT COUNT(*) FROM d.hot") == [(3,)]
+    assert differences(pair.source, pair.target) == []
+
+
 def test_a_load_that_failed_half_way(pair: Pair, tmp_path: Path) -> None:
     rows = file(pair.source, "rows", "1\tone\t1\n2\ttwo\t2\n1\tagain\t3\n4\tfour\t4\n")
     with pytest.raises(pymysql.err.IntegrityError):
