@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+import structlog
+
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import Reached
 from mtsd.model.group import Group, GroupKind
-from mtsd.model.step import Rows
+from mtsd.model.step import Rows, Statement, StatementKind, Step
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import (
     InDoubtWorker,
@@ -25,6 +27,8 @@ from mtsd.schedule.in_flight import Batch, InFlight, Packet
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
 from mtsd.target.bundle import Bundle, table_maps
+
+log = structlog.get_logger(__name__)
 
 
 class SingleGroups:
@@ -142,6 +146,7 @@ class SingleGroups:
                 if error.leaves_changes:
                     await self.half_applied((group,), error)
                 raise
+            _tell_undone(group)
         elif kind is GroupKind.STATEMENTS and self._is_more_than_its_gtid_holds(group):
             await apply_under_its_gtid(
                 self._applier, group, row, self._doubts, reached=self._reached
@@ -232,6 +237,30 @@ class SingleGroups:
         if bundle is None:
             raise TypeError("an applier must return a bundle for a single transaction")
         return packet, bundle
+
+
+def _tell_undone(group: Group) -> None:
+    """Log it if the source may have kept what a transaction has undone here.
+
+    A source logs what it has undone only if it cannot undo everything of it, such as changes of
+    tables without transactions; temporary tables are another reason.
+    """
+    if group.uses_temporary is None and (group.rolled_back or any(map(_is_undone, group.steps))):
+        log.warning(
+            "what is undone on the target may have remained on the source, in tables that have"
+            " transactions only here: compare them",
+            group=group.number,
+            gtid=str(group.gtid or ""),
+            position=str(group.end),
+            databases=list(group.databases),
+        )
+
+
+def _is_undone(step: Step) -> bool:
+    if not isinstance(step, Statement):
+        return False
+    failed = step.kind is StatementKind.DML and step.query.error_code
+    return bool(failed) or step.kind is StatementKind.ROLLBACK_TO
 
 
 _DEFINITIONS = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})

@@ -9,7 +9,7 @@ XA transactions have a module of their own (`streamed_branch`), and so has CREAT
 (`streamed_table`).
 """
 
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import structlog
 
@@ -21,7 +21,7 @@ from mtsd.model.group import Group, GroupChunk, GroupKind, GroupOpened
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import NOWHERE
 from mtsd.model.pulse import Wait
-from mtsd.model.step import Statement, Step, row_events
+from mtsd.model.step import Statement, StatementKind, Step, row_events
 from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import InDoubtWorker
@@ -41,6 +41,12 @@ log = structlog.get_logger(__name__)
 _APPLIED = frozenset({
     GroupKind.ROWS, GroupKind.STATEMENTS, GroupKind.NON_TRANSACTIONAL, GroupKind.XA_PREPARE,
 })  # fmt: skip
+
+
+_UNDONE: Final = (
+    "it was rolled {what}. Such groups are rolled back here, too, if replica.pending_jobs_size_max"
+    " is larger than they are"
+)
 
 
 class StreamedGroupError(MtsdError):
@@ -155,6 +161,8 @@ class StreamedGroups:
                     await self._branch.check(steps, self._coordinator.definitions)
                 elif self._doubt is None and (self._table is None or self._table.is_apart):
                     await self._look_at(opened, steps)
+                elif self._doubt is not None and _rolls_back(steps):
+                    await self._fail(opened, _UNDONE.format(what="back to a savepoint"))
                 if self._uses_other_session(steps):
                     await self._fail(
                         opened,
@@ -192,8 +200,7 @@ class StreamedGroups:
             self._opened = None
             raise _stopped_half(
                 opened,
-                "it was rolled back on the source, which only its end says. Such groups are rolled"
-                " back here, too, if replica.pending_jobs_size_max is larger than they are",
+                _UNDONE.format(what="back on the source, which only its end says"),
             )
         if self._skips is None:
             await self._commit(opened, group, row)
@@ -276,6 +283,12 @@ class StreamedGroups:
         named = await without_transactions(self._applier, steps, self._coordinator.definitions)
         if not named:
             return
+        if _rolls_back(steps):
+            await self._fail(
+                opened,
+                f"it changes {named}, which is not transactional on the target, and rolls back to a"
+                " savepoint. Raise replica.pending_jobs_size_max above its size",
+            )
         if self._applier.preserves:
             await self._fail(
                 opened,
@@ -350,6 +363,13 @@ def _stopped_half(opened: GroupOpened, reason: str, error: int = 0) -> ApplyErro
         f" {half_applied(group.number)},"
         f" then start again. {group.way_past}",
         group=group,
+    )
+
+
+def _rolls_back(steps: tuple[Step, ...]) -> bool:
+    """Return whether some of what the group has changed before is undone."""
+    return any(
+        isinstance(step, Statement) and step.kind is StatementKind.ROLLBACK_TO for step in steps
     )
 
 

@@ -189,8 +189,8 @@ LEFT_OUT = {
     "a check": (f"CREATE TABLE d.c {TABLE}", "ALTER TABLE d.c ADD CHECK (u < 2)", 3819),
     "a foreign key": (
         (
-            "CREATE TABLE d.p (id INT PRIMARY KEY); INSERT INTO d.p VALUES (1), (2), (3);"
-            "CREATE TABLE d.c (id INT PRIMARY KEY, v INT, u INT, FOREIGN KEY (id) REFERENCES p (id))"
+            "USE d; CREATE TABLE p (id INT PRIMARY KEY); INSERT INTO p VALUES (1), (2), (3);"
+            "CREATE TABLE c (id INT PRIMARY KEY, v INT, u INT, FOREIGN KEY (id) REFERENCES p (id))"
         ),
         "DELETE FROM d.p WHERE id = 2",
         1452,

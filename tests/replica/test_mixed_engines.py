@@ -106,6 +106,29 @@ def test_each_comes_to_the_same(tmp_path: Path, binlog_format: str) -> None:
         assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
 
 
+def test_what_only_the_target_can_undo_is_told(tmp_path: Path) -> None:
+    """Its tables have transactions, and the source's have not: the two differ from then on."""
+    options = {**NO_GTIDS, **TRUST}
+    told = ("rolled back", "an error half-way", "a savepoint")
+    with Pair({**options, "binlog_format": "STATEMENT"}, options) as pair:
+        pair.source.sql(DEFINITIONS)
+        with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        pair.target.sql("SET sql_log_bin = 0; ALTER TABLE a.m ENGINE = InnoDB")
+        with closing(pair.source.client("a")) as client, client.cursor() as cursor:
+            client.autocommit(True)
+            for statements in (*(LOADS[name] for name in told), LOADS["committed"]):
+                for statement in statements:
+                    with suppress(pymysql.err.MySQLError):
+                        cursor.execute(statement)
+        with daemon:
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        warnings = [each for each in daemon.records() if "is undone" in str(each["event"])]
+        assert len(warnings) == len(told)
+
+
 def groups_of_both(source: Server) -> int:
     """Return how many transactions in the source's binary log have rows as well as statements."""
     found = 0

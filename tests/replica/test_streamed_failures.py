@@ -180,3 +180,33 @@ def test_a_rollback_after_a_part_that_remains(tmp_path: Path) -> None:
         daemon.start()
         assert daemon.wait() == NEEDS_PERSON
         assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(1,)]
+
+
+@pytest.mark.parametrize("when", ["at once", "later"])
+def test_a_rollback_to_a_savepoint_after_a_part_that_remains(when: str, tmp_path: Path) -> None:
+    """At once: with the first change that cannot be undone, before which nothing remains."""
+    with Pair(NO_GTIDS, NO_GTIDS) as pair:
+        pair.target.sql("SET sql_log_bin = 0; CREATE USER mtsd_here; GRANT ALL ON *.* TO mtsd_here")
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY, v VARCHAR(60))")
+        pair.source.sql("CREATE TABLE a.m (i INT) ENGINE = MyISAM")
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, SMALL)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        inserts = [f"INSERT INTO a.t VALUES ({i}, REPEAT('v', 50))" for i in range(ROWS)]
+        between = inserts[HELD:] if when == "later" else []
+        statements = (
+            *inserts[:HELD],
+            "SAVEPOINT s",
+            "INSERT INTO a.m VALUES (1)",
+            *between,
+            "ROLLBACK TO s",
+            "COMMIT",
+        )
+        pair.source.sql(f"SET SESSION binlog_format = STATEMENT; BEGIN; {';'.join(statements)}")
+        assert daemon.wait() == NEEDS_PERSON
+        said = str(daemon.records()[-1]["error"])
+        assert "savepoint" in said
+        assert "replica.pending_jobs_size_max" in said
+        remains = int(when == "later")
+        assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(remains,)]
+        assert pair.target.sql("SELECT COUNT(*) FROM a.m") == [(remains,)]
