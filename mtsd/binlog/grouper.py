@@ -6,6 +6,7 @@ group by itself (`Log_event` execution modes of the server, sql/rpl_rli.h and lo
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
@@ -22,7 +23,11 @@ from mtsd.binlog.plain_transactions import PlainTransactions
 from mtsd.binlog.query import in_utf8
 from mtsd.binlog.rewrite import plain_format_description, with_database
 from mtsd.binlog.statement import classify
-from mtsd.binlog.table_map import TableMap, parse_table_map
+from mtsd.binlog.table_map import (
+    REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE,
+    TableMap,
+    parse_table_map,
+)
 from mtsd.binlog.timestamp_defaults import TimestampDefaults
 from mtsd.binlog.xa_prepare import is_of, parse_xa_prepare
 from mtsd.binlog.xa_statement import xid_of
@@ -51,7 +56,9 @@ class Grouper:
     whatever a dump by GTID begins with before that; with `fold_case` their names are not
     case-sensitive. `files` are those of the connection before, if this one continues it;
     `timestamp_defaults`, what is known of the source's sessions, fills in what statements lack.
-    `merged` is what earlier connections have learned about that.
+    `merged` is what earlier connections have learned about that. `referred_in`: the databases, as
+    the target compares their names, in which a table map may say that a foreign key of another
+    database refers to its table, so that the group runs alone; None: all of them.
     """
 
     def __init__(
@@ -70,6 +77,7 @@ class Grouper:
         in_place: bool = True,
         timestamp_defaults: TimestampDefaults | None = None,
         merged: MergedDatabases | None = None,
+        referred_in: AbstractSet[str] | None = None,
     ) -> None:
         self.next_number = next_number
         """The number of the group being read, or of the next one."""
@@ -88,6 +96,7 @@ class Grouper:
         self._fold_case = fold_case
         self._timestamp_defaults = timestamp_defaults or TimestampDefaults(None)
         self._merged = merged or MergedDatabases()
+        self._referred_in = referred_in
         self._start = start
         self._before = start.offset
         """Where the last event begins, in its file."""
@@ -211,6 +220,8 @@ class Grouper:
         name = self._replicated.row_database(table.database, table.table)
         if name is None:
             return table, None
+        if self._referred_in is not None and self._replicated.folded(name) not in self._referred_in:
+            table = replace(table, flags=table.flags & ~REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE)
         if self._replicated.rules.rewrite_db:
             self._merged.learn(table.database, name, self._replicated.folded(name))
         if name == table.database:

@@ -14,6 +14,7 @@ from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
 
 REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE = 0x2
+"""From MySQL 9.6 on also of tables with foreign keys within one database, on both ends."""
 _GENERATED_KEY = 0x4
 _WHAT = "Table_map event"
 
@@ -37,7 +38,7 @@ class TableMap:
 
     @property
     def referred_by_foreign_key_of_other_database(self) -> bool:
-        """Whether a foreign key in another database refers to the table."""
+        """Whether a foreign key, perhaps of another database, refers to the table."""
         return bool(self.flags & REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE)
 
     @property

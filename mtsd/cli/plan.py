@@ -280,6 +280,7 @@ def _record(args: argparse.Namespace, record: Path, progress: Progress) -> None:
                 hold_bytes=1 << 20,
                 chunk_bytes=1 << 20,
                 checksums=False,
+                referred_in=frozenset(),
             )
             events = file.events()
             try:

@@ -3,6 +3,7 @@
 from mtsd.config import ReplicaSettings, Settings
 from mtsd.model.distribution import Distribution
 from mtsd.model.server import Flavour
+from mtsd.schedule.foreign_key_families import ForeignKeys
 from mtsd.schedule.limits import Limits
 
 
@@ -39,6 +40,29 @@ def goes_by_foreign_keys(replica: ReplicaSettings, source: Flavour) -> bool:
         return False
     by_database = replica.parallel_type == "database" and source is Flavour.MARIADB
     return by_database or replica.parallel_type == "table"
+
+
+def reads_foreign_keys(replica: ReplicaSettings) -> bool:
+    """Return whether the policy goes by names, and so has to know which of them belong together."""
+    return replica.parallel_workers > 0 and replica.parallel_type in {"database", "table"}
+
+
+def referred_in(replica: ReplicaSettings, foreign_keys: ForeignKeys) -> frozenset[str] | None:
+    """Return the databases in which a group runs alone if it changes what others refer to.
+
+    None: all of them. The source marks tables with foreign keys, of which it depends on its version
+    whether those within a database count. In the stream's order, and by the source's clock or the
+    target's tables, nothing else is needed; by databases, only what `foreign_keys` of the target
+    join.
+    """
+    if replica.parallel_workers > 1 and replica.consistency == "eventual":
+        return None
+    if replica.parallel_workers > 1 and replica.parallel_type == "row":
+        # Where the keys are known, they decide; where they are not, the source.
+        return None
+    if replica.parallel_workers > 1 and replica.parallel_type == "database":
+        return frozenset().union(*foreign_keys.databases)
+    return frozenset()
 
 
 def splits(replica: ReplicaSettings) -> bool:

@@ -1,6 +1,7 @@
 """The start of a run: takes the channel, recovers, and opens what the run needs."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from time import monotonic
 from typing import Final
 
@@ -35,6 +36,8 @@ from mtsd.replica.limits import (
     goes_by_foreign_keys,
     goes_by_keys,
     limits_of,
+    reads_foreign_keys,
+    referred_in,
     splits,
 )
 from mtsd.replica.recovery import Recovered, adopt_source, make_tables, recover
@@ -50,6 +53,7 @@ from mtsd.replica.worker import Worker
 from mtsd.replica.worker_opening import open_worker
 from mtsd.schedule.alone import AloneRule
 from mtsd.schedule.assignment import Need
+from mtsd.schedule.foreign_key_families import NO_FOREIGN_KEYS, ForeignKeys
 from mtsd.schedule.policies import choose_policy
 from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
 from mtsd.schedule.scheduler import Filler, Scheduler
@@ -113,8 +117,9 @@ async def start(
                 raise NeedsPersonError(str(refused))
         preserved, told = await _settle_gtids(gtids, session, recovered)
         changed_keys = await _changed_keys(settings, session, as_sql=as_sql)
+        foreign_keys = await _foreign_keys(settings, session)
         coordinator = Coordinator(
-            await _scheduler(settings, session, recovered, changed_keys),
+            _scheduler(settings, session, recovered, changed_keys, foreign_keys),
             keeps_order=keeps_order(settings.replica),
         )
         for index in range(_worker_count(settings)):
@@ -126,7 +131,7 @@ async def start(
         fold_case = session.traits.lower_case_table_names
         flavour = session.traits.server.flavour
         replicated = filter_of(settings, fold_case=fold_case, target=flavour, others=others)
-        stream = _stream(settings, recovered, replicated, coordinator.pulse, reached)
+        stream = _stream(settings, recovered, replicated, foreign_keys, coordinator.pulse, reached)
         checkpointer = Checkpointer(
             session.connection,
             tables,
@@ -274,17 +279,26 @@ async def _changed_keys(
     return ChangedKeys(known, fold_case=fold_case, as_sql=as_sql, bind=replica.bind)
 
 
-async def _scheduler(
+async def _foreign_keys(settings: Settings, session: TargetSession) -> ForeignKeys:
+    """Return the target's foreign keys; none if the policy does not need them."""
+    if not reads_foreign_keys(settings.replica):
+        return NO_FOREIGN_KEYS
+    fold_case = session.traits.lower_case_table_names
+    return await read_foreign_keys(session.connection, fold_case=fold_case)
+
+
+def _scheduler(
     settings: Settings,
     session: TargetSession,
     recovered: Recovered,
     changed_keys: ChangedKeys | None,
+    foreign_keys: ForeignKeys,
 ) -> Scheduler:
     replica = settings.replica
     fold_case = session.traits.lower_case_table_names
-    foreign_keys = None
-    if goes_by_foreign_keys(replica, flavour_of_identity(recovered.source_uuid)):
-        foreign_keys = await read_foreign_keys(session.connection, fold_case=fold_case)
+    if not goes_by_foreign_keys(replica, flavour_of_identity(recovered.source_uuid)):
+        # The source tells which groups they concern, of those that are there now.
+        foreign_keys = replace(foreign_keys, databases=())
     # One worker always commits in the stream's order.
     eventual = replica.consistency == "eventual"
     in_order = replica.consistency == "any_time" and replica.parallel_workers > 1
@@ -337,6 +351,7 @@ def _stream(
     settings: Settings,
     recovered: Recovered,
     replicated: Filter,
+    foreign_keys: ForeignKeys,
     pulse: Pulse,
     reached: Reached,
 ) -> SourceStream:
@@ -347,6 +362,7 @@ def _stream(
             hold_bytes=settings.replica.pending_jobs_size_max,
             chunk_bytes=settings.replica.batch_bytes,
             replicated=replicated,
+            referred_in=referred_in(settings.replica, foreign_keys),
         ),
         recovered.mark,
         recovered.source_uuid,

@@ -65,11 +65,11 @@ class DatabasePolicy:
 
     def assign(self, group: Group, view: ScheduleView, forced: int = -1) -> Assignment:
         """Decide by the owners of the group's partitions; see `Policy`."""
-        if self._follows_keys:
-            if len(group.databases) > 1 and may_change_foreign_keys(group):
-                self._join(frozenset(group.databases))
-            self._counted[group.number] = self._cgap(group)
+        if self._follows_keys and len(group.databases) > 1 and may_change_foreign_keys(group):
+            self._join(frozenset(group.databases))
         cgap = self._cgap(group)
+        if self._follows_keys:
+            self._counted[group.number] = cgap
         aph = self.aph
         distribution = self._distribution
         if len(cgap) == 1 and forced < 0 and distribution is None and not self._by_hand:

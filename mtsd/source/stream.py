@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import structlog
@@ -62,6 +63,8 @@ class StreamSettings:
     """Larger groups are streamed."""
     chunk_bytes: int
     replicated: Filter = UNFILTERED
+    referred_in: AbstractSet[str] | None = None
+    """See `Grouper`."""
 
 
 class StreamClosedError(Exception):
@@ -220,6 +223,7 @@ class SourceStream:
             files=self._files if goes_on else None,
             timestamp_defaults=self._known_of_sessions(session.traits),
             merged=self._merged,
+            referred_in=self.settings.referred_in,
         )
         self.received.connected()
         self.connected = True

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from mtsd.binlog.event_type import IGNORABLE, MTS_ISOLATE, SUPPRESS_USE, THREAD_SPECIFIC, EventType
 from mtsd.binlog.header import HEADER_SIZE
-from mtsd.filter.filter import UNFILTERED
+from mtsd.filter.filter import UNFILTERED, Filter
+from mtsd.filter.rules import Rules
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import (
     Group,
@@ -133,6 +134,22 @@ def test_without_a_position_schema_everything_counts() -> None:
 
 def test_a_foreign_key_from_another_database() -> None:
     assert single(begin(), table_map(1, flags=3), rows(1), xid()).alone
+
+
+def test_foreign_keys_count_where_the_target_has_them() -> None:
+    """Each time, also where the tables of a transaction are known already."""
+    reader = grouper(referred_in={"d"})
+    one = (gtid(1), begin(), table_map(1, "c", flags=3), rows(1), xid())
+    other = (gtid(2), begin(), table_map(2, "d", flags=3), rows(2), xid())
+    events = placed([*one, *other, *one, *other])
+    assert [each.alone for each in reader.groups(events) if isinstance(each, Group)] == [
+        False, True, False, True,
+    ]  # fmt: skip
+    renamed = Filter(Rules(rewrite_db=(("c", "d"),)))
+    reader = grouper(referred_in={"d"}, replicated=renamed)
+    (found,) = reader.groups(placed([*one]))
+    assert isinstance(found, Group)
+    assert found.alone
 
 
 def test_the_source_asks_for_isolation() -> None:

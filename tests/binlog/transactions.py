@@ -1,6 +1,7 @@
 """Transactions built by hand: what a grouper reads, with and without checksums."""
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from zlib import crc32
 
 from mtsd.binlog.event_type import EventType
@@ -96,6 +97,7 @@ def grouper(
     checksums: bool = False,
     temporary: TemporaryTables = NOT_KNOWN,
     merged: MergedDatabases | None = None,
+    referred_in: AbstractSet[str] | None = None,
 ) -> Grouper:
     """Return a grouper whose first group is number 1."""
     return Grouper(
@@ -107,6 +109,7 @@ def grouper(
         replicated=replicated or Filter(position_schema="mtsd"),
         temporary=temporary,
         merged=merged,
+        referred_in=referred_in,
     )
 
 

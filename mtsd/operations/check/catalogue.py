@@ -672,7 +672,8 @@ class Kind(Enum):
     )
     FOREIGN_KEYS = warning(
         "{server} foreign keys",
-        "{count} from another database: {keys}; transactions on the referenced tables run alone",
+        '{count} from another database: {keys}; with parallel_type = "database", transactions on'
+        " tables of these databases that have foreign keys run alone",
         "keep tables that reference each other in one database",
     )
     FOREIGN_KEYS_JOIN = warning(
