@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 HEAVIEST = 1000
 """The largest weight of a database; 1 is the weight of one of which nothing is said."""
@@ -46,9 +47,13 @@ class Distribution:
             found["+".join(together)] = sum(found.get(name, 1) for name in together)
         return found
 
-    def together_with(self, database: str) -> tuple[str, ...]:
-        """Return the databases that count as one with this one, itself included."""
-        return next((each for each in self.bind if database in each), (database,))
+    def sets(self, names: Iterable[str]) -> Iterator[tuple[str, ...]]:
+        """Yield each bound set, and each of these databases that is in none, by itself."""
+        bound = set(chain.from_iterable(self.bind))
+        yield from self.bind
+        for name in names:
+            if name not in bound:
+                yield (name,)
 
     def problems(self, workers: int) -> Iterator[str]:
         """Yield what is impossible about the pins with so many workers, one clear line each."""

@@ -17,7 +17,12 @@ from mtsd.schedule.assigned_partition_hash import (
 )
 from mtsd.schedule.assignment import NO_NEEDS, Assignment
 from mtsd.schedule.first_available import FirstAvailable
-from mtsd.schedule.foreign_key_families import ForeignKeys, may_change_foreign_keys
+from mtsd.schedule.foreign_key_families import (
+    ForeignKeys,
+    disjoint,
+    joined_with,
+    may_change_foreign_keys,
+)
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
 from mtsd.schedule.succession import Predecessor, Succession
@@ -48,7 +53,7 @@ class DatabasePolicy:
         self._given = Distribution(bind=tuple(map(tuple, bind)))
         """What a person has decided."""
         self._follows_keys = foreign_keys is not None
-        self._joined = [] if foreign_keys is None else [*foreign_keys.databases]
+        self._joined = [] if foreign_keys is None else disjoint(foreign_keys.databases)
         """Databases that foreign keys join."""
         self._partition_of = self._given.with_joined(self._joined).partitions
         self.needs = NO_NEEDS
@@ -132,10 +137,8 @@ class DatabasePolicy:
         self._partition_of = now = distribution.partitions
         self._succession.follow(
             {
-                now.get(name, name): [
-                    before.get(each, each) for each in distribution.together_with(name)
-                ]
-                for name in {**before, **now}
+                now.get(names[0], names[0]): [before.get(each, each) for each in names]
+                for names in distribution.sets(before)
             },
             self.aph,
         )
@@ -154,8 +157,8 @@ class DatabasePolicy:
         return self.aph.statistics(oldest_commit_times(waiting))
 
     def _join(self, databases: frozenset[str]) -> None:
-        if databases not in self._joined:
-            self._joined.append(databases)
+        if not any(databases <= each for each in self._joined):
+            self._joined = joined_with(self._joined, databases)
             self.distribute(self._given, ())
 
     def _cgap(self, group: Group) -> Sequence[str]:

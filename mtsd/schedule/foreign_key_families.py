@@ -43,6 +43,25 @@ def may_change_foreign_keys(group: Group) -> bool:
     return any(b"REFERENCES" in text or b"RENAME" in text for text in texts)
 
 
+def disjoint(sets: Iterable[frozenset[str]]) -> list[frozenset[str]]:
+    """Return sets of databases in which those are one that have any in common."""
+    found: list[frozenset[str]] = []
+    for each in sets:
+        found = joined_with(found, each)
+    return found
+
+
+def joined_with(sets: Iterable[frozenset[str]], databases: frozenset[str]) -> list[frozenset[str]]:
+    """Return disjoint sets of databases with one more, which may join some of them."""
+    apart: list[frozenset[str]] = []
+    for each in sets:
+        if each.isdisjoint(databases):
+            apart.append(each)
+        else:
+            databases |= each
+    return [*apart, databases]
+
+
 def families(foreign_keys: Iterable[tuple[str, str]]) -> Mapping[str, str]:
     """Return the family of each table that a foreign key joins to another one, by its name.
 

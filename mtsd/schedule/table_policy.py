@@ -24,7 +24,9 @@ from mtsd.schedule.first_available import FirstAvailable
 from mtsd.schedule.foreign_key_families import (
     NO_FOREIGN_KEYS,
     ForeignKeys,
+    disjoint,
     families,
+    joined_with,
     may_change_foreign_keys,
 )
 from mtsd.schedule.partition_statistics import PartitionStatistics
@@ -53,7 +55,7 @@ class TablePolicy:
         self.needs = frozenset({Need.TABLES})
         self.by_names = True
         self._family = families(foreign_keys.tables)
-        self._joined = [*foreign_keys.databases]
+        self._joined = disjoint(foreign_keys.databases)
         """Databases that foreign keys join."""
         self._redefined: set[str] = set()
         """Databases whose foreign keys are not known any more."""
@@ -136,10 +138,8 @@ class TablePolicy:
             self._undivided = {*now, *self._redefined}
             self._succession.follow(
                 {
-                    self._whole_of(name): chain.from_iterable(
-                        so_far[each] for each in distribution.together_with(name)
-                    )
-                    for name in so_far
+                    self._whole_of(names[0]): chain.from_iterable(so_far[each] for each in names)
+                    for names in distribution.sets(so_far)
                 },
                 self.aph,
             )
@@ -187,10 +187,12 @@ class TablePolicy:
 
     def _redefine(self, databases: Sequence[str]) -> None:
         """Keep databases undivided from here on: their foreign keys may be others."""
-        self._redefined.update(databases)
-        self._undivided.update(databases)
-        if frozenset(databases) not in self._joined:
-            self._joined.append(frozenset(databases))
+        names = frozenset(databases)
+        if names <= self._redefined and any(names <= each for each in self._joined):
+            return
+        self._redefined.update(names)
+        self._undivided.update(names)
+        self._joined = joined_with(self._joined, names)
         self.distribute(self._given, ())
 
     def _with_joined(self, distribution: Distribution) -> Distribution:
