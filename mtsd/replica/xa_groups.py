@@ -271,7 +271,7 @@ _MEANINGS = {
     ),
     XID_EXISTS: (
         "the target has already prepared a transaction with the xid {xid}, which is not this"
-        " channel's: commit or roll it back there (XA RECOVER CONVERT XID lists it)"
+        " channel's: commit or roll it back there (XA RECOVER lists it)"
     ),
     RB_ROLLBACK: (
         "the target has rolled back the transaction {xid} by itself: make its changes there, then"

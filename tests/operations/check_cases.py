@@ -792,6 +792,14 @@ CASES = (
         target=target(columns=columns(column("int", "b"), column("int", "a"))),
     ),
     Case(
+        Kind.COLUMNS_BY_ZONE, "1 column generated from a TIMESTAMP: shop.orders.d;",
+        source=source(columns=columns(column("timestamp", "at"), column("datetime", "d"))),
+        target=target(
+            columns=columns(column("timestamp", "at"), column("datetime", "d")),
+            expressions={"shop.orders": {"d": "`at`", "e": "(`d` + 1)"}},
+        ),
+    ),
+    Case(
         Kind.COLUMNS_FEWER, "1 table with fewer columns than on the source: shop.orders",
         source=source(columns=columns(column("int", "a"), column("int", "b"))),
         target=target(columns=columns(column("int", "a"))),

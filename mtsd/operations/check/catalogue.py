@@ -438,7 +438,7 @@ class Kind(Enum):
         "target XA transactions",
         "{count} prepared there, but not by mtsd: {xids}; their locks remain, and a transaction of"
         " the source with one of these xids would stop the replica",
-        "commit them or roll them back (XA RECOVER CONVERT XID lists them)",
+        "commit them or roll them back (XA RECOVER lists them)",
     )
     XIDS_GONE = warning(
         "target XA transactions",
@@ -663,6 +663,13 @@ class Kind(Enum):
         "{count} with another name in the same position: {columns}; rows are applied by position",
         "put the columns in the source's order (ALTER TABLE on the target), unless only the name"
         " differs",
+    )
+    COLUMNS_BY_ZONE = warning(
+        "target columns",
+        "{count} generated from a TIMESTAMP: {columns}; the target computes them in the time zone"
+        " '+00:00', whatever that of the source's session was",
+        "let sessions of the source have time_zone = '+00:00', or store a DATETIME in place of the"
+        " TIMESTAMP (ALTER TABLE on both servers)",
     )
     COLUMNS_FEWER = warning(
         "target columns",

@@ -10,7 +10,7 @@ from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.operations.check.catalogue import Kind, refused_line
-from mtsd.operations.check.column_lines import column_lines
+from mtsd.operations.check.column_lines import column_lines, zone_lines
 from mtsd.operations.check.decisions import rows_as_sql, way_of
 from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line
@@ -122,6 +122,7 @@ def _lines(
     yield from pair_lines(settings, known_source, known_target, way)
     as_sql = rows_as_sql(settings, known_source, known_target) is True
     yield from column_lines(known_source.server, known_target.server, as_sql=as_sql)
+    yield from zone_lines(known_source.server, known_target.server)
     yield from misread_lines(known_source.server, known_target.server, as_sql=as_sql)
 
 

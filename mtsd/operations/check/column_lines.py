@@ -74,6 +74,21 @@ def column_lines(
         yield Kind.COLUMNS.line(count=counted(compared, "table"))
 
 
+def zone_lines(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
+    """Yield the line about generated columns that depend on the session's time zone."""
+    found = [
+        f"{table}.{name}"
+        for table in source.columns
+        for name, expression in target.expressions.get(table, {}).items()
+        if any(
+            column.text.lower().startswith("timestamp") and f"`{column.name}`" in expression
+            for column in target.columns.get(table, ())
+        )
+    ]
+    if found:
+        yield Kind.COLUMNS_BY_ZONE.line(count=counted(len(found), "column"), columns=listed(found))
+
+
 def _fit(pair: Pair, *, as_sql: bool) -> Fit:
     before, after = (column.shape for column in pair)
     if before is None or after is None:

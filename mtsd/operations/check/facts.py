@@ -69,6 +69,8 @@ class ServerFacts:
     """Tables with system versioning."""
     cascades: tuple[str, ...] = ()
     """"a.t -> a.u" for each foreign key that changes rows of its table (CASCADE, SET NULL)."""
+    expressions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By table: the expressions of its generated columns, by name."""
     triggers_on: Mapping[str, str] = field(default_factory=dict)
     """The table of each of `triggers`."""
     generated: tuple[str, ...] = ()

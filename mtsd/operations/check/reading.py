@@ -201,6 +201,7 @@ async def _server(
         versioned=await _named(
             connection, "table", "tables", position_schema, "table_type = 'SYSTEM VERSIONED'"
         ),
+        expressions=await _expressions(connection, position_schema),
         triggers_on=triggers,
         generated=await _generated(connection, version, position_schema),
     )
@@ -266,6 +267,20 @@ async def _generated(
         f" WHERE {GENERATED} AND {_users('table_schema', position_schema)} ORDER BY 1, 2"
     )
     return tuple(f"{schema!s}.{name!s}" for schema, name in rows)
+
+
+async def _expressions(
+    connection: Connection, position_schema: str
+) -> Mapping[str, Mapping[str, str]]:
+    rows = await connection.query(
+        "SELECT table_schema, table_name, column_name, generation_expression"
+        " FROM information_schema.columns WHERE COALESCE(generation_expression, '') <> ''"
+        f" AND {_users('table_schema', position_schema)}"
+    )
+    expressions: dict[str, dict[str, str]] = {}
+    for schema, table, name, expression in rows:
+        expressions.setdefault(f"{schema!s}.{table!s}", {})[str(name)] = str(expression)
+    return expressions
 
 
 async def _foreign_keys(
