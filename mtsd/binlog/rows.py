@@ -22,6 +22,8 @@ STMT_END: Final = 0x1
 """The last row event of its statement: the table maps before it are no longer valid."""
 NO_FOREIGN_KEY_CHECKS = 0x2
 RELAXED_UNIQUE_CHECKS = 0x4
+NO_CHECK_CONSTRAINT_CHECKS = 0x80
+"""Of MariaDB."""
 USE_SQL_FOREIGN_KEY = 0x10
 """Foreign keys are handled by the SQL layer: rows changed by a cascade are logged too."""
 

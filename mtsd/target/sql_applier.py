@@ -16,6 +16,7 @@ from mtsd.binlog.event_type import EventType
 from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.rows import (
     DUMMY_TABLE_ID,
+    NO_CHECK_CONSTRAINT_CHECKS,
     NO_FOREIGN_KEY_CHECKS,
     RELAXED_UNIQUE_CHECKS,
     USE_SQL_FOREIGN_KEY,
@@ -349,7 +350,10 @@ class SqlApplier(SessionApplier):
         flags = event[25] | event[26] << 8
         keys = not flags & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY)
         unique = not flags & RELAXED_UNIQUE_CHECKS
-        return _set_checks(self._session, keys=keys, unique=unique, time=time)
+        constraints = not flags & NO_CHECK_CONSTRAINT_CHECKS
+        return _set_checks(
+            self._session, keys=keys, unique=unique, constraints=constraints, time=time
+        )
 
     async def begin_branch(
         self,
@@ -431,11 +435,20 @@ class SqlApplier(SessionApplier):
         return error
 
 
-def _set_checks(session: TargetSession, *, keys: bool, unique: bool, time: bytes = _NOW) -> bytes:
+def _set_checks(
+    session: TargetSession,
+    *,
+    keys: bool,
+    unique: bool,
+    constraints: bool = True,
+    time: bytes = _NOW,
+) -> bytes:
     checks = (
         b"SET @@session.foreign_key_checks=%d, @@session.unique_checks=%d, @@session.timestamp=%b"
         % (keys, unique, time)
     )
+    if session.traits.server.flavour is Flavour.MARIADB:
+        checks += b", @@session.check_constraint_checks=%d" % constraints
     if session.traits.loses_cascade_errors and not session.limits_lock_waits:
         # Nothing tells of a cascade that has waited too long: the row would count as missing.
         checks += b", @@session.innodb_lock_wait_timeout=%b" % (
