@@ -160,15 +160,21 @@ def test_retries_that_run_out(way: str, tmp_path: Path) -> None:
         assert pair.target.sql(CHECKSUM) == pair.source.sql(CHECKSUM)
 
 
+def begun(pair: Pair, folder: Path) -> DaemonProcess:
+    """Return a daemon that has caught up, with a table of each kind."""
+    pair.target.sql("SET sql_log_bin = 0; CREATE USER mtsd_here; GRANT ALL ON *.* TO mtsd_here")
+    pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY, v VARCHAR(60))")
+    pair.source.sql("CREATE TABLE a.m (i INT) ENGINE = MyISAM")
+    daemon = DaemonProcess(pair.source, pair.target, folder, SMALL)
+    daemon.start()
+    daemon.wait_until_caught_up()
+    return daemon
+
+
 def test_a_rollback_after_a_part_that_remains(tmp_path: Path) -> None:
     """The reason is said, at the end of the transaction as in its middle."""
     with Pair(NO_GTIDS, NO_GTIDS) as pair:
-        pair.target.sql("SET sql_log_bin = 0; CREATE USER mtsd_here; GRANT ALL ON *.* TO mtsd_here")
-        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY, v VARCHAR(60))")
-        pair.source.sql("CREATE TABLE a.m (i INT) ENGINE = MyISAM")
-        daemon = DaemonProcess(pair.source, pair.target, tmp_path, SMALL)
-        daemon.start()
-        daemon.wait_until_caught_up()
+        daemon = begun(pair, tmp_path)
         inserts = ";".join(f"INSERT INTO a.t VALUES ({i}, REPEAT('v', 50))" for i in range(ROWS))
         pair.source.sql(
             "SET SESSION binlog_format = STATEMENT;"
@@ -186,12 +192,7 @@ def test_a_rollback_after_a_part_that_remains(tmp_path: Path) -> None:
 def test_a_rollback_to_a_savepoint_after_a_part_that_remains(when: str, tmp_path: Path) -> None:
     """At once: with the first change that cannot be undone, before which nothing remains."""
     with Pair(NO_GTIDS, NO_GTIDS) as pair:
-        pair.target.sql("SET sql_log_bin = 0; CREATE USER mtsd_here; GRANT ALL ON *.* TO mtsd_here")
-        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY, v VARCHAR(60))")
-        pair.source.sql("CREATE TABLE a.m (i INT) ENGINE = MyISAM")
-        daemon = DaemonProcess(pair.source, pair.target, tmp_path, SMALL)
-        daemon.start()
-        daemon.wait_until_caught_up()
+        daemon = begun(pair, tmp_path)
         inserts = [f"INSERT INTO a.t VALUES ({i}, REPEAT('v', 50))" for i in range(ROWS)]
         between = inserts[HELD:] if when == "later" else []
         statements = (
