@@ -29,6 +29,7 @@ from mtsd.spark.reading import Ranges, rows
 from mtsd.spark.shape import Request, Shape, pruned
 from mtsd.spark.stream_reader import BinlogStreamReader
 from mtsd.spark.table_shape import TableShape
+from mtsd.spark.whole_read import stretch_of
 
 _SHAPES: Final[dict[str, Shape]] = {
     "events": EventShape(),
@@ -91,7 +92,8 @@ class BinlogReader(DataSourceReader):
             parts = whole_files(_between(options, files))
             planned = self._logs.planned(parts, options.max_partition_bytes)
             origin = self._logs.origin
-        return [Ranges(ranges, origin) for ranges in planned] or [Ranges()]
+        stretch = stretch_of(parts, options.start, options.end)
+        return [Ranges(ranges, origin, stretch) for ranges in planned] or [Ranges()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a task's rows; raises UnreadableBinlogError if a file cannot be read."""
@@ -114,15 +116,11 @@ def _logs(options: Options) -> Logs:
 
 
 def _with_definition(options: Options, logs: Logs) -> Options:
-    """Return the options with what the log says about the definition of a requested table."""
+    """Return the options with the source's definition of a requested table."""
     if options.table is None:
         return options
     try:
-        return replace(
-            options,
-            loaded=logs.definition(*options.table),
-            are_columns_named=logs.are_columns_named(),
-        )
+        return replace(options, loaded=logs.definition(*options.table))
     finally:
         logs.close()
 

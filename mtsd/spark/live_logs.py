@@ -17,7 +17,7 @@ from mtsd.spark.dump_contents import DumpContents
 from mtsd.spark.failure import one_line
 from mtsd.spark.live_connection import LiveSession, LiveState
 from mtsd.spark.live_options import LiveOptions
-from mtsd.spark.logs import FilesError, name_of
+from mtsd.spark.logs import FilesError, Stretch, name_of
 
 T = TypeVar("T")
 
@@ -104,10 +104,14 @@ class LiveLogs:
         columns = [(str(name), str(kind), text) for name, kind, text in rows]
         return loaded_definition(database, table, columns) if columns else None
 
-    def are_columns_named(self) -> bool:
-        """Tell whether the source names columns now."""
+    def are_columns_named(self, _stretch: Stretch) -> bool:
+        """Tell whether the source names columns now: another dump would need another server id."""
         found = self._run("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
         return [value for _, value in found] == ["FULL"]
+
+    def may_have_rows(self, _database: str, _table: str, _stretch: Stretch) -> bool:
+        """Return True: only another dump would show it."""
+        return True
 
     def close(self) -> None:
         """Close the connection."""

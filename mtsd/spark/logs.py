@@ -1,6 +1,7 @@
 """The interface to binary logs, wherever they are: what planning needs, and how tasks open them."""
 
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 from mtsd.binlog.ranges import ByteRange
@@ -12,6 +13,14 @@ from mtsd.model.position import Position
 
 class FilesError(MtsdError):
     """There are no binary logs where they should be, or it is ambiguous which ones are meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The log from one place to another."""
+
+    begin: Position
+    end: Position
 
 
 class Logs(Protocol):
@@ -66,8 +75,15 @@ class Logs(Protocol):
         """Return the source's current definition of a table; None if it is unknown."""
         ...
 
-    def are_columns_named(self) -> bool:
-        """Tell whether the log seems to name the columns of its rows (binlog_row_metadata)."""
+    def are_columns_named(self, stretch: Stretch) -> bool:
+        """Tell whether the first rows there come with column names (binlog_row_metadata).
+
+        True if there are no rows. Nothing outside of the stretch is read.
+        """
+        ...
+
+    def may_have_rows(self, database: str, table: str, stretch: Stretch) -> bool:
+        """Tell whether there may be rows of a table there. Nothing outside of it is read."""
         ...
 
     def close(self) -> None:

@@ -30,7 +30,6 @@ class Options:
     `schemas`, `tables`, `ops`, `since` and `until` filter rows if they are not empty; the last two
     are commit times, and `until` is exclusive. `ddl` contains CREATE TABLE statements for tables
     whose columns the binary log does not name; `loaded` is the live source's definition of `table`.
-    `are_columns_named` says whether the binary log seems to name columns.
     """
 
     path: str = ""
@@ -51,7 +50,6 @@ class Options:
     until: datetime | None = None
     live: LiveOptions | None = None
     loaded: TableDefinition | None = None
-    are_columns_named: bool = True
 
 
 SHAPES: Final = ("events", "groups", "changes", "table")

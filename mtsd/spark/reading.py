@@ -1,6 +1,7 @@
 """What a task does: it turns its ranges into rows, in a batch as in a stream."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -8,19 +9,24 @@ from pyspark.sql.datasource import InputPartition
 from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.ranges import ByteRange
 from mtsd.model.errors import MtsdError
+from mtsd.model.position import Position
 from mtsd.spark.failure import unreadable
-from mtsd.spark.logs import Logs, name_of
+from mtsd.spark.logs import Logs, Stretch, name_of
 from mtsd.spark.shape import Request, Shape
+from mtsd.spark.whole_read import WholeRead
 
 
 class Ranges(InputPartition):
     """What one task reads."""
 
-    def __init__(self, ranges: tuple[ByteRange, ...] = (), origin: str = "") -> None:
-        """`origin` is the origin of the logs that the ranges were planned for."""
+    def __init__(
+        self, ranges: tuple[ByteRange, ...] = (), origin: str = "", stretch: Stretch | None = None
+    ) -> None:
+        """`origin` is that of the logs that the ranges were planned for, `stretch` of all tasks."""
         super().__init__(ranges)
         self.ranges = ranges
         self.origin = origin
+        self.stretch = stretch
 
 
 def rows(
@@ -31,11 +37,15 @@ def rows(
         return
     for bounds in partition.ranges:
         name = name_of(bounds.file)
+        whole = None
+        if partition.stretch is not None:
+            is_at_begin = Position(name, bounds.begin) <= partition.stretch.begin
+            whole = WholeRead(logs, partition.stretch, is_at_begin)
         # No context manager: each of its frames would add a line to the traceback Spark shows.
         try:
             with logs.opened(bounds, partition.origin) as contents:
                 reader = RangeReader(contents, bounds, name)
-                yield from shape.read(request, reader, name)
+                yield from shape.read(replace(request, whole=whole), reader, name)
             if bounds.following and bounds.end == bounds.size:
                 logs.check_end(bounds)
         except MtsdError as error:

@@ -12,15 +12,20 @@ from mtsd.binlog.range_reader import GroupPart, RangeReader
 from mtsd.model.position import Position
 from mtsd.spark.options import OptionError, Options
 from mtsd.spark.row_filters import NO_FILTERS, RowFilters
+from mtsd.spark.whole_read import WholeRead
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a shape has to return: the columns of `schema`, and what the filters keep."""
+    """What a shape has to return: the columns of `schema`, and what the filters keep.
+
+    `whole` is what the range to be read is a part of; None if that is not known.
+    """
 
     options: Options
     schema: StructType
     filters: RowFilters = NO_FILTERS
+    whole: WholeRead | None = None
 
     @property
     def arrow_schema(self) -> pa.Schema:

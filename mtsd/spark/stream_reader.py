@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
 from mtsd.model.position import Position
 from mtsd.spark.failure import one_line
 from mtsd.spark.live_connection import another_server
-from mtsd.spark.logs import Logs
+from mtsd.spark.logs import Logs, Stretch
 from mtsd.spark.options import OptionError
 from mtsd.spark.reading import Ranges, rows
 from mtsd.spark.shape import Request, Shape
@@ -90,7 +90,8 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 return []
             parts = parts_between(self._logs, begin, stop)
             planned = self._logs.planned(parts, self._request.options.max_partition_bytes)
-            return [Ranges(ranges, self._logs.origin) for ranges in planned]
+            stretch = Stretch(begin, stop)
+            return [Ranges(ranges, self._logs.origin, stretch) for ranges in planned]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a task's rows; raises UnreadableBinlogError if a file cannot be read."""

@@ -21,6 +21,7 @@ from pyspark.sql.types import (
 
 from mtsd.binlog.column_format import ColumnFormat, column_formats
 from mtsd.binlog.range_reader import GroupPart, RangeReader
+from mtsd.binlog.ranges import whole_files
 from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.table_metadata import OptionalMetadata, parse_optional_metadata
 from mtsd.model.errors import NotSupportedError
@@ -61,7 +62,11 @@ class TableShape:
         database, name = _wanted(options)
         told = ToldTables(options.ddl, database, options.loaded)
         table = next(
-            (one for one in table_maps(files) if (one.database, one.table) == (database, name)),
+            (
+                one
+                for one in table_maps(whole_files(files))
+                if (one.database, one.table) == (database, name)
+            ),
             None,
         )
         if table is None:
@@ -106,6 +111,7 @@ class TableShape:
                 definitions.check()
                 if pending.is_full:
                     yield from _batches(request, pending, file)
+        definitions.check(at_end=True)
         yield from _batches(request, pending, file)
 
 
@@ -136,13 +142,15 @@ class _Definitions:
         self._told = ToldTables(request.options.ddl, self._table[0], request.options.loaded)
         self._names = [name for name in request.schema.names if name not in _META]
         self._last_ddl = ""
-        self._redefinitions = Redefinitions(
-            *self._table, are_named=request.options.are_columns_named or not self._names
+        told = self._told.definition(*self._table)
+        self._redefinitions = (
+            Redefinitions(self._table, told, request.whole) if self._names else None
         )
 
     def learn(self, part: GroupPart, file: str) -> None:
         """Keep the last statement that may have changed the table, to name it in errors."""
-        self._redefinitions.learn(part, file)
+        if self._redefinitions is not None:
+            self._redefinitions.learn(part, file)
         name = self._table[1].encode().lower()
         for step in part.steps:
             if isinstance(step, Statement) and step.kind is StatementKind.DDL:
@@ -151,9 +159,10 @@ class _Definitions:
                     text = " ".join(statement[:200].decode(errors="replace").split())
                     self._last_ddl = f", since the statement at {file}:{part.begin}: {text}"
 
-    def check(self) -> None:
+    def check(self, *, at_end: bool = False) -> None:
         """Raise NotSupportedError if rows may belong to another definition than the one told."""
-        self._redefinitions.check()
+        if self._redefinitions is not None:
+            self._redefinitions.check(at_end=at_end)
 
     def is_of_table(self, database: str) -> bool:
         """Tell whether the table is in this database."""
@@ -161,7 +170,7 @@ class _Definitions:
 
     def choose(self, table: TableMap) -> RowBatches | None:
         """Return the decoder of the wanted columns; NotSupportedError if one does not fit."""
-        if self._names:
+        if self._redefinitions is not None:
             self._redefinitions.look_at(table)
         if (table.database, table.table) != self._table:
             return None

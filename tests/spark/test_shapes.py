@@ -12,14 +12,16 @@ import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from mtsd.binlog.range_reader import RangeReader
-from mtsd.binlog.ranges import ranges_of
+from mtsd.binlog.ranges import ranges_of, whole_files
 from mtsd.model.errors import BinlogError, NotSupportedError
-from mtsd.model.position import parse_position
+from mtsd.model.position import Position, parse_position
 from mtsd.spark.change_shape import ChangeShape
+from mtsd.spark.folder_logs import FolderLogs
 from mtsd.spark.options import OptionError, Options
 from mtsd.spark.row_filters import ColumnTest, RowFilters
 from mtsd.spark.shape import Request, Shape, pruned
 from mtsd.spark.table_shape import TableShape
+from mtsd.spark.whole_read import WholeRead, stretch_of
 from tests.binlog.range_cases import Contents
 from tests.binlog.recording import OPTIONS
 from tests.binlog.row_values import KINDS, LENIENT, create, names, row
@@ -46,7 +48,8 @@ def log(
     """Run statements in the database `name`, and return the file with what was logged."""
     server.sql(f"CREATE DATABASE {name}")
     server.sql("FLUSH BINARY LOGS")
-    recorded = Recorded(folder / name)
+    recorded = Recorded(folder / name / "f")
+    recorded.path.parent.mkdir(exist_ok=True)
     with closing(server.client(name)) as client, client.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
@@ -73,10 +76,15 @@ def read(
 ) -> Rows:
     data = recorded.path.read_bytes()
     schema = schema or pruned(shape.schema(options, recorded.files), options.columns)
-    request = Request(options, schema, filters or RowFilters())
-    shape.check(request)
+    parts = whole_files(recorded.files)
+    stretch = stretch_of(parts, options.start, options.end)
+    assert stretch
+    logs = FolderLogs(str(recorded.path))
     found: Rows = []
     for bounds in ranges_of("f", len(data), -(-len(data) // count)):
+        whole = WholeRead(logs, stretch, Position("f", bounds.begin) <= stretch.begin)
+        request = Request(options, schema, filters or RowFilters(), whole)
+        shape.check(request)
         reader = RangeReader(Contents(data), bounds, "f", hold_bytes=hold_bytes)
         for batch in shape.read(request, reader, "f"):
             batch.validate(full=True)
@@ -356,9 +364,9 @@ def test_a_redefinition_without_names_is_an_error(server: Server, folder: Path) 
     by_place = StructType([StructField(name, LongType()) for name in ("id", "a", "b")])
     said = ""
     # A task without any rows has to know from elsewhere that they have no names.
-    for count, are_named in ((1, True), (48, False)):
+    for count in (1, 48):
         for ddl, schema in ((definition, None), ("", by_place)):
-            options = Options("f", "table", table, ddl=ddl, are_columns_named=are_named)
+            options = Options("f", "table", table, ddl=ddl)
             with pytest.raises(NotSupportedError) as caught:
                 read(TableShape(), recorded, options, schema=schema, count=count)
             said = str(caught.value)
