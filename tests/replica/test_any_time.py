@@ -260,7 +260,8 @@ def test_histories(policy: str, consistency: str, tmp_path: Path) -> None:
 def _invert(pair: Pair, folder: Path, settings: dict[str, Value], *, readable: bool = True) -> None:
     """Make a later transaction hold what an earlier one needs, and apply both.
 
-    Only the target has the foreign key, so the source and every policy take them for independent.
+    Only the target has the foreign key, and since the start, so the source and every policy take
+    them for independent.
     The earlier one is stopped by a client's lock until the later one holds its own.
     """
     for server in (pair.source, pair.target):
@@ -271,11 +272,11 @@ def _invert(pair: Pair, folder: Path, settings: dict[str, Value], *, readable: b
             "INSERT INTO a.parent VALUES (1, 0); INSERT INTO a.gate VALUES (1, 0);"
             "INSERT INTO b.child VALUES (1, 1)"
         )
-    pair.target.sql("ALTER TABLE b.child ADD FOREIGN KEY (parent) REFERENCES a.parent (id)")
     file, offset, _ = pair.source.binlog_end()
     settings = {**ANY_TIME, **settings, "source.start": f"{file}:{offset}"}
     with DaemonProcess(pair.source, pair.target, folder, settings) as daemon:
         daemon.wait_until_caught_up()
+        pair.target.sql("ALTER TABLE b.child ADD FOREIGN KEY (parent) REFERENCES a.parent (id)")
         with closing(pair.target.client()) as client, client.cursor() as cursor:
             cursor.execute("BEGIN")
             cursor.execute("SELECT * FROM a.gate WHERE id = 1 FOR UPDATE")
