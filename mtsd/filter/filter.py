@@ -152,17 +152,11 @@ class Filter:
         if self.is_position_schema(database):
             return None
         name = self.target_name(database)
-        if not self.passes_database(name):
-            return None
-        if self.rules.on_tables and not self.passes_tables([(name, table)]):
-            return None
-        return name
+        return name if self._passes_rows(name, table) else None
 
     def may_change(self, database: str, table: str) -> bool:
         """Return whether rows may be applied to a table of the target, by its names there."""
-        if self.is_position_schema(database) or not self.passes_database(database):
-            return False
-        if self.rules.on_tables and not self.passes_tables([(database, table)]):
+        if self.is_position_schema(database) or not self._passes_rows(database, table):
             return False
         return self.target_name(database) == database or self.folded(database) in map(
             self.folded, self._names.values()
@@ -188,6 +182,12 @@ class Filter:
         """Return whether anything in a database of the source may be replicated."""
         name = self.target_name(database)
         return self.passes_database(name) and self.passes_any_in(name) is not False
+
+    def _passes_rows(self, database: str, table: str) -> bool:
+        """Return whether the rules let rows of a table pass, by its names on the target."""
+        return self.passes_database(database) and (
+            not self.rules.on_tables or self.passes_tables([(database, table)])
+        )
 
     def _matched(self, database: str, table: str) -> bool | None:
         """Return what the first rule that matches a table says; None if none does."""

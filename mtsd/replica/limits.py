@@ -36,10 +36,9 @@ def goes_by_foreign_keys(replica: ReplicaSettings, source: Flavour) -> bool:
 
     By databases it does unless the source tells which tables others refer to, as a MySQL does.
     """
-    if not replica.parallel_workers:
-        return False
-    by_database = replica.parallel_type == "database" and source is Flavour.MARIADB
-    return by_database or replica.parallel_type == "table"
+    return reads_foreign_keys(replica) and (
+        replica.parallel_type == "table" or source is Flavour.MARIADB
+    )
 
 
 def reads_foreign_keys(replica: ReplicaSettings) -> bool:
@@ -55,12 +54,12 @@ def referred_in(replica: ReplicaSettings, foreign_keys: ForeignKeys) -> frozense
     target's tables, nothing else is needed; by databases, only what `foreign_keys` of the target
     join.
     """
-    if replica.parallel_workers > 1 and replica.consistency == "eventual":
+    if replica.parallel_workers <= 1:
+        return frozenset()
+    if replica.consistency == "eventual" or replica.parallel_type == "row":
+        # By row, the keys decide where they are known, and the source where they are not.
         return None
-    if replica.parallel_workers > 1 and replica.parallel_type == "row":
-        # Where the keys are known, they decide; where they are not, the source.
-        return None
-    if replica.parallel_workers > 1 and replica.parallel_type == "database":
+    if replica.parallel_type == "database":
         return frozenset().union(*foreign_keys.databases)
     return frozenset()
 

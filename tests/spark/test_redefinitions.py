@@ -2,26 +2,8 @@
 
 import pytest
 
-from mtsd.model.session import SessionContext
-from mtsd.model.step import QueryEvent
 from mtsd.spark.redefinitions import redefines
-
-
-def query(statement: bytes, database: str = "d") -> QueryEvent:
-    return QueryEvent(
-        thread_id=0,
-        exec_time=0,
-        error_code=0,
-        context=SessionContext(),
-        microseconds=None,
-        database=database,
-        statement=statement,
-        updated_databases=None,
-        over_max=False,
-        invoker=None,
-        ddl_xid=None,
-        timestamp=0,
-    )
+from tests.catalog.test_catalog import query
 
 
 @pytest.mark.parametrize(
@@ -53,8 +35,8 @@ def query(statement: bytes, database: str = "d") -> QueryEvent:
     ],
 )
 def test_other_columns(statement: bytes) -> None:
-    assert redefines(query(statement), "d", "t")
-    assert not redefines(query(statement, "e"), "x", "t")
+    assert redefines(query(statement.decode(), "d"), "d", "t")
+    assert not redefines(query(statement.decode(), "e"), "x", "t")
 
 
 @pytest.mark.parametrize(
@@ -87,4 +69,4 @@ def test_other_columns(statement: bytes) -> None:
     ],
 )
 def test_the_same_columns(statement: bytes) -> None:
-    assert not redefines(query(statement), "d", "t")
+    assert not redefines(query(statement.decode(), "d"), "d", "t")
