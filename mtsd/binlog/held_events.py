@@ -8,6 +8,7 @@ from mtsd.binlog.load_data import parse_block
 from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.timestamp_defaults import under
 from mtsd.model.group import GroupChunk
+from mtsd.model.session import RowState
 from mtsd.model.step import (
     FromFile,
     LoadFile,
@@ -26,13 +27,15 @@ _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 class HeldEvents:
     """The events of a group that have been read and not been passed on, as steps."""
 
-    __slots__ = ("_rows", "_satellites", "_steps", "idle_bytes", "size")
+    __slots__ = ("_rows", "_satellites", "_steps", "idle_bytes", "row_state", "size")
 
     def __init__(self) -> None:
         self.size = 0
         """Bytes of all events."""
         self.idle_bytes = 0
         """Of savepoints and files, which have no effect by themselves."""
+        self.row_state: RowState | None = None
+        """Of the session whose rows are added."""
         self._steps: list[Step] = []
         self._rows: list[bytes] = []
         """Events of the step that comes after `_steps`, if any."""
@@ -147,7 +150,7 @@ class HeldEvents:
 
     def _end_rows(self) -> None:
         if self._rows:
-            self._steps.append(Rows(tuple(self._rows)))
+            self._steps.append(Rows(tuple(self._rows), self.row_state))
             self._rows = []
 
 

@@ -25,6 +25,7 @@ from mtsd.model.group import (
     StreamItem,
 )
 from mtsd.model.position import Position
+from mtsd.model.session import row_state
 from mtsd.model.step import FromFile, QueryEvent, Satellite, StatementKind
 from mtsd.model.temporary_tables import SourceThread, TemporaryTables
 from mtsd.model.xa_xid import XaXid
@@ -185,6 +186,7 @@ class OpenGroup:
         """Note that its BEGIN or XA START has been seen."""
         self.begun = True
         self._timestamp_defaults = query.context.explicit_defaults_for_timestamp
+        self._held.row_state = row_state(query.context)
 
     def ran_under(self, query: QueryEvent) -> None:
         """Correct what was assumed of its session before this statement said it.

@@ -18,12 +18,14 @@ from mtsd.binlog.gtid_event import GtidEvent, Opens, parse_gtid
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.mariadb_gtid_event import parse_mariadb_gtid
 from mtsd.binlog.merged_databases import MergedDatabases
+from mtsd.binlog.query import parse_query
 from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.table_map import TableMap
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.group_keys import NO_KEYS
 from mtsd.model.position import Position
+from mtsd.model.session import RowState, row_state
 from mtsd.model.step import Rows
 
 _QUERY: Final[int] = EventType.QUERY_EVENT.value
@@ -40,6 +42,10 @@ _XID_SIZE: Final = HEADER_SIZE + 8 + 4
 _BEGIN: Final = b"\0BEGIN"
 _BEGIN_SIZE: Final = HEADER_SIZE + 13 + len(_BEGIN) + 4
 """Without its status variables and its database name."""
+_STATUS_AT: Final = HEADER_SIZE + 13
+"""Where the status variables begin."""
+_AFTER_STATUS: Final = _BEGIN_SIZE - _STATUS_AT
+"""From their end to that of the event, without the database name."""
 _LOW: Final = 0xFFFFFFFF
 _MANY: Final = 4096
 _MANY_BYTES: Final = 8 << 20
@@ -55,8 +61,8 @@ class PlainTransactions:
     """
 
     __slots__ = (
-        "_heads", "_hold_bytes", "_is_mysql", "_merged", "_row_types", "_size", "_tables",
-        "_unplaced",
+        "_heads", "_hold_bytes", "_is_mysql", "_merged", "_row_types", "_size", "_states",
+        "_tables", "_unplaced",
     )  # fmt: skip
 
     def __init__(self, hold_bytes: int, merged: MergedDatabases) -> None:
@@ -69,6 +75,8 @@ class PlainTransactions:
         None for the event if the table is not replicated.
         """
         self._size = 0
+        self._states: dict[bytes, RowState] = {}
+        """By the status variables of BEGIN."""
 
     def speak(self, dialect: Dialect) -> None:
         """Go on with the events of this dialect."""
@@ -118,6 +126,7 @@ class PlainTransactions:
             offset += len(first)
             at += 1
             head: GtidEvent
+            state: RowState | None = None
             is_mysql = self._is_mysql
             if is_mysql:
                 head = parse_gtid(first[:-4])
@@ -128,6 +137,10 @@ class PlainTransactions:
                     return None
                 if raw[-10:-4] != _BEGIN or crc(raw) != RESIDUE:
                     return None
+                variables = raw[_STATUS_AT : size - _AFTER_STATUS - raw[27]]
+                state = self._states.get(variables)
+                if state is None:
+                    state = self._learn_state(variables, raw)
                 offset += len(raw)
                 at += 1
             else:
@@ -207,7 +220,7 @@ class PlainTransactions:
                 position,
                 databases,
                 False,
-                (tuple.__new__(Rows, (tuple(kept),)),) if kept else (),
+                (tuple.__new__(Rows, (tuple(kept), state)),) if kept else (),
                 size,
                 None if row_flags < 0 else row_flags,
                 description,
@@ -222,6 +235,12 @@ class PlainTransactions:
             ),
         )
         return group, at
+
+    def _learn_state(self, variables: bytes, begin: bytes) -> RowState:
+        if len(self._states) >= _MANY:
+            self._states.clear()
+        state = self._states[variables] = row_state(parse_query(begin[:-4]).context)
+        return state
 
 
 def _end(event: bytes) -> int:

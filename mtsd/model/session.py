@@ -1,6 +1,7 @@
 """The session state of the source that a statement needs in order to run again."""
 
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +42,43 @@ class SessionContext:
     """MariaDB since 10.11: INSERT may set the period of a row of a versioned table."""
     character_set_collations: tuple[tuple[int, int], ...] | None = None
     """MariaDB since 11.2: pairs of a character set, by a collation of it, and its default one."""
+
+
+class RowState(NamedTuple):
+    """What a server's expressions over the columns of a row depend on, in a session of the source.
+
+    That are generated columns, CHECK constraints and functional keys. `sql_mode` has only the bits
+    of `COMPUTING_MODES`. `time_zone` is None if the source does not say it: MySQL does if the first
+    statement of a transaction has used it.
+    """
+
+    sql_mode: int
+    time_zone: bytes | None
+    lc_time_names: int
+
+
+NO_UNSIGNED_SUBTRACTION: Final = 1 << 6
+_NO_BACKSLASH_ESCAPES: Final = 1 << 20
+_NO_ZERO_IN_DATE: Final = 1 << 23
+_NO_ZERO_DATE: Final = 1 << 24
+ALLOW_INVALID_DATES: Final = 1 << 25
+_PAD_CHAR_TO_FULL_LENGTH: Final = 1 << 31
+TIME_TRUNCATE_FRACTIONAL: Final = 1 << 32
+COMPUTING_MODES: Final = (
+    NO_UNSIGNED_SUBTRACTION
+    | _NO_BACKSLASH_ESCAPES
+    | _NO_ZERO_IN_DATE
+    | _NO_ZERO_DATE
+    | ALLOW_INVALID_DATES
+    | _PAD_CHAR_TO_FULL_LENGTH
+    | TIME_TRUNCATE_FRACTIONAL
+)
+"""Of MySQL's sql_mode, what changes values. The strict modes only change which are errors, and the
+source has accepted its rows (by INSERT IGNORE, perhaps)."""
+
+
+def row_state(context: SessionContext) -> RowState:
+    """Return the state of the rows of a transaction, from its BEGIN."""
+    return RowState(
+        (context.sql_mode or 0) & COMPUTING_MODES, context.time_zone, context.lc_time_names or 0
+    )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mtsd.model.session import SessionContext
+from mtsd.model.session import RowState, SessionContext
 
 _DOUBLE = struct.Struct("<d")
 
@@ -149,11 +149,12 @@ Satellite = Intvar | Rand | UserVar
 class Rows(NamedTuple):
     """Row events preceded by their table maps, raw and in order, without their checksums.
 
-    The lengths in their headers still include the checksum. A tuple, because one is created for
-    nearly every transaction.
+    The lengths in their headers still include the checksum. `state` is that of the session of the
+    source; None if it is not known. A tuple, because one is created for nearly every transaction.
     """
 
     events: tuple[bytes, ...]
+    state: RowState | None = None
 
 
 class Duplicates(enum.IntEnum):
@@ -201,6 +202,11 @@ class LoadFile(NamedTuple):
 
 
 Step = Rows | Statement | LoadFile
+
+
+def state_of_rows(steps: Sequence[Step]) -> RowState | None:
+    """Return the state of the first rows among the steps: all of a group have the same."""
+    return next((step.state for step in steps if isinstance(step, Rows)), None)
 
 
 def row_events(steps: Sequence[Step]) -> tuple[bytes, ...]:

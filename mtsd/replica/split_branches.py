@@ -15,6 +15,7 @@ from typing import Final, NoReturn
 from mtsd.model.errors import ApplyError, ConnectionLostError, MtsdError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.position import NOWHERE, Position
+from mtsd.model.session import RowState
 from mtsd.model.step import Rows
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
@@ -70,9 +71,7 @@ class SplitBranches:
         count = range(len(appliers))
         self._xids = [branch_xid(daemon_uuid, number, branch) for branch in count]
         self._states = [_State.NONE for _ in count]
-        self._pieces: list[asyncio.Queue[tuple[bytes, ...] | None]] = [
-            asyncio.Queue(_AHEAD) for _ in count
-        ]
+        self._pieces: list[asyncio.Queue[Rows | None]] = [asyncio.Queue(_AHEAD) for _ in count]
         self._errors: dict[int, Exception] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._is_recorded = False
@@ -86,11 +85,14 @@ class SplitBranches:
         await self._with_all(lambda branch: self._begin(branch, format_description))
         self._tasks = [asyncio.create_task(self._run(at)) for at in range(len(self._appliers))]
 
-    async def apply(self, parts: Sequence[tuple[bytes, ...]]) -> None:
-        """Apply the next row events of each branch, as soon as it gets to them."""
+    async def apply(self, parts: Sequence[tuple[bytes, ...]], state: RowState | None) -> None:
+        """Apply the next row events of each branch, as soon as it gets to them.
+
+        `state` is that of their session on the source.
+        """
         for pieces, part in zip(self._pieces, parts, strict=True):
             if part:
-                await pieces.put(part)
+                await pieces.put(Rows(part, state))
         if self._errors:
             await self._fail()
 
@@ -171,11 +173,11 @@ class SplitBranches:
     async def _run(self, branch: int) -> None:
         """Apply what comes for a branch; after an error, only take it."""
         pieces = self._pieces[branch]
-        while (events := await pieces.get()) is not None:
+        while (rows := await pieces.get()) is not None:
             if self._errors:
                 continue
             try:
-                await self._appliers[branch].apply_steps((Rows(events),))
+                await self._appliers[branch].apply_steps((rows,))
             except Exception as error:  # noqa: BLE001 - whoever waits for room has to get it
                 self._errors[branch] = error
 

@@ -13,7 +13,7 @@ from mtsd.model.errors import ApplyError, ConnectionLostError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group, GroupKind
-from mtsd.model.step import Rows
+from mtsd.model.step import Rows, state_of_rows
 from mtsd.replica.in_doubt import HalfAppliedError, doubt_of
 from mtsd.replica.report import half_applied
 from mtsd.replica.split_branches import SplitFailedError
@@ -75,14 +75,14 @@ async def apply_by_table(
 
 async def _apply(group: Group, applier: Applier, part: tuple[bytes, ...]) -> None:
     await applier.begin(group.format_description, None)
-    await applier.apply_steps((Rows(part),))
+    await applier.apply_steps((Rows(part, state_of_rows(group.steps)),))
 
 
 async def _apply_at_once(group: Group, applier: Applier, part: tuple[bytes, ...]) -> None:
     """Apply statements that commit by themselves: with GTIDs, a server allows no others here."""
     await applier.begin(group.format_description, None)
     await applier.commit_part()
-    await applier.apply_steps((Rows(part),))
+    await applier.apply_steps((Rows(part, state_of_rows(group.steps)),))
 
 
 async def _with_each(count: int, step: Callable[[int], Awaitable[None]]) -> list[Exception | None]:

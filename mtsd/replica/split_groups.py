@@ -15,7 +15,8 @@ from mtsd.model.fault_points import Reached
 from mtsd.model.group import Group, GroupChunk, GroupOpened
 from mtsd.model.gtid import Gtid
 from mtsd.model.pulse import Wait
-from mtsd.model.step import Rows, Step
+from mtsd.model.session import RowState
+from mtsd.model.step import Rows, Step, state_of_rows
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.split_branches import SplitBranches, SplitFailedError
 from mtsd.replica.split_by_table import apply_by_table
@@ -83,8 +84,9 @@ class SplitGroups(StreamedGroups):
                         return True
                 splitter.look_through(events)
                 await self._begin(group.number, group.size, group.gtid, group.format_description)
+                state = state_of_rows(group.steps)
                 for piece in _pieces(events, self._piece_bytes()):
-                    await self._apply(splitter.split(piece))
+                    await self._apply(splitter.split(piece), state)
                 await self._commit_split(group)
         except (NotSplitError, SplitFailedError, BinlogError, ServerError) as error:
             await self._give_up(group.number, error)
@@ -116,7 +118,8 @@ class SplitGroups(StreamedGroups):
             return
         try:
             with self._coordinator.pulse.waiting(Wait.TARGET):
-                await self._apply(await self._parts(chunk.steps))
+                parts = await self._parts(chunk.steps)
+                await self._apply(parts, state_of_rows(chunk.steps))
         except (NotSplitError, SplitFailedError, BinlogError, ServerError) as error:
             await self._read_again(opened, error)
 
@@ -166,7 +169,7 @@ class SplitGroups(StreamedGroups):
                     opened.number, opened.length, opened.gtid, opened.format_description
                 )
                 self._is_split = opened
-                await self._apply(parts)
+                await self._apply(parts, state_of_rows(steps))
         except (NotSplitError, SplitFailedError, BinlogError, ServerError) as error:
             await self._give_up(opened.number, error)
             return False
@@ -217,9 +220,9 @@ class SplitGroups(StreamedGroups):
         )
         await self._branches.begin(format_description)
 
-    async def _apply(self, parts: Sequence[tuple[bytes, ...]]) -> None:
+    async def _apply(self, parts: Sequence[tuple[bytes, ...]], state: RowState | None) -> None:
         if self._branches is not None:
-            await self._branches.apply(parts)
+            await self._branches.apply(parts, state)
 
     async def _apply_by_table(
         self, group: Group, transactional: Sequence[bytes], others: Sequence[bytes]

@@ -4,10 +4,11 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 
-from mtsd.model.errors import ServerError
+from mtsd.model.errors import MtsdError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.server import Flavour
+from mtsd.model.step import Rows
 from mtsd.schedule.in_flight import Packet, Transaction
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.branch_sessions import BranchSessions
@@ -16,15 +17,18 @@ from mtsd.target.bundle import (
     Bundle,
     Command,
     RowTooLargeError,
+    Setting,
     binlog_statement,
     commands,
     row_statements,
     table_maps,
     together,
 )
+from mtsd.target.computed_tables import ComputedTables
 from mtsd.target.generated_keys import GeneratedKeys, told
 from mtsd.target.misread_tables import MisreadTables
 from mtsd.target.position_tables import PositionTables
+from mtsd.target.row_states import RowStates
 from mtsd.target.session import TargetSession, next_gtid, row_gone
 from mtsd.target.session_applier import SessionApplier
 from mtsd.target.streaming import RowStream
@@ -60,6 +64,12 @@ class BinlogApplier(SessionApplier):
         self._stream = RowStream(self._chunk_bytes)
         self._misread = MisreadTables(session.connection, session.traits.server)
         self._keys = GeneratedKeys(session.connection, session.traits.server)
+        self._computed = ComputedTables(session.connection, session.traits.server)
+        self._states = RowStates(session.states.own, session.traits.server)
+        self._state_may_differ = False
+        """Whether an error may have left the session in the state of rows."""
+        self._computes = False
+        """Whether rows of the open transaction are of such tables."""
         self._is_creating = False
         """Whether rows are of a CREATE TABLE … SELECT, whose columns are the source's."""
         self._before = b""
@@ -88,23 +98,35 @@ class BinlogApplier(SessionApplier):
         groups = transaction.groups
         change = RowChange(self._tables.workers, transaction.row, transaction.before)
         maps: set[bytes] = set()
-        rows = row_statements(groups, self._chunk_bytes, change, maps, by_clock=self._by_clock)
-        first = list(islice(rows, 2))
-        whole: Iterable[Command]
+        rest = row_statements(groups, self._chunk_bytes, change, maps, by_clock=self._by_clock)
+        is_small = sum(group.size for group in groups) <= ENOUGH
+        first = list(rest if is_small else islice(rest, 2))
+        if not is_small:
+            maps.update(event for group in groups for event in table_maps(group.rows))
+        others = frozenset(event for event in maps if event[19:25] != TABLE_ID)
+        rows: Iterable[bytes | Setting] = chain(first, rest)
+        is_plain = self._computed.are_plain(others)
+        if not is_plain:
+            rows = self._states.of_groups(groups, lambda run: self._rows_of(run, groups, change))
         before, after = [b"BEGIN"], [b"COMMIT"]
         if self._preserves:
             before.insert(0, next_gtid(str(groups[0].gtid)))
             after.append(next_gtid(""))
-        elif len(first) == 1 and not held:
+        elif len(first) == 1 and not held and is_plain:
             before, after = [], []
         ending = tuple(after) if held else ()
-        whole = commands(before, chain(first, rows), [] if held else after, self._command_limit)
-        if sum(group.size for group in groups) <= ENOUGH:
+        whole: Iterable[Command]
+        whole = commands(before, rows, [] if held else after, self._command_limit)
+        if is_small:
             whole = tuple(whole)
-        else:
-            maps.update(event for group in groups for event in table_maps(group.rows))
-        others = frozenset(event for event in maps if event[19:25] != TABLE_ID)
         return Bundle(groups[0].format_description, whole, others, ending=ending)
+
+    def _rows_of(
+        self, run: Sequence[Group], groups: Sequence[Group], change: RowChange
+    ) -> Iterable[bytes]:
+        """Return the statements of a run of groups, the last one with the change."""
+        last = change if run[-1] is groups[-1] else None
+        return row_statements(run, self._chunk_bytes, last, by_clock=self._by_clock)
 
     def are_safe(self, table_maps: Collection[bytes]) -> bool:
         """See `Applier`; nor does BINLOG turn their rows into others."""
@@ -112,6 +134,7 @@ class BinlogApplier(SessionApplier):
             super().are_safe(table_maps)
             and self._misread.are_passed(table_maps)
             and self._keys.are_plain(table_maps)
+            and self._computed.are_known(table_maps)
         )
 
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
@@ -122,6 +145,9 @@ class BinlogApplier(SessionApplier):
             await self._misread.check(bundle.format_description, bundle.table_maps)
             if before := await self._keys.statement_before(self._format, bundle.table_maps):
                 whole = told(whole, before)
+            await self._computed.learn(bundle.table_maps)
+        if not self._computed.are_plain(bundle.table_maps):
+            self._state_may_differ = True
         await self._reached(FaultPoint.BEFORE_BUNDLE)
         statements = 0
         try:
@@ -169,6 +195,7 @@ class BinlogApplier(SessionApplier):
         maps = frozenset(table_maps(group.rows))
         await self._misread.check(self._format, maps)
         before = await self._keys.statement_before(self._format, maps)
+        await self._computed.learn(maps)
         await apply_unprotected(
             self._session,
             group,
@@ -177,7 +204,7 @@ class BinlogApplier(SessionApplier):
             self.apply_steps,
             statement_bytes=self._largest_statement,
             command_bytes=self._command_limit,
-            step_by_step=bool(before),
+            step_by_step=bool(before) or not self._computed.are_plain(maps),
             reached=self._reached,
         )
 
@@ -197,17 +224,29 @@ class BinlogApplier(SessionApplier):
     def _start_over(self, *, unprotected: bool = False) -> None:
         super()._start_over(unprotected=unprotected)
         self._stream = RowStream(self._chunk_bytes)
-        self._is_creating = False
+        self._is_creating = self._computes = False
         self._before = b""
 
-    async def _apply_rows(self, events: tuple[bytes, ...]) -> None:
+    async def _apply_rows(self, rows: Rows) -> None:
         if not self._is_creating:
-            await self._look_at(frozenset(table_maps(events)))
-        rows = commands([], self._stream.statements(events), [], self._command_limit)
-        for command in told(rows, self._before) if self._before else rows:
+            await self._look_at(frozenset(table_maps(rows.events)))
+        statements: Iterable[bytes | Setting] = self._stream.statements(rows.events)
+        if self._computes:
+            statements = self._states.around(self._stream.statements(rows.events), rows.state)
+            self._state_may_differ = True
+        whole = commands([], statements, [], self._command_limit)
+        for command in told(whole, self._before) if self._before else whole:
             await self._connection.run(command.sql, command.statements)
+
+    async def _undo(self, error: MtsdError) -> None:
+        await super()._undo(error)
+        if self._state_may_differ and not self.closed:
+            await self._connection.run(self._states.back, 1)
+            self._state_may_differ = False
 
     async def _look_at(self, maps: frozenset[bytes]) -> None:
         await self._misread.check(self._format, maps)
         # Rows of a streamed transaction may follow later than the table maps that they belong to.
         self._before = await self._keys.statement_before(self._format, maps) or self._before
+        await self._computed.learn(maps)
+        self._computes = self._computes or not self._computed.are_plain(maps)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from pybase64 import b64encode
 
@@ -38,6 +38,12 @@ class Command:
 
     sql: bytes
     statements: int
+
+
+class Setting(NamedTuple):
+    """A statement between those of rows, which sets something for the next ones."""
+
+    sql: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,38 +152,47 @@ def table_maps(events: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def commands(
-    before: Sequence[bytes], rows: Iterable[bytes], after: Sequence[bytes], limit: int
+    before: Sequence[bytes],
+    rows: Iterable[bytes | Setting],
+    after: Sequence[bytes],
+    limit: int,
 ) -> Iterator[Command]:
     """Yield commands of SQL and BINLOG statements in order, each of at most `limit` bytes.
 
+    `rows` are the events of BINLOG statements, and settings between them.
     All of `after` is in the last one. Yields nothing if there is no statement: a server answers
     an empty one with an error. Raises RowTooLargeError if one statement exceeds `limit`.
     """
     # Large statements are copied only once: when all pieces of a command are joined.
     pieces: list[bytes] = []
     size = count = 0
-    for statement in before:
-        pieces += (statement, _NEXT)
-        size += len(statement) + 1
+    for each in before:
+        pieces += (each, _NEXT)
+        size += len(each) + 1
         count += 1
-    for events in rows:
-        encoded = b64encode(events)
-        length = encoded_length(len(events))
+    for item in rows:
+        statement: tuple[bytes, ...]
+        if isinstance(item, Setting):
+            statement = (item.sql, _NEXT)
+            length = len(item.sql)
+        else:
+            statement = (_BINLOG, b64encode(item), _END, _NEXT)
+            length = encoded_length(len(item))
         if count and (size + length > limit or size >= ENOUGH):
             yield Command(b"".join(pieces[:-1]), count)
             pieces = []
             size = count = 0
         if length > limit:
             raise RowTooLargeError(length, limit)
-        pieces += (_BINLOG, encoded, _END, _NEXT)
+        pieces += statement
         size += length + 1
         count += 1
     if count and size + sum(map(len, after)) + len(after) > limit:
         yield Command(b"".join(pieces[:-1]), count)
         pieces = []
         count = 0
-    for statement in after:
-        pieces += (statement, _NEXT)
+    for each in after:
+        pieces += (each, _NEXT)
         count += 1
     if count:
         yield Command(b"".join(pieces[:-1]), count)

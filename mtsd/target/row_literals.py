@@ -103,6 +103,17 @@ def _bytes(raw: bytes) -> bytes:
     return b"X'%b'" % raw.hex().encode()
 
 
+def with_offset(make: MakeLiteral) -> MakeLiteral:
+    """Return what makes TIMESTAMPs that are the same in every time zone of the session."""
+
+    def of_utc(raw: bytes) -> bytes:
+        literal = make(raw)
+        # The zero is not a time.
+        return literal if literal.startswith(b"'0000") else literal[:-1] + b"+00:00'"
+
+    return of_utc
+
+
 def json_as_text(raw: bytes) -> bytes:
     """Return the text of a JSON document in binary form as a literal; BinlogError if damaged."""
     return b"_utf8mb4 " + literals.text(json_text(raw) if raw else "null")

@@ -149,7 +149,9 @@ class RowSql:
             yield from self.rest()
         else:
             columns = [layout.columns[index] for index in key]
-            in_rows = len(columns) == 1 or all(each.in_rows for each in columns)
+            in_rows = all(each.in_rows for each in columns) or (
+                len(columns) == 1 and not columns[0].zoned
+            )
             head = b"DELETE FROM %b WHERE (" % layout.name
             if in_rows:
                 left = b",".join(each.name for each in columns)
@@ -319,7 +321,9 @@ def condition(layout: TableLayout, image: RowImage, *, exact: bool) -> bytes:
         if value is None:
             parts.append(b"%b IS NULL" % column.name)
         else:
-            compares = column.compares if exact else Comparison(column.name + b"=")
+            compares = column.compares
+            if not (exact or column.zoned):
+                compares = Comparison(column.name + b"=")
             literal = _literal(value)
             if compares.bare:
                 literal = literal.rpartition(b" ")[2]

@@ -374,7 +374,7 @@ class SessionApplier(ABC):
         for step in steps:
             if isinstance(step, Rows):
                 await self._reached(FaultPoint.BEFORE_CHUNK)
-                await self._apply_rows(step.events)
+                await self._apply_rows(step)
             elif isinstance(step, LoadFile):
                 await self._loads.take(step.event)
             elif step.file is not None:
@@ -403,7 +403,7 @@ class SessionApplier(ABC):
         self._is_piece_by_piece = False
 
     @abstractmethod
-    async def _apply_rows(self, events: tuple[bytes, ...]) -> None:
+    async def _apply_rows(self, rows: Rows) -> None:
         """Apply row events inside the open transaction."""
 
     async def has_executed(self, gtid: str) -> bool:

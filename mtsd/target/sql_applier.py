@@ -4,9 +4,9 @@ The rows of a transaction are sent first, with the worker's row and the COMMIT b
 packet of their own: only once each statement has found the rows that it must find.
 """
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 from typing import Final
 
 import structlog
@@ -27,7 +27,7 @@ from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, flavour_of
-from mtsd.model.step import Step
+from mtsd.model.step import Rows, Step, state_of_rows
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.executed_groups import NO_GROUPS, ExecutedGroups
 from mtsd.schedule.in_flight import Packet
@@ -35,12 +35,14 @@ from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target import literals
 from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.bundle import Bundle, Command, RowTooLargeError, table_maps
+from mtsd.target.computed_tables import ComputedTables
 from mtsd.target.convergent_sql import Change, ConvergentSql
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.row_sql import RowSql, SqlStatement
+from mtsd.target.row_states import RowStates, accepts_offsets
 from mtsd.target.session import TargetSession, next_gtid
 from mtsd.target.session_applier import SessionApplier
-from mtsd.target.session_state import LOCK_WAIT_S
+from mtsd.target.session_state import LOCK_WAIT_S, changes
 from mtsd.target.statement_states import FOREVER
 from mtsd.target.table_layout import NO_TABLE, TableLayout, layout_of
 from mtsd.target.table_loading import load_table
@@ -79,8 +81,8 @@ _OF_OTHER_ROWS: Final = frozenset({
 class RowCommands:
     """Stands for the commands of a bundle, which depend on the target's tables."""
 
-    groups: tuple[tuple[tuple[bytes, ...], bool], ...]
-    """Row events, and whether they have been applied before."""
+    groups: tuple[tuple[Rows, bool], ...]
+    """Rows, and whether they have been applied before."""
     gtid: str
 
     def __iter__(self) -> Iterator[Command]:
@@ -126,6 +128,11 @@ class SqlApplier(SessionApplier):
         """By Table_map event, header included: a source that restarts gives ids anew."""
         self._current: dict[bytes, TableLayout] = {}
         """By table id."""
+        self._computed = ComputedTables(session.connection, session.traits.server)
+        self._states = RowStates(session.states.own, session.traits.server, as_sql=True)
+        # That the newer row wins is found out in UTC.
+        self._zoned = accepts_offsets(session.traits.server) and not newer
+        """Whether rows can be written in another time zone than UTC."""
         self._checks_may_differ = False
         """Whether an error may have left the session without them."""
 
@@ -154,12 +161,14 @@ class SqlApplier(SessionApplier):
             after.append(next_gtid(""))
         maps = frozenset(chain.from_iterable(table_maps(each.rows) for each in groups))
         again = self._again
-        parts = [(group.rows, group.number in again) for group in groups]
-        if not any(before for _, before in parts):
-            parts = [(tuple(chain.from_iterable(rows for rows, _ in parts)), False)]
+        alike = groupby(groups, lambda group: (group.number in again, state_of_rows(group.steps)))
+        parts = tuple(
+            (Rows(tuple(chain.from_iterable(group.rows for group in run)), state), before)
+            for (before, state), run in alike
+        )
         # The target skips what comes again under a GTID.
         own = self._preserves and groups[0].number not in again
-        commands = RowCommands(tuple(parts), str(groups[0].gtid) if own else "")
+        commands = RowCommands(parts, str(groups[0].gtid) if own else "")
         return Bundle(groups[0].format_description, commands, maps, ending=tuple(after))
 
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
@@ -200,7 +209,7 @@ class SqlApplier(SessionApplier):
         self._start_over(unprotected=True)
         try:
             await self.describe_format(group.format_description)
-            await self._check_sizes(group.rows)
+            await self._check_sizes(Rows(group.rows, state_of_rows(group.steps)))
             await apply_unprotected(
                 self._session,
                 group,
@@ -222,8 +231,8 @@ class SqlApplier(SessionApplier):
 
     async def _apply_groups(self, rows: RowCommands, opening: tuple[SqlStatement, ...]) -> None:
         try:
-            for events, before in rows.groups:
-                await self._apply_rows(events, opening, before=before)
+            for each, before in rows.groups:
+                await self._apply_events(each, opening, before=before)
                 opening = ()
         except ServerError as error:
             if error.number not in _OF_OTHER_ROWS or not self._repairs:
@@ -234,13 +243,16 @@ class SqlApplier(SessionApplier):
             await self._undo(error)
             await self._set_gtid(rows.gtid)
             opening = _BEGIN
-            for events, before in rows.groups:
-                await self._apply_rows(events, opening, before=before, forced=True)
+            for each, before in rows.groups:
+                await self._apply_events(each, opening, before=before, forced=True)
                 opening = ()
 
-    async def _apply_rows(
+    async def _apply_rows(self, rows: Rows) -> None:
+        await self._apply_events(rows)
+
+    async def _apply_events(
         self,
-        events: Iterable[bytes],
+        rows: Rows,
         opening: tuple[SqlStatement, ...] = (),
         *,
         before: bool = False,
@@ -258,7 +270,7 @@ class SqlApplier(SessionApplier):
         pending = list(opening)
         size = 0
         try:
-            async for statement in self._statements(events, before=before, forced=forced):
+            async for statement in self._statements(rows, before=before, forced=forced):
                 pending.append(statement)
                 size += len(statement.sql)
                 if size > _COMMAND_BYTES or len(pending) >= _MANY_STATEMENTS:
@@ -273,14 +285,14 @@ class SqlApplier(SessionApplier):
             raise
         self._checks_may_differ = False
 
-    async def _check_sizes(self, events: Sequence[bytes]) -> None:
+    async def _check_sizes(self, rows: Rows) -> None:
         """Raise RowTooLargeError if one of the rows needs a larger statement than is accepted.
 
         Before the first of a group that cannot be rolled back.
         """
-        if max(map(len, events), default=0) < self._command_limit // _MOST_EXPANDED:
+        if max(map(len, rows.events), default=0) < self._command_limit // _MOST_EXPANDED:
             return
-        async for statement in self._statements(events):
+        async for statement in self._statements(rows):
             self._check_size(len(statement.sql))
 
     def _check_size(self, size: int) -> None:
@@ -297,12 +309,13 @@ class SqlApplier(SessionApplier):
         return RowSql(limit, flavour, idempotent=self._change is Change.IDEMPOTENT)
 
     async def _statements(
-        self, events: Iterable[bytes], *, before: bool = False, forced: bool = False
+        self, rows: Rows, *, before: bool = False, forced: bool = False
     ) -> AsyncIterator[SqlStatement]:
-        """Yield the statements of row events; `before` and `forced` as for `_apply_rows`."""
+        """Yield the statements of row events; `before` and `forced` as for `_apply_events`."""
         making = self._making(forced=forced)
-        state = self._checked
-        for event in events:
+        checks = self._checked
+        now = own = self._states.own
+        for event in rows.events:
             if event[4] == _TABLE_MAP:
                 self._current[event[19:25]] = await self._layout(event)
                 continue
@@ -314,21 +327,25 @@ class SqlApplier(SessionApplier):
                 raise BinlogError(f"a row event of table id {number}, which has no table map")
             if before and not layout.keys:
                 continue
-            wanted = self._state_of(event, layout, forced=forced)
+            wanted = self._checks_of(event, layout, forced=forced)
+            computing = own
+            if layout.computed:
+                computing = self._states.of(rows.state, zoned=layout.zoned)
             try:
-                if wanted != state:
+                if wanted != checks or computing != now:
                     for statement in making.rest():
                         yield statement
-                    yield SqlStatement(wanted, _UNCHECKED, "")
-                    state = wanted
+                    for setting in _between((checks, now), (wanted, computing)):
+                        yield setting
+                    checks, now = wanted, computing
                 for statement in making.statements(event, layout):
                     yield statement
             except (BinlogError, NotSupportedError) as error:
                 raise self._error(_CORRUPT, f"table {layout.label}: {error}") from error
         for statement in making.rest():
             yield statement
-        if state != self._checked:
-            yield SqlStatement(self._checked, _UNCHECKED, "")
+        for setting in _between((checks, now), (self._checked, own)):
+            yield setting
 
     async def _undo(self, error: MtsdError) -> None:
         await super()._undo(error)
@@ -339,7 +356,7 @@ class SqlApplier(SessionApplier):
         """What the session has between the statements of rows."""
         return _set_checks(self._session, keys=True, unique=True)
 
-    def _state_of(self, event: bytes, layout: TableLayout, *, forced: bool) -> bytes:
+    def _checks_of(self, event: bytes, layout: TableLayout, *, forced: bool) -> bytes:
         """Return the SET statement for a row event: for its flags, and for its time if that counts.
 
         If the source logs what a foreign key's cascade has changed, it must not happen here again.
@@ -379,7 +396,7 @@ class SqlApplier(SessionApplier):
 
     async def _return_to_checks(self) -> None:
         if self._checks_may_differ and not self.closed:
-            await self._connection.run(self._checked, 1)
+            await self._connection.run(self._checked + b";" + self._states.back, 2)
             self._checks_may_differ = False
 
     async def _run_rows(self, statements: Sequence[SqlStatement]) -> None:
@@ -417,8 +434,10 @@ class SqlApplier(SessionApplier):
             return found
         table = parse_table_map(event, mariadb=self._of_mariadb)
         there = await load_table(self._connection, table.database, table.table)
+        await self._computed.learn([event])
+        computed = not self._computed.are_plain([event])
         try:
-            layout = layout_of(table, there)
+            layout = layout_of(table, there, computed=computed, zoned=computed and self._zoned)
         except (BinlogError, NotSupportedError) as error:
             raise self._error(_DOES_NOT_FIT, str(error)) from error
         if isinstance(layout, Refused):
@@ -433,6 +452,16 @@ class SqlApplier(SessionApplier):
         error = ServerError(number, "HY000", text)
         error.server = f"target {self._connection.endpoint}"
         return error
+
+
+def _between(
+    now: tuple[bytes, dict[bytes, bytes]], wanted: tuple[bytes, dict[bytes, bytes]]
+) -> Iterator[SqlStatement]:
+    """Yield what leads from one state, of checks and of what is computed, to another."""
+    if now[0] != wanted[0]:
+        yield SqlStatement(wanted[0], _UNCHECKED, "")
+    if setting := changes(now[1], wanted[1]):
+        yield SqlStatement(setting, _UNCHECKED, "")
 
 
 def _set_checks(

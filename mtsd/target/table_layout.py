@@ -21,6 +21,7 @@ from mtsd.target.row_literals import (
     json_as_text,
     literal_maker,
     text_as_json,
+    with_offset,
 )
 from mtsd.target.table_columns import TableColumn, without_generated_key
 
@@ -86,6 +87,8 @@ class LayoutColumn:
     in_rows: bool = False
     json_as_text: bool = False
     """It holds JSON documents of the source as text."""
+    zoned: bool = False
+    """It is a TIMESTAMP whose literals have an offset: it is always compared as it `compares`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +107,19 @@ class TableLayout:
     keys: tuple[tuple[int, ...], ...]
     kept: tuple[bytes, ...] = ()
     takes_time: bool = False
+    computed: bool = False
+    """The target computes something from its rows: see `mtsd.target.computed_tables`."""
+    zoned: bool = False
+    """Its TIMESTAMPs are written alike in every time zone of the session."""
 
 
-def layout_of(table: TableMap, found: FoundTable) -> TableLayout | Refused:
-    """Decide how a table's rows are written. Raises BinlogError, NotSupportedError."""
+def layout_of(
+    table: TableMap, found: FoundTable, *, computed: bool = False, zoned: bool = False
+) -> TableLayout | Refused:
+    """Decide how a table's rows are written: see `TableLayout` for `computed` and `zoned`.
+
+    Raises BinlogError, NotSupportedError.
+    """
     label = f"{table.database}.{table.table}"
     if not found.columns:
         return refuse(NO_TABLE, table=label)
@@ -154,19 +166,37 @@ def layout_of(table: TableMap, found: FoundTable) -> TableLayout | Refused:
         )
     )
     quoted = _quoted(table.database) + b"." + _quoted(table.table)
-    columns = tuple(_column(there, column) for there, column in zip(matched, formats, strict=True))
+    columns = tuple(
+        _column(there, column, zoned=zoned) for there, column in zip(matched, formats, strict=True)
+    )
     kept = [each.name for each in found.columns if "ON UPDATE" in each.extra.upper()]
     takes_time = any(
         each not in matched and _is_written(each) and "AUTO_INCREMENT" not in each.extra.upper()
         for each in found.columns
     )
-    return TableLayout(quoted, label, formats, columns, keys, tuple(map(_quoted, kept)), takes_time)
+    return TableLayout(
+        quoted,
+        label,
+        formats,
+        columns,
+        keys,
+        tuple(map(_quoted, kept)),
+        takes_time,
+        computed,
+        zoned,
+    )
 
 
 _SAFE = frozenset({Fit.EXACT, Fit.NON_LOSSY})
+_TIMESTAMPS = frozenset({ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2})
+# A server compares what the session's clocks show, which is the same twice when they are put back.
+_BEFORE_INSTANT = (
+    b"UNIX_TIMESTAMP(%b)*1000000=IFNULL(TIMESTAMPDIFF(MICROSECOND,'1970-01-01',SUBSTRING_INDEX("
+)
+_AFTER_INSTANT = b",'+',1)),0)"
 
 
-def _column(there: TableColumn, column: ColumnFormat) -> LayoutColumn:
+def _column(there: TableColumn, column: ColumnFormat, *, zoned: bool) -> LayoutColumn:
     is_json = there.shape is not None and there.shape.type is ColumnType.JSON
     name = _quoted(there.name)
     written = _is_written(there)
@@ -182,6 +212,9 @@ def _column(there: TableColumn, column: ColumnFormat) -> LayoutColumn:
     make = literal_maker(column)
     if is_json and column.type is not ColumnType.JSON:
         return LayoutColumn(name, text_as_json(make), written, Comparison(name + b"="))
+    if zoned and column.type in _TIMESTAMPS:
+        compares = Comparison(_BEFORE_INSTANT % name, _AFTER_INSTANT)
+        return LayoutColumn(name, with_offset(make), written, compares, zoned=True)
     in_rows = _finds_in_rows(there, column)
     return LayoutColumn(name, make, written, _compared(name, column), in_rows)
 

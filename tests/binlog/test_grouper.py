@@ -322,7 +322,9 @@ def test_steps_hold_statements_with_their_satellites_in_order() -> None:
     assert (without.satellites, without.query.statement) == ((), b"DELETE FROM t")
     assert isinstance(loaded, LoadFile)
     assert loaded.event[HEADER_SIZE:] == load[HEADER_SIZE:]
-    assert (changed, again) == (Rows(group.rows[:2]), Rows(group.rows[2:]))
+    assert isinstance(changed, Rows)
+    assert isinstance(again, Rows)
+    assert (changed.events, again.events) == (group.rows[:2], group.rows[2:])
     assert group.size == sum(map(len, (intvar, rand, user, insert, plain, load, *INSERT, *INSERT)))
     assert not group.unsupported
 
