@@ -793,10 +793,26 @@ CASES = (
     ),
     Case(
         Kind.COLUMNS_BY_ZONE, "1 column generated from a TIMESTAMP: shop.orders.d;",
+        settings=replace(
+            target_settings(apply_mode="sql"),
+            replica=replace(SETTINGS.replica, newer_row_column="at"),
+        ),
         source=source(columns=columns(column("timestamp", "at"), column("datetime", "d"))),
         target=target(
             columns=columns(column("timestamp", "at"), column("datetime", "d")),
             expressions={"shop.orders": {"d": "`at`", "e": "(`d` + 1)"}},
+        ),
+    ),
+    Case(
+        Kind.COLUMNS_BY_DEFAULT_ZONE, "in its own time_zone, SYSTEM (+05:00 on the source)",
+        source=source(
+            {"time_zone": "+05:00"},
+            columns=columns(column("timestamp", "at"), column("datetime", "d")),
+        ),
+        target=target(
+            {"time_zone": "SYSTEM"},
+            columns=columns(column("timestamp", "at"), column("datetime", "d")),
+            expressions={"shop.orders": {"d": "`at`"}},
         ),
     ),
     Case(

@@ -666,10 +666,18 @@ class Kind(Enum):
     )
     COLUMNS_BY_ZONE = warning(
         "target columns",
-        "{count} generated from a TIMESTAMP: {columns}; the target computes them in the time zone"
-        " '+00:00', whatever that of the source's session was",
+        "{count} generated from a TIMESTAMP: {columns}; rows are applied as SQL, and here the"
+        " target computes them in the time zone '+00:00', whatever that of the source's session"
+        " was",
         "let sessions of the source have time_zone = '+00:00', or store a DATETIME in place of the"
         " TIMESTAMP (ALTER TABLE on both servers)",
+    )
+    COLUMNS_BY_DEFAULT_ZONE = warning(
+        "target columns",
+        "{count} generated from a TIMESTAMP: {columns}; if the first statement of a transaction"
+        " uses no time zone, the source does not say its session's, and the target computes them in"
+        " its own time_zone, {target} ({source} on the source)",
+        "start both servers with the same default_time_zone",
     )
     COLUMNS_FEWER = warning(
         "target columns",

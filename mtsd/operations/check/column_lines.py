@@ -74,8 +74,14 @@ def column_lines(
         yield Kind.COLUMNS.line(count=counted(compared, "table"))
 
 
-def zone_lines(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
-    """Yield the line about generated columns that depend on the session's time zone."""
+def zone_lines(source: ServerFacts, target: ServerFacts, *, in_utc: bool = False) -> Iterator[Line]:
+    """Yield the line about generated columns that depend on the session's time zone.
+
+    `in_utc`: the rows are written in UTC, whatever that was on the source.
+    """
+    zones = source.variables.get("time_zone"), target.variables.get("time_zone")
+    if not in_utc and zones[0] == zones[1]:
+        return
     found = [
         f"{table}.{name}"
         for table in source.columns
@@ -85,8 +91,15 @@ def zone_lines(source: ServerFacts, target: ServerFacts) -> Iterator[Line]:
             for column in target.columns.get(table, ())
         )
     ]
-    if found:
-        yield Kind.COLUMNS_BY_ZONE.line(count=counted(len(found), "column"), columns=listed(found))
+    if not found:
+        return
+    count, columns = counted(len(found), "column"), listed(found)
+    if in_utc:
+        yield Kind.COLUMNS_BY_ZONE.line(count=count, columns=columns)
+    else:
+        yield Kind.COLUMNS_BY_DEFAULT_ZONE.line(
+            count=count, columns=columns, source=zones[0], target=zones[1]
+        )
 
 
 def _fit(pair: Pair, *, as_sql: bool) -> Fit:
