@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mtsd.binlog.event_type import EventType
 from mtsd.model.errors import NeedsPersonError
 from mtsd.target import bundle
-from mtsd.target.bundle import Command, binlog_statement, commands, row_statements
+from mtsd.target.bundle import Command, Setting, binlog_statement, commands, row_statements
 from tests.binlog.row_statements import assert_as_few_as_can_be, check, source_statement, split
 from tests.binlog.transactions import group_of, rows, table_map
 
@@ -71,7 +71,11 @@ def test_no_groups() -> None:
     assert list(row_statements([], 100)) == []
 
 
-ROWS = [bytes((number,)) * size for number, size in enumerate((30, 3, 700, 0, 90, 90))]
+ROWS: list[bytes | Setting] = [
+    *(bytes((number,)) * size for number, size in enumerate((30, 3, 700, 0, 90, 90))),
+    Setting(b"SET @@session.sql_mode=64"),
+    Setting(b"SET " + bytes(400)),
+]
 
 
 @given(
@@ -83,12 +87,13 @@ ROWS = [bytes((number,)) * size for number, size in enumerate((30, 3, 700, 0, 90
 )
 @settings(deadline=None)
 def test_commands_hold_every_statement_once(
-    parts: list[bytes], before: list[bytes], after: list[bytes], limit: int, enough: int
+    parts: list[bytes | Setting], before: list[bytes], after: list[bytes], limit: int, enough: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bundle, "ENOUGH", enough)
         found = list(commands(before, parts, after, limit))
-    wanted = [*before, *map(binlog_statement, parts), *after]
+    rows = (part.sql if isinstance(part, Setting) else binlog_statement(part) for part in parts)
+    wanted = [*before, *rows, *after]
     assert b";".join(command.sql for command in found) == b";".join(wanted)
     for command in found:
         assert len(command.sql) <= limit
