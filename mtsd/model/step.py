@@ -206,7 +206,10 @@ Step = Rows | Statement | LoadFile
 
 def state_of_rows(steps: Sequence[Step]) -> RowState | None:
     """Return the state of the first rows among the steps: all of a group have the same."""
-    return next((step.state for step in steps if isinstance(step, Rows)), None)
+    for step in steps:
+        if isinstance(step, Rows):
+            return step.state
+    return None
 
 
 def row_events(steps: Sequence[Step]) -> tuple[bytes, ...]:

@@ -66,6 +66,8 @@ class BinlogApplier(SessionApplier):
         self._keys = GeneratedKeys(session.connection, session.traits.server)
         self._computed = ComputedTables(session.connection, session.traits.server)
         self._states = RowStates(session.states.own, session.traits.server)
+        self._expects_plain = True
+        """Whether the last bundle had no such tables: then its statements are made first."""
         self._state_may_differ = False
         """Whether an error may have left the session in the state of rows."""
         self._computes = False
@@ -100,13 +102,18 @@ class BinlogApplier(SessionApplier):
         maps: set[bytes] = set()
         rest = row_statements(groups, self._chunk_bytes, change, maps, by_clock=self._by_clock)
         is_small = sum(group.size for group in groups) <= ENOUGH
-        first = list(rest if is_small else islice(rest, 2))
-        if not is_small:
+        first: list[bytes] = []
+        if self._expects_plain:
+            first += rest if is_small else islice(rest, 2)
+        if not (is_small and self._expects_plain):
             maps.update(event for group in groups for event in table_maps(group.rows))
         others = frozenset(event for event in maps if event[19:25] != TABLE_ID)
-        rows: Iterable[bytes | Setting] = chain(first, rest)
-        is_plain = self._computed.are_plain(others)
-        if not is_plain:
+        is_plain = self._expects_plain = self._computed.are_plain(others)
+        rows: Iterable[bytes | Setting]
+        if is_plain:
+            first += islice(rest, 2)
+            rows = chain(first, rest)
+        else:
             rows = self._states.of_groups(groups, lambda run: self._rows_of(run, groups, change))
         before, after = [b"BEGIN"], [b"COMMIT"]
         if self._preserves:

@@ -1,4 +1,4 @@
-"""Tables of the target from whose rows it computes something: what it is may depend on the session.
+"""Tables of the target from whose rows it computes something that may depend on the session.
 
 A generated column, a CHECK constraint and a functional key are expressions over the columns of a
 row, and the server evaluates them under the session's sql_mode, time_zone and lc_time_names
@@ -6,29 +6,38 @@ row, and the server evaluates them under the session's sql_mode, time_zone and l
 of unsigned numbers).
 """
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from mtsd.binlog.table_map import parse_table_map
 from mtsd.model.names import folded
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.target import literals
+from mtsd.target.independent_expressions import is_independent
 from mtsd.wire.connection import Connection
 
 _FUNCTIONAL_KEYS: Final = (8, 0, 13)
 """The first version with them."""
 _CHECKS: Final = (8, 0, 16)
 _MANY: Final = 8192
+_TYPES: Final = (
+    b"SELECT table_schema,table_name,column_name,data_type FROM information_schema.columns"
+    b" WHERE (table_schema,table_name) IN (?)"
+)
+
+Name = tuple[str, str]
+"""Database and table."""
 
 
 class ComputedTables:
     """Those that one session has found on a target."""
 
-    __slots__ = ("_connection", "_found", "_plain", "_query")
+    __slots__ = ("_connection", "_expressions", "_found", "_plain")
 
     def __init__(self, connection: Connection, target: ServerVersion) -> None:
         self._connection = connection
-        self._query = _query(target)
+        self._expressions = _expressions(target)
         self._plain: set[bytes] = set()
         self._found: set[bytes] = set()
 
@@ -38,9 +47,8 @@ class ComputedTables:
 
     def are_known(self, table_maps: Collection[bytes]) -> bool:
         """Return whether `learn` has found these tables."""
-        return self._plain.issuperset(table_maps) or (self._plain | self._found).issuperset(
-            table_maps
-        )
+        plain, found = self._plain, self._found
+        return plain.issuperset(table_maps) or all(e in plain or e in found for e in table_maps)
 
     async def learn(self, table_maps: Collection[bytes]) -> None:
         """Find out about tables. Nothing may be in flight on the session.
@@ -53,27 +61,58 @@ class ComputedTables:
             self._plain.clear()
             self._found.clear()
         tables = {event: parse_table_map(event) for event in table_maps}
-        names = {(table.database, table.table) for table in tables.values()}
-        listed = b",".join(b"(%b,%b)" % (_utf8(schema), _utf8(name)) for schema, name in names)
-        rows = await self._connection.query(self._query.replace(b"(?)", b"(%b)" % listed))
-        computed = {(folded(str(schema)), folded(str(name))) for schema, name in rows}
+        computed = await self._computed({(each.database, each.table) for each in tables.values()})
         for event, table in tables.items():
             name = folded(table.database), folded(table.table)
             (self._found if name in computed else self._plain).add(event)
 
+    async def _computed(self, names: Collection[Name]) -> set[Name]:
+        """Return which tables have an expression that may depend on the session, folded."""
+        expressions: defaultdict[Name, list[str]] = defaultdict(list)
+        for schema, table, text in await self._ask(self._expressions, names):
+            expressions[str(schema), str(table)].append(str(text))
+        if not expressions:
+            return set()
+        types: defaultdict[Name, dict[str, str]] = defaultdict(dict)
+        for schema, table, column, kind in await self._ask(_TYPES, expressions):
+            types[str(schema), str(table)][str(column)] = str(kind)
+        return {
+            (folded(schema), folded(table))
+            for (schema, table), texts in expressions.items()
+            if not all(is_independent(text, types[schema, table]) for text in texts)
+        }
 
-def _query(target: ServerVersion) -> bytes:
-    """Return the query for those of the tables (?), by schema and name."""
-    of_columns = "SELECT table_schema,table_name FROM information_schema.columns WHERE {}"
-    of_keys = "SELECT table_schema,table_name FROM information_schema.statistics WHERE {}"
-    of_checks = "SELECT table_schema,table_name FROM information_schema.table_constraints WHERE {}"
-    parts = [of_columns.format("generation_expression<>''")]
-    if target.flavour is Flavour.MARIADB or target.number >= _CHECKS:
-        parts.append(of_checks.format("constraint_type='CHECK'"))
-    if target.flavour is Flavour.MYSQL and target.number >= _FUNCTIONAL_KEYS:
-        parts.append(of_keys.format("expression IS NOT NULL"))
-    among = " AND (table_schema,table_name) IN (?)"
-    return " UNION ".join(part + among for part in parts).encode()
+    async def _ask(self, query: bytes, names: Collection[Name]) -> Sequence[tuple[object, ...]]:
+        listed = b",".join(b"(%b,%b)" % (_utf8(schema), _utf8(table)) for schema, table in names)
+        return await self._connection.query(query.replace(b"(?)", b"(%b)" % listed))
+
+
+def _expressions(target: ServerVersion) -> bytes:
+    """Return the query for all expressions of the tables (?), each with schema and table."""
+    is_mysql = target.flavour is Flavour.MYSQL
+    of_columns = (
+        "SELECT table_schema,table_name,generation_expression FROM information_schema.columns"
+        " WHERE generation_expression<>'' AND (table_schema,table_name) IN (?)"
+    )
+    parts = [of_columns]
+    if not is_mysql:
+        parts.append(
+            "SELECT constraint_schema,table_name,check_clause"
+            " FROM information_schema.check_constraints"
+            " WHERE (constraint_schema,table_name) IN (?)"
+        )
+    elif target.number >= _CHECKS:
+        parts.append(
+            "SELECT table_schema,table_name,check_clause FROM information_schema.table_constraints"
+            " JOIN information_schema.check_constraints USING (constraint_schema,constraint_name)"
+            " WHERE constraint_type='CHECK' AND (table_schema,table_name) IN (?)"
+        )
+    if is_mysql and target.number >= _FUNCTIONAL_KEYS:
+        parts.append(
+            "SELECT table_schema,table_name,expression FROM information_schema.statistics"
+            " WHERE expression IS NOT NULL AND (table_schema,table_name) IN (?)"
+        )
+    return " UNION ALL ".join(parts).encode()
 
 
 def _utf8(name: str) -> bytes:
