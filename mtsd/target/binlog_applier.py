@@ -203,17 +203,21 @@ class BinlogApplier(SessionApplier):
         await self._misread.check(self._format, maps)
         before = await self._keys.statement_before(self._format, maps)
         await self._computed.learn(maps)
-        await apply_unprotected(
-            self._session,
-            group,
-            gtid,
-            self._tables.settled(row, group.number),
-            self.apply_steps,
-            statement_bytes=self._largest_statement,
-            command_bytes=self._command_limit,
-            step_by_step=bool(before) or not self._computed.are_plain(maps),
-            reached=self._reached,
-        )
+        try:
+            await apply_unprotected(
+                self._session,
+                group,
+                gtid,
+                self._tables.settled(row, group.number),
+                self.apply_steps,
+                statement_bytes=self._largest_statement,
+                command_bytes=self._command_limit,
+                step_by_step=bool(before) or not self._computed.are_plain(maps),
+                reached=self._reached,
+            )
+        except ServerError:
+            await self._return_from_rows()
+            raise
 
     async def describe_format(self, format_description: bytes) -> None:
         """Give the session the source's format description, unless it already has it."""
@@ -247,6 +251,9 @@ class BinlogApplier(SessionApplier):
 
     async def _undo(self, error: MtsdError) -> None:
         await super()._undo(error)
+        await self._return_from_rows()
+
+    async def _return_from_rows(self) -> None:
         if self._state_may_differ and not self.closed:
             await self._connection.run(self._states.back, 1)
             self._state_may_differ = False
