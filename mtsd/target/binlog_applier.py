@@ -4,13 +4,12 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 
-from mtsd.model.errors import MtsdError, ServerError
+from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.server import Flavour
 from mtsd.model.step import Rows
 from mtsd.schedule.in_flight import Packet, Transaction
-from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.bundle import (
     ENOUGH,
@@ -33,7 +32,7 @@ from mtsd.target.session import TargetSession, next_gtid, row_gone
 from mtsd.target.session_applier import SessionApplier
 from mtsd.target.streaming import RowStream
 from mtsd.target.table_columns import explain_row_failure
-from mtsd.target.unprotected import apply_unprotected, statement_count
+from mtsd.target.unprotected import statement_count
 from mtsd.target.worker_info import TABLE_ID, RowChange, is_of_workers_row
 
 
@@ -195,29 +194,12 @@ class BinlogApplier(SessionApplier):
         """See `Applier`."""
         return statement_count(group, self._largest_statement, self._command_limit)
 
-    async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
-        """See `Applier`."""
-        self._start_over(unprotected=True)
-        await self.describe_format(group.format_description)
+    async def _goes_step_by_step(self, group: Group) -> bool:
         maps = frozenset(table_maps(group.rows))
         await self._misread.check(self._format, maps)
         before = await self._keys.statement_before(self._format, maps)
         await self._computed.learn(maps)
-        try:
-            await apply_unprotected(
-                self._session,
-                group,
-                gtid,
-                self._tables.settled(row, group.number),
-                self.apply_steps,
-                statement_bytes=self._largest_statement,
-                command_bytes=self._command_limit,
-                step_by_step=bool(before) or not self._computed.are_plain(maps),
-                reached=self._reached,
-            )
-        except ServerError:
-            await self._return_from_rows()
-            raise
+        return bool(before) or not self._computed.are_plain(maps)
 
     async def describe_format(self, format_description: bytes) -> None:
         """Give the session the source's format description, unless it already has it."""
@@ -248,10 +230,6 @@ class BinlogApplier(SessionApplier):
         whole = commands([], statements, [], self._command_limit)
         for command in told(whole, self._before) if self._before else whole:
             await self._connection.run(command.sql, command.statements)
-
-    async def _undo(self, error: MtsdError) -> None:
-        await super()._undo(error)
-        await self._return_from_rows()
 
     async def _return_from_rows(self) -> None:
         if self._state_may_differ and not self.closed:

@@ -35,6 +35,7 @@ from mtsd.target.session import TargetSession
 from mtsd.target.session_tables import SessionTables
 from mtsd.target.statements import apply_statement
 from mtsd.target.table_engines import TableEngines
+from mtsd.target.unprotected import apply_unprotected
 from mtsd.wire.binlog_status import has_executed, have_executed
 from mtsd.wire.connection import Awaited
 
@@ -406,6 +407,10 @@ class SessionApplier(ABC):
     async def _apply_rows(self, rows: Rows) -> None:
         """Apply row events inside the open transaction."""
 
+    @abstractmethod
+    async def _return_from_rows(self) -> None:
+        """Undo what an error among rows may have left of the session's state."""
+
     async def has_executed(self, gtid: str) -> bool:
         """See `Applier`."""
         return await has_executed(self._connection, gtid)
@@ -486,9 +491,32 @@ class SessionApplier(ABC):
     def statement_count(self, group: Group) -> int:
         """See `Applier`."""
 
-    @abstractmethod
     async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
         """See `Applier`."""
+        self._start_over(unprotected=True)
+        try:
+            await self.describe_format(group.format_description)
+            await apply_unprotected(
+                self._session,
+                group,
+                gtid,
+                self._tables.settled(row, group.number),
+                self.apply_steps,
+                statement_bytes=self._largest_statement,
+                command_bytes=self._command_limit,
+                step_by_step=await self._goes_step_by_step(group),
+                reached=self._reached,
+            )
+        except ServerError:
+            await self._return_from_rows()
+            raise
+
+    @abstractmethod
+    async def _goes_step_by_step(self, group: Group) -> bool:
+        """Get ready for the rows of a group; return whether its steps are applied one by one.
+
+        Only where none of them needs anything else may all be sent at once.
+        """
 
     @abstractmethod
     async def describe_format(self, format_description: bytes) -> None:
@@ -509,6 +537,7 @@ class SessionApplier(ABC):
             await self._session.undo(error)
         else:
             await self._session.rollback()
+        await self._return_from_rows()
         # Also of a group that has one of mtsd's own.
         await self._session.set_gtid("")
         await self._leave_branch()

@@ -22,7 +22,7 @@ from mtsd.binlog.rows import (
     USE_SQL_FOREIGN_KEY,
 )
 from mtsd.binlog.table_map import parse_table_map
-from mtsd.model.errors import BinlogError, MtsdError, NotSupportedError, ServerError
+from mtsd.model.errors import BinlogError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import Group
 from mtsd.model.reason import Refused
@@ -31,7 +31,6 @@ from mtsd.model.step import Rows, Step, state_of_rows
 from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.executed_groups import NO_GROUPS, ExecutedGroups
 from mtsd.schedule.in_flight import Packet
-from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target import literals
 from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.bundle import Bundle, Command, RowTooLargeError, table_maps
@@ -46,7 +45,6 @@ from mtsd.target.session_state import LOCK_WAIT_S, changes
 from mtsd.target.statement_states import FOREVER
 from mtsd.target.table_layout import NO_TABLE, TableLayout, layout_of
 from mtsd.target.table_loading import load_table
-from mtsd.target.unprotected import apply_unprotected
 
 log = structlog.get_logger(__name__)
 
@@ -204,26 +202,9 @@ class SqlApplier(SessionApplier):
         """See `Applier`: more than one, because a row may be a statement."""
         return max(len(group.rows), 2)
 
-    async def apply_unprotected(self, group: Group, gtid: str, row: WorkerRow) -> None:
-        """See `Applier`."""
-        self._start_over(unprotected=True)
-        try:
-            await self.describe_format(group.format_description)
-            await self._check_sizes(Rows(group.rows, state_of_rows(group.steps)))
-            await apply_unprotected(
-                self._session,
-                group,
-                gtid,
-                self._tables.settled(row, group.number),
-                self.apply_steps,
-                statement_bytes=self._largest_statement,
-                command_bytes=self._command_limit,
-                step_by_step=True,
-                reached=self._reached,
-            )
-        except ServerError:
-            await self._return_to_checks()
-            raise
+    async def _goes_step_by_step(self, group: Group) -> bool:
+        await self._check_sizes(Rows(group.rows, state_of_rows(group.steps)))
+        return True
 
     def _start_over(self, *, unprotected: bool = False) -> None:
         super()._start_over(unprotected=unprotected)
@@ -347,10 +328,6 @@ class SqlApplier(SessionApplier):
         for setting in _between((checks, now), (self._checked, own)):
             yield setting
 
-    async def _undo(self, error: MtsdError) -> None:
-        await super()._undo(error)
-        await self._return_to_checks()
-
     @property
     def _checked(self) -> bytes:
         """What the session has between the statements of rows."""
@@ -394,7 +371,7 @@ class SqlApplier(SessionApplier):
         """See `Applier`."""
         return self._change is not Change.STRICT
 
-    async def _return_to_checks(self) -> None:
+    async def _return_from_rows(self) -> None:
         if self._checks_may_differ and not self.closed:
             await self._connection.run(self._checked + b";" + self._states.back, 2)
             self._checks_may_differ = False
