@@ -254,6 +254,10 @@ class OpenGroup:
             self._kind = GroupKind.STATEMENTS
         self._note_databases(query.updated_databases, applied, file)
         self._held.add_statement(event, applied, kind, file)
+        former = self._held.row_state
+        if former is not None:
+            # As in a server's own replica, which keeps what the last statement has said.
+            self._held.row_state = row_state(query.context, former)
         return True
 
     def _note_databases(

@@ -77,8 +77,12 @@ COMPUTING_MODES: Final = (
 source has accepted its rows (by INSERT IGNORE, perhaps)."""
 
 
-def row_state(context: SessionContext) -> RowState:
-    """Return the state of the rows of a transaction, from its BEGIN."""
-    return RowState(
-        (context.sql_mode or 0) & COMPUTING_MODES, context.time_zone, context.lc_time_names or 0
-    )
+def row_state(context: SessionContext, former: RowState | None = None) -> RowState:
+    """Return the state of the rows after a BEGIN, or after a statement of the transaction.
+
+    One that has used no time zone does not say it: then it is still the `former` one.
+    """
+    zone = context.time_zone
+    if zone is None and former is not None:
+        zone = former.time_zone
+    return RowState((context.sql_mode or 0) & COMPUTING_MODES, zone, context.lc_time_names or 0)

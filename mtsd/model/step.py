@@ -205,7 +205,7 @@ Step = Rows | Statement | LoadFile
 
 
 def state_of_rows(steps: Sequence[Step]) -> RowState | None:
-    """Return the state of the first rows among the steps: all of a group have the same."""
+    """Return the state of the first rows among the steps: without statements all have the same."""
     for step in steps:
         if isinstance(step, Rows):
             return step.state

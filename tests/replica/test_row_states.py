@@ -254,6 +254,40 @@ def test_statements_beside_rows(mode: str, engine: str, pair: Pair, tmp_path: Pa
     assert pair.target.sql("SELECT * FROM a.t") == pair.source.sql("SELECT * FROM a.t")
 
 
+def test_a_statement_says_more_than_the_beginning(pair: Pair, tmp_path: Path) -> None:
+    """A session has changed its settings since its BEGIN."""
+    pair.source.sql(
+        f"{IN_ITS_ZONE}; {IN_ITS_LANGUAGE}; {IN_ITS_MODE}; CREATE TABLE a.n (i INT PRIMARY KEY);"
+        " CREATE TABLE a.said (i INT PRIMARY KEY, v DATETIME)"
+    )
+    # Logged as rows.
+    of_zone = "INSERT INTO a.t (i, ts) SELECT {}, IF(UUID() = '', NULL, '2020-01-01')"
+    of_language = "INSERT INTO a.m (i, x) SELECT {}, IF(UUID() = '', NULL, '2020-03-01')"
+    run(
+        pair.source,
+        "SET binlog_format = 'MIXED', time_zone = '-03:00'",
+        "BEGIN",
+        "INSERT INTO a.said VALUES (1, NOW())",
+        of_zone.format(1),
+        "SET time_zone = '+05:00', lc_time_names = 'de_DE', sql_mode = 'NO_UNSIGNED_SUBTRACTION'",
+        "INSERT INTO a.said VALUES (2, NOW())",
+        of_zone.format(2),
+        of_language.format(2),
+        "INSERT INTO a.s (i, a, b) SELECT 2, IF(UUID() = '', NULL, 1), 2",
+        # It uses no time zone.
+        "INSERT INTO a.n VALUES (2)",
+        of_zone.format(3),
+        "COMMIT",
+        "BEGIN",
+        "INSERT INTO a.n VALUES (4)",
+        "INSERT INTO a.said VALUES (4, NOW())",
+        of_zone.format(4),
+        "COMMIT",
+    )
+    replicated(pair, tmp_path)
+    assert differences(pair.source, pair.target) == []
+
+
 def test_what_the_source_does_not_say_is_the_targets(tmp_path: Path) -> None:
     """A BEGIN names no time zone if the first statement has used none."""
     options = {**GTIDS, "default_time_zone": "+05:00"}
