@@ -20,7 +20,7 @@ from mtsd.model.server import Flavour
 from mtsd.target import literals
 from mtsd.target.json_literal import json_literal
 from mtsd.target.row_literals import json_as_text
-from mtsd.target.table_layout import Comparison, TableLayout
+from mtsd.target.table_layout import Comparison, TableLayout, at_instant
 
 _INSERTS: Final = frozenset({EventType.WRITE_ROWS_EVENT.value, EventType.WRITE_ROWS_EVENT_V1.value})
 _UPDATES: Final = frozenset(kind.value for kind in UPDATES)
@@ -320,10 +320,10 @@ def condition(layout: TableLayout, image: RowImage, *, exact: bool) -> bytes:
         column = layout.columns[index]
         if value is None:
             parts.append(b"%b IS NULL" % column.name)
+        elif column.zoned:
+            parts.append(at_instant(column.name, _literal(value)))
         else:
-            compares = column.compares
-            if not (exact or column.zoned):
-                compares = Comparison(column.name + b"=")
+            compares = column.compares if exact else Comparison(column.name + b"=")
             literal = _literal(value)
             if compares.bare:
                 literal = literal.rpartition(b" ")[2]

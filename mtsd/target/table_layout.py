@@ -88,7 +88,7 @@ class LayoutColumn:
     json_as_text: bool = False
     """It holds JSON documents of the source as text."""
     zoned: bool = False
-    """It is a TIMESTAMP whose literals have an offset: it is always compared as it `compares`."""
+    """It is a TIMESTAMP whose literals have an offset: it is compared `at_instant`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,22 @@ class TableLayout:
     """The target computes something from its rows: see `mtsd.target.computed_tables`."""
     zoned: bool = False
     """Its TIMESTAMPs are written alike in every time zone of the session."""
+
+
+def at_instant(name: bytes, literal: bytes) -> bytes:
+    """Return the condition that a column is the TIMESTAMP of a literal with an offset.
+
+    A server compares what the session's clocks show, which is the same twice when they are put
+    back. An index is used for what they show; only then, for everything within a day of it.
+    """
+    if literal.startswith(b"'0000"):
+        return b"%b=%b" % (name, literal)
+    instant = b"TIMESTAMPDIFF(MICROSECOND,'1970-01-01',%b')" % literal.partition(b"+")[0]
+    shown = b"CAST(%b AS DATETIME(6))" % literal
+    around = b"INTERVAL UNIX_TIMESTAMP(%b)*1000000<>%b DAY" % (shown, instant)
+    return b"(%b BETWEEN %b-%b AND %b+%b AND UNIX_TIMESTAMP(%b)*1000000=%b)" % (
+        name, shown, around, shown, around, name, instant,
+    )  # fmt: skip
 
 
 def layout_of(
@@ -189,11 +205,6 @@ def layout_of(
 
 _SAFE = frozenset({Fit.EXACT, Fit.NON_LOSSY})
 _TIMESTAMPS = frozenset({ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2})
-# A server compares what the session's clocks show, which is the same twice when they are put back.
-_BEFORE_INSTANT = (
-    b"UNIX_TIMESTAMP(%b)*1000000=IFNULL(TIMESTAMPDIFF(MICROSECOND,'1970-01-01',SUBSTRING_INDEX("
-)
-_AFTER_INSTANT = b",'+',1)),0)"
 
 
 def _column(there: TableColumn, column: ColumnFormat, *, zoned: bool) -> LayoutColumn:
@@ -213,7 +224,7 @@ def _column(there: TableColumn, column: ColumnFormat, *, zoned: bool) -> LayoutC
     if is_json and column.type is not ColumnType.JSON:
         return LayoutColumn(name, text_as_json(make), written, Comparison(name + b"="))
     if zoned and column.type in _TIMESTAMPS:
-        compares = Comparison(_BEFORE_INSTANT % name, _AFTER_INSTANT)
+        compares = Comparison(name + b"=")
         return LayoutColumn(name, with_offset(make), written, compares, zoned=True)
     in_rows = _finds_in_rows(there, column)
     return LayoutColumn(name, make, written, _compared(name, column), in_rows)

@@ -351,3 +351,30 @@ def test_a_zone_whose_clocks_are_put_back(mode: str, pair: Pair, tmp_path: Path)
     pair.target.sql(f"SET sql_log_bin = 0; {UNKNOWN_ZONE}")
     replicated(pair, tmp_path, settings)
     assert differences(pair.source, pair.target) == []
+
+
+def test_a_timestamp_that_is_the_key(pair: Pair, tmp_path: Path) -> None:
+    """Rows are found by it in every time zone, and by its index."""
+    for server in (pair.source, pair.target):
+        server.sql(f"SET sql_log_bin = 0; {UNKNOWN_ZONE}")
+    pair.source.sql(
+        "CREATE DATABASE a; CREATE TABLE a.k (ts TIMESTAMP(3) NOT NULL, n INT NOT NULL, v INT,"
+        " d DATETIME AS (ts) STORED, PRIMARY KEY (ts, n))"
+    )
+    # Twenty of them are in the hour that comes twice.
+    rows = ",".join(
+        f"(FROM_UNIXTIME({1099998000 + i * 360}.25), {i % 3}, {i})" for i in range(2000)
+    )
+    run(
+        pair.source,
+        "SET sql_mode = '', time_zone = 'Test/Back'",
+        f"INSERT INTO a.k (ts, n, v) VALUES {rows}",
+        "INSERT INTO a.k (ts, n, v) VALUES ('0000-00-00', 1, -1), ('0000-00-00', 2, -2)",
+        "UPDATE a.k SET v = v + 7 WHERE v < 200",
+        "DELETE FROM a.k WHERE v % 7 = 2",
+        "UPDATE a.k SET n = n + 3 WHERE v < 100",
+    )
+    replicated(pair, tmp_path, {"target.apply_mode": "sql"})
+    assert differences(pair.source, pair.target) == []
+    read = pair.target.sql("SHOW GLOBAL STATUS LIKE 'Handler_read%next'")
+    assert sum(int(number) for _, number in read) < 100_000
