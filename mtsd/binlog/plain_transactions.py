@@ -18,14 +18,14 @@ from mtsd.binlog.gtid_event import GtidEvent, Opens, parse_gtid
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.mariadb_gtid_event import parse_mariadb_gtid
 from mtsd.binlog.merged_databases import MergedDatabases
-from mtsd.binlog.query import parse_query
+from mtsd.binlog.query import rows_after_begin
 from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.table_map import TableMap
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.group_keys import NO_KEYS
 from mtsd.model.position import Position
-from mtsd.model.session import RowState, row_state
+from mtsd.model.session import RowState
 from mtsd.model.step import Rows
 
 _QUERY: Final[int] = EventType.QUERY_EVENT.value
@@ -140,7 +140,7 @@ class PlainTransactions:
                 variables = raw[_STATUS_AT : size - _AFTER_STATUS - raw[27]]
                 state = self._states.get(variables)
                 if state is None:
-                    state = self._learn_state(variables, raw)
+                    state = self._learn_state(variables)
                 offset += len(raw)
                 at += 1
             else:
@@ -236,10 +236,12 @@ class PlainTransactions:
         )
         return group, at
 
-    def _learn_state(self, variables: bytes, begin: bytes) -> RowState:
-        if len(self._states) >= _MANY:
-            self._states.clear()
-        state = self._states[variables] = row_state(parse_query(begin[:-4]).context)
+    def _learn_state(self, variables: bytes) -> RowState:
+        state, has_microseconds = rows_after_begin(variables)
+        if not has_microseconds:
+            if len(self._states) >= _MANY:
+                self._states.clear()
+            self._states[variables] = state
         return state
 
 

@@ -15,7 +15,7 @@ from mtsd.binlog.statement_end import ended
 from mtsd.binlog.statement_prefix import without_prefix
 from mtsd.binlog.tokenizer import as_executed
 from mtsd.model.errors import BinlogError
-from mtsd.model.session import SessionContext
+from mtsd.model.session import RowState, SessionContext, row_state
 from mtsd.model.step import AlterPhase, QueryEvent
 
 OPTION_AUTO_IS_NULL = 0x4000
@@ -75,6 +75,8 @@ class StatusVariables:
     invoker: tuple[bytes, bytes] | None
     ddl_xid: int | None
     table_map_for_update: int | None
+    rows: RowState
+    """The state of rows, if it is a BEGIN."""
     alter_phase: AlterPhase | None = None
     microseconds_at: int = 0
     """The offset of the microseconds' value, 0 without one: it differs from event to event."""
@@ -175,6 +177,16 @@ def parse_query(event: bytes, *, mariadb: bool = False) -> QueryEvent:
         variables.table_map_for_update,
         variables.alter_phase,
     )
+
+
+def rows_after_begin(status: bytes) -> tuple[RowState, bool]:
+    """Return the state of the rows after a BEGIN of MySQL with these status variables.
+
+    And whether they have microseconds, so that the same will hardly come again. Raises BinlogError
+    as parse_query does.
+    """
+    variables, microseconds = _status_variables(status, mariadb=False)
+    return variables.rows, microseconds is not None
 
 
 def _status_variables(status: bytes, *, mariadb: bool) -> tuple[StatusVariables, int | None]:
@@ -290,14 +302,16 @@ def parse_status_variables(status: bytes, *, mariadb: bool = False) -> StatusVar
                 context[name] = bool(cursor.uint(1, name))
             case _:
                 context[name] = cursor.uint(8 if code == 1 else 2, name)
+    session = SessionContext(**context)  # type: ignore[arg-type] # each name got its own type above
     return StatusVariables(
-        SessionContext(**context),  # type: ignore[arg-type] # each name got its own type above
+        session,
         microseconds,
         updated,
         over_max,
         invoker,
         ddl_xid,
         table_map_for_update,
+        row_state(session),
         alter_phase,
         microseconds_at,
     )

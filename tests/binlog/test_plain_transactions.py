@@ -14,6 +14,8 @@ from mtsd.binlog.table_map import parse_table_map
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import Group, StreamItem
 from mtsd.model.position import Position
+from mtsd.model.session import NO_UNSIGNED_SUBTRACTION, RowState
+from mtsd.model.step import Rows
 from tests.binlog.building import event, query
 from tests.binlog.event_trials import described, mariadb_gtid
 from tests.binlog.transactions import (
@@ -69,6 +71,31 @@ def test_a_plain_transaction_takes_the_short_way() -> None:
     assert second is not None
     assert second[1] == len(events)
     assert [found[4] for found in second[0].rows] == [19, 30, 30]
+
+
+def test_the_state_of_rows_is_made_once_whatever_the_microseconds() -> None:
+    table = table_map(1, "a")
+    short = PlainTransactions(1000, MergedDatabases())
+    short.learn_table(table[19:], parse_table_map(table), table)
+    said = b"\1\x40" + bytes(7) + b"\5\6+05:00\7\4\0"
+    changes = (table, rows(1), xid())
+    events: list[bytes] = []
+    for number, micro in enumerate((b"", b"\x0d\1\2\3", b"\x0d\4\5\6"), 1):
+        events += gtid(number), query(b"BEGIN", database=b"a", status=said + micro), *changes
+    events = in_stream(events)
+    states = []
+    at, offset = 0, 4
+    while at < len(events):
+        found = short.read(events, at, FILE, offset, 1, b"")
+        assert found is not None
+        group, at = found
+        offset = group.end.offset
+        (step,) = group.steps
+        assert isinstance(step, Rows)
+        states.append(step.state)
+    assert states[0] == RowState(NO_UNSIGNED_SUBTRACTION, b"+05:00", 4)
+    assert states[1] == states[0]
+    assert states[2] is states[1]
 
 
 def test_what_is_not_whole_or_not_where_it_should_be_takes_the_long_way() -> None:
