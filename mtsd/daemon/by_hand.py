@@ -7,6 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from pydantic import ValidationError
+
 from mtsd.config import Settings
 from mtsd.control.distribute_route import Change
 from mtsd.control.status import DistributionStatus
@@ -78,7 +80,12 @@ class ByHand:
         for problem in after.problems(workers):
             raise NotPossibleError(problem)
         here = {key for key in _KEYS if getattr(after, key) != getattr(before, key)}
-        return replace(self, distribution=after, set=self.set | here)
+        result = replace(self, distribution=after, set=self.set | here)
+        try:
+            result.over(settings)
+        except ValidationError as error:
+            raise NotPossibleError(f"{change.do}: {error.errors()[0]['msg']}") from error
+        return result
 
     def status(self, settings: Settings) -> DistributionStatus:
         """Describe what is in force, `settings` with what was set."""

@@ -101,10 +101,18 @@ def test_commands(pair: Pair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
             (["freeze", "0"], "there is no worker 0"),
             (["bind", "a"], "at least two databases"),
             (["weigh", "a", "1001"], "from 1 to 1000"),
+            (["bind", "a", "x" * 65], "bind: String should have at most 64 characters"),
+            (["pin", "a\udcff", "1"], "pin: Input should be a valid string"),
+            (["weigh", "x" * 65, "2"], "weigh: String should have at most 64 characters"),
         ):
             capsys.readouterr()
             assert distribute(daemon, *words) == ExitStatus.NEEDS_PERSON
             assert why in capsys.readouterr().err
+        # What was refused is not in force: nothing else is refused because of it.
+        assert distribute(daemon, "freeze", "1") == ExitStatus.DONE
+        assert distribute(daemon, "unfreeze", "1") == ExitStatus.DONE
+        daemon.reload()
+        daemon.wait_for_record("configuration reloaded", 3)
         assert daemon.stop() == 0
         daemon.start()
         daemon.wait_until_caught_up()
