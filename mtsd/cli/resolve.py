@@ -68,6 +68,6 @@ def _line(doubt: InDoubt) -> str:
     text = " ".join(doubt.statement.decode("utf-8", "replace").split())
     said = f" (said to be {doubt.resolution})" if doubt.resolution else ""
     return (
-        f"group {doubt.number}{said}: {doubt.kind}, ending at {doubt.end}, databases"
+        f"group {doubt.number}{said}: {doubt.kind}{doubt.end.as_ending}, databases"
         f" {doubt.databases or 'none'}: {text[:_EXCERPT]}"
     )

@@ -41,5 +41,5 @@ class FailedGroup:
 
     def __str__(self) -> str:
         """Return it for a message."""
-        ends = f", ending at {self.end}" if self.end is not None else ""
+        ends = self.end.as_ending if self.end is not None else ""
         return f"group {self.number}{ends}, GTID {self.gtid or 'none'}"

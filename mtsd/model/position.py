@@ -23,6 +23,11 @@ class Position(NamedTuple):
     def __str__(self) -> str:
         return f"{self.file}:{self.offset}" if self.file else "by GTID set"
 
+    @property
+    def as_ending(self) -> str:
+        """What to say of a group that ends here, after its number; "" where nothing is known."""
+        return f", ending at {self}" if self.file else ""
+
     def __lt__(self, other: tuple[object, ...]) -> bool:
         return isinstance(other, Position) and self._order() < other._order()
 

@@ -101,7 +101,7 @@ class Dispatcher:
         return self._emptied(item) if isinstance(item, Group) else item
 
     def _emptied(self, group: Group) -> Group:
-        gtid = _require_gtid(group.gtid, f"{group.number}, ending at {group.end},")
+        gtid = _require_gtid(group.gtid, f"{group.number}{group.end.as_ending},")
         if self._preserved is None or gtid not in self._preserved:
             return group
         return group._replace(kind=GroupKind.EMPTY, steps=(), size=0, unsupported="")

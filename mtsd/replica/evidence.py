@@ -100,14 +100,14 @@ async def _is_prepared(connection: Connection, tables: PositionTables, doubt: In
         if error.number != NOT_ALLOWED:
             raise
         raise NeedsPersonError(
-            f"group {doubt.number}, ending at {doubt.end}: what the target has prepared shows"
+            f"group {doubt.number}{doubt.end.as_ending}: what the target has prepared shows"
             f" whether it was applied, but {connection.endpoint.user!r} may not list that"
             f" ({error}): GRANT XA_RECOVER_ADMIN on the target"
         ) from error
     others = await others_prepared(connection, tables)
     if (other := others.in_doubt.get(xid)) is not None:
         raise NeedsPersonError(
-            f"group {doubt.number}, ending at {doubt.end}: the target has prepared the transaction"
+            f"group {doubt.number}{doubt.end.as_ending}: the target has prepared the transaction"
             f" {xid}, and it may be this channel's or that of {other!r}, which is in doubt about"
             " one with the same xid. Start that channel first; or look at the changes on the target"
             f" and say what you found: mtsd resolve --group {doubt.number} --applied, or"
@@ -177,7 +177,7 @@ async def _logged(endpoint: Endpoint, doubt: InDoubt) -> Logged:
         if error.number not in _REFUSED:
             raise
         raise NeedsPersonError(
-            f"group {doubt.number}, ending at {doubt.end}: the target's binlog, starting at"
+            f"group {doubt.number}{doubt.end.as_ending}: the target's binlog, starting at"
             f" {doubt.target_file}:{doubt.target_offset}, shows whether it was applied, but"
             f" {endpoint.user!r} may not read it ({error}): GRANT REPLICATION SLAVE, REPLICATION"
             " CLIENT on the target"

@@ -107,7 +107,7 @@ async def apply_definition(
         await applier.rollback()
         await keep_record(applier, doubt_of(group, worker.id, kind=GroupKind.NON_TRANSACTIONAL))
         raise ApplyError(
-            f"group {group.number}, ending at {group.end}, is applied, but is {error}. Drop it"
+            f"group {group.number}{group.end.as_ending}, is applied, but is {error}. Drop it"
             f" on the source. Then say that it is applied: mtsd resolve --group {group.number}"
             " --applied, and start again",
             group=FailedGroup.of(group),
@@ -128,7 +128,7 @@ async def apply_definition(
     except ServerError as error:
         # The group is applied: callers must not take this for its failure and retry it.
         raise ApplyError(
-            f"group {group.number}, ending at {group.end}, is applied, but its record cannot be"
+            f"group {group.number}{group.end.as_ending}, is applied, but its record cannot be"
             f" written: {error}. The next start settles it"
         ) from error
     await reached(FaultPoint.AFTER_SETTLED)
@@ -181,7 +181,7 @@ async def apply_unprotected(
     gtid = ""
     if group.rolled_back and applier.preserves:
         raise ApplyError(
-            f"group {group.number}, ending at {group.end}, GTID {group.gtid}, was rolled back on"
+            f"group {group.number}{group.end.as_ending}, GTID {group.gtid}, was rolled back on"
             " the source after it had changed non-transactional tables, which a server does not"
             " do under a GTID: apply it manually, then skip it, or set [target] gtid to a value"
             ' other than "preserve"',
@@ -191,7 +191,7 @@ async def apply_unprotected(
         gtid = await gtid_for(applier, group, worker)
     elif applier.preserves:
         raise ApplyError(
-            f"group {group.number}, ending at {group.end}, GTID {group.gtid}, changes"
+            f"group {group.number}{group.end.as_ending}, GTID {group.gtid}, changes"
             " non-transactional tables and is too large for one statement, which is all that its"
             " GTID can hold: raise max_allowed_packet on the target, or set [target] gtid to"
             ' a value other than "preserve", then start again',
@@ -332,7 +332,7 @@ async def gtid_for(applier: Applier, group: Group, worker: InDoubtWorker) -> str
     own = str(group.gtid)
     if await applier.has_executed(own):
         raise ApplyError(
-            f"group {group.number}, ending at {group.end}, has GTID {own}, which the target has"
+            f"group {group.number}{group.end.as_ending}, has GTID {own}, which the target has"
             " already executed, so it would skip the group: once all of the group's changes are"
             " there, or have been applied manually, say so with mtsd skip"
             f" (mtsd skip --group {group.number} --reason TEXT), then start again",

@@ -53,7 +53,7 @@ async def left_split(
         if error.number != NOT_ALLOWED:
             raise
         raise NeedsPersonError(
-            f"group {doubt.number}, ending at {doubt.end}, was split, and what the target has"
+            f"group {doubt.number}{doubt.end.as_ending}, was split, and what the target has"
             f" prepared shows what is left of it, but {connection.endpoint.user!r} may not list"
             f" that ({error}): GRANT XA_RECOVER_ADMIN on the target"
         ) from error
@@ -126,6 +126,6 @@ def _lost(doubt: InDoubt, record: SplitRecord, found: Settlement) -> str:
         else f"branches {branches} of it are committed, which mtsd has not done: somebody has"
     )
     return (
-        f"group {doubt.number}, ending at {doubt.end}, was split into {record.branches} branches,"
+        f"group {doubt.number}{doubt.end.as_ending}, was split into {record.branches} branches,"
         f" and {what}. {half_applied(doubt.number)}, then start again"
     )

@@ -130,7 +130,7 @@ class SplitBranches:
             await self._appliers[0].branches.settle_split(row, self._number)
         except ServerError as error:
             raise ApplyError(
-                f"group {self._number}, ending at {end}, is applied, but its record cannot be"
+                f"group {self._number}{end.as_ending}, is applied, but its record cannot be"
                 f" written: {error}. The next start settles it"
             ) from error
         await self._reached(FaultPoint.AFTER_SETTLED)

@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtsd.model.position import Position
+from mtsd.model.position import NOWHERE, Position
 
 positions = st.builds(
     lambda number, width, offset: Position(f"binlog.{number:0{width}}", offset),
@@ -37,6 +37,8 @@ def test_a_base_name_may_hold_dots_and_digits() -> None:
 
 def test_text() -> None:
     assert str(Position("binlog.000009", 157)) == "binlog.000009:157"
+    assert Position("binlog.000009", 157).as_ending == ", ending at binlog.000009:157"
+    assert (str(NOWHERE), NOWHERE.as_ending) == ("by GTID set", "")
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
