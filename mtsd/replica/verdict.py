@@ -39,11 +39,11 @@ _SAY = (
     " again"
 )
 _CUT_OFF = (
-    "group {number}{ending}, in databases {databases!r}, was being applied when mtsd or"
+    "group {number}, ending at {end}, in databases {databases!r}, was being applied when mtsd or"
     " the target was killed, and the target has "
 )
 NON_TRANSACTIONAL = Reason(
-    "group {number}{ending}, in databases {databases!r}, changes non-transactional"
+    "group {number}, ending at {end}, in databases {databases!r}, changes non-transactional"
     " tables and has failed or was interrupted: a part of it may have been applied",
     f"{HALF_APPLIED}, then start again",
 )
@@ -243,7 +243,7 @@ def _refused(reason: Reason, doubt: InDoubt) -> Refused:
     return refuse(
         reason,
         number=doubt.number,
-        ending=doubt.end.as_ending,
+        end=doubt.end,
         databases=doubt.databases,
         file=doubt.target_file,
         excerpt=repr(doubt.statement[:_EXCERPT].decode("utf-8", "replace")),
