@@ -3,10 +3,12 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from mtsd.control.status import Status
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_mariadb import mariadbs
 from tests.servers.mysqld import GTIDS, Server
@@ -57,10 +59,17 @@ def held(
         pair.source.sql(earlier, "a")
         for script in later:
             pair.source.sql(script, "a")
+            file, offset, _ = pair.source.binlog_end()
             # One after another: together, they might have to wait for what is held.
-            daemon.wait_for_status(lambda now: now.pending_groups == 1, f"not applied: {script}")
+            daemon.wait_for_status(partial(_has_applied, file, offset), f"not applied: {script}")
         yield daemon
         client.close()
+
+
+def _has_applied(file: str, offset: int, now: Status) -> bool:
+    """Return whether a worker has applied the last group, and one other is left."""
+    last = {(worker.last.file, worker.last.pos) for worker in now.workers}
+    return now.pending_groups == 1 and (file, offset) in last
 
 
 def rows(server: Server, table: str) -> list[tuple[object, ...]]:
