@@ -114,6 +114,8 @@ class BinlogApplier(SessionApplier):
             rows = chain(first, rest)
         else:
             rows = self._states.of_groups(groups, lambda run: self._rows_of(run, groups, change))
+            # Also if its tables turn out to be plain before it is sent.
+            self._state_may_differ = True
         before, after = [b"BEGIN"], [b"COMMIT"]
         if self._preserves:
             before.insert(0, next_gtid(str(groups[0].gtid)))
@@ -152,8 +154,6 @@ class BinlogApplier(SessionApplier):
             if before := await self._keys.statement_before(self._format, bundle.table_maps):
                 whole = told(whole, before)
             await self._computed.learn(bundle.table_maps)
-        if not self._computed.are_plain(bundle.table_maps):
-            self._state_may_differ = True
         await self._reached(FaultPoint.BEFORE_BUNDLE)
         statements = 0
         try:
@@ -195,11 +195,8 @@ class BinlogApplier(SessionApplier):
         return statement_count(group, self._largest_statement, self._command_limit)
 
     async def _goes_step_by_step(self, group: Group) -> bool:
-        maps = frozenset(table_maps(group.rows))
-        await self._misread.check(self._format, maps)
-        before = await self._keys.statement_before(self._format, maps)
-        await self._computed.learn(maps)
-        return bool(before) or not self._computed.are_plain(maps)
+        await self._look_at(frozenset(table_maps(group.rows)))
+        return bool(self._before) or self._computes
 
     async def describe_format(self, format_description: bytes) -> None:
         """Give the session the source's format description, unless it already has it."""
@@ -223,11 +220,12 @@ class BinlogApplier(SessionApplier):
     async def _apply_rows(self, rows: Rows) -> None:
         if not self._is_creating:
             await self._look_at(frozenset(table_maps(rows.events)))
-        statements: Iterable[bytes | Setting] = self._stream.statements(rows.events)
+        statements = self._stream.statements(rows.events)
+        around: Iterable[bytes | Setting] = statements
         if self._computes:
-            statements = self._states.around(self._stream.statements(rows.events), rows.state)
+            around = self._states.around(statements, rows.state)
             self._state_may_differ = True
-        whole = commands([], statements, [], self._command_limit)
+        whole = commands([], around, [], self._command_limit)
         for command in told(whole, self._before) if self._before else whole:
             await self._connection.run(command.sql, command.statements)
 

@@ -254,6 +254,28 @@ def test_statements_beside_rows(mode: str, engine: str, pair: Pair, tmp_path: Pa
     assert pair.target.sql("SELECT * FROM a.t") == pair.source.sql("SELECT * FROM a.t")
 
 
+def test_a_table_that_turns_out_to_be_plain(pair: Pair, tmp_path: Path) -> None:
+    """What fails before that is known leaves nothing of its state to the next one."""
+    pair.source.sql(f"{IN_ITS_ZONE}; CREATE TABLE a.said (i INT PRIMARY KEY, v VARCHAR(40))")
+    settings: dict[str, Value] = {"replica.skip_errors": [1062], "replica.parallel_workers": 1}
+    with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+        daemon.wait_until_caught_up()
+        pair.target.sql("INSERT INTO a.plain (i) VALUES (1)")
+        run(
+            pair.source,
+            "SET lc_time_names = 'de_DE', time_zone = '+05:00'",
+            "INSERT INTO a.plain (i, ts) VALUES (1, NOW())",
+        )
+        run(
+            pair.source,
+            "SET binlog_format = 'STATEMENT'",
+            "INSERT INTO a.said VALUES (1, DATE_FORMAT('2020-03-01', '%M'))",
+        )
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    assert pair.target.sql("SELECT v FROM a.said") == [("March",)]
+
+
 def test_a_statement_says_more_than_the_beginning(pair: Pair, tmp_path: Path) -> None:
     """A session has changed its settings since its BEGIN."""
     pair.source.sql(
