@@ -60,7 +60,8 @@ class ComputedTables:
         if len(self._plain) + len(self._found) > _MANY:
             self._plain.clear()
             self._found.clear()
-        tables = {event: parse_table_map(event) for event in table_maps}
+        known = self._plain | self._found
+        tables = {event: parse_table_map(event) for event in table_maps if event not in known}
         computed = await self._computed({(each.database, each.table) for each in tables.values()})
         for event, table in tables.items():
             name = folded(table.database), folded(table.table)
@@ -83,8 +84,7 @@ class ComputedTables:
         }
 
     async def _ask(self, query: bytes, names: Collection[Name]) -> Sequence[tuple[object, ...]]:
-        listed = b",".join(b"(%b,%b)" % (_utf8(schema), _utf8(table)) for schema, table in names)
-        return await self._connection.query(query.replace(b"(?)", b"(%b)" % listed))
+        return await self._connection.query(query.replace(b"?", literals.tables(names)))
 
 
 def _expressions(target: ServerVersion) -> bytes:
@@ -113,8 +113,3 @@ def _expressions(target: ServerVersion) -> bytes:
             " WHERE expression IS NOT NULL AND (table_schema,table_name) IN (?)"
         )
     return " UNION ALL ".join(parts).encode()
-
-
-def _utf8(name: str) -> bytes:
-    """Return a literal that compares with names as names do, not as bytes."""
-    return b"_utf8mb4 " + literals.text(name)

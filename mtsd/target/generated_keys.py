@@ -92,8 +92,6 @@ class GeneratedKeys:
 
         A functional key part has a hidden column.
         """
-        named = b"(%b,%b)"
-        listed = b",".join(named % tuple(map(_utf8, each)) for each in sorted(names))
         rows = await self._connection.query(
             b"SELECT k.table_schema,k.table_name,"
             b"(SELECT COUNT(*) FROM information_schema.columns c"
@@ -102,7 +100,7 @@ class GeneratedKeys:
             b" WHERE s.table_schema=k.table_schema AND s.table_name=k.table_name)"
             b" FROM information_schema.columns k WHERE k.column_name=%b AND k.ordinal_position=1"
             b" AND k.extra LIKE %b AND (k.table_schema,k.table_name) IN (%b)"
-            % (_utf8("my_row_id"), _utf8("%INVISIBLE%"), listed)
+            % (literals.utf8("my_row_id"), literals.utf8("%INVISIBLE%"), literals.tables(names))
         )
         return {
             (folded(str(schema)), folded(str(name))): literals.number(count)
@@ -132,8 +130,3 @@ def told(commands: Iterable[Command], before: bytes) -> Iterator[Command]:
                 statements.append(before)
             statements.append(statement)
         yield Command(b";".join(statements), len(statements))
-
-
-def _utf8(name: str) -> bytes:
-    """Return a literal that compares with names as names do, not as bytes."""
-    return b"_utf8mb4 " + literals.text(name)

@@ -1,7 +1,7 @@
 """SQL that means the same in every sql_mode and character set: only hex literals and numbers."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from mtsd.model.position import Position
 
@@ -11,6 +11,16 @@ _NAME = re.compile(r"[0-9A-Za-z_$]{1,64}")
 def text(value: str) -> bytes:
     """Return a literal with the UTF-8 bytes of a string; a binary string to the server."""
     return b"X'" + value.encode("utf-8", "surrogateescape").hex().encode() + b"'"
+
+
+def utf8(value: str) -> bytes:
+    """Return a literal of a string that compares as names do, not as bytes."""
+    return b"_utf8mb4 " + text(value)
+
+
+def tables(names: Collection[tuple[str, str]]) -> bytes:
+    """Return what is in the list of `(table_schema,table_name) IN (…)` for databases and tables."""
+    return b",".join(b"(%b,%b)" % (utf8(database), utf8(name)) for database, name in sorted(names))
 
 
 def blob(value: bytes) -> bytes:

@@ -116,7 +116,7 @@ def with_offset(make: MakeLiteral) -> MakeLiteral:
 
 def json_as_text(raw: bytes) -> bytes:
     """Return the text of a JSON document in binary form as a literal; BinlogError if damaged."""
-    return b"_utf8mb4 " + literals.text(json_text(raw) if raw else "null")
+    return literals.utf8(json_text(raw) if raw else "null")
 
 
 def text_as_json(make: MakeLiteral) -> MakeLiteral:

@@ -352,7 +352,7 @@ def _changed(layout: TableLayout, index: int, value: object) -> bytes:
 
 
 def _applied(document: bytes, diff: JsonDiff, *, as_text: bool) -> bytes:
-    path = b"_utf8mb4 " + literals.text(diff.path)
+    path = literals.utf8(diff.path)
     if diff.operation is JsonOperation.REMOVE:
         return b"JSON_REMOVE(%b,%b)" % (document, path)
     value = _json(diff.value, as_text=as_text)

@@ -36,9 +36,12 @@ _BESIDE_SQL: Final = NO_UNSIGNED_SUBTRACTION | TIME_TRUNCATE_FRACTIONAL
 _VARIABLES: Final = (b"sql_mode", b"time_zone", b"lc_time_names")
 
 
-def accepts_offsets(server: ServerVersion) -> bool:
-    """Return whether a server accepts TIMESTAMPs of UTC, whatever the session's time zone."""
-    return server.flavour is Flavour.MYSQL and server.number >= _OFFSETS
+def keeps_zones(server: ServerVersion, newer: str) -> bool:
+    """Return whether rows as SQL can be written in another time zone than UTC on a server.
+
+    It has to accept TIMESTAMPs of UTC in each. That the `newer` row wins is found out in UTC.
+    """
+    return server.flavour is Flavour.MYSQL and server.number >= _OFFSETS and not newer
 
 
 class RowStates:

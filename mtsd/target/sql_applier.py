@@ -38,7 +38,7 @@ from mtsd.target.computed_tables import ComputedTables
 from mtsd.target.convergent_sql import Change, ConvergentSql
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.row_sql import RowSql, SqlStatement
-from mtsd.target.row_states import RowStates, accepts_offsets
+from mtsd.target.row_states import RowStates, keeps_zones
 from mtsd.target.session import TargetSession, next_gtid
 from mtsd.target.session_applier import SessionApplier
 from mtsd.target.session_state import LOCK_WAIT_S, changes
@@ -128,8 +128,7 @@ class SqlApplier(SessionApplier):
         """By table id."""
         self._computed = ComputedTables(session.connection, session.traits.server)
         self._states = RowStates(session.states.own, session.traits.server, as_sql=True)
-        # That the newer row wins is found out in UTC.
-        self._zoned = accepts_offsets(session.traits.server) and not newer
+        self._zoned = keeps_zones(session.traits.server, newer)
         """Whether rows can be written in another time zone than UTC."""
         self._checks_may_differ = False
         """Whether an error may have left the session without them."""
@@ -213,7 +212,7 @@ class SqlApplier(SessionApplier):
     async def _apply_groups(self, rows: RowCommands, opening: tuple[SqlStatement, ...]) -> None:
         try:
             for each, before in rows.groups:
-                await self._apply_events(each, opening, before=before)
+                await self._apply_rows(each, opening, before=before)
                 opening = ()
         except ServerError as error:
             if error.number not in _OF_OTHER_ROWS or not self._repairs:
@@ -225,13 +224,10 @@ class SqlApplier(SessionApplier):
             await self._set_gtid(rows.gtid)
             opening = _BEGIN
             for each, before in rows.groups:
-                await self._apply_events(each, opening, before=before, forced=True)
+                await self._apply_rows(each, opening, before=before, forced=True)
                 opening = ()
 
-    async def _apply_rows(self, rows: Rows) -> None:
-        await self._apply_events(rows)
-
-    async def _apply_events(
+    async def _apply_rows(
         self,
         rows: Rows,
         opening: tuple[SqlStatement, ...] = (),
@@ -292,7 +288,7 @@ class SqlApplier(SessionApplier):
     async def _statements(
         self, rows: Rows, *, before: bool = False, forced: bool = False
     ) -> AsyncIterator[SqlStatement]:
-        """Yield the statements of row events; `before` and `forced` as for `_apply_events`."""
+        """Yield the statements of row events; `before` and `forced` as for `_apply_rows`."""
         making = self._making(forced=forced)
         checks = self._checked
         now = own = self._states.own

@@ -144,7 +144,7 @@ class TableEngines:
         """Return the names, in upper case, of the tables of a database that cannot roll back."""
         rows = await self._connection.query(
             b"SELECT table_name FROM information_schema.tables WHERE table_schema=%b AND %b"
-            % (_utf8(database), await self._cannot_roll_back())
+            % (literals.utf8(database), await self._cannot_roll_back())
         )
         return frozenset(_loosely(str(found)) for (found,) in rows)
 
@@ -159,13 +159,13 @@ class TableEngines:
             b" WHERE event_object_schema NOT IN (%b)"
             b" UNION SELECT routine_name FROM information_schema.routines"
             b" WHERE routine_type<>%b AND routine_schema NOT IN (%b)"
-            % (_OF_THE_SERVER, _OF_THE_SERVER, _utf8("PROCEDURE"), _OF_THE_SERVER)
+            % (_OF_THE_SERVER, _OF_THE_SERVER, literals.utf8("PROCEDURE"), _OF_THE_SERVER)
         )
         return frozenset(_loosely(str(found)) for (found,) in rows)
 
     async def _cannot_roll_back(self) -> bytes:
         """Return the condition for such tables in information_schema.tables."""
-        transactional = b",".join(map(_utf8, await self._transactional()))
+        transactional = b",".join(map(literals.utf8, await self._transactional()))
         return b"engine IS NOT NULL AND LOWER(engine) NOT IN (%b)" % transactional
 
     async def _learn(self, table_maps: Collection[bytes]) -> None:
@@ -187,12 +187,10 @@ class TableEngines:
                 self._safe.add(event)
 
     async def _found(self, names: Collection[tuple[str, str]]) -> list[tuple[str, str, str]]:
-        listed = b",".join(
-            b"(%b,%b)" % (_utf8(database), _utf8(table)) for database, table in sorted(names)
-        )
         rows = await self._connection.query(
             b"SELECT table_schema,table_name,engine FROM information_schema.tables"
-            b" WHERE engine IS NOT NULL AND (table_schema,table_name) IN (%b)" % listed
+            b" WHERE engine IS NOT NULL AND (table_schema,table_name) IN (%b)"
+            % literals.tables(names)
         )
         return [(str(schema), str(name), str(engine)) for schema, name, engine in rows]
 
@@ -217,8 +215,3 @@ def _loosely(name: str) -> str:
     if name.isascii():
         return name
     return "".join(each for each in normalize("NFKD", name) if not combining(each))
-
-
-def _utf8(name: str) -> bytes:
-    """Return a literal that compares with names as names do, not as bytes."""
-    return b"_utf8mb4 " + literals.text(name)

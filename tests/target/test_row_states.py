@@ -11,7 +11,7 @@ from mtsd.model.server import Flavour, ServerVersion
 from mtsd.model.session import COMPUTING_MODES, RowState, SessionContext, row_state
 from mtsd.model.step import Rows
 from mtsd.target.bundle import Setting
-from mtsd.target.row_states import RowStates, accepts_offsets
+from mtsd.target.row_states import RowStates, keeps_zones
 from mtsd.target.session_state import PINNED
 from tests.binlog.transactions import group_of, rows, table_map
 
@@ -89,5 +89,6 @@ def test_what_is_not_said_is_the_targets() -> None:
     assert making.of(None, zoned=False)[b"time_zone"] == PINNED[b"time_zone"]
 
 
-def test_who_accepts_offsets() -> None:
-    assert [accepts_offsets(server) for server in (MYSQL, OLD, MARIADB)] == [True, False, False]
+def test_where_rows_keep_their_zone() -> None:
+    assert [keeps_zones(server, "") for server in (MYSQL, OLD, MARIADB)] == [True, False, False]
+    assert not keeps_zones(MYSQL, "changed")

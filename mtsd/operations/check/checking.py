@@ -34,7 +34,7 @@ from mtsd.operations.check.xa_lines import xa_lines
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.filters import filter_of
 from mtsd.target.position_tables import PositionTables
-from mtsd.target.row_states import accepts_offsets
+from mtsd.target.row_states import keeps_zones
 from mtsd.wire.connection import Connection
 from mtsd.wire.refusal import RefusedError
 from mtsd.wire.traits import supported
@@ -123,9 +123,8 @@ def _lines(
     yield from pair_lines(settings, known_source, known_target, way)
     as_sql = rows_as_sql(settings, known_source, known_target) is True
     yield from column_lines(known_source.server, known_target.server, as_sql=as_sql)
-    in_utc = as_sql and not (
-        accepts_offsets(known_target.server.server) and not settings.replica.newer_row_column
-    )
+    newer = settings.replica.newer_row_column
+    in_utc = as_sql and not keeps_zones(known_target.server.server, newer)
     yield from zone_lines(known_source.server, known_target.server, in_utc=in_utc)
     yield from misread_lines(known_source.server, known_target.server, as_sql=as_sql)
 
