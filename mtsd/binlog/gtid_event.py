@@ -17,8 +17,9 @@ documentation, `mysql::binlog::event::Gtid_event` and "MySQL Serialization Libra
 import enum
 import re
 import struct
+from dataclasses import dataclass
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, final
 
 from mtsd.binlog.cursor import Cursor
 from mtsd.binlog.event_type import EventType
@@ -59,33 +60,63 @@ class Opens(enum.Enum):
     """A CREATE TABLE, followed by rows."""
 
 
-class GtidEvent(NamedTuple):
+@final
+@dataclass(slots=True, init=False)
+class GtidEvent:
     """What is known about a group at its beginning.
 
     `gtid` is None for an anonymous group. Commit times are in µs since 1970, and 0 if the source
     does not provide them (before 8.0); the same applies to `transaction_length`, in bytes from
     this event to the group's last as written to the file, and to the server versions (80041 for
-    8.0.41). `last_committed` and `sequence_number` are 0 if there is no logical clock (5.6).
+    8.0.41). `last_committed` and `sequence_number` are 0 if there is no logical clock (5.6). Its
+    constructor is as that of `mtsd.model.group.Group`.
     """
 
-    gtid: Gtid | None
-    may_have_statements: bool
-    last_committed: int
-    sequence_number: int
-    immediate_commit_time: int
-    original_commit_time: int
-    transaction_length: int
-    immediate_server_version: int
-    original_server_version: int
-    commit_group_ticket: int | None
-    opens: Opens = Opens.NOTHING
-    xid: XaXid | None = None
+    gtid: Final[Gtid | None]
+    may_have_statements: Final[bool]
+    last_committed: Final[int]
+    sequence_number: Final[int]
+    immediate_commit_time: Final[int]
+    original_commit_time: Final[int]
+    transaction_length: Final[int]
+    immediate_server_version: Final[int]
+    original_server_version: Final[int]
+    commit_group_ticket: Final[int | None]
+    opens: Final[Opens]
+    xid: Final[XaXid | None]
     """MariaDB: of the XA transaction that the group prepares or completes."""
-    commit_id: int = 0
+    commit_id: Final[int]
     """MariaDB: what the transactions of one group commit have in common; 0 if it was alone."""
 
-
-_NOTHING: Final = Opens.NOTHING
+    def __init__(
+        self,
+        gtid: Gtid | None,
+        may_have_statements: bool,
+        last_committed: int,
+        sequence_number: int,
+        immediate_commit_time: int,
+        original_commit_time: int,
+        transaction_length: int,
+        immediate_server_version: int,
+        original_server_version: int,
+        commit_group_ticket: int | None,
+        opens: Opens = Opens.NOTHING,
+        xid: XaXid | None = None,
+        commit_id: int = 0,
+    ) -> None:
+        self.gtid = gtid
+        self.may_have_statements = may_have_statements
+        self.last_committed = last_committed
+        self.sequence_number = sequence_number
+        self.immediate_commit_time = immediate_commit_time
+        self.original_commit_time = original_commit_time
+        self.transaction_length = transaction_length
+        self.immediate_server_version = immediate_server_version
+        self.original_server_version = original_server_version
+        self.commit_group_ticket = commit_group_ticket
+        self.opens = opens
+        self.xid = xid
+        self.commit_id = commit_id
 
 
 def uuid_text(raw: bytes) -> str:
@@ -158,27 +189,21 @@ def parse_gtid(event: bytes) -> GtidEvent:
     uuid = _uuids.get(sid)
     gtid: Gtid | None
     if kind == _GTID and uuid is not None and number > 0:
-        # Bypasses the constructors, which are Python and cost more than their arguments.
+        # Bypasses the constructor, which is Python and costs more than its arguments.
         gtid = tuple.__new__(Gtid, (uuid, number, ""))
     else:
         gtid = _gtid(kind, sid, number)
-    return tuple.__new__(
-        GtidEvent,
-        (
-            gtid,
-            flags & MAY_HAVE_STATEMENTS != 0,
-            last_committed,
-            sequence_number,
-            immediate,
-            original,
-            length,
-            version,
-            original_version,
-            ticket,
-            _NOTHING,
-            None,
-            0,
-        ),
+    return GtidEvent(
+        gtid,
+        flags & MAY_HAVE_STATEMENTS != 0,
+        last_committed,
+        sequence_number,
+        immediate,
+        original,
+        length,
+        version,
+        original_version,
+        ticket,
     )
 
 

@@ -85,10 +85,10 @@ def parse_mariadb_gtid(event: bytes) -> GtidEvent:
         elif flags & DDL:
             opens = _CREATE_SELECT
     origin = _origin(domain, int.from_bytes(event[5:9], "little"))
-    # Bypasses the constructors, which are Python and cost more than their arguments.
+    # Bypasses the constructor, which is Python and costs more than its arguments.
     gtid = tuple.__new__(Gtid, (origin, number, ""))
     # Whether statements follow is not said.
-    return tuple.__new__(GtidEvent, (gtid, True, 0, 0, 0, 0, 0, 0, 0, None, opens, xid, commit_id))
+    return GtidEvent(gtid, True, 0, 0, 0, 0, 0, 0, 0, None, opens, xid, commit_id)
 
 
 def _xid(cursor: Cursor) -> XaXid:

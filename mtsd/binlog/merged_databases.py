@@ -4,6 +4,7 @@ On the source their rows have nothing to do with each other. So neither its cloc
 commits tell in which order they were changed: here that is the order of the stream.
 """
 
+from dataclasses import replace
 from typing import TypeVar
 
 from mtsd.binlog.gtid_event import GtidEvent
@@ -43,4 +44,4 @@ class MergedDatabases:
         if self.names.isdisjoint(databases):
             return head
         last_committed = max(head.last_committed, head.sequence_number - 1)
-        return head._replace(last_committed=last_committed, commit_id=0)
+        return replace(head, last_committed=last_committed, commit_id=0)

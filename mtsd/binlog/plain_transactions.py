@@ -23,7 +23,6 @@ from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.table_map import TableMap
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import Group, GroupKind
-from mtsd.model.group_keys import NO_KEYS
 from mtsd.model.position import Position
 from mtsd.model.session import RowState
 from mtsd.model.step import Rows
@@ -35,8 +34,6 @@ _ANNOTATE_ROWS: Final[int] = EventType.MARIADB_ANNOTATE_ROWS_EVENT.value
 _TRANSACTION: Final = Opens.TRANSACTION
 _KIND: Final = GroupKind.ROWS
 _EMPTY: Final = GroupKind.EMPTY
-_DEFAULTS: Final[tuple[object, ...]] = tuple(Group._field_defaults.values())[:-3]
-"""Of a group's last fields, without `commit_id`, `begin` and `keys`."""
 _SHORTEST_ROWS: Final = HEADER_SIZE + 8 + 4
 _XID_SIZE: Final = HEADER_SIZE + 8 + 4
 _BEGIN: Final = b"\0BEGIN"
@@ -210,29 +207,24 @@ class PlainTransactions:
             return None
         if self._merged.names:
             head = self._merged.in_order(head, databases)
-        # Bypasses the constructors, which are Python and cost as much as everything read here.
+        # Bypasses the constructor, which is Python.
         position = tuple.__new__(Position, (file, offset))
-        group = tuple.__new__(
-            Group,
-            (
-                number,
-                _KIND if kept else _EMPTY,
-                position,
-                databases,
-                False,
-                (tuple.__new__(Rows, (tuple(kept), state)),) if kept else (),
-                size,
-                None if row_flags < 0 else row_flags,
-                description,
-                head.gtid,
-                head.last_committed,
-                head.sequence_number,
-                head.immediate_commit_time or int.from_bytes(first[:4], "little") * 1_000_000,
-                *_DEFAULTS,
-                head.commit_id,
-                begin,
-                NO_KEYS,
-            ),
+        group = Group(
+            number,
+            _KIND if kept else _EMPTY,
+            position,
+            databases,
+            False,
+            (Rows(tuple(kept), state),) if kept else (),
+            size,
+            None if row_flags < 0 else row_flags,
+            description,
+            head.gtid,
+            head.last_committed,
+            head.sequence_number,
+            head.immediate_commit_time or int.from_bytes(first[:4], "little") * 1_000_000,
+            commit_id=head.commit_id,
+            begin=begin,
         )
         return group, at
 

@@ -1,5 +1,6 @@
 """Which tables a group updates, as far as its events say so: only row events do."""
 
+from dataclasses import replace
 from typing import Final
 
 from mtsd.binlog.event_type import EventType
@@ -43,7 +44,7 @@ class UpdatedTables:
                     if name is None:
                         name = self._name(event, body)
                     tables[name] = None
-        return group._replace(tables=tuple(tables)) if tables else group
+        return replace(group, tables=tuple(tables)) if tables else group
 
     def _name(self, event: bytes, body: bytes) -> str:
         table = parse_table_map(event)

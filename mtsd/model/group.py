@@ -2,7 +2,7 @@
 
 import enum
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, final
 
 from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.model.gtid import Gtid, GtidSet
@@ -38,53 +38,104 @@ class GroupKind(enum.Enum):
     """The source says that events were lost: the replica stops here."""
 
 
-class Group(NamedTuple):
-    """One group of events of the source. A tuple, because one is created for every transaction.
+@final
+@dataclass(slots=True, init=False)
+class Group:
+    """One group of events of the source. It never changes.
 
     `steps` is what has to be applied, in order. It leaves out Rows_query and the events that only
-    open or close the group (GTID, BEGIN, Xid, COMMIT).
+    open or close the group (GTID, BEGIN, Xid, COMMIT). As one is created for every transaction, it
+    has a constructor of its own: those of frozen dataclasses and of tuples take several times as
+    long.
     """
 
-    number: int
+    number: Final[int]
     """Counts every complete group of the channel, starting at 1."""
-    kind: GroupKind
-    end: Position
+    kind: Final[GroupKind]
+    end: Final[Position]
     """Right after the group's last event."""
-    databases: tuple[str, ...]
+    databases: Final[tuple[str, ...]]
     """The partitions under the database policy: every database that the group updates."""
-    alone: bool
+    alone: Final[bool]
     """OVER_MAX, or databases unknown: runs while nothing else does."""
-    steps: tuple[Step, ...]
-    size: int
+    steps: Final[tuple[Step, ...]]
+    size: Final[int]
     """Bytes of the events of its steps, uncompressed."""
-    row_flags: int | None
+    row_flags: Final[int | None]
     """The flags, without STMT_END, that all row events share; None if they differ."""
-    format_description: bytes
+    format_description: Final[bytes]
     """The source's format description, as simplified by `mtsd.binlog.rewrite` for the applier."""
-    gtid: Gtid | None
-    last_committed: int
-    sequence_number: int
-    commit_time: int
+    gtid: Final[Gtid | None]
+    last_committed: Final[int]
+    sequence_number: Final[int]
+    commit_time: Final[int]
     """Commit time on the source in µs since 1970: from the GTID event, or else the headers."""
-    unsupported: str = ""
+    unsupported: Final[str]
     """What the group contains that this version does not apply; empty if it can be applied."""
-    tables: tuple[str, ...] = ()
+    tables: Final[tuple[str, ...]]
     """Every table that it updates, as "database.table"; only if the policy needs them."""
-    temporary: TemporaryTables | None = None
+    temporary: Final[TemporaryTables | None]
     """What is known about the source's temporary tables after it; None if it changes none."""
-    uses_temporary: TemporaryUse | None = None
+    uses_temporary: Final[TemporaryUse | None]
     """What it has to do with temporary tables; None if nothing."""
-    rolled_back: bool = False
+    rolled_back: Final[bool]
     """It ends with ROLLBACK: of its changes only those remain that cannot be rolled back."""
-    xid: XaXid | None = None
+    xid: Final[XaXid | None]
     """The transaction that it prepares or completes, by its kind; None for all other kinds."""
-    commit_id: int = 0
+    commit_id: Final[int]
     """MariaDB: what the groups of one group commit have in common; 0 if there is none."""
-    begin: int = 0
+    begin: Final[int]
     """The offset of its first event, in the file of `end`."""
-    keys: GroupKeys = NO_KEYS
-    """The keys of the rows that it changes; only if the policy needs them. The last field, see
-    `with_keys`."""
+    keys: Final[GroupKeys]
+    """The keys of the rows that it changes; only if the policy needs them."""
+
+    def __init__(
+        self,
+        number: int,
+        kind: GroupKind,
+        end: Position,
+        databases: tuple[str, ...],
+        alone: bool,
+        steps: tuple[Step, ...],
+        size: int,
+        row_flags: int | None,
+        format_description: bytes,
+        gtid: Gtid | None,
+        last_committed: int,
+        sequence_number: int,
+        commit_time: int,
+        unsupported: str = "",
+        tables: tuple[str, ...] = (),
+        temporary: TemporaryTables | None = None,
+        uses_temporary: TemporaryUse | None = None,
+        rolled_back: bool = False,
+        xid: XaXid | None = None,
+        commit_id: int = 0,
+        begin: int = 0,
+        keys: GroupKeys = NO_KEYS,
+    ) -> None:
+        self.number = number
+        self.kind = kind
+        self.end = end
+        self.databases = databases
+        self.alone = alone
+        self.steps = steps
+        self.size = size
+        self.row_flags = row_flags
+        self.format_description = format_description
+        self.gtid = gtid
+        self.last_committed = last_committed
+        self.sequence_number = sequence_number
+        self.commit_time = commit_time
+        self.unsupported = unsupported
+        self.tables = tables
+        self.temporary = temporary
+        self.uses_temporary = uses_temporary
+        self.rolled_back = rolled_back
+        self.xid = xid
+        self.commit_id = commit_id
+        self.begin = begin
+        self.keys = keys
 
     @property
     def rows(self) -> tuple[bytes, ...]:
@@ -93,13 +144,31 @@ class Group(NamedTuple):
 
 
 def with_keys(group: Group, keys: GroupKeys) -> Group:
-    """Return the group with these keys: as `_replace`, which takes several times as long."""
-    fields: tuple[object, ...] = group[:-1] + (keys,)  # noqa: RUF005  # unpacking takes longer
-    return _new(Group, fields)
-
-
-_new: Final = tuple.__new__
-"""Bypasses the constructors, which are Python."""
+    """Return the group with these keys: as `dataclasses.replace`, which takes far longer."""
+    return Group(
+        group.number,
+        group.kind,
+        group.end,
+        group.databases,
+        group.alone,
+        group.steps,
+        group.size,
+        group.row_flags,
+        group.format_description,
+        group.gtid,
+        group.last_committed,
+        group.sequence_number,
+        group.commit_time,
+        group.unsupported,
+        group.tables,
+        group.temporary,
+        group.uses_temporary,
+        group.rolled_back,
+        group.xid,
+        group.commit_id,
+        group.begin,
+        keys,
+    )
 
 
 @dataclass(frozen=True, slots=True)

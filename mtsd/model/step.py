@@ -4,7 +4,7 @@ import enum
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple, final
 
 from mtsd.model.session import RowState, SessionContext
 
@@ -146,15 +146,25 @@ Satellite = Intvar | Rand | UserVar
 """Session state that the source writes before the statement that needs it."""
 
 
-class Rows(NamedTuple):
+@final
+@dataclass(slots=True, init=False)
+class Rows:
     """Row events preceded by their table maps, raw and in order, without their checksums.
 
     The lengths in their headers still include the checksum. `state` is that of the session of the
-    source; None if it is not known. A tuple, because one is created for nearly every transaction.
+    source; None if it is not known. Its constructor is as that of `mtsd.model.group.Group`.
     """
 
-    events: tuple[bytes, ...]
-    state: RowState | None = None
+    events: Final[tuple[bytes, ...]]
+    state: Final[RowState | None]
+
+    def __init__(
+        self,
+        events: tuple[bytes, ...],
+        state: RowState | None = None,
+    ) -> None:
+        self.events = events
+        self.state = state
 
 
 class Duplicates(enum.IntEnum):

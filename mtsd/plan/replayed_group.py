@@ -1,6 +1,7 @@
 """A group in a simulation: what the scheduler sees of it, and its size."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from mtsd.model.group import Group
@@ -24,6 +25,6 @@ def repeated(read: Callable[[], Iterable[ReplayedGroup]], least: int) -> Iterato
         before = number
         for one in read():
             number += 1
-            yield one if not before else one._replace(group=one.group._replace(number=number))
+            yield one if not before else one._replace(group=replace(one.group, number=number))
         if number >= least or number == before:
             return

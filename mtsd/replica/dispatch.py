@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 import structlog
@@ -104,7 +105,7 @@ class Dispatcher:
         gtid = _require_gtid(group.gtid, f"{group.number}{group.end.as_ending},")
         if self._preserved is None or gtid not in self._preserved:
             return group
-        return group._replace(kind=GroupKind.EMPTY, steps=(), size=0, unsupported="")
+        return replace(group, kind=GroupKind.EMPTY, steps=(), size=0, unsupported="")
 
     async def _group(self, group: Group) -> None:
         cannot = group.kind is GroupKind.INCIDENT or group.unsupported

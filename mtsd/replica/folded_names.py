@@ -1,6 +1,7 @@
 """Groups by the names that a target with lower_case_table_names = 1 gives their databases."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mtsd.binlog.merged_databases import MergedDatabases
 from mtsd.model.group import Group, GroupClosed, LargeGroup, StreamItem
@@ -41,5 +42,5 @@ class FoldedNames:
             self._merged.learn(name, as_one, as_one)
         databases = tuple(names)
         if databases != group.databases:
-            group = group._replace(databases=databases)
+            group = replace(group, databases=databases)
         return self._merged.in_order(group, databases)

@@ -8,6 +8,8 @@ back, and the group read again (`mtsd.replica.evidence`). So that a commit in on
 from that, the branch is prepared first, and committed under another record.
 """
 
+from dataclasses import replace
+
 from mtsd.binlog.event_type import THREAD_SPECIFIC
 from mtsd.model.errors import ApplyError, ServerError
 from mtsd.model.failed_group import FailedGroup
@@ -100,7 +102,7 @@ class StreamedBranch:
 
     async def _commit(self, xid: XaXid) -> None:
         """Commit the branch that is prepared, which does not end with the session any more."""
-        completes = self._group._replace(kind=GroupKind.XA_COMPLETE)
+        completes = replace(self._group, kind=GroupKind.XA_COMPLETE)
         try:
             await self._applier.note(doubt_of(completes, self._worker.id), anew=True)
             await self._applier.branches.complete(xid, "", commits=True)

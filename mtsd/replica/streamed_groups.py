@@ -9,6 +9,7 @@ XA transactions have a module of their own (`streamed_branch`), and so has CREAT
 (`streamed_table`).
 """
 
+from dataclasses import replace
 from typing import Final, NoReturn
 
 import structlog
@@ -194,7 +195,7 @@ class StreamedGroups:
             return
         if group.xid is not None and self._coordinator.scheduler.looks_inside:
             # Triggers of the target, say, may have changed what its databases do not tell.
-            group = group._replace(alone=True)
+            group = replace(group, alone=True)
         row = self._worker.row_after(group)
         if group.rolled_back and self._doubt is not None:
             self._opened = None
@@ -209,7 +210,7 @@ class StreamedGroups:
             with self._coordinator.pulse.waiting(Wait.TARGET):
                 await self._applier.settle(row, group.number)
         if self._table is not None:
-            group = group._replace(steps=self._table.definition)
+            group = replace(group, steps=self._table.definition)
             self._coordinator.definitions += 1
         self._opened = self._doubt = self._branch = self._table = None
         if group.uses_temporary is not None and skipped is None:

@@ -12,6 +12,7 @@ that could precede it, and everything that could depend on it comes after.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from mtsd.model.group import Group, GroupKind
@@ -65,9 +66,10 @@ class PreparedTransactions:
         else:
             known = self._prepared.pop(xid, None)
             if known is None:
-                group = group._replace(alone=True)
+                group = replace(group, alone=True)
             else:
-                group = group._replace(
+                group = replace(
+                    group,
                     databases=known.databases,
                     alone=known.alone,
                     tables=known.tables,

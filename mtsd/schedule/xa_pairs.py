@@ -10,6 +10,7 @@ A transaction that is rolled back is no pair: what it changed in non-transaction
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from mtsd.model.group import Group, GroupKind
@@ -111,7 +112,8 @@ def _joined(prepare: Group, completion: Group) -> Group:
         prepare.end.file == completion.end.file
         and prepare.number - prepare.sequence_number == offset
     )
-    return prepare._replace(
+    return replace(
+        prepare,
         number=completion.number,
         kind=_ROWS,
         end=completion.end,

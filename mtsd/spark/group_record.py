@@ -5,6 +5,7 @@ and its size. The file's metadata says which of the fields that only some polici
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -130,7 +131,7 @@ class GroupRecorder:
             start = before.offset if before.file == end.file else FIRST_EVENT
             self._position = end
             # Drops the only reference to its events.
-            bare = group if not group.steps else group._replace(steps=())
+            bare = group if not group.steps else replace(group, steps=())
             named = () if self._statements else tuple(tables)
             self._lines.append(_Line(bare, end.offset - start, self._statements, named))
             self._statements = False

@@ -6,7 +6,7 @@ do databases that are bound together, and everything that is not only rows.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from mtsd.binlog.event_type import EventType
@@ -126,14 +126,14 @@ class ChangedKeys:
         if not tables:
             return self._of_databases(group)
         if alone:
-            group = group._replace(alone=True)
+            group = replace(group, alone=True)
         elif (
             group.alone
             and all(each.is_known for each in tables)
             and (any(each.referred for each in tables))
         ):
             # The source does not say who refers to it; here that is known.
-            group = group._replace(alone=False)
+            group = replace(group, alone=False)
         wholes = [key for each in as_whole for key in each.wholes]
         parts = [key for each in as_whole for key in each.whole_parts]
         parts += [key for each in tables for key in each.parts]

@@ -3,7 +3,7 @@
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from mtsd.binlog.dialect import MYSQL
@@ -99,7 +99,7 @@ def _finished(stream: Sequence[bytes], *more: bytes) -> Group:
     for raw in placed([*stream, *more, query(b"CREATE TABLE t (a INT)"), xid()]):
         for item in feed.groups([raw]):
             if isinstance(item, Group):
-                return item._replace(end=START)
+                return replace(item, end=START)
     raise AssertionError("the group has not ended")
 
 

@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from zlib import crc32
@@ -96,11 +96,11 @@ def told(found: Sequence[GroupPart]) -> list[tuple[object, ...]]:
 
 def _told(group: Group, steps: Sequence[Step]) -> Group:
     # Whether a session has the temporary table that it drops is not known from the middle of a log.
-    told = group._replace(
-        number=0, steps=(), unsupported="", size=0, temporary=None, uses_temporary=None
+    told = replace(
+        group, number=0, steps=(), unsupported="", size=0, temporary=None, uses_temporary=None
     )
     if steps and all(map(_drops_temporary, steps)):
-        return told._replace(kind=GroupKind.EMPTY, databases=(), alone=False)
+        return replace(told, kind=GroupKind.EMPTY, databases=(), alone=False)
     return told
 
 

@@ -4,7 +4,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pymysql
 import pytest
@@ -274,8 +274,8 @@ def test_streamed_groups_are_the_same(recorded: Recorded, hold: int, chunk: int)
             else:
                 assert item.group.size == group.size
             assert list(apart(steps)) == list(apart(group.steps))
-            assert item.group == group._replace(
-                steps=(), size=item.group.size, unsupported=group.unsupported
+            assert item.group == replace(
+                group, steps=(), size=item.group.size, unsupported=group.unsupported
             )
             opened = None
             streamed += 1

@@ -1,5 +1,7 @@
 """Which tables a group updates, from its Table_map events."""
 
+from dataclasses import replace
+
 import pytest
 
 from mtsd.binlog.updated_tables import UpdatedTables
@@ -13,7 +15,7 @@ ROWS = Rows((table_map(1, "d", "T"), rows(1), table_map(2, "e", "u"), rows(2), r
 
 
 def of_rows(*steps: Rows | LoadFile, kind: GroupKind = GroupKind.ROWS) -> Group:
-    return group(1, "d", "e", kind=kind)._replace(steps=steps)
+    return replace(group(1, "d", "e", kind=kind), steps=steps)
 
 
 def test_each_table_once_in_order() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -61,7 +62,7 @@ def taken(
 
 
 def at(number: int, seconds: float) -> Group:
-    return group(number, "a")._replace(commit_time=int(seconds * 1_000_000))
+    return replace(group(number, "a"), commit_time=int(seconds * 1_000_000))
 
 
 def test_each_waits_for_its_own_time(clock: _Clock) -> None:

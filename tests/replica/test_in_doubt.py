@@ -1,6 +1,7 @@
 """A group that commits apart from its record, when that record cannot be written."""
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -47,7 +48,7 @@ async def applier(server: Server) -> AsyncIterator[BinlogApplier]:
 def group(statement: bytes, number: int) -> Group:
     (found,) = grouped(query(statement, database=b"a"))
     assert isinstance(found, Group)
-    return found._replace(number=number)
+    return replace(found, number=number)
 
 
 async def apply(

@@ -36,7 +36,7 @@ UNSUPPORTED = group_of(Shape(("a",), kind=GroupKind.XA_PREPARE, unsupported="XA"
 LARGE = (
     GroupOpened(1, ROWS.gtid, 0, 1 << 30, b"", unsupported="load data"),
     GroupChunk((), 1),
-    GroupClosed(ROWS._replace(unsupported="load data")),
+    GroupClosed(replace(ROWS, unsupported="load data")),
 )
 
 

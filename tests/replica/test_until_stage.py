@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -40,9 +41,9 @@ def log(*, anonymous: bool = False, domain: str = "") -> list[StreamItem]:
             items.append(PositionReached(Position("binlog.000002", 4)))
             items.append(PositionReached(Position("binlog.000002", 150)))
         shape = Shape(("a",), anonymous=anonymous)
-        group = group_of(shape, number, Position(file, begin + SIZE))._replace(begin=begin)
+        group = replace(group_of(shape, number, Position(file, begin + SIZE)), begin=begin)
         if domain:
-            group = group._replace(gtid=Gtid(domain, 10 * number))
+            group = replace(group, gtid=Gtid(domain, 10 * number))
         items.append(group)
     return items
 

@@ -7,7 +7,7 @@ it may be tried again; or its record of doubt stays, and whoever starts next is 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -122,7 +122,7 @@ class Target:
         """Return the group under a number and a GTID that the target has not seen."""
         self.number += 1
         gtid = group.gtid and group.gtid._replace(number=1000 + self.number)
-        return group._replace(number=self.number, gtid=gtid)
+        return replace(group, number=self.number, gtid=gtid)
 
     def rows(self) -> int:
         return int(str(self.server.sql("SELECT COUNT(*) FROM a.m")[0][0]))

@@ -1,5 +1,7 @@
 """Which groups run alone, by their kinds and the settings."""
 
+from dataclasses import replace
+
 import pytest
 
 from mtsd.model.group import Group, GroupKind
@@ -26,7 +28,7 @@ assert isinstance(found, Group)
 
 
 def holding(kind: GroupKind, *steps: Step) -> Group:
-    return group(1, "a", kind=kind)._replace(steps=steps)
+    return replace(group(1, "a", kind=kind), steps=steps)
 
 
 @pytest.mark.parametrize("kind", GroupKind)

@@ -1,5 +1,7 @@
 """The logical clock policy: what each group waits for, and where the clock tells nothing."""
 
+from dataclasses import replace
+
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.position import Position
 from mtsd.schedule.executed_groups import ExecutedGroups
@@ -118,15 +120,15 @@ def test_a_session_with_temporary_tables_keeps_its_worker() -> None:
     assert policy.assign(groups[0], view).worker == 0
     assert policy.assign(groups[1], view, 3)[::2] == (3, 1)
     # What depends on that one goes behind it.
-    depends = groups[2]._replace(last_committed=2)
+    depends = replace(groups[2], last_committed=2)
     assert policy.assign(depends, view)[::2] == (3, 2)
 
 
 def test_positions_of_a_source_without_files() -> None:
-    group = Stream.of([timed(0, 0)]).groups[0]._replace(end=Position("", 0))
+    group = replace(Stream.of([timed(0, 0)]).groups[0], end=Position("", 0))
     policy = LogicalClockPolicy()
     view = Scheduler(policy, 1, ROOMY, START_MARK, ExecutedGroups(1)).view
-    assert [policy.assign(group._replace(number=n), view).mark for n in (1, 2)] == [0, 1]
+    assert [policy.assign(replace(group, number=n), view).mark for n in (1, 2)] == [0, 1]
 
 
 def begun(scheduler: Scheduler, worker: int) -> list[int]:

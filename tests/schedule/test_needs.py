@@ -1,6 +1,7 @@
 """What a policy needs of a group is filled before it is asked, and only if it asks."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -17,11 +18,11 @@ from tests.schedule.streams import START_MARK, group
 
 
 def fill_tables(plain: Group) -> Group:
-    return plain._replace(tables=tuple(f"{name}.t" for name in plain.databases))
+    return replace(plain, tables=tuple(f"{name}.t" for name in plain.databases))
 
 
 def fill_keys(plain: Group) -> Group:
-    return plain._replace(keys=GroupKeys((plain.number,)))
+    return replace(plain, keys=GroupKeys((plain.number,)))
 
 
 FILLERS: Mapping[Need, Filler] = {Need.TABLES: fill_tables, Need.KEYS: fill_keys}
@@ -84,7 +85,7 @@ def test_a_completion_gets_what_is_not_known_of_its_prepare() -> None:
     kinds = (GroupKind.XA_COMPLETE, GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE)
     for number, kind in enumerate(kinds, 1):
         databases = ("b",) if kind is GroupKind.XA_PREPARE else ()
-        scheduler.add(group(number, *databases, kind=kind)._replace(xid=xid))
+        scheduler.add(replace(group(number, *databases, kind=kind), xid=xid))
     first, prepare, second = policy.asked
     assert first.databases == ("a",)
     assert first.keys == fill_keys(group(1)).keys

@@ -1,6 +1,7 @@
 """XA transactions in the schedule: every order in which short streams of them can commit."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from random import Random
 
@@ -36,7 +37,7 @@ KINDS: tuple[Kind, ...] = (
 
 def stream_of(kinds: Sequence[Kind]) -> list[Group]:
     return [
-        group(number, *databases, kind=kind)._replace(xid=xid)
+        replace(group(number, *databases, kind=kind), xid=xid)
         for number, (kind, databases, xid) in enumerate(kinds, 1)
     ]
 
@@ -163,13 +164,13 @@ def test_a_crash_anywhere(seed: int, remembered: bool) -> None:
 def test_a_completion_has_the_partitions_of_its_prepare() -> None:
     known = PreparedTransactions()
     prepare, complete = stream_of([(PREPARE, ("a", "b"), X), (COMPLETE, (), X)])
-    prepare = prepare._replace(alone=True, tables=("a.t",), keys=GroupKeys((7,)))
+    prepare = replace(prepare, alone=True, tables=("a.t",), keys=GroupKeys((7,)))
     assert known.place(prepare, 0) == (prepare, 0)
     found, earlier = known.place(complete, 0)
     assert earlier == 1
     assert (found.databases, found.alone) == (("a", "b"), True)
     assert (found.tables, found.keys) == (("a.t",), GroupKeys((7,)))
-    again, earlier = known.place(complete._replace(number=3), 1)
+    again, earlier = known.place(replace(complete, number=3), 1)
     assert (again.alone, again.databases, earlier) == (True, (), 2)
 
 
@@ -184,12 +185,12 @@ def test_memory_is_bounded() -> None:
     known = PreparedTransactions()
     for number in range(1, 80_000):
         xid = XaXid(1, b"%d" % number, b"")
-        known.place(group(number, "a", kind=PREPARE)._replace(xid=xid), number - 1)
+        known.place(replace(group(number, "a", kind=PREPARE), xid=xid), number - 1)
     assert len(known._prepared) == 65_536
     assert len(known._newest) <= 1025
     (complete,) = stream_of([(COMPLETE, (), XaXid(1, b"1", b""))])
     assert known.place(complete, 80_000)[0].alone
-    newest = complete._replace(xid=XaXid(1, b"79999", b""))
+    newest = replace(complete, xid=XaXid(1, b"79999", b""))
     assert known.place(newest, 80_000)[0].databases == ("a",)
 
 
@@ -198,7 +199,7 @@ def test_the_first_group_past_the_mark_is_not_forgotten() -> None:
     known = PreparedTransactions()
     for number in range(1, 1026):
         xid = XaXid(1, b"%d" % number, b"")
-        known.place(group(number, "a", kind=PREPARE)._replace(xid=xid), max(0, number - 2))
+        known.place(replace(group(number, "a", kind=PREPARE), xid=xid), max(0, number - 2))
     assert len(known._newest) < 9, "those that have committed are forgotten"
-    complete = group(1026, kind=COMPLETE)._replace(xid=XaXid(1, b"1024", b""))
+    complete = replace(group(1026, kind=COMPLETE), xid=XaXid(1, b"1024", b""))
     assert known.place(complete, 1023)[1] == 1024

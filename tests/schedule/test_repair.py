@@ -1,5 +1,6 @@
 """What is applied again after a run without order, from every set that such a run can leave."""
 
+from dataclasses import replace
 from itertools import permutations, product
 from typing import Final
 
@@ -44,7 +45,7 @@ def test_what_a_person_has_skipped_stays_so_behind_the_last_that_is_applied_agai
     left, repair = repair_due(0, executed(0, 1, 3), frozenset({3}))
     scheduler = Scheduler(choose_policy("database", 2), 2, ROOMY, START_MARK, left, repair=repair)
     for number in range(1, 5):
-        scheduler.add(group(number, "a")._replace(steps=(Rows((b"event",)),)))
+        scheduler.add(replace(group(number, "a"), steps=(Rows((b"event",)),)))
     assert scheduler.skipped == 1
     assert [each.number for each in scheduler.take(0)] == [1, 2, 4]
 
@@ -55,7 +56,7 @@ def test_only_rows_are_applied_again() -> None:
     rows = (Rows((b"event",)),)
     scheduler.add(group(1, "a", kind=GroupKind.DDL))
     for number in range(2, 5):
-        scheduler.add(group(number, "a")._replace(steps=rows))
+        scheduler.add(replace(group(number, "a"), steps=rows))
     assert scheduler.gaq.number == 1
     assert scheduler.skipped == 1
     assert [each.number for each in scheduler.take(0)] == [2, 3, 4]
@@ -69,7 +70,7 @@ def test_something_is_past_the_stored_mark_until_all_of_a_repair_is_stored() -> 
     scheduler = Scheduler(choose_policy("database", 2), 2, ROOMY, START_MARK, left, repair=repair)
     ordered = [scheduler.nothing_past_stored]
     for number in (1, 2):
-        scheduler.add(group(number, "a")._replace(steps=(Rows((b"event",)),)))
+        scheduler.add(replace(group(number, "a"), steps=(Rows((b"event",)),)))
         scheduler.commit(0, scheduler.take(0))
         ordered.append(scheduler.nothing_past_stored)
         scheduler.checkpointed(scheduler.gaq.mark())

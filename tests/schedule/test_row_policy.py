@@ -1,6 +1,7 @@
 """The row policy: keys of rows, what refers to them, whole tables, and what it remembers."""
 
 import random
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -41,7 +42,7 @@ class Scheduled:
 
     def add(self, *keys: GroupKeys) -> None:
         for each in keys:
-            self.groups.append(group(len(self.groups) + 1, "a")._replace(keys=each))
+            self.groups.append(replace(group(len(self.groups) + 1, "a"), keys=each))
             self.scheduler.add(self.groups[-1])
 
     def begun(self) -> set[int]:
@@ -85,13 +86,13 @@ def test_two_groups(first: GroupKeys, second: GroupKeys, *, together: bool) -> N
     scheduled.add(first, second)
     assert scheduled.begun() == ({1, 2} if together else {1})
     policy, view = RowPolicy(), scheduled.scheduler.view
-    policy.assign(group(1, "a")._replace(keys=first), view, 0)
-    assigned = policy.assign(group(2, "a")._replace(keys=second), view, 1)
+    policy.assign(replace(group(1, "a"), keys=first), view, 0)
+    assigned = policy.assign(replace(group(2, "a"), keys=second), view, 1)
     assert assigned == Assignment(1, frozenset() if together else frozenset({1}))
     # Behind it, in the same queue, it need not be named.
     behind = RowPolicy()
-    behind.assign(group(1, "a")._replace(keys=first), view, 1)
-    assert behind.assign(group(2, "a")._replace(keys=second), view, 1) == Assignment(1)
+    behind.assign(replace(group(1, "a"), keys=first), view, 1)
+    assert behind.assign(replace(group(2, "a"), keys=second), view, 1) == Assignment(1)
 
 
 def test_who_refers_to_a_row_does_not_wait_for_others_who_do() -> None:

@@ -1,5 +1,6 @@
 """Transactions of statements that are applied together: which, how many, and in which order."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -43,7 +44,7 @@ TEMPORARY = TemporaryUse((1, 1), frozenset(), frozenset(), uses=True, only=False
 
 
 def of_statements(number: int, *steps: Statement | Rows) -> Group:
-    return group(number, "a", kind=STATEMENTS)._replace(steps=steps or (DML, DML))
+    return replace(group(number, "a", kind=STATEMENTS), steps=steps or (DML, DML))
 
 
 def test_consecutive_transactions_of_statements_begin_together() -> None:
@@ -58,17 +59,17 @@ def test_consecutive_transactions_of_statements_begin_together() -> None:
     [
         group(2),
         group(2, kind=GroupKind.DDL),
-        group(2, kind=GroupKind.NON_TRANSACTIONAL)._replace(steps=(DML,)),
-        group(2, kind=GroupKind.XA_PREPARE)._replace(steps=(DML,)),
+        replace(group(2, kind=GroupKind.NON_TRANSACTIONAL), steps=(DML,)),
+        replace(group(2, kind=GroupKind.XA_PREPARE), steps=(DML,)),
         of_statements(2, DML, Rows((b"",))),
         of_statements(2, DML, DML._replace(file=A_FILE)),
         of_statements(2, DML._replace(flags=THREAD_SPECIFIC)),
         of_statements(2, FAILED),
         of_statements(2, DML._replace(kind=StatementKind.SAVEPOINT), DML),
         of_statements(2, DML._replace(kind=StatementKind.OTHER)),
-        of_statements(2)._replace(unsupported="it"),
-        of_statements(2)._replace(rolled_back=True),
-        of_statements(2)._replace(uses_temporary=TEMPORARY),
+        replace(of_statements(2), unsupported="it"),
+        replace(of_statements(2), rolled_back=True),
+        replace(of_statements(2), uses_temporary=TEMPORARY),
     ],
 )
 def test_others_do_not_begin_with_them(other: Group) -> None:

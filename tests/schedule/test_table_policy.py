@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain
 
 import pytest
@@ -55,7 +56,7 @@ class Scheduled:
         databases = dict.fromkeys(name.partition(".")[0] for name in names.split())
         tables = tuple(name for name in names.split() if "." in name)
         made = group(self.number, *databases, kind=kind)
-        self.scheduler.add(made._replace(tables=tables, steps=steps))
+        self.scheduler.add(replace(made, tables=tables, steps=steps))
 
     def begun(self) -> list[list[int]]:
         """Begin what can begin; return it by worker."""
@@ -204,9 +205,9 @@ def test_a_completion_has_the_tables_of_its_prepare() -> None:
     prepared = group(1, "a", kind=GroupKind.XA_PREPARE)
     policy = TablePolicy(2)
     view = scheduled.scheduler.view
-    assert policy.assign(prepared._replace(tables=("a.t",)), view).worker == 0
-    assert policy.assign(group(2, "a")._replace(tables=("a.u",)), view).worker == 1
-    complete = group(3, "a", kind=GroupKind.XA_COMPLETE)._replace(tables=("a.t",))
+    assert policy.assign(replace(prepared, tables=("a.t",)), view).worker == 0
+    assert policy.assign(replace(group(2, "a"), tables=("a.u",)), view).worker == 1
+    complete = replace(group(3, "a", kind=GroupKind.XA_COMPLETE), tables=("a.t",))
     assert policy.assign(complete, view) == (0, frozenset(), 0)
 
 

@@ -1,6 +1,7 @@
 """Groups of rows are taken in one after another until something else comes, or room is short."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -29,7 +30,7 @@ def test_what_is_no_group_of_rows_is_handed_back_with_the_rest_still_to_come() -
     scheduler = scheduler_of(ROOMY)
     reached = PositionReached(Position(START.file, 250))
     ddl = group(3, "a", kind=GroupKind.DDL)
-    refused = group(4, "a")._replace(unsupported="an event")
+    refused = replace(group(4, "a"), unsupported="an event")
     items = iter((group(1, "a"), group(2, "b"), reached, ddl, refused))
     can_begin: set[int] = set()
     assert scheduler.take_in(items, can_begin) is reached
@@ -82,7 +83,7 @@ def test_an_empty_group_of_a_session_with_temporary_tables_is_handed_back() -> N
     """What it would have created, the target does not have."""
     use = TemporaryUse((1, 7), frozenset(), frozenset({("d", "t")}), uses=False, only=True)
     empty = group(1, "a", kind=GroupKind.EMPTY)
-    of_session = group(2, "a", kind=GroupKind.EMPTY)._replace(uses_temporary=use)
+    of_session = replace(group(2, "a", kind=GroupKind.EMPTY), uses_temporary=use)
     scheduler = scheduler_of(ROOMY)
     assert scheduler.take_in(iter((empty, of_session)), set()) is of_session
     scheduler.add(of_session)

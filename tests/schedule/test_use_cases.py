@@ -1,5 +1,7 @@
 """Use cases U.A.1, U.A.2 and U.B of WL#5569, and what else the database policy promises."""
 
+from dataclasses import replace
+
 import pytest
 
 from mtsd.model.distribution import Distribution
@@ -252,7 +254,7 @@ REFERS = "ALTER TABLE b.t ADD FOREIGN KEY (i) REFERENCES a.t (i)"
 def definition(number: int, text: str, *databases: str) -> Group:
     (read,) = grouped(query(text.encode(), database=databases[0].encode()))
     assert isinstance(read, Group)
-    return group(number, *databases, kind=GroupKind.DDL)._replace(steps=read.steps)
+    return replace(group(number, *databases, kind=GroupKind.DDL), steps=read.steps)
 
 
 def test_databases_that_foreign_keys_join_are_one_partition() -> None:

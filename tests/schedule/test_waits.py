@@ -1,6 +1,6 @@
 """What is waited for, and how long, by a clock that the tests hold."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -157,9 +157,9 @@ def test_a_completion_waits_for_its_prepare() -> None:
     policy.by_names = True
     run = Run(policy)
     xid = XaXid(1, b"x", b"")
-    run.add(group(1, "a", kind=GroupKind.XA_PREPARE)._replace(xid=xid))
+    run.add(replace(group(1, "a", kind=GroupKind.XA_PREPARE), xid=xid))
     assert run.take(0) == [1]
-    run.add(group(2, kind=GroupKind.XA_COMPLETE)._replace(xid=xid))
+    run.add(replace(group(2, kind=GroupKind.XA_COMPLETE), xid=xid))
     assert run.scheduler.waits_for(1) is WaitCause.DEPENDENCY
 
 

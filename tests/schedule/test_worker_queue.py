@@ -1,5 +1,7 @@
 """The worker queue, and which groups share a target transaction."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -100,10 +102,10 @@ def test_only_rows_are_combined(kind: GroupKind) -> None:
 def test_what_differs_is_not_combined() -> None:
     plain = group(1)
     assert may_share_commit(plain, group(2))
-    assert may_share_commit(plain, group(2)._replace(row_flags=None))
-    assert not may_share_commit(plain, group(2)._replace(format_description=b"another"))
-    assert not may_share_commit(plain, group(2)._replace(unsupported="partial JSON"))
-    assert not may_share_commit(plain._replace(unsupported="partial JSON"), group(2))
+    assert may_share_commit(plain, replace(group(2), row_flags=None))
+    assert not may_share_commit(plain, replace(group(2), format_description=b"another"))
+    assert not may_share_commit(plain, replace(group(2), unsupported="partial JSON"))
+    assert not may_share_commit(replace(plain, unsupported="partial JSON"), group(2))
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)

@@ -1,5 +1,6 @@
 """A worker's row, and why recovery may trust what the rows say."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -85,7 +86,7 @@ OTHER_UUID = SOURCE_UUID.translate(str.maketrans("0123456789", "9876543210"))
 
 
 def with_gtid(number: int, gtid: Gtid | None) -> Group:
-    return group(number)._replace(gtid=gtid)
+    return replace(group(number), gtid=gtid)
 
 
 def test_gtids_that_run_along_with_the_numbers_are_not_listed() -> None:

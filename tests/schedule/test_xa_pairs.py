@@ -28,21 +28,21 @@ POLICIES: Final = ("database", "logical_clock", "commit_parent", "table", "row")
 
 def prepare(number: int, name: str, *databases: str) -> Group:
     plain = group(number, *(databases or ("a",)), kind=PREPARE)
-    return plain._replace(steps=(DELETES,), xid=XaXid(1, name.encode(), b""))
+    return replace(plain, steps=(DELETES,), xid=XaXid(1, name.encode(), b""))
 
 
 def commit(number: int, name: str) -> Group:
-    return group(number, kind=COMPLETE)._replace(steps=(COMMITS,), xid=XaXid(1, name.encode(), b""))
+    return replace(group(number, kind=COMPLETE), steps=(COMMITS,), xid=XaXid(1, name.encode(), b""))
 
 
 def rows(number: int, *databases: str) -> Group:
-    return group(number, *(databases or ("a",)))._replace(steps=(DELETES,))
+    return replace(group(number, *(databases or ("a",))), steps=(DELETES,))
 
 
 def by_databases(plain: Group) -> Group:
     if plain.keys != NO_KEYS:
         return plain
-    return plain._replace(keys=GroupKeys(wholes=tuple(map(hash, plain.databases))))
+    return replace(plain, keys=GroupKeys(wholes=tuple(map(hash, plain.databases))))
 
 
 def scheduler(
@@ -128,8 +128,8 @@ def test_a_definition_between_them_ends_the_pair() -> None:
     "between",
     [
         rows(3, "mysql"),
-        rows(3)._replace(alone=True),
-        rows(3)._replace(format_description=FORMAT + b"x"),
+        replace(rows(3), alone=True),
+        replace(rows(3), format_description=FORMAT + b"x"),
     ],
     ids=["system tables", "alone", "another format"],
 )
@@ -165,10 +165,10 @@ def test_an_xid_used_again_waits_for_the_pair_before() -> None:
 @pytest.mark.parametrize(
     "first",
     [
-        prepare(1, "x")._replace(alone=True),
-        prepare(1, "x")._replace(steps=()),
-        prepare(1, "x")._replace(steps=(DELETES, COMMITS)),
-        prepare(1, "x")._replace(unsupported="partial JSON"),
+        replace(prepare(1, "x"), alone=True),
+        replace(prepare(1, "x"), steps=()),
+        replace(prepare(1, "x"), steps=(DELETES, COMMITS)),
+        replace(prepare(1, "x"), unsupported="partial JSON"),
         prepare(1, "x", "mysql"),
     ],
 )
@@ -177,10 +177,10 @@ def test_what_is_no_first_group(first: Group) -> None:
 
 
 def test_what_is_no_second_group() -> None:
-    rollback = commit(2, "x")._replace(steps=(ROLLS_BACK,))
+    rollback = replace(commit(2, "x"), steps=(ROLLS_BACK,))
     assert taken(added(scheduler(), [prepare(1, "x"), rollback])) == [[1], [2]]
     assert taken(added(scheduler(), [prepare(1, "x"), commit(2, "y")])) == [[1], [2]]
-    other = prepare(1, "x")._replace(format_description=FORMAT + b"other")
+    other = replace(prepare(1, "x"), format_description=FORMAT + b"other")
     assert taken(added(scheduler(), [other, rows(2), commit(3, "x")])) == [[1], [2], [3]]
 
 
@@ -210,8 +210,8 @@ def test_a_commit_joins_the_queue_of_its_prepare(policy: str) -> None:
 
 
 def test_the_rows_of_a_pair_are_in_the_place_of_its_commit() -> None:
-    first = prepare(1, "x")._replace(last_committed=5, sequence_number=8)
-    second = commit(3, "x")._replace(last_committed=8, sequence_number=10)
+    first = replace(prepare(1, "x"), last_committed=5, sequence_number=8)
+    second = replace(commit(3, "x"), last_committed=8, sequence_number=10)
     batch = (first, rows(2), second)
     assert is_one_transaction(batch)
     _, joined = as_rows(batch)
@@ -219,7 +219,7 @@ def test_the_rows_of_a_pair_are_in_the_place_of_its_commit() -> None:
     assert joined.steps == first.steps
     assert (joined.number, joined.end, joined.gtid) == (3, second.end, second.gtid)
     assert (joined.last_committed, joined.sequence_number) == (5, 10)
-    elsewhere = second._replace(end=Position("binlog.000009", 100))
+    elsewhere = replace(second, end=Position("binlog.000009", 100))
     assert as_rows((first, elsewhere))[0].last_committed == 0
     assert as_rows(plain := (rows(1), rows(2))) is plain
 
@@ -252,7 +252,7 @@ def streams(length: int) -> Iterator[list[Group]]:
                 stream.append(commit(number, name))
             else:
                 stream.append(rows(number, name))
-            stream[-1] = stream[-1]._replace(sequence_number=number, last_committed=number - 1)
+            stream[-1] = replace(stream[-1], sequence_number=number, last_committed=number - 1)
         else:
             yield stream
 
@@ -418,7 +418,7 @@ def test_a_pair_is_replayed_in_the_place_of_its_prepare() -> None:
 def test_a_prepare_that_uses_temporary_tables_waits_for_the_group_of_its_xid_before() -> None:
     schedule = added(scheduler(2), [prepare(1, "x", "a"), commit(2, "x"), rows(3, "b")])
     use = TemporaryUse((1, 7), frozenset(), frozenset(), uses=True, only=False)
-    again = prepare(4, "x", "b")._replace(uses_temporary=use)
+    again = replace(prepare(4, "x", "b"), uses_temporary=use)
     schedule.add(again)
     (worker,) = (number for number in (0, 1) if again in schedule.workers[number].pending())
     assert worker == 1

@@ -41,14 +41,14 @@ def xa(number: int, name: int, kind: GroupKind, *, commits: bool = True) -> Grou
     xid = XaXid(1, b"%d" % name, b"")
     plain = group(number, "a", kind=kind)
     steps = (DELETES,) if kind is PREPARE else (COMMITS if commits else ROLLS_BACK,)
-    return plain._replace(steps=steps, xid=xid, last_committed=100, sequence_number=100 + number)
+    return replace(plain, steps=steps, xid=xid, last_committed=100, sequence_number=100 + number)
 
 
 def with_databases(plain: Group) -> Group:
     """Fill in the keys of a group of which only the databases are known."""
     if plain.keys != NO_KEYS:
         return plain
-    return plain._replace(keys=GroupKeys(wholes=tuple(map(hash, plain.databases))))
+    return replace(plain, keys=GroupKeys(wholes=tuple(map(hash, plain.databases))))
 
 
 class Run:
@@ -121,7 +121,7 @@ def test_groups_that_are_recorded_together() -> None:
 def test_what_runs_alone_is_recorded_alone() -> None:
     run = Run("database", 1)
     for number in range(1, 4):
-        run.scheduler.add(xa(number, number, PREPARE)._replace(alone=number == 2))
+        run.scheduler.add(replace(xa(number, number, PREPARE), alone=number == 2))
     for number in range(1, 4):
         assert [each.number for each in run.scheduler.take(0)] == [number]
         run.commit(0)
@@ -149,7 +149,7 @@ def test_round_robin_goes_on_over_other_groups(policy: str, workers: int) -> Non
             run.scheduler.add(xa(number, number, PREPARE))
             turns.append(next(at for at, queue in enumerate(run.queues()) if number in queue))
         else:
-            run.scheduler.add(group(number, "a")._replace(last_committed=0, sequence_number=0))
+            run.scheduler.add(replace(group(number, "a"), last_committed=0, sequence_number=0))
     assert turns == [at % workers for at in range(len(turns))]
 
 
@@ -157,7 +157,7 @@ def test_where_partitions_decide_a_group_goes_to_its_partition() -> None:
     """Round robin would have it wait at another worker for what is before it anyway."""
     run = Run("database", 4)
     for number in range(1, 9):
-        run.scheduler.add(xa(number, number, PREPARE)._replace(databases=("ab"[number % 2],)))
+        run.scheduler.add(replace(xa(number, number, PREPARE), databases=("ab"[number % 2],)))
     assert run.queues() == [[1, 3, 5, 7], [2, 4, 6, 8], [], []]
 
 

@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
@@ -184,7 +184,8 @@ class XaSource:
                 parts = (*databases, *map(hash, each.shape.tables))
                 keys = GroupKeys(tuple(each.keys), parts=parts)
             self.groups.append(
-                made._replace(
+                replace(
+                    made,
                     steps=_steps(each),
                     xid=each.xid,
                     last_committed=time[0],

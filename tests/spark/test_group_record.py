@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -70,11 +71,11 @@ def test_the_record_has_what_the_scheduler_sees(
     formats = {one.group.format_description for one in found}
     assert formats == {b"0"}
     for one, group in zip(found, expected, strict=True):
-        bare = group._replace(
+        bare = replace(group,
             steps=(), gtid=None, temporary=None, format_description=b"0",
             tables=UpdatedTables(fold_case=False)(group).tables, begin=0,
         )  # fmt: skip
-        assert one.group._replace(steps=()) == bare
+        assert replace(one.group, steps=()) == bare
         has_statements = any(not isinstance(step, Rows) for step in group.steps)
         assert bool(one.group.steps) == has_statements
         assert not any(isinstance(step, Rows) for step in one.group.steps)

@@ -54,13 +54,13 @@ def changing(
     table: TableName, *numbers: int, number: int = 1, kind: GroupKind = GroupKind.ROWS
 ) -> Group:
     events = (table_map(1, *table), rows(1, b"".join(map(row, numbers))))
-    return group(number, table[0], kind=kind)._replace(steps=(Rows(events),))
+    return replace(group(number, table[0], kind=kind), steps=(Rows(events),))
 
 
 def statement(database: str, text: bytes, number: int = 1) -> Group:
     (found,) = grouped(query(text, database=database.encode()))
     assert isinstance(found, Group)
-    return found._replace(number=number, databases=(database,), alone=False)
+    return replace(found, number=number, databases=(database,), alone=False)
 
 
 def meet(fill: ChangedKeys, one: Group, other: Group) -> bool:
@@ -77,7 +77,7 @@ def test_rows_of_a_table() -> None:
     assert not meet(fill, changing(T, 1), changing(T, 2))
     assert meet(fill, changing(T, 1), changing(T, 3, 1))
     assert not meet(fill, changing(T, 1), changing(U, 1))
-    both = changing(T, 1)._replace(steps=changing(T, 1).steps + changing(U, 5).steps)
+    both = replace(changing(T, 1), steps=changing(T, 1).steps + changing(U, 5).steps)
     assert meet(fill, both, changing(U, 5))
     assert meet(fill, both, changing(T, 1))
     assert not meet(fill, both, changing(U, 1))
@@ -132,9 +132,9 @@ def test_what_is_not_only_rows_is_of_its_databases() -> None:
     mixed: tuple[Step, ...] = (*changing(T, 1).steps, LoadFile(b""))
     for other in (
         statement("d", b"DELETE FROM t"),
-        changing(T, 1)._replace(steps=mixed),
-        changing(T, 1)._replace(steps=(Rows((rows(1, row(1)),)),)),
-        changing(T, 1)._replace(steps=()),
+        replace(changing(T, 1), steps=mixed),
+        replace(changing(T, 1), steps=(Rows((rows(1, row(1)),)),)),
+        replace(changing(T, 1), steps=()),
     ):
         assert meet(fill, other, changing(T, 2))
         assert meet(fill, changing(U, 2), other)
@@ -187,13 +187,13 @@ def test_foreign_keys_to_another_database() -> None:
 def test_what_a_source_says_of_referring_tables_is_known_better() -> None:
     def referred(table: TableName, flags: int = 3) -> Group:
         events = (table_map(1, *table, flags=flags), rows(1, row(1)))
-        return changing(table, 1)._replace(steps=(Rows(events),), alone=True)
+        return replace(changing(table, 1), steps=(Rows(events),), alone=True)
 
     fill = ChangedKeys(known(REFERS))
     assert not fill(referred(PARENT)).alone
     assert fill(referred(PARENT, flags=1)).alone
     assert fill(referred(("unknown", "t"))).alone
-    assert fill(statement("p", b"DELETE FROM x")._replace(alone=True)).alone
+    assert fill(replace(statement("p", b"DELETE FROM x"), alone=True)).alone
 
 
 def test_a_definition_is_apart_until_the_keys_are_read_again() -> None:
@@ -272,7 +272,7 @@ def test_a_definition_may_join_databases() -> None:
 
 def test_a_definition_of_unknown_databases_is_one_of_all() -> None:
     fill = ChangedKeys(known())
-    fill(statement("d", b"ALTER TABLE t ADD x INT", 5)._replace(alone=True))
+    fill(replace(statement("d", b"ALTER TABLE t ADD x INT", 5), alone=True))
     assert fill.due(lambda _: True) == dict.fromkeys("dcpe", 5)
     assert meet(fill, changing(T, 1), changing(PARENT, 1))
 
@@ -281,5 +281,5 @@ def test_a_temporary_table_defines_nothing() -> None:
     fill = ChangedKeys(known())
     use = TemporaryUse((1, 7), frozenset(), frozenset(), uses=False, only=True)
     made = statement("d", b"CREATE TEMPORARY TABLE x (id INT)", 5)
-    assert meet(fill, made._replace(uses_temporary=use, kind=GroupKind.DDL), changing(T, 1))
+    assert meet(fill, replace(made, uses_temporary=use, kind=GroupKind.DDL), changing(T, 1))
     assert not fill.due(lambda _: True)

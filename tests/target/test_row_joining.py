@@ -1,6 +1,7 @@
 """Row events of several groups, reordered and joined: the effect is that of the groups in order."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -49,8 +50,8 @@ def of(number: int, changes: Iterable[Change], *, time: int = 7) -> Group:
     changes = list(changes)
     events = [each for one in changes for each in (table_map(one[1]), changed(one, time=time))]
     keys = tuple({table * 1000 + key for _, table, key, _ in changes})
-    return group(number, "d")._replace(
-        steps=(Rows(tuple(events)),), keys=GroupKeys(keys, parts=(1,))
+    return replace(
+        group(number, "d"), steps=(Rows(tuple(events)),), keys=GroupKeys(keys, parts=(1,))
     )
 
 
@@ -113,7 +114,7 @@ def test_the_effect_is_that_of_the_groups_in_order(seed: int) -> None:
                 NO_KEYS, GroupKeys(wholes=(1,)), GroupKeys(one.keys.rows, wholes=(1,)),
                 GroupKeys(one.keys.rows, references=(5,)),
             ))  # fmt: skip
-            one = one._replace(keys=keys)
+            one = replace(one, keys=keys)
         groups.append(one)
     in_order = dict(before)
     count = applied((each for one in groups for each in one.rows), in_order)
@@ -146,7 +147,7 @@ def test_by_the_clock_the_effect_is_that_of_the_groups_in_order(seed: int) -> No
         committed = chance.choice((conflict, conflict, chance.randint(conflict, sequence_number)))
         for key in one.keys.rows:
             newest[key] = sequence_number
-        groups.append(one._replace(sequence_number=sequence_number, last_committed=committed))
+        groups.append(replace(one, sequence_number=sequence_number, last_committed=committed))
     in_order = dict(before)
     count = applied((each for one in groups for each in one.rows), in_order)
     assert in_order == rows
@@ -156,7 +157,7 @@ def test_by_the_clock_the_effect_is_that_of_the_groups_in_order(seed: int) -> No
 
 def clocked(number: int, last_committed: int, changes: Iterable[Change]) -> Group:
     one = of(number, changes)
-    return one._replace(sequence_number=number - 100, last_committed=last_committed)
+    return replace(one, sequence_number=number - 100, last_committed=last_committed)
 
 
 def test_by_the_clock_is_one_event_what_commits_after_the_same_group() -> None:
@@ -165,7 +166,7 @@ def test_by_the_clock_is_one_event_what_commits_after_the_same_group() -> None:
     groups.append(clocked(200, 99, [(WRITE, 1, 200, 0)]))
     assert applied(joined(groups, by_clock=True), {}) == 3
     # It depends on none of them, but its numbers are of another file.
-    after = clocked(201, 1, [(WRITE, 1, 201, 0)])._replace(sequence_number=2)
+    after = replace(clocked(201, 1, [(WRITE, 1, 201, 0)]), sequence_number=2)
     assert applied(joined([*groups, after], by_clock=True), {}) == 4
 
 
@@ -174,7 +175,7 @@ def test_what_has_no_place_in_the_clock_keeps_its_own(
     sequence_number: int, last_committed: int
 ) -> None:
     groups = [clocked(n, 1, [(WRITE, 1, n, 0)]) for n in range(110, 120)]
-    groups[4] = groups[4]._replace(sequence_number=sequence_number, last_committed=last_committed)
+    groups[4] = replace(groups[4], sequence_number=sequence_number, last_committed=last_committed)
     events = joined(groups, by_clock=True)
     assert applied(events, {}) == 3
     assert changed((WRITE, 1, 114, 0)) in events
@@ -186,7 +187,7 @@ def test_a_clock_that_goes_back_begins_anew() -> None:
     after = clocked(153, 1, [(WRITE, 1, 153, 0)])
     assert applied(joined([*groups, after], by_clock=True), {}) == 1
     other = of(152, [(WRITE, 1, 152, 0)])
-    back = other._replace(sequence_number=51, last_committed=1)
+    back = replace(other, sequence_number=51, last_committed=1)
     assert applied(joined([*groups, back, after], by_clock=True), {}) == 3
 
 

@@ -1,6 +1,7 @@
 """What is set before rows of which the target computes something, and after them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -29,7 +30,7 @@ STATES = st.sampled_from([
 
 
 def under(state: RowState | None) -> Group:
-    return PLAIN._replace(steps=(Rows(PLAIN.rows, state),))
+    return replace(PLAIN, steps=(Rows(PLAIN.rows, state),))
 
 
 @given(st.lists(STATES, min_size=1, max_size=8))
