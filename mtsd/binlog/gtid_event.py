@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Final, final
 
-from mtsd.binlog.cursor import Cursor
+from mtsd.binlog.cursor import Cursor, u32_at
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
@@ -170,12 +170,12 @@ def parse_gtid(event: bytes) -> GtidEvent:
                 cursor = Cursor(event, at - 1, "GTID event")
                 length = cursor.net_int("transaction length")
                 at = cursor.at
-        version = _U32.unpack_from(event, at)[0]
+        version = u32_at(event, at)
         at += 4
         original_version = version
         if version & _BIT_31:
             version ^= _BIT_31
-            original_version = _U32.unpack_from(event, at)[0]
+            original_version = u32_at(event, at)
             at += 4
     except (struct.error, IndexError) as error:
         raise BinlogError(f"GTID event: cut off after {len(event)} bytes") from error

@@ -15,7 +15,7 @@ before the file, of which a domain's last one is the most recent.
 from struct import Struct
 from typing import Final
 
-from mtsd.binlog.cursor import Cursor
+from mtsd.binlog.cursor import Cursor, u32_at
 from mtsd.binlog.gtid_event import GtidEvent, Opens
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
@@ -43,6 +43,7 @@ _CREATE_SELECT: Final = Opens.CREATE_SELECT
 
 _BODY: Final = Struct("<QIB")
 _LENGTH: Final = 19
+_FILLING: Final = bytes(_LENGTH - _BODY.size)
 _EMPTY_LIST_FILLING: Final = 2
 _LIST_COUNT: Final = (1 << 28) - 1
 _WHAT: Final = "MariaDB GTID event"
@@ -68,10 +69,11 @@ def parse_mariadb_gtid(event: bytes) -> GtidEvent:
     if flags & _GROUP_COMMIT_ID:
         if len(event) < at + 8:
             raise BinlogError(f"{_WHAT}: cut off after {len(event)} bytes, within its commit id")
-        commit_id = int.from_bytes(event[at : at + 8], "little")
+        commit_id = u32_at(event, at) | u32_at(event, at + 4) << 32
         at += 8
     is_xa = flags & (PREPARED_XA | _COMPLETED_XA)
-    if is_xa or event[at:].strip(b"\0"):
+    rest = event[at:]
+    if is_xa or (rest and rest != _FILLING and any(rest)):
         cursor = Cursor(event, at, _WHAT)
         if is_xa:
             xid = _xid(cursor)
@@ -84,7 +86,7 @@ def parse_mariadb_gtid(event: bytes) -> GtidEvent:
             opens = _XA
         elif flags & DDL:
             opens = _CREATE_SELECT
-    origin = _origin(domain, int.from_bytes(event[5:9], "little"))
+    origin = _origin(domain, u32_at(event, 5))
     # Bypasses the constructor, which is Python and costs more than its arguments.
     gtid = tuple.__new__(Gtid, (origin, number, ""))
     # Whether statements follow is not said.

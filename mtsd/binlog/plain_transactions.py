@@ -12,13 +12,14 @@ from typing import Final
 from zlib_ng.zlib_ng import crc32
 
 from mtsd.binlog.checksum import RESIDUE
+from mtsd.binlog.cursor import u32_at
 from mtsd.binlog.dialect import MYSQL, Dialect
 from mtsd.binlog.event_type import MTS_ISOLATE, EventType
 from mtsd.binlog.gtid_event import GtidEvent, Opens, parse_gtid
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.mariadb_gtid_event import parse_mariadb_gtid
 from mtsd.binlog.merged_databases import MergedDatabases
-from mtsd.binlog.query import rows_after_begin
+from mtsd.binlog.query import MICROSECONDS_SIZE, rows_after_begin
 from mtsd.binlog.rows import STMT_END
 from mtsd.binlog.table_map import TableMap
 from mtsd.model.errors import BinlogError
@@ -34,6 +35,8 @@ _ANNOTATE_ROWS: Final[int] = EventType.MARIADB_ANNOTATE_ROWS_EVENT.value
 _TRANSACTION: Final = Opens.TRANSACTION
 _KIND: Final = GroupKind.ROWS
 _EMPTY: Final = GroupKind.EMPTY
+_END_AT: Final = 13
+"""Where a header says at which position its event ends, in the low 32 bits."""
 _SHORTEST_ROWS: Final = HEADER_SIZE + 8 + 4
 _XID_SIZE: Final = HEADER_SIZE + 8 + 4
 _BEGIN: Final = b"\0BEGIN"
@@ -58,8 +61,8 @@ class PlainTransactions:
     """
 
     __slots__ = (
-        "_heads", "_hold_bytes", "_is_mysql", "_merged", "_row_types", "_size", "_states",
-        "_tables", "_unplaced",
+        "_after_time", "_before_time", "_heads", "_hold_bytes", "_is_mysql", "_merged",
+        "_row_types", "_size", "_states", "_tables", "_time_at", "_timed_state", "_unplaced",
     )  # fmt: skip
 
     def __init__(self, hold_bytes: int, merged: MergedDatabases) -> None:
@@ -73,7 +76,13 @@ class PlainTransactions:
         """
         self._size = 0
         self._states: dict[bytes, RowState] = {}
-        """By the status variables of BEGIN."""
+        """By the status variables of BEGIN, where they have no microseconds."""
+        self._time_at = 0
+        """Where the microseconds were in the last ones that had any; 0 before those."""
+        self._before_time = b""
+        self._after_time = b""
+        """What was before and after them."""
+        self._timed_state: RowState | None = None
 
     def speak(self, dialect: Dialect) -> None:
         """Go on with the events of this dialect."""
@@ -135,9 +144,17 @@ class PlainTransactions:
                 if raw[-10:-4] != _BEGIN or crc(raw) != RESIDUE:
                     return None
                 variables = raw[_STATUS_AT : size - _AFTER_STATUS - raw[27]]
-                state = self._states.get(variables)
-                if state is None:
-                    state = self._learn_state(variables)
+                at_time = self._time_at
+                if (
+                    at_time
+                    and variables[:at_time] == self._before_time
+                    and variables[at_time + MICROSECONDS_SIZE :] == self._after_time
+                ):
+                    state = self._timed_state
+                else:
+                    state = self._states.get(variables)
+                    if state is None:
+                        state = self._learn_state(variables)
                 offset += len(raw)
                 at += 1
             else:
@@ -175,7 +192,7 @@ class PlainTransactions:
                         databases += (database,)
                 elif code in row_types:
                     # The end of each event proves that none is duplicated or out of order.
-                    end = _end(raw)
+                    end = u32_at(raw, _END_AT)
                     is_placed = end == offset & _LOW or (unplaced and not end)
                     if length < _SHORTEST_ROWS or not is_placed:
                         return None
@@ -190,7 +207,7 @@ class PlainTransactions:
                             return None
                         row_flags = flags
                 elif code == _XID and length == _XID_SIZE:
-                    if _end(raw) != offset & _LOW:
+                    if u32_at(raw, _END_AT) != offset & _LOW:
                         return None
                     break
                 elif code == _ANNOTATE_ROWS and not is_mysql:
@@ -222,21 +239,21 @@ class PlainTransactions:
             head.gtid,
             head.last_committed,
             head.sequence_number,
-            head.immediate_commit_time or int.from_bytes(first[:4], "little") * 1_000_000,
+            head.immediate_commit_time or u32_at(first, 0) * 1_000_000,
             commit_id=head.commit_id,
             begin=begin,
         )
         return group, at
 
     def _learn_state(self, variables: bytes) -> RowState:
-        state, has_microseconds = rows_after_begin(variables)
-        if not has_microseconds:
+        state, time_at = rows_after_begin(variables)
+        if time_at:
+            self._time_at = time_at
+            self._before_time = variables[:time_at]
+            self._after_time = variables[time_at + MICROSECONDS_SIZE :]
+            self._timed_state = state
+        else:
             if len(self._states) >= _MANY:
                 self._states.clear()
             self._states[variables] = state
         return state
-
-
-def _end(event: bytes) -> int:
-    """Return the low 32 bits of the position after an event, from its header."""
-    return event[13] | event[14] << 8 | event[15] << 16 | event[16] << 24

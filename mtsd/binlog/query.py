@@ -61,7 +61,7 @@ _ALTER_PHASES = {
 # Status variables repeat from event to event, so their decoded form is cached.
 _MOST_REMEMBERED = 2048
 _MOST_REMEMBERED_SIZE = 1024
-_MICROSECONDS_SIZE = 3
+MICROSECONDS_SIZE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +179,15 @@ def parse_query(event: bytes, *, mariadb: bool = False) -> QueryEvent:
     )
 
 
-def rows_after_begin(status: bytes) -> tuple[RowState, bool]:
+def rows_after_begin(status: bytes) -> tuple[RowState, int]:
     """Return the state of the rows after a BEGIN of MySQL with these status variables.
 
-    And whether they have microseconds, so that the same will hardly come again. Raises BinlogError
-    as parse_query does.
+    And where in these the value of the microseconds begins, 0 without one: apart from its
+    MICROSECONDS_SIZE bytes, those of many transactions are the same. Raises BinlogError as
+    parse_query does.
     """
-    variables, microseconds = _status_variables(status, mariadb=False)
-    return variables.rows, microseconds is not None
+    variables, _ = _status_variables(status, mariadb=False)
+    return variables.rows, variables.microseconds_at
 
 
 def _status_variables(status: bytes, *, mariadb: bool) -> tuple[StatusVariables, int | None]:
@@ -201,7 +202,7 @@ def _status_variables(status: bytes, *, mariadb: bool) -> tuple[StatusVariables,
         at = 0
         variables = _remembered.get(_key(status, at, mariadb))
     if variables is not None:
-        end = at + _MICROSECONDS_SIZE
+        end = at + MICROSECONDS_SIZE
         return variables, int.from_bytes(status[at:end], "little") if at else None
     variables = parse_status_variables(status, mariadb=mariadb)
     if len(status) <= _MOST_REMEMBERED_SIZE:
@@ -218,7 +219,7 @@ def _status_variables(status: bytes, *, mariadb: bool) -> tuple[StatusVariables,
 def _key(status: bytes, microseconds_at: int, mariadb: bool) -> _Key:
     if not microseconds_at:
         return status, 0, mariadb
-    rest = status[:microseconds_at] + status[microseconds_at + _MICROSECONDS_SIZE :]
+    rest = status[:microseconds_at] + status[microseconds_at + MICROSECONDS_SIZE :]
     return rest, microseconds_at, mariadb
 
 
@@ -282,7 +283,7 @@ def parse_status_variables(status: bytes, *, mariadb: bool = False) -> StatusVar
                 updated = () if over_max else tuple(_name(cursor, name) for _ in range(count))
             case 13 | 128:
                 microseconds_at = cursor.at
-                microseconds = cursor.uint(_MICROSECONDS_SIZE, name)
+                microseconds = cursor.uint(MICROSECONDS_SIZE, name)
             case 17:
                 ddl_xid = cursor.uint(8, name)
             case 129:

@@ -49,20 +49,17 @@ class RowCutter(KeyReader):
 
         See `KeyReader.collect` for the latter. Raises BinlogError where it is damaged.
         """
-        kind = event[4]
-        at, bitmaps = self._head(event, kind)
-        if at < 0:
+        plan = self._planned(event)
+        if plan is None:
             return CutRows(len(event), [], [], [])
-        plan = self._latest.get(kind)
-        if plan is None or plan.bitmaps != bitmaps:
-            plan = self._plan(kind, bitmaps)
         if not plan.is_known:
             return None
         keys = plan.keys
+        at = plan.rows_at
         end = len(event)
-        is_update = plan.second is not plan.first
-        before: list[bytes | None] = [None] * self._slots
-        after: list[bytes | None] = [None] * self._slots if is_update else before
+        is_update = plan.is_update
+        before = plan.before
+        after = plan.after
         by_number = self.by_number
         rows_at = at
         ends: list[int] = []
@@ -72,11 +69,7 @@ class RowCutter(KeyReader):
             start = at
             at = plan.first.read(event, at, before)
             if is_update:
-                if kind == _PARTIAL_UPDATE:
-                    at = self._after_options(event, at)
-                at = plan.second.read(event, at, after)
-                for slot in plan.copied:
-                    after[slot] = before[slot]
+                at = self._read_after(event, at, plan)
             if at == start:
                 raise BinlogError(f"row event: {end - at} bytes of rows without a column")
             ends.append(at)

@@ -74,10 +74,24 @@ class RowKey(NamedTuple):
     cascades_updates: bool = False
 
 
+class _Column:
+    """A column of an image, or several ones side by side: its bytes, of which `prefix` a length.
+
+    Without `prefix` they are `size`; `slot` is negative if nobody wants them.
+    """
+
+    __slots__ = ("prefix", "size", "slot")
+
+    def __init__(self, prefix: int, size: int, slot: int) -> None:
+        self.prefix = prefix
+        self.size = size
+        self.slot = slot
+
+
 class Images:
     """Reads of the images of one bitmap the bytes of those columns that have a slot."""
 
-    __slots__ = ("_null_bytes", "_plan", "_without_nulls")
+    __slots__ = ("_columns", "_null_bytes", "_without_nulls")
 
     def __init__(
         self, formats: Sequence[ColumnFormat], bitmap: bytes, slots: dict[int, int]
@@ -85,15 +99,17 @@ class Images:
         bits = int.from_bytes(bitmap, "little")
         present = [index for index in range(len(formats)) if bits >> index & 1]
         self._null_bytes = (len(present) + 7) >> 3
-        self._plan: list[tuple[int, int, int]] = [
-            (formats[index].prefix, formats[index].size, slots.get(index, -1)) for index in present
+        self._columns = [
+            _Column(formats[index].prefix, formats[index].size, slots.get(index, -1))
+            for index in present
         ]
-        joined: list[tuple[int, int, int]] = []
-        for prefix, size, slot in self._plan:
-            if joined and not prefix and slot < 0 and not joined[-1][0] and joined[-1][2] < 0:
-                joined[-1] = (0, joined[-1][1] + size, -1)
+        joined: list[_Column] = []
+        for each in self._columns:
+            last = joined[-1] if joined else None
+            if last is None or each.prefix or each.slot >= 0 or last.prefix or last.slot >= 0:
+                joined.append(_Column(each.prefix, each.size, each.slot))
             else:
-                joined.append((prefix, size, slot))
+                last.size += each.size
         self._without_nulls = joined
 
     def read(self, event: bytes, at: int, values: list[bytes | None]) -> int:
@@ -109,7 +125,9 @@ class Images:
             nulls = int.from_bytes(event[at:rows_at], "little")
         at = rows_at
         if not nulls:
-            for prefix, size, slot in self._without_nulls:
+            for column in self._without_nulls:
+                prefix = column.prefix
+                slot = column.slot
                 if prefix:
                     start = at + prefix
                     if start > end:
@@ -123,11 +141,13 @@ class Images:
                     at = start + length
                 else:
                     start = at
-                    at += size
+                    at += column.size
                 if slot >= 0:
                     values[slot] = event[start:at]
         else:
-            for prefix, size, slot in self._plan:
+            for column in self._columns:
+                prefix = column.prefix
+                slot = column.slot
                 if nulls & 1:
                     if slot >= 0:
                         values[slot] = None
@@ -137,7 +157,7 @@ class Images:
                         at = start + int.from_bytes(event[at:start], "little")
                     else:
                         start = at
-                        at += size
+                        at += column.size
                     if slot >= 0:
                         values[slot] = event[start:at]
                 nulls >>= 1
@@ -169,17 +189,23 @@ class PlannedKey:
 class RowPlan:
     """How the rows of events with the same bitmaps are read.
 
-    `is_known` is False if they do not show all that matters; nothing is read then.
+    `is_known` is False if they do not show all that matters; nothing is read then. Of the last such
+    event, `head` is what is between its flags and its rows, which begin at `rows_at`. `before` and
+    `after` are for the values of one row, by slot; they are the same unless it `is_update`.
     """
 
-    __slots__ = ("bitmaps", "copied", "first", "is_known", "keys", "second")
+    __slots__ = (
+        "after", "before", "copied", "first", "head", "is_known", "is_update", "keys", "rows_at",
+        "second",
+    )  # fmt: skip
 
     def __init__(
         self, formats: Sequence[ColumnFormat], keys: Sequence[RowKey], kind: int, bitmaps: bytes
     ) -> None:
-        self.bitmaps = bitmaps
+        self.head = b""
+        self.rows_at = 0
         size = (len(formats) + 7) >> 3
-        is_update = kind in _UPDATES
+        self.is_update = is_update = kind in _UPDATES
         before = _columns(bitmaps[:size])
         after = _columns(bitmaps[size:]) if is_update else before
         used: list[RowKey] = []
@@ -194,6 +220,8 @@ class RowPlan:
             used.append(key)
         wanted = sorted({part.column for key in used for part in key.parts})
         slots = {column: slot for slot, column in enumerate(wanted)}
+        self.before: list[bytes | None] = [None] * len(slots)
+        self.after: list[bytes | None] = [None] * len(slots) if is_update else self.before
         self.first = Images(formats, bitmaps[:size], slots)
         self.second = Images(formats, bitmaps[size:], slots) if is_update else self.first
         self.copied = [slot for column, slot in slots.items() if column not in after]
@@ -231,7 +259,7 @@ def _columns(bitmap: bytes) -> frozenset[int]:
 class KeyReader:
     """Reads the keys of the row events of one table map, whose columns have these `formats`."""
 
-    __slots__ = ("_formats", "_json_bytes", "_keys", "_latest", "_plans", "_slots")
+    __slots__ = ("_formats", "_json_bytes", "_keys", "_latest", "_plans")
 
     def __init__(self, formats: Sequence[ColumnFormat], keys: Sequence[RowKey]) -> None:
         self._formats = formats
@@ -240,7 +268,6 @@ class KeyReader:
         self._plans: dict[tuple[int, bytes], RowPlan] = {}
         self._latest: dict[int, RowPlan] = {}
         """By event type."""
-        self._slots = len({part.column for key in keys for part in key.parts})
 
     def collect(
         self, event: bytes, rows: list[int], references: list[int], most: int = 1 << 30
@@ -252,60 +279,80 @@ class KeyReader:
         are equal to, or other rows change together with these, or it has more than `most` keys.
         Raises BinlogError where it is damaged.
         """
-        kind = event[4]
-        at, bitmaps = self._head(event, kind)
-        if at < 0:
+        plan = self._planned(event)
+        if plan is None:
             return True
-        plan = self._latest.get(kind)
-        if plan is None or plan.bitmaps != bitmaps:
-            plan = self._plan(kind, bitmaps)
         if not plan.is_known:
             return False
         keys = plan.keys
+        at = plan.rows_at
         end = len(event)
-        is_update = plan.second is not plan.first
-        before: list[bytes | None] = [None] * self._slots
-        after: list[bytes | None] = [None] * self._slots if is_update else before
+        is_update = plan.is_update
+        before = plan.before
+        after = plan.after
         while at < end:
             start = at
             at = plan.first.read(event, at, before)
             if is_update:
-                if kind == _PARTIAL_UPDATE:
-                    at = self._after_options(event, at)
-                at = plan.second.read(event, at, after)
-                for slot in plan.copied:
-                    after[slot] = before[slot]
+                at = self._read_after(event, at, plan)
             if at == start:
                 raise BinlogError(f"row event: {end - at} bytes of rows without a column")
             for key in keys:
                 into = references if key.refers else rows
                 if key.single:
                     value = before[key.slot]
-                    other = after[key.slot]
-                    if not key.always and value == other:
-                        continue
-                    if key.cascades and is_update and value != other:
-                        return False
-                    if value is None or other is None:
-                        if not key.parts[0][2]:
+                    if not is_update:
+                        if value is not None:
+                            into.append(key.number ^ hash(value))
+                        elif not key.parts[0][2]:
                             return False
-                        if value is None and other is None:
-                            continue
+                        continue
+                    other = after[key.slot]
+                    changes = value != other
+                    if not key.always and not changes:
+                        continue
+                    if key.cascades and changes:
+                        return False
                     if value is not None:
                         into.append(key.number ^ hash(value))
-                    if is_update and other is not None and value != other:
-                        into.append(key.number ^ hash(other))
+                    elif not key.parts[0][2]:
+                        return False
+                    if changes:
+                        if other is not None:
+                            into.append(key.number ^ hash(other))
+                        elif not key.parts[0][2]:
+                            return False
                 elif not add_key(key, before, after, into, is_update):
                     return False
             if len(rows) + len(references) > most:
                 return False
         return True
 
-    def _plan(self, kind: int, bitmaps: bytes) -> RowPlan:
+    def _read_after(self, event: bytes, at: int, plan: RowPlan) -> int:
+        """Read the image after an update, and return where it ends."""
+        if event[4] == _PARTIAL_UPDATE:
+            at = self._after_options(event, at)
+        after = plan.after
+        at = plan.second.read(event, at, after)
+        for slot in plan.copied:
+            after[slot] = plan.before[slot]
+        return at
+
+    def _planned(self, event: bytes) -> RowPlan | None:
+        """Return how the rows of an event are read; None if it has none."""
+        kind = event[4]
+        plan = self._latest.get(kind)
+        if plan is not None and event[27 : plan.rows_at] == plan.head:
+            return plan
+        at, bitmaps = self._head(event, kind)
+        if at < 0:
+            return None
         plan = self._plans.get((kind, bitmaps))
         if plan is None:
             plan = RowPlan(self._formats, self._keys, kind, bitmaps)
             self._plans[kind, bitmaps] = plan
+        plan.head = event[27:at]
+        plan.rows_at = at
         self._latest[kind] = plan
         return plan
 

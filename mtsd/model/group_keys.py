@@ -1,5 +1,6 @@
 """What a group changes and needs, so that it can be told which others it may conflict with."""
 
+from collections.abc import Hashable
 from typing import Final, final
 
 
@@ -11,17 +12,18 @@ class GroupKeys:
     one, which makes groups wait that need not. Two groups may conflict if one has in `rows` what
     the other has in `rows` or `references`, or in `wholes` what the other has in `wholes` or
     `parts`. It never changes; as a dataclass it would cost several times as much, and one is
-    created for nearly every transaction.
+    created for nearly every transaction. As nothing is calculated with the numbers, their type says
+    only what is done with them, so that compiled code need not convert each one back and forth.
     """
 
     __slots__ = ("parts", "references", "rows", "wholes")
 
     def __init__(
         self,
-        rows: tuple[int, ...] = (),
-        references: tuple[int, ...] = (),
-        wholes: tuple[int, ...] = (),
-        parts: tuple[int, ...] = (),
+        rows: tuple[Hashable, ...] = (),
+        references: tuple[Hashable, ...] = (),
+        wholes: tuple[Hashable, ...] = (),
+        parts: tuple[Hashable, ...] = (),
     ) -> None:
         self.rows: Final = rows
         """Values of unique and referenced keys of the rows that it changes, before and after."""

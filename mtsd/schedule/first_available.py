@@ -25,7 +25,6 @@ Which groups have to wait is not decided here.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
 from typing import Final
 
 from mtsd.schedule.schedule_view import ScheduleView
@@ -48,6 +47,20 @@ _RECENT: Final = 1 / 512
 """How much each group counts for their share."""
 _SMALL_BYTES: Final = 1 << 11
 """What counts for a group if only few may be combined."""
+
+
+class PlacedGroup:
+    """A group that was given to a worker: its number, the worker, and its place there.
+
+    The place is its end in bytes of all groups that the worker was given.
+    """
+
+    __slots__ = ("number", "place", "worker")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.worker = 0
+        self.place = 0
 
 
 class FirstAvailable:
@@ -106,22 +119,17 @@ class FirstAvailable:
         return worker
 
     def place_after(
-        self,
-        number: int,
-        size: int,
-        newest: int,
-        earlier: Iterable[tuple[int, int]],
-        view: ScheduleView,
+        self, number: int, size: int, earlier: list[PlacedGroup], view: ScheduleView
     ) -> int:
-        """Return the worker of a group that waits for `earlier`: the worker and place of each.
+        """Return the worker of a group that waits for `earlier`.
 
-        `newest` is the last one's number. The group goes where it would if it waited for nothing,
+        The group goes where it would if it waited for nothing,
         unless it may come to the head of that queue before all of them have committed. Then it goes
         behind the one that is applied last, if little else has to be applied there before it; the
         run goes on.
         """
         if self._keeps_runs:
-            return self.place(number, size, newest, view)
+            return self.place(number, size, max(other.number for other in earlier), view)
         sizes = view.sizes
         worker = self._worker
         ends = view.groups[worker] > 0 and (
@@ -131,8 +139,9 @@ class FirstAvailable:
             worker = sizes.index(min(sizes))
         before = -1
         behind = -1
-        for owner, place in earlier:
-            left = sizes[owner] + place - self._placed[owner]
+        for other in earlier:
+            owner = other.worker
+            left = sizes[owner] + other.place - self._placed[owner]
             if left > before:
                 before = left
                 behind = owner
@@ -148,7 +157,7 @@ class FirstAvailable:
         return behind
 
     def last_place(self, worker: int) -> int:
-        """Return the place of the newest group in a worker's queue: its end, in bytes of all."""
+        """Return the place of the newest group in a worker's queue."""
         return self._placed[worker]
 
     def place_in_turn(self, number: int, size: int, workers: int) -> int:

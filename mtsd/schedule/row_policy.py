@@ -9,14 +9,14 @@ That suffices: an older one is waited for by the newer one. What is remembered b
 groups; if that is very much, what a group changes counts as whole tables.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
 from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group
 from mtsd.model.group_keys import NO_KEYS, GroupKeys
 from mtsd.schedule.assignment import Assignment, Need
-from mtsd.schedule.first_available import FirstAvailable
+from mtsd.schedule.first_available import FirstAvailable, PlacedGroup
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.schedule_view import ScheduleView
 
@@ -26,15 +26,13 @@ _FORGOTTEN_KEYS: Final = 1 << 16
 """Each costs less when many are forgotten at once than when its group is finished."""
 
 
-class _Placed:
-    """A group that was assigned: its worker, the place there, and its keys while unfinished."""
+class _Placed(PlacedGroup):
+    """A group that was assigned, and its keys while it is unfinished."""
 
-    __slots__ = ("is_unfinished", "keys", "number", "place", "worker")
+    __slots__ = ("is_unfinished", "keys")
 
     def __init__(self, number: int, keys: GroupKeys) -> None:
-        self.number = number
-        self.worker = 0
-        self.place = 0
+        super().__init__(number)
         self.keys = keys
         self.is_unfinished = True
 
@@ -57,9 +55,9 @@ class RowPolicy:
         self.distribution = distribution or FirstAvailable()
         self._most_keys = most_keys
         self._forgotten_keys = forgotten_keys
-        self._changed: dict[int, _Placed] = {}
+        self._changed: dict[Hashable, _Placed] = {}
         """By key of a row, table or database: the newest group that changes it, ended or not."""
-        self._referred: dict[int, dict[int, _Placed]] = {}
+        self._referred: dict[Hashable, dict[int, _Placed]] = {}
         """By key of a row: the unfinished groups that refer to it since it was changed."""
         self._unfinished: dict[int, _Placed] = {}
         """By number, in the stream's order."""
@@ -84,9 +82,9 @@ class RowPolicy:
             keys = GroupKeys(wholes=wholes)
         placed = _Placed(number, keys)
         changed = self._changed
-        earlier: list[_Placed] = []
-        for key in parts:
-            last = changed.get(key)
+        earlier: list[PlacedGroup] = []
+        for part in parts:
+            last = changed.get(part)
             if last is not None and last.is_unfinished:
                 earlier.append(last)
         for key in rows:
@@ -108,12 +106,7 @@ class RowPolicy:
         elif group.xid is not None and view.batch_groups == 1:
             worker = distribution.place_in_turn(number, size, len(view.groups))
         elif earlier:
-            newest = 0
-            places: list[tuple[int, int]] = []
-            for other in earlier:
-                newest = max(newest, other.number)
-                places.append((other.worker, other.place))
-            worker = distribution.place_after(number, size, newest, places, view)
+            worker = distribution.place_after(number, size, earlier, view)
         else:
             worker = distribution.place(number, size, 0, view)
         placed.worker = worker
@@ -136,7 +129,9 @@ class RowPolicy:
         unfinished = self._unfinished
         held = self._held
         for group in groups:
-            placed = unfinished.pop(group.number)
+            number = group.number
+            placed = unfinished[number]
+            del unfinished[number]
             keys = placed.keys
             placed.is_unfinished = False
             placed.keys = NO_KEYS
@@ -145,7 +140,7 @@ class RowPolicy:
             for key in references:
                 referring = self._referred.get(key)
                 if referring is not None:
-                    referring.pop(group.number, None)
+                    referring.pop(number, None)
                     if not referring:
                         del self._referred[key]
         self._held = held
@@ -162,9 +157,9 @@ class RowPolicy:
     def _refer(
         self,
         placed: _Placed,
-        rows: tuple[int, ...],
-        references: tuple[int, ...],
-        earlier: list[_Placed],
+        rows: tuple[Hashable, ...],
+        references: tuple[Hashable, ...],
+        earlier: list[PlacedGroup],
     ) -> None:
         """Note what a group refers to, and add the groups that it has to wait for because of it."""
         changed = self._changed
@@ -180,7 +175,7 @@ class RowPolicy:
             referred.setdefault(key, {})[placed.number] = placed
 
     def _change_wholes(
-        self, placed: _Placed, wholes: tuple[int, ...], earlier: list[_Placed]
+        self, placed: _Placed, wholes: tuple[Hashable, ...], earlier: list[PlacedGroup]
     ) -> None:
         """Note what a group changes as a whole, and add the groups that it has to wait for."""
         changed = self._changed

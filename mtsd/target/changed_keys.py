@@ -110,11 +110,10 @@ class ChangedKeys:
                     of = by_id.get(table_id)
                     if of is None:
                         return self._of_databases(group)
-                if (
-                    of.reader is not None
-                    and of not in as_whole
-                    and not of.reader.collect(event, rows, references, _MOST_KEYS)
-                ):
+                reader = of.reader
+                if reader is None or (as_whole and of in as_whole):
+                    continue
+                if not reader.collect(event, rows, references, _MOST_KEYS):
                     as_whole.append(of)
         if (
             len(by_id) == 1

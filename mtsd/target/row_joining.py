@@ -7,7 +7,7 @@ independent, so those that change the same table in the same way are one event.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from mtsd.binlog.event_type import EventType
@@ -58,6 +58,13 @@ class _Table:
     def head(self, event: bytes) -> _Head | None:
         """Return what a row event of this table has in common with others; None if it is wide."""
         kind = event[4]
+        latest = self._latest.get(kind)
+        if (
+            latest is not None
+            and event[27 : latest.rows_at] == latest.rest
+            and event[:9] == latest.origin
+        ):
+            return latest
         at = 27 if kind in _VERSION_1 else 27 + event[27] + (event[28] << 8)
         width = event[at]
         if width >= _WIDE:
@@ -66,9 +73,6 @@ class _Table:
         at += 1 + (bitmap + bitmap if kind in _UPDATES else bitmap)
         origin = event[:9]
         rest = event[27:at]
-        latest = self._latest.get(kind)
-        if latest is not None and latest.origin == origin and latest.rest == rest:
-            return latest
         found = self._heads.get((origin, rest))
         if found is None:
             found = self._heads[origin, rest] = _Head(self, kind, origin, rest)
@@ -85,7 +89,7 @@ class _Layers:
         self._tables: dict[bytes, _Table] = {}
         """By table map."""
         self._layers: list[dict[_Head, list[bytes]]] = []
-        self._ends: dict[int, int] = {}
+        self._ends: dict[Hashable, int] = {}
         """By key: the layer behind the group that was the last to change it."""
         self._offset = 0
         """The groups' numbers less their sequence numbers."""

@@ -5,7 +5,7 @@ from random import Random
 
 from mtsd.schedule.assignment import Assignment
 from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.first_available import FirstAvailable
+from mtsd.schedule.first_available import FirstAvailable, PlacedGroup
 from mtsd.schedule.scheduler import Scheduler
 from tests.schedule.planned_policy import PlannedPolicy
 from tests.schedule.simulated_run import ROOMY
@@ -17,8 +17,8 @@ class Placed:
 
     def __init__(self, batch_groups: int = 100) -> None:
         self.plan: list[Assignment] = []
-        self.places: list[tuple[int, int]] = []
-        """Of each group: its worker, and its place there."""
+        self.placed: list[PlacedGroup] = []
+        """Of each group."""
         self.scheduler = Scheduler(
             PlannedPolicy(self.plan),
             4,
@@ -32,21 +32,25 @@ class Placed:
         number = len(self.plan) + 1
         worker = self.distribution.place(number, size, mark, self.scheduler.view)
         self.plan.append(Assignment(worker, mark=mark))
-        self.places.append((worker, self.distribution.last_place(worker)))
+        self.note(number, worker)
         self.scheduler.add(group(number, "a", size=size))
         return worker
 
     def add_after(self, *earlier: int, size: int = 100) -> int:
         """Add a group that waits for those of these numbers alone."""
         number = len(self.plan) + 1
-        places = [self.places[each - 1] for each in earlier]
-        worker = self.distribution.place_after(
-            number, size, max(earlier), places, self.scheduler.view
-        )
+        placed = [self.placed[each - 1] for each in earlier]
+        worker = self.distribution.place_after(number, size, placed, self.scheduler.view)
         self.plan.append(Assignment(worker))
-        self.places.append((worker, self.distribution.last_place(worker)))
+        self.note(number, worker)
         self.scheduler.add(group(number, "a", size=size))
         return worker
+
+    def note(self, number: int, worker: int) -> None:
+        placed = PlacedGroup(number)
+        placed.worker = worker
+        placed.place = self.distribution.last_place(worker)
+        self.placed.append(placed)
 
     def fill(self) -> None:
         """Give every worker something to do."""
@@ -114,7 +118,7 @@ def test_what_waits_for_known_ones_goes_behind_them_as_long_as_they_may_not_have
         assert placed.add(size=3 << 20) == worker
     run = placed.add()
     assert placed.add_after(1, 2, 3) == run
-    assert placed.add_after(10) == placed.places[10 - 1][0] != run
+    assert placed.add_after(10) == placed.placed[10 - 1].worker != run
 
 
 def test_what_waits_for_one_that_much_else_is_behind_goes_on_with_the_run() -> None:

@@ -1,6 +1,6 @@
 """Row events of several groups, reordered and joined: the effect is that of the groups in order."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from random import Random
 from typing import Final
@@ -131,7 +131,7 @@ def test_by_the_clock_the_effect_is_that_of_the_groups_in_order(seed: int) -> No
     before: dict[tuple[int, int], int] = {}
     list(changes_of(chance, before))
     rows = dict(before)
-    newest: dict[int, int] = {}
+    newest: dict[Hashable, int] = {}
     groups: list[Group] = []
     number = chance.randrange(1, 90)
     offset = number - chance.randrange(1, 9)
