@@ -38,7 +38,6 @@ _WITH_CLOCK: Final = Struct("<B16sqBqq")
 _WITH_TIMES: Final = Struct("<B16sqBqqQ")
 _TIMES_END: Final = HEADER_SIZE + _WITH_TIMES.size
 _U16: Final = Struct("<H")
-_U32: Final = Struct("<I")
 _LOW_56: Final = (1 << 56) - 1
 _BIT_55: Final = 1 << 55
 _BIT_31: Final = 1 << 31

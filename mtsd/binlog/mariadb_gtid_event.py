@@ -43,7 +43,6 @@ _CREATE_SELECT: Final = Opens.CREATE_SELECT
 
 _BODY: Final = Struct("<QIB")
 _LENGTH: Final = 19
-_FILLING: Final = bytes(_LENGTH - _BODY.size)
 _EMPTY_LIST_FILLING: Final = 2
 _LIST_COUNT: Final = (1 << 28) - 1
 _WHAT: Final = "MariaDB GTID event"
@@ -72,8 +71,7 @@ def parse_mariadb_gtid(event: bytes) -> GtidEvent:
         commit_id = u32_at(event, at) | u32_at(event, at + 4) << 32
         at += 8
     is_xa = flags & (PREPARED_XA | _COMPLETED_XA)
-    rest = event[at:]
-    if is_xa or (rest and rest != _FILLING and any(rest)):
+    if is_xa or any(event[at:]):
         cursor = Cursor(event, at, _WHAT)
         if is_xa:
             xid = _xid(cursor)

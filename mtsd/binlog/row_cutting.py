@@ -77,24 +77,18 @@ class RowCutter(KeyReader):
             referred: list[int] = []
             for key in keys:
                 into = referred if key.refers else found
-                if key.single:
-                    value = before[key.slot]
-                    other = after[key.slot]
-                    if not key.always and value == other:
-                        continue
-                    if key.cascades and is_update and value != other:
-                        return None
-                    if (value is None or other is None) and not key.parts[0][2]:
-                        return None
-                    if by_number and value is not None and other is not None:
-                        into.append(int.from_bytes(value, "little"))
-                        if value != other:
-                            into.append(int.from_bytes(other, "little"))
-                        continue
-                    if value is not None:
-                        into.append(key.number ^ hash(value))
-                    if other is not None and value != other:
-                        into.append(key.number ^ hash(other))
+                value = before[key.slot]
+                other = after[key.slot]
+                if (
+                    by_number
+                    and key.single
+                    and value is not None
+                    and other is not None
+                    and not (key.cascades and value != other)
+                ):
+                    into.append(int.from_bytes(value, "little"))
+                    if value != other:
+                        into.append(int.from_bytes(other, "little"))
                 elif not add_key(key, before, after, into, is_update):
                     return None
             rows.append(found)

@@ -299,30 +299,7 @@ class KeyReader:
                 raise BinlogError(f"row event: {end - at} bytes of rows without a column")
             for key in keys:
                 into = references if key.refers else rows
-                if key.single:
-                    value = before[key.slot]
-                    if not is_update:
-                        if value is not None:
-                            into.append(key.number ^ hash(value))
-                        elif not key.parts[0][2]:
-                            return False
-                        continue
-                    other = after[key.slot]
-                    changes = value != other
-                    if not key.always and not changes:
-                        continue
-                    if key.cascades and changes:
-                        return False
-                    if value is not None:
-                        into.append(key.number ^ hash(value))
-                    elif not key.parts[0][2]:
-                        return False
-                    if changes:
-                        if other is not None:
-                            into.append(key.number ^ hash(other))
-                        elif not key.parts[0][2]:
-                            return False
-                elif not add_key(key, before, after, into, is_update):
+                if not add_key(key, before, after, into, is_update):
                     return False
             if len(rows) + len(references) > most:
                 return False
@@ -400,11 +377,9 @@ def add_key(
 ) -> bool:
     """Add the values of a key before and after a change; return whether they tell everything."""
     if is_update:
-        changed = False
-        for slot, _, _, _ in key.parts:
-            if before[slot] != after[slot]:
-                changed = True
-                break
+        changed = before[key.slot] != after[key.slot]
+        if not changed and not key.single:
+            changed = any(before[slot] != after[slot] for slot, _, _, _ in key.parts)
         if changed:
             if key.cascades or not _add_value(key, after, into):
                 return False
@@ -414,6 +389,12 @@ def add_key(
 
 
 def _add_value(key: PlannedKey, values: list[bytes | None], into: list[int]) -> bool:
+    if key.single:
+        only = values[key.slot]
+        if only is None:
+            return key.parts[0][2]
+        into.append(key.number ^ hash(only))
+        return True
     parts: list[bytes] = []
     has_null = False
     for slot, equality, nullable, characters in key.parts:

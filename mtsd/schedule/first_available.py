@@ -123,10 +123,9 @@ class FirstAvailable:
     ) -> int:
         """Return the worker of a group that waits for `earlier`.
 
-        The group goes where it would if it waited for nothing,
-        unless it may come to the head of that queue before all of them have committed. Then it goes
-        behind the one that is applied last, if little else has to be applied there before it; the
-        run goes on.
+        The group goes where it would if it waited for nothing, unless it may come to the head of
+        that queue before all of them have committed. Then it goes behind the one that is applied
+        last, if little else has to be applied there before it; the run goes on.
         """
         if self._keeps_runs:
             return self.place(number, size, max(other.number for other in earlier), view)
