@@ -168,6 +168,8 @@ class Replica:
         self._stop_requested = True
         timeout = self._settings.replica.stop_timeout
         asyncio.get_running_loop().call_later(timeout, self._stop_timed_out)
+        # What is still accepted comes before something that a run without the delay has applied.
+        self._delayed.delay = 0
         coordinator.stop(reading=self._stream.connected)
         if not coordinator.reads_on:
             self._stream.close()

@@ -137,9 +137,9 @@ def test_between_a_prepare_and_its_commit(
     assert differences(pair.source, pair.target) == []
 
 
-def test_gaps_are_filled_and_nothing_more(pair: Pair, tmp_path: Path) -> None:
+def leave_gap(pair: Pair, daemon: DaemonProcess) -> None:
+    """Kill the daemon when it has applied row 101, and not row 100 before it."""
     prepare(pair.source, 2)
-    daemon = DaemonProcess(pair.source, pair.target, tmp_path)
     daemon.start()
     daemon.wait_until_caught_up()
     # Another session's lock holds database a, so that b runs ahead.
@@ -158,8 +158,26 @@ def test_gaps_are_filled_and_nothing_more(pair: Pair, tmp_path: Path) -> None:
             pair.target.sql(f"KILL {session}")
         locking.query("UNLOCK TABLES")
     assert applied(pair.target) == [0, 1, 101]
+
+
+def test_gaps_are_filled_and_nothing_more(pair: Pair, tmp_path: Path) -> None:
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+    leave_gap(pair, daemon)
     pair.source.sql("INSERT INTO b.t VALUES (102)")
     assert run_until(daemon, "--until-gaps-filled") == [0, 1, 100, 101]
+
+
+def test_a_stop_fills_a_gap_that_is_held_back(pair: Pair, tmp_path: Path) -> None:
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+    leave_gap(pair, daemon)
+    pair.source.sql("INSERT INTO b.t VALUES (102)")
+    daemon.settings["replica.delay"] = 1000
+    daemon.start()
+    daemon.wait_for_status(lambda now: now.state == "delayed", "it is not delayed")
+    began = time.monotonic()
+    assert daemon.stop() == 0
+    assert time.monotonic() - began < 20
+    assert applied(pair.target) == [0, 1, 100, 101]
 
 
 @pytest.mark.parametrize(
