@@ -161,7 +161,8 @@ class StreamedGroups:
                 if self._branch is not None:
                     await self._branch.check(steps, self._coordinator.definitions)
                 elif self._doubt is None and (self._table is None or self._table.is_apart):
-                    await self._look_at(opened, steps)
+                    if not await self._look_at(opened, steps):
+                        return
                 elif self._doubt is not None and _rolls_back(steps):
                     await self._fail(opened, _UNDONE.format(what="back to a savepoint"))
                 if self._uses_other_session(steps):
@@ -279,11 +280,14 @@ class StreamedGroups:
             for step in steps
         )
 
-    async def _look_at(self, opened: GroupOpened, steps: tuple[Step, ...]) -> None:
-        """Continue piece by piece if the steps change non-transactional tables of the target."""
+    async def _look_at(self, opened: GroupOpened, steps: tuple[Step, ...]) -> bool:
+        """Continue piece by piece if the steps change non-transactional tables of the target.
+
+        Return whether they are still to be applied: a stop may have come before that.
+        """
         named = await without_transactions(self._applier, steps, self._coordinator.definitions)
         if not named:
-            return
+            return True
         if _rolls_back(steps):
             await self._fail(
                 opened,
@@ -298,11 +302,14 @@ class StreamedGroups:
                 " replica.pending_jobs_size_max here and max_allowed_packet on the target above"
                 ' its size, or set [target] gtid to a value other than "preserve"',
             )
+        if not self._coordinator.reads_on:
+            return False
+        # A stop still accepts everything that has begun, also one that comes during the commit.
+        self._coordinator.scheduler.begin_streamed(opened.number)
         doubt = _doubt(opened, self._worker.index + 1, _databases_of(steps))
         await self._applier.commit_in_doubt(doubt)
         self._doubt = doubt
-        # A stop still accepts everything that has begun.
-        self._coordinator.scheduler.begin_streamed(opened.number)
+        return True
 
     async def _failed(
         self, opened: GroupOpened, error: ServerError, rows: tuple[bytes, ...] = ()

@@ -1,0 +1,109 @@
+"""A stop at each step of a streamed group that turns out not to be transactional on the target."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from mtsd.model.group import Group, GroupChunk, GroupClosed, GroupKind, GroupOpened, StreamItem
+from mtsd.model.position import Position
+from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.dispatch import Dispatcher
+from mtsd.replica.streamed_groups import StreamedGroups
+from mtsd.replica.worker import Worker
+from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.limits import Limits
+from mtsd.schedule.scheduler import Scheduler
+from mtsd.schedule.sequential_policy import SequentialPolicy
+from mtsd.source.stream import StreamClosedError
+from tests.schedule.streams import START_MARK, Shape, group_of
+
+GROUP = group_of(Shape(("a",), kind=GroupKind.NON_TRANSACTIONAL), 1, Position("binlog.000001", 500))
+ITEMS = (
+    GroupOpened(1, GROUP.gtid, 0, 1 << 30, b""),
+    GroupChunk((), 1),
+    GroupChunk((), 1),
+    GroupClosed(replace(GROUP, steps=())),
+)
+
+
+class _Stream:
+    def __init__(self, items: Sequence[StreamItem]) -> None:
+        self._items = list(items)
+
+    async def read(self) -> Iterator[StreamItem]:
+        if not self._items:
+            raise StreamClosedError
+        return iter([self._items.pop(0)])
+
+
+class _Applier:
+    """Notes what is done, and calls `during` in the middle of it."""
+
+    closed = False
+    preserves = False
+
+    def __init__(self, during: Callable[[str], None]) -> None:
+        self._during = during
+        self.done: list[str] = []
+
+    async def begin(self, *_: object, **__: object) -> None:
+        self._during("begin")
+
+    async def may_change_without_transactions(self, *_: object) -> bool:
+        self._during("look")
+        return True
+
+    async def commit_in_doubt(self, _: object) -> None:
+        self._during("commit in doubt")
+        self.done.append("in doubt")
+
+    async def apply_steps(self, _: object) -> None:
+        self._during("apply")
+        self.done.append("applied")
+
+    async def settle(self, *_: object) -> None:
+        self._during("settle")
+        self.done.append("settled")
+
+    async def rollback(self) -> None:
+        self.done.append("rolled back")
+
+
+@pytest.mark.parametrize(
+    ("stopped_in", "done"),
+    [
+        ("begin", ["rolled back"]),
+        ("look", ["rolled back"]),
+        ("commit in doubt", ["in doubt", "applied", "applied", "settled"]),
+        ("apply", ["in doubt", "applied", "applied", "settled"]),
+        ("settle", ["in doubt", "applied", "applied", "settled"]),
+    ],
+)
+async def test_it_is_finished_or_has_left_nothing(stopped_in: str, done: list[str]) -> None:
+    limits = Limits(100, 1 << 20, 1, 1 << 20)
+    scheduler = Scheduler(SequentialPolicy(), 1, limits, START_MARK, ExecutedGroups(1))
+    hub = Coordinator(scheduler)
+
+    def during(step: str) -> None:
+        if step == stopped_in:
+            hub.stop(reading=True)
+
+    def applied(group: Group, *_: object, **__: object) -> None:
+        hub.add_committed(group)
+
+    applier = _Applier(during)
+    worker = SimpleNamespace(
+        applier=applier,
+        index=0,
+        applied=applied,
+        row_after=lambda _: None,
+        settings=SimpleNamespace(daemon_uuid="", show_themselves=frozenset()),
+    )
+    streamed = StreamedGroups(hub, cast("Worker", worker))
+    await Dispatcher(_Stream(ITEMS), hub, streamed).run()
+    assert applier.done == done
+    assert hub.ended.is_set()
+    assert scheduler.gaq.number == ("settled" in done)
