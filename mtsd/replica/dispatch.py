@@ -200,6 +200,9 @@ class Dispatcher:
 
     async def _refuse(self, group: FailedGroup, what: str, contained: str) -> NoReturn:
         await self._coordinator.drained()
+        if self._stopped():
+            # What comes before it may not have been applied: the next start reads it again.
+            raise StreamClosedError
         if not what:
             raise ApplyError(
                 f"the source reports an incident at {group.end}: events may be missing from its"

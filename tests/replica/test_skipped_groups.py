@@ -1,5 +1,6 @@
 """Groups that are passed over, whatever they are: without a server, as only the numbers decide."""
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -152,3 +153,18 @@ async def test_another_group_in_its_place(item: StreamItem, skipped: FailedGroup
     items = await AsSkipped(_Stream([item]), [skipped]).read()
     with pytest.raises(NeedsPersonError, match="the source has another group in its place"):
         next(items)
+
+
+async def test_what_is_refused_waits_for_the_next_start_if_a_stop_comes_first() -> None:
+    hub = coordinator([])
+    streamed = StreamedGroups(hub, cast("Worker", SimpleNamespace(applier=None)))
+    stream = _Stream([ROWS, replace(UNSUPPORTED, number=2)])
+    dispatching = asyncio.create_task(Dispatcher(stream, hub, streamed).run())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not hub.scheduler.idle
+    assert not dispatching.done()
+    # Group 1 has not begun: it is not to be applied any more.
+    hub.stop(reading=True)
+    await dispatching
+    assert hub.scheduler.gaq.number == 0
