@@ -1,6 +1,5 @@
 """The daemon's state in the form of the status socket."""
 
-from time import time
 from typing import Final
 
 from mtsd.config import Settings
@@ -17,6 +16,7 @@ from mtsd.replica.filters import rules_of
 from mtsd.replica.limits import limits_of
 from mtsd.replica.statistics import ReplicaStatistics
 from mtsd.replica.target_waits import TargetWait
+from mtsd.wire.steady_clock import steady
 
 NO_DISTRIBUTION: Final = DistributionStatus()
 
@@ -52,7 +52,7 @@ def stated(
             waits={},
             filter=str(rules_of(settings.filter)),
         )
-    now = time() + statistics.clock_offset
+    now = steady() + statistics.clock_offset
     lag: float | None = None
     if statistics.connected:
         lag = _age(now, statistics.oldest_commit_time)

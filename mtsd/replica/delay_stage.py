@@ -2,16 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import chain
-from time import time
 
 from mtsd.model.group import Group, GroupOpened, StreamItem
 from mtsd.replica.skipped_groups import GroupStream
+from mtsd.wire.steady_clock import steady
 
 
 class DelayStage:
     """A stream of groups, each not before `delay` seconds after its commit on the source.
 
-    `clock_offset` returns the source's clock minus this one's, in seconds. `wait` gets a function
+    `clock_offset` returns the source's clock minus `steady`, in seconds. `wait` gets a function
     that returns how many seconds are left; it returns when none are, or nothing more is accepted.
     """
 
@@ -45,7 +45,7 @@ class DelayStage:
         held = self._held
         if held is None:
             items = await self._stream.read()
-            self._read_at = time()
+            self._read_at = steady()
             return self._due(items) if self.delay else items
         await self._wait(self.seconds_left)
         self._held = None
@@ -63,6 +63,6 @@ class DelayStage:
 
         A group was committed before it was read, whatever its timestamp says.
         """
-        now = time()
+        now = steady()
         age = now + self._clock_offset() - group.commit_time / 1_000_000
         return max(0.0, self.delay - max(age, now - self._read_at))

@@ -43,6 +43,7 @@ class ReplicaStatistics:
     executed_gtids: GtidSet | None
     executed_number: int
     clock_offset: float
+    """The source's clock minus `steady`."""
     oldest_commit_time: int | None
     remaining_delay: float
     """Until the next group is due, if it is held because of `replica.delay`; else 0."""

@@ -1,7 +1,6 @@
 """Connecting to a source as a replica, up to the first event of the dump."""
 
 from dataclasses import dataclass
-from time import time
 
 from pymysql.constants import ER
 
@@ -24,6 +23,7 @@ from mtsd.wire.dump_packets import (
 )
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.replica_status import registered_replicas
+from mtsd.wire.steady_clock import steady
 from mtsd.wire.traits import ServerTraits, read_traits
 
 NO_BINARY_LOG = Reason("the source {address} writes no binary log", "start it with log_bin")
@@ -59,7 +59,10 @@ class SourceSession:
     connection: Connection
     traits: ServerTraits
     clock_offset: float
-    """Seconds that the source's clock is ahead of this machine's, within half a round trip."""
+    """Seconds that the source's clock is ahead of `steady`, within half a round trip.
+
+    Not of this machine's clock, which may be set while the connection lasts.
+    """
 
 
 async def open_source(endpoint: Endpoint, identity: ReplicaIdentity) -> SourceSession:
@@ -77,9 +80,9 @@ async def open_source(endpoint: Endpoint, identity: ReplicaIdentity) -> SourceSe
                 raise NeedsPersonError(
                     str(refuse(SAME_SERVER_ID, address=endpoint, value=traits.server_id))
                 )
-            before = time()
+            before = steady()
             rows = await connection.query(b"SELECT UNIX_TIMESTAMP(NOW(6))")
-            after = time()
+            after = steady()
             offset = float(str(rows[0][0])) - (before + after) / 2
     except BaseException:
         connection.close()

@@ -10,6 +10,7 @@ from mtsd.model.group import Group, PositionReached, StreamItem
 from mtsd.model.position import Position
 from mtsd.replica import delay_stage
 from mtsd.replica.delay_stage import DelayStage
+from mtsd.wire.steady_clock import steady
 from tests.schedule.streams import group
 
 
@@ -40,7 +41,7 @@ class _Stream:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
     clock = _Clock(1000.0)
-    monkeypatch.setattr(delay_stage, "time", clock)
+    monkeypatch.setattr(delay_stage, "steady", clock)
     return clock
 
 
@@ -111,3 +112,19 @@ def test_a_changed_delay_counts_from_the_same_time(clock: _Clock) -> None:
 def test_a_stop_ends_the_wait(clock: _Clock) -> None:
     clock.stopped = True
     assert taken(clock, [at(1, 1000)], 10) == [(1, 1000)]
+
+
+def test_to_set_the_clock_of_this_machine_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 5000.0
+    monkeypatch.setattr(delay_stage, "time", lambda: now, raising=False)
+    offset = 5000.0 - steady()
+    stage = DelayStage(_Stream([at(1, 5000)]), 10, lambda: offset, _Clock(0).wait)
+
+    async def read() -> list[StreamItem]:
+        return list(await stage.read())
+
+    assert asyncio.run(read()) == []
+    now -= 86_400
+    assert 0 < stage.seconds_left() <= 10
+    now += 2 * 86_400
+    assert 0 < stage.seconds_left() <= 10
