@@ -53,8 +53,9 @@ class Coordinator:
         finally:
             for worker in can_begin:
                 self._work[worker].set()
-            # Of what is left to be finished, the last groups may need nothing done.
-            self._end_if_stopped()
+            # Groups that need nothing done are done: perhaps the last ones of a stop, or so many
+            # that the queue is full of them.
+            self._mark_moved()
 
     async def add(self, group: Group) -> None:
         """Give a group to the scheduler as soon as there is room for it.
@@ -66,7 +67,7 @@ class Coordinator:
             await self._room_for(group)
         if self.reads_on and (worker := scheduler.add(group)) is not None:
             self._work[worker].set()
-        self._end_if_stopped()
+        self._mark_moved()
 
     async def _room_for(self, group: Group) -> None:
         scheduler = self.scheduler
@@ -81,7 +82,7 @@ class Coordinator:
         """Enter a streamed group that has been applied."""
         self.scheduler.add_committed(group)
         self._room.set()
-        self._end_if_stopped()
+        self._mark_moved()
 
     def reach(self, reached: PositionReached) -> None:
         """Note a place between groups."""
@@ -176,9 +177,7 @@ class Coordinator:
         for other in scheduler.commit(worker, groups):
             self._work[other].set()
         self._room.set()
-        if scheduler.checkpoint_is_urgent():
-            self.checkpoint_due.set()
-        self._end_if_stopped()
+        self._mark_moved()
 
     def checkpointed(self, mark: LowWaterMark) -> None:
         """Note that the target has stored the low-water mark: the queue has room again."""
@@ -236,6 +235,11 @@ class Coordinator:
             self.failure = error
         self.scheduler.halt()
         self._end()
+
+    def _mark_moved(self) -> None:
+        if self.scheduler.checkpoint_is_urgent():
+            self.checkpoint_due.set()
+        self._end_if_stopped()
 
     def _end_if_stopped(self) -> None:
         if self.stopping and self.scheduler.stopped:

@@ -26,6 +26,7 @@ from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.limits import Limits
 from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
+from mtsd.schedule.wait_cause import WaitCause
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.source.stream import StreamClosedError
 from tests.schedule.streams import SOURCE_UUID, START, START_MARK, Shape, group_of
@@ -168,3 +169,14 @@ async def test_what_is_refused_waits_for_the_next_start_if_a_stop_comes_first() 
     hub.stop(reading=True)
     await dispatching
     assert hub.scheduler.gaq.number == 0
+
+
+async def test_so_many_that_the_queue_is_full_are_stored_soon() -> None:
+    hub = coordinator([])
+    most = hub.scheduler.limits.checkpoint_group
+    passed = [group_of(Shape((), kind=GroupKind.EMPTY), 1 + each, END) for each in range(most)]
+    assert hub.take_in(iter(passed[: most // 8])) is None
+    assert not hub.checkpoint_due.is_set()
+    assert hub.take_in(iter(passed[most // 8 :])) is None
+    assert hub.scheduler.blocked(0) is WaitCause.GAQ_FULL
+    assert hub.checkpoint_due.is_set()
