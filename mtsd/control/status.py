@@ -184,7 +184,7 @@ class Status:
     """Seconds by cause, since the replica began to run: how long the next group of the stream could
     not be queued (`gaq_full`, `pending_bytes`, `streamed`), how long workers that had nothing else
     to do waited to begin one (`partition`, `dependency`, `alone`, `frozen`), and how long they
-    waited for their turn to commit (`commit_order`), all workers together."""
+    waited for their turn (`commit_order`), all workers together."""
     distribution: DistributionStatus = DistributionStatus()
     reading_waits_for: str = ""
     """What keeps the next group of the stream from being queued now, one of the causes in `waits`;

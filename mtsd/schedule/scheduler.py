@@ -433,6 +433,8 @@ class Scheduler:
         alone = self._unfinished_alone
         if alone and mark and (mark in alone or head.number in alone):
             return WaitCause.ALONE
+        if mark and self.in_order and head.kind is not _ROWS:
+            return WaitCause.COMMIT_ORDER
         if self._policy.by_names and head.kind is not GroupKind.XA_COMPLETE:
             return WaitCause.PARTITION
         return WaitCause.DEPENDENCY

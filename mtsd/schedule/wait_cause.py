@@ -8,8 +8,8 @@ class WaitCause(enum.StrEnum):
     """What has to change before a group can proceed.
 
     Those in `OF_READING` keep the dispatcher from adding the next group of the stream,
-    `COMMIT_ORDER` keeps a worker from finishing what it has begun, and the others keep an idle one
-    from beginning the head of its queue. A worker's queue has no limit of its
+    `COMMIT_ORDER` keeps a worker from finishing what it has begun, and it and the others keep an
+    idle one from beginning the head of its queue. A worker's queue has no limit of its
     own: it holds no more than the GAQ.
     """
 
@@ -29,7 +29,10 @@ class WaitCause(enum.StrEnum):
     ALONE = "alone"
     """It runs alone, or an earlier group does."""
     COMMIT_ORDER = "commit_order"
-    """What it has applied commits, or counts as failed, only after all earlier groups."""
+    """What it has applied commits, or counts as failed, only after all earlier groups.
+
+    Where that is the source's order, what is not only rows begins after them.
+    """
     FROZEN = "frozen"
     """A person has frozen its worker, or the one that is to apply it while it is read."""
 

@@ -33,9 +33,11 @@ class Clock:
 class Run:
     """Workers and their schedule; each call takes a second before it happens."""
 
-    def __init__(self, policy: str | Policy, workers: int = 2) -> None:
+    def __init__(self, policy: str | Policy, workers: int = 2, *, in_order: bool = False) -> None:
         self.clock = Clock(1000.0)
-        chosen = choose_policy(policy, workers) if isinstance(policy, str) else policy
+        chosen = policy
+        if isinstance(chosen, str):
+            chosen = choose_policy(chosen, workers, in_order=in_order)
         self.scheduler = Scheduler(
             chosen,
             workers,
@@ -44,6 +46,7 @@ class Run:
             ExecutedGroups(1),
             fillers=dict.fromkeys(chosen.needs, lambda group: group),
             clock=self.clock,
+            in_order=in_order,
         )
 
     def add(self, added: Group) -> None:
@@ -195,6 +198,20 @@ def test_what_will_not_begin_any_more_waits_for_nothing(how: str) -> None:
     run.clock.now += 5
     assert run.scheduler.waits_for(1) is None
     assert run.waited == waited
+
+
+@NAMES
+def test_what_begins_at_its_turn_only(policy: str) -> None:
+    run = Run(policy, in_order=True)
+    run.add(group(1, "a"))
+    assert run.take(0) == [1]
+    run.add(group(2, "b", kind=GroupKind.STATEMENTS))
+    assert run.take(1) == []
+    assert run.scheduler.waits_for(1) is WaitCause.COMMIT_ORDER
+    run.clock.now += 1
+    assert run.waited.keys() == {"commit_order"}
+    run.commit(0)
+    assert run.take(1) == [2]
 
 
 def test_a_worker_waits_for_its_turn_to_commit() -> None:
