@@ -126,9 +126,13 @@ class StreamedGroups:
             await self._coordinator.released(self._worker.index)
             with self._coordinator.pulse.waiting(Wait.TARGET):
                 await self._coordinator.passed_in_order(opened.number)
-        self._opened = opened
-        if self._passing or not self._coordinator.reads_on:
+        if self._passing:
+            self._opened = opened
             return
+        if not self._coordinator.reads_on:
+            # After a failure, the worker may still be using its session.
+            return
+        self._opened = opened
         log.info("streaming a large group", group=opened.number, bytes=opened.length)
         worker = InDoubtWorker(self._worker.index + 1, self._worker.settings.daemon_uuid)
         if opened.creates_table:

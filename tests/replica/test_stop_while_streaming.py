@@ -1,5 +1,6 @@
 """A stop at each step of a streamed group that turns out not to be transactional on the target."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -107,3 +108,21 @@ async def test_it_is_finished_or_has_left_nothing(stopped_in: str, done: list[st
     assert applier.done == done
     assert hub.ended.is_set()
     assert scheduler.gaq.number == ("settled" in done)
+
+
+async def test_a_failure_before_its_turn_leaves_the_session_to_the_worker() -> None:
+    limits = Limits(100, 1 << 20, 1, 1 << 20)
+    hub = Coordinator(Scheduler(SequentialPolicy(), 1, limits, START_MARK, ExecutedGroups(1)))
+    applier = _Applier(lambda _: None)
+    worker = SimpleNamespace(applier=applier, index=0)
+    earlier = group_of(Shape(("a",)), 1, Position("binlog.000001", 400))
+    stream = _Stream([earlier, GroupOpened(2, GROUP.gtid, 0, 1 << 30, b"")])
+    streamed = StreamedGroups(hub, cast("Worker", worker))
+    dispatching = asyncio.create_task(Dispatcher(stream, hub, streamed).run())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert hub.scheduler.take(0) == (earlier,)
+    # The worker still waits for the answer to what it has sent in its session.
+    hub.fail(ValueError())
+    await dispatching
+    assert applier.done == []
