@@ -190,7 +190,7 @@ class Replica:
             hold_bytes=read.pending_jobs_size_max,
             chunk_bytes=read.batch_bytes,
         )
-        if self.repair is None:
+        if self.repair is None and not self._stop_requested:
             self._delayed.delay = settings.replica.delay
         self._coordinator.set_limits(limits_of(settings))
         for worker in self._workers:
