@@ -207,10 +207,14 @@ class OpenGroup:
         self._held.add_file(event)
 
     def savepoint(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
-        """Add a statement that names no database and has no effect unless there is a rollback."""
-        if kind is StatementKind.ROLLBACK_TO and self._kind is None:
-            self._kind = GroupKind.STATEMENTS
+        """Add a statement that names no database and has no effect unless there is a rollback.
+
+        It may say another state for the rows after it, which then are a step of their own.
+        """
         self._held.add_statement(event, query, kind, idle=True)
+        changed = self._take_state_over(query)
+        if (changed or kind is StatementKind.ROLLBACK_TO) and self._kind is None:
+            self._kind = GroupKind.STATEMENTS
 
     def completion(self, event: bytes, query: QueryEvent, kind: StatementKind, xid: XaXid) -> None:
         """Add the statement that commits or rolls back a prepared transaction.
@@ -254,11 +258,19 @@ class OpenGroup:
             self._kind = GroupKind.STATEMENTS
         self._note_databases(query.updated_databases, applied, file)
         self._held.add_statement(event, applied, kind, file)
-        former = self._held.row_state
-        if former is not None:
-            # As in a server's own replica, which keeps what the last statement has said.
-            self._held.row_state = row_state(query.context, former)
+        self._take_state_over(query)
         return True
+
+    def _take_state_over(self, query: QueryEvent) -> bool:
+        """Let the rows that follow have the state of a statement; return whether it is another.
+
+        As in a server's own replica, which keeps what the last statement has said.
+        """
+        former = self._held.row_state
+        if former is None:
+            return False
+        self._held.row_state = row_state(query.context, former)
+        return self._held.row_state != former
 
     def _note_databases(
         self, names: tuple[str, ...] | None, query: QueryEvent, file: FromFile | None

@@ -310,6 +310,24 @@ def test_a_statement_says_more_than_the_beginning(pair: Pair, tmp_path: Path) ->
     assert differences(pair.source, pair.target) == []
 
 
+@pytest.mark.parametrize("mode", ["binlog", "sql"])
+def test_a_savepoint_says_more_than_the_beginning(mode: str, pair: Pair, tmp_path: Path) -> None:
+    """It is the only statement of a transaction of rows after its BEGIN."""
+    pair.source.sql(f"CREATE DATABASE a; {IN_ITS_LANGUAGE}; {IN_ITS_MODE}")
+    run(
+        pair.source,
+        "BEGIN",
+        "INSERT INTO a.m (i, x) VALUES (1, '2020-03-01')",
+        "SET lc_time_names = 'de_DE', sql_mode = 'NO_UNSIGNED_SUBTRACTION'",
+        "SAVEPOINT s",
+        "INSERT INTO a.m (i, x) VALUES (2, '2020-03-01')",
+        "INSERT INTO a.s (i, a, b) VALUES (2, 1, 2)",
+        "COMMIT",
+    )
+    replicated(pair, tmp_path, {"target.apply_mode": mode})
+    assert differences(pair.source, pair.target) == []
+
+
 def test_what_the_source_does_not_say_is_the_targets(tmp_path: Path) -> None:
     """A BEGIN names no time zone if the first statement has used none."""
     options = {**GTIDS, "default_time_zone": "+05:00"}
