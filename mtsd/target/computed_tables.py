@@ -3,7 +3,11 @@
 A generated column, a CHECK constraint and a functional key are expressions over the columns of a
 row, and the server evaluates them under the session's sql_mode, time_zone and lc_time_names
 (measured with MySQL 9.7: a DATETIME generated from a TIMESTAMP, the name of a month, a difference
-of unsigned numbers).
+of unsigned numbers). So is the one that partitions a table.
+
+What changes the rows of another table, by a foreign key's cascade, changes its keys on such columns
+under the same state: a key that is computed otherwise than when the row was written keeps the
+former entry.
 """
 
 from collections import defaultdict
@@ -21,6 +25,13 @@ _FUNCTIONAL_KEYS: Final = (8, 0, 13)
 """The first version with them."""
 _CHECKS: Final = (8, 0, 16)
 _MANY: Final = 8192
+_CASCADES: Final = (
+    b"SELECT DISTINCT unique_constraint_schema,referenced_table_name,constraint_schema,table_name"
+    b" FROM information_schema.referential_constraints"
+    b" WHERE (unique_constraint_schema,referenced_table_name) IN (?)"
+    b" AND (update_rule NOT IN ('NO ACTION','RESTRICT')"
+    b" OR delete_rule NOT IN ('NO ACTION','RESTRICT'))"
+)
 _TYPES: Final = (
     b"SELECT table_schema,table_name,column_name,data_type FROM information_schema.columns"
     b" WHERE (table_schema,table_name) IN (?)"
@@ -33,11 +44,13 @@ Name = tuple[str, str]
 class ComputedTables:
     """Those that one session has found on a target."""
 
-    __slots__ = ("_connection", "_expressions", "_found", "_plain")
+    __slots__ = ("_cascades", "_connection", "_expressions", "_found", "_plain")
 
     def __init__(self, connection: Connection, target: ServerVersion) -> None:
         self._connection = connection
         self._expressions = _expressions(target)
+        # Where keys cannot depend on the session, a cascade computes nothing that does.
+        self._cascades = target.flavour is Flavour.MYSQL
         self._plain: set[bytes] = set()
         self._found: set[bytes] = set()
 
@@ -50,6 +63,15 @@ class ComputedTables:
         plain, found = self._plain, self._found
         return plain.issuperset(table_maps) or all(e in plain or e in found for e in table_maps)
 
+    def forget(self) -> None:
+        """Forget all tables: a definition may have changed them.
+
+        That need not show in the source's table maps: it may be one of a table that a cascade
+        reaches, or of another of the source's tables that are one on the target.
+        """
+        self._plain.clear()
+        self._found.clear()
+
     async def learn(self, table_maps: Collection[bytes]) -> None:
         """Find out about tables. Nothing may be in flight on the session.
 
@@ -58,14 +80,40 @@ class ComputedTables:
         if self.are_known(table_maps):
             return
         if len(self._plain) + len(self._found) > _MANY:
-            self._plain.clear()
-            self._found.clear()
+            self.forget()
         known = self._plain | self._found
         tables = {event: parse_table_map(event) for event in table_maps if event not in known}
-        computed = await self._computed({(each.database, each.table) for each in tables.values()})
+        names = {(each.database, each.table) for each in tables.values()}
+        parents = await self._parents(names) if self._cascades else {}
+        computed = await self._computed(names.union(*parents.values()))
+        for parent, reached in parents.items():
+            if any(_folded(each) in computed for each in reached):
+                computed.add(parent)
         for event, table in tables.items():
-            name = folded(table.database), folded(table.table)
+            name = _folded((table.database, table.table))
             (self._found if name in computed else self._plain).add(event)
+
+    async def _parents(self, names: Collection[Name]) -> dict[Name, set[Name]]:
+        """Return which tables the cascades of tables reach, by the name of these, folded."""
+        children: defaultdict[Name, set[Name]] = defaultdict(set)
+        asked: set[Name] = set()
+        left = set(names)
+        while left:
+            asked |= left
+            for schema, table, child_schema, child in await self._ask(_CASCADES, left):
+                children[_folded((str(schema), str(table)))].add((str(child_schema), str(child)))
+            left = set().union(*children.values()) - asked
+        found: dict[Name, set[Name]] = {}
+        for parent in map(_folded, names):
+            reached: set[Name] = set()
+            beyond = children.get(parent, set())
+            while beyond:
+                reached |= beyond
+                beyond = set().union(*(children.get(_folded(each), set()) for each in beyond))
+                beyond -= reached
+            if reached:
+                found[parent] = reached
+        return found
 
     async def _computed(self, names: Collection[Name]) -> set[Name]:
         """Return which tables have an expression that may depend on the session, folded."""
@@ -78,13 +126,18 @@ class ComputedTables:
         for schema, table, column, kind in await self._ask(_TYPES, expressions):
             types[str(schema), str(table)][str(column)] = str(kind)
         return {
-            (folded(schema), folded(table))
+            _folded((schema, table))
             for (schema, table), texts in expressions.items()
             if not all(is_independent(text, types[schema, table]) for text in texts)
         }
 
     async def _ask(self, query: bytes, names: Collection[Name]) -> Sequence[tuple[object, ...]]:
         return await self._connection.query(query.replace(b"?", literals.tables(names)))
+
+
+def _folded(name: Name) -> Name:
+    database, table = name
+    return folded(database), folded(table)
 
 
 def _expressions(target: ServerVersion) -> bytes:
@@ -106,6 +159,13 @@ def _expressions(target: ServerVersion) -> bytes:
             "SELECT table_schema,table_name,check_clause FROM information_schema.table_constraints"
             " JOIN information_schema.check_constraints USING (constraint_schema,constraint_name)"
             " WHERE constraint_type='CHECK' AND (table_schema,table_name) IN (?)"
+        )
+    if is_mysql:
+        # Only a difference may depend on the session, among what MySQL accepts to partition by.
+        parts += (
+            f"SELECT DISTINCT table_schema,table_name,{each} FROM information_schema.partitions"
+            f" WHERE INSTR({each},'-') AND (table_schema,table_name) IN (?)"
+            for each in ("partition_expression", "subpartition_expression")
         )
     if is_mysql and target.number >= _FUNCTIONAL_KEYS:
         parts.append(
