@@ -138,7 +138,7 @@ class SingleGroups:
                 shows_itself=group.number in self._show_themselves,
                 reached=self._reached,
             )
-            self._coordinator.definitions += 1
+            self._coordinator.defined()
         elif await self._is_protected(group):
             try:
                 await self._applier.apply_in_order(group, row)

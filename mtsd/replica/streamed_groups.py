@@ -216,7 +216,7 @@ class StreamedGroups:
                 await self._applier.settle(row, group.number)
         if self._table is not None:
             group = replace(group, steps=self._table.definition)
-            self._coordinator.definitions += 1
+            self._coordinator.defined()
         self._opened = self._doubt = self._branch = self._table = None
         if group.uses_temporary is not None and skipped is None:
             self._coordinator.scheduler.sessions.assigned(group.uses_temporary, self._worker.index)

@@ -88,6 +88,10 @@ class Applier(Protocol):
         """
         ...
 
+    def forget_tables(self) -> None:
+        """Find out anew about the target's tables: a definition has been applied."""
+        ...
+
     async def may_change_without_transactions(
         self, steps: Sequence[Step], definitions: int
     ) -> bool:

@@ -145,6 +145,13 @@ class BinlogApplier(SessionApplier):
             and self._computed.are_known(table_maps)
         )
 
+    def forget_tables(self) -> None:
+        """See `Applier`."""
+        super().forget_tables()
+        self._misread.forget()
+        self._keys.forget()
+        self._computed.forget()
+
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `Applier`."""
         whole = bundle.commands

@@ -41,6 +41,11 @@ class GeneratedKeys:
         """Return whether rows of these tables are known to be read as they are meant."""
         return not self._possible or self._plain.issuperset(table_maps)
 
+    def forget(self) -> None:
+        """Forget all tables: a definition may have changed them."""
+        self._plain.clear()
+        self._found.clear()
+
     async def statement_before(
         self, format_description: bytes, table_maps: Collection[bytes]
     ) -> bytes:
@@ -52,8 +57,7 @@ class GeneratedKeys:
         if self.are_plain(table_maps):
             return b""
         if len(self._plain) + len(self._found) > _MANY:
-            self._plain.clear()
-            self._found.clear()
+            self.forget()
         unknown = [
             each for each in table_maps if each not in self._plain and each not in self._found
         ]

@@ -83,6 +83,10 @@ class MisreadTables:
         """Return whether rows of these tables are known to remain what they are."""
         return not self._reasons or self._passed.issuperset(table_maps)
 
+    def forget(self) -> None:
+        """Forget all tables: a definition may have changed them."""
+        self._passed.clear()
+
     async def check(self, format_description: bytes, table_maps: Collection[bytes]) -> None:
         """Raise ServerError 1677 if rows of one of the tables would not remain what they are.
 

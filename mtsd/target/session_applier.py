@@ -140,6 +140,10 @@ class SessionApplier(ABC):
         """See `Applier`."""
         return await self._engines.without_transactions(table_maps)
 
+    def forget_tables(self) -> None:
+        """See `Applier`."""
+        self._engines.forget_tables()
+
     async def may_change_without_transactions(
         self, steps: Sequence[Step], definitions: int
     ) -> bool:

@@ -168,6 +168,12 @@ class SqlApplier(SessionApplier):
         commands = RowCommands(parts, str(groups[0].gtid) if own else "")
         return Bundle(groups[0].format_description, commands, maps, ending=tuple(after))
 
+    def forget_tables(self) -> None:
+        """See `Applier`."""
+        super().forget_tables()
+        self._layouts.clear()
+        self._computed.forget()
+
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `Applier`."""
         if follows:

@@ -49,6 +49,15 @@ class TableEngines:
         """Return whether all these tables are known to be transactional."""
         return self._safe.issuperset(table_maps)
 
+    def forget_tables(self) -> None:
+        """Forget the tables that row events name.
+
+        Of several tables of the source that are one on the target, a definition of one changes what
+        the table maps of the others stand for.
+        """
+        self._safe.clear()
+        self._without.clear()
+
     async def without_transactions(self, table_maps: Collection[bytes]) -> tuple[str, ...]:
         """Return those of the tables that cannot roll back, as "database.table", sorted.
 
@@ -57,8 +66,7 @@ class TableEngines:
         """
         if len(self._safe) + len(self._without) > self._most:
             # Before it is decided what is unknown: all of these tables count.
-            self._safe.clear()
-            self._without.clear()
+            self.forget_tables()
         unknown = [
             event for event in table_maps if event not in self._safe and event not in self._without
         ]

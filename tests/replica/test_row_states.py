@@ -418,3 +418,112 @@ def test_a_timestamp_that_is_the_key(pair: Pair, tmp_path: Path) -> None:
     assert differences(pair.source, pair.target) == []
     read = pair.target.sql("SHOW GLOBAL STATUS LIKE 'Handler_read%next'")
     assert sum(int(number) for _, number in read) < 100_000
+
+
+@pytest.mark.parametrize("native", ["ON", "OFF"])
+@pytest.mark.parametrize("mode", ["binlog", "sql"])
+def test_keys_that_a_cascade_changes(mode: str, native: str, tmp_path: Path) -> None:
+    """Nothing is computed from the rows themselves; and the key may be added later."""
+    options = {**GTIDS, "default_time_zone": "+05:00"}
+    source, target = ({**options, "innodb_native_foreign_keys": each} for each in ("ON", native))
+    changed = ("c", "d", "e")
+    with Pair(source, target) as pair:
+        pair.source.sql(
+            "CREATE DATABASE a; CREATE TABLE a.p (i INT PRIMARY KEY);"
+            " CREATE TABLE a.q (ts TIMESTAMP PRIMARY KEY);"
+            " CREATE TABLE a.c (i INT PRIMARY KEY, p INT, ts TIMESTAMP NULL, d DATETIME AS (ts),"
+            " KEY (d), FOREIGN KEY (p) REFERENCES a.p (i) ON DELETE CASCADE);"
+            " CREATE TABLE a.d (i INT PRIMARY KEY, ts TIMESTAMP NULL, d DATETIME AS (ts), KEY (d),"
+            " FOREIGN KEY (ts) REFERENCES a.q (ts) ON UPDATE CASCADE);"
+            " CREATE TABLE a.e (c INT PRIMARY KEY, ts TIMESTAMP NULL,"
+            " FOREIGN KEY (c) REFERENCES a.c (i) ON DELETE CASCADE)"
+        )
+        with DaemonProcess(pair.source, pair.target, tmp_path, {"target.apply_mode": mode}) as each:
+            run(
+                pair.source,
+                "INSERT INTO a.p VALUES (1), (2), (3)",
+                "INSERT INTO a.q VALUES ('2020-01-01')",
+            )
+            each.wait_until_caught_up()
+            run(
+                pair.source,
+                "INSERT INTO a.c (i, p, ts) VALUES (1, 1, NOW()), (2, 2, NOW()), (3, 3, NOW())",
+                "INSERT INTO a.d (i, ts) VALUES (1, '2020-01-01')",
+                "INSERT INTO a.e VALUES (1, NOW()), (2, NOW())",
+            )
+            each.wait_until_caught_up()
+            run(
+                pair.source,
+                "DELETE FROM a.p WHERE i = 1",
+                "UPDATE a.q SET ts = '2020-01-02'",
+                "ALTER TABLE a.e ADD KEY ((DATE_FORMAT(ts, '%H')))",
+                "ALTER TABLE a.c DROP KEY d",
+            )
+            each.wait_until_caught_up()
+            run(pair.source, "DELETE FROM a.p WHERE i = 2")
+            each.wait_until_caught_up()
+            assert each.stop() == 0
+        assert differences(pair.source, pair.target) == []
+        for name in changed:
+            assert pair.target.sql(f"CHECK TABLE a.{name} EXTENDED")[-1][-1] == "OK"
+
+
+@pytest.mark.parametrize("mode", ["binlog", "sql"])
+def test_a_definition_of_one_of_the_tables_that_are_one(
+    mode: str, pair: Pair, tmp_path: Path
+) -> None:
+    """The other one's table maps remain the same."""
+    created = "CREATE TABLE {}.t (i INT PRIMARY KEY, ts TIMESTAMP NULL)"
+    for name in "ab":
+        pair.source.sql(f"CREATE DATABASE {name}; {created.format(name)}")
+    pair.source.sql("RESET BINARY LOGS AND GTIDS")
+    pair.target.sql(f"CREATE DATABASE x; {created.format('x')}")
+    settings: dict[str, Value] = {
+        "target.apply_mode": mode,
+        "filter.rewrite_db": [["a", "x"], ["b", "x"]],
+        "replica.parallel_workers": 1,
+    }
+    with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+        run(pair.source, "INSERT INTO b.t VALUES (1, NOW())")
+        daemon.wait_until_caught_up()
+        run(pair.source, "USE a", "ALTER TABLE t ADD COLUMN d DATETIME AS (ts) STORED")
+        daemon.wait_until_caught_up()
+        run(
+            pair.source,
+            "SET time_zone = '+05:00'",
+            "INSERT INTO b.t (i, ts) VALUES (2, '2020-01-01')",
+        )
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    assert pair.target.sql("SELECT d = '2020-01-01' FROM x.t WHERE i = 2") == [(1,)]
+
+
+@pytest.mark.parametrize("mode", ["binlog", "sql"])
+def test_partitions_by_a_difference(mode: str, pair: Pair, tmp_path: Path) -> None:
+    its_mode = "SET sql_mode = 'NO_UNSIGNED_SUBTRACTION'"
+    run(
+        pair.source,
+        its_mode,
+        "CREATE DATABASE a",
+        "CREATE TABLE a.h (i INT UNSIGNED PRIMARY KEY, v INT) PARTITION BY HASH (i - 10)"
+        " PARTITIONS 4",
+        "CREATE TABLE a.r (i INT UNSIGNED PRIMARY KEY, v INT) PARTITION BY RANGE (i - 10)"
+        " (PARTITION m VALUES LESS THAN (-5), PARTITION p VALUES LESS THAN MAXVALUE)",
+    )
+    with DaemonProcess(pair.source, pair.target, tmp_path, {"target.apply_mode": mode}) as daemon:
+        for i in (1, 11):
+            for name in "hr":
+                run(
+                    pair.source,
+                    its_mode,
+                    f"INSERT INTO a.{name} VALUES ({i}, 1), ({i + 2}, 2), ({i + 3}, 3)",
+                    f"UPDATE a.{name} SET v = v + 1",
+                    f"DELETE FROM a.{name} WHERE i = {i + 2}",
+                )
+            daemon.wait_until_caught_up()
+            # So that each table is opened by a session that applies rows.
+            pair.target.sql("FLUSH TABLES")
+        assert daemon.stop() == 0
+    for part in ("h PARTITION (p0)", "h PARTITION (p1)", "r PARTITION (m)", "r PARTITION (p)"):
+        query = f"{its_mode}; SELECT * FROM a.{part}"
+        assert pair.target.sql(query) == pair.source.sql(query)
