@@ -8,6 +8,8 @@ of unsigned numbers). So is the one that partitions a table.
 What changes the rows of another table, by a foreign key's cascade, changes its keys on such columns
 under the same state: a key that is computed otherwise than when the row was written keeps the
 former entry.
+
+The default of a column that only the target has may be such an expression, too.
 """
 
 from collections import defaultdict
@@ -44,11 +46,12 @@ Name = tuple[str, str]
 class ComputedTables:
     """Those that one session has found on a target."""
 
-    __slots__ = ("_cascades", "_connection", "_expressions", "_found", "_plain")
+    __slots__ = ("_cascades", "_connection", "_defaults", "_expressions", "_found", "_plain")
 
     def __init__(self, connection: Connection, target: ServerVersion) -> None:
         self._connection = connection
         self._expressions = _expressions(target)
+        self._defaults = _defaults(target)
         # Where keys cannot depend on the session, a cascade computes nothing that does.
         self._cascades = target.flavour is Flavour.MYSQL
         self._plain: set[bytes] = set()
@@ -89,9 +92,19 @@ class ComputedTables:
         for parent, reached in parents.items():
             if any(_folded(each) in computed for each in reached):
                 computed.add(parent)
+        widths = await self._widths(names)
         for event, table in tables.items():
             name = _folded((table.database, table.table))
-            (self._found if name in computed else self._plain).add(event)
+            fills = widths.get(name, 0) > len(table.column_types)
+            (self._found if fills or name in computed else self._plain).add(event)
+
+    async def _widths(self, names: Collection[Name]) -> dict[Name, int]:
+        """Return how many columns tables have with such a default, by their name, folded."""
+        found: dict[Name, int] = {}
+        for schema, table, columns in await self._ask(self._defaults, names):
+            name = _folded((str(schema), str(table)))
+            found[name] = max(found.get(name, 0), literals.number(columns))
+        return found
 
     async def _parents(self, names: Collection[Name]) -> dict[Name, set[Name]]:
         """Return which tables the cascades of tables reach, by the name of these, folded."""
@@ -138,6 +151,25 @@ class ComputedTables:
 def _folded(name: Name) -> Name:
     database, table = name
     return folded(database), folded(table)
+
+
+def _defaults(target: ServerVersion) -> bytes:
+    """Return the query for how many columns those of the tables (?) have with such a default.
+
+    CURRENT_TIMESTAMP is the same moment in every session.
+    """
+    computed = "LOCATE('(',column_default)"
+    if target.flavour is Flavour.MYSQL:
+        computed = (
+            "(extra LIKE '%DEFAULT_GENERATED%'"
+            " OR data_type='datetime' AND column_default LIKE 'CURRENT_TIMESTAMP%')"
+        )
+    return (
+        "SELECT table_schema,table_name,COUNT(*) FROM information_schema.columns"
+        " WHERE (table_schema,table_name) IN (?) GROUP BY table_schema,table_name"
+        f" HAVING SUM({computed} AND NOT (data_type='timestamp'"
+        " AND UPPER(column_default) LIKE 'CURRENT_TIMESTAMP%'))>0"
+    ).encode()
 
 
 def _expressions(target: ServerVersion) -> bytes:

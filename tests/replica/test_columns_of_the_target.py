@@ -7,6 +7,9 @@ import pytest
 
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_families import families
+from tests.replica.test_row_states import run
+from tests.servers.mysqld import GTIDS
+from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
 
@@ -49,3 +52,42 @@ def test_their_times_are_those_of_the_source(series: str, mode: str, tmp_path: P
         ]  # fmt: skip
         rows = "SELECT i, c, d FROM a.s ORDER BY i"
         assert pair.source.sql(rows) == pair.target.sql(rows)
+
+
+@pytest.mark.parametrize("mode", ["binlog", "sql"])
+def test_their_times_are_in_the_zone_of_the_source(mode: str, tmp_path: Path) -> None:
+    """As with a server's own replica; that the table is known already changes nothing."""
+    options = {**GTIDS, "default_time_zone": "+05:00"}
+    with Pair(options, options) as pair:
+        create = "SET sql_log_bin = 0; CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY"
+        pair.source.sql(f"{create})")
+        pair.target.sql(
+            f"{create}, d DATETIME DEFAULT CURRENT_TIMESTAMP,"
+            " m VARCHAR(20) DEFAULT (DATE_FORMAT(NOW(), '%H %M')))"
+        )
+        with DaemonProcess(pair.source, pair.target, tmp_path, {"target.apply_mode": mode}) as each:
+            for i in (1, 2):
+                run(
+                    pair.source,
+                    f"SET timestamp = {EARLY}, lc_time_names = 'de_DE'",
+                    f"INSERT INTO a.t VALUES ({i}), ({i + 2})",
+                )
+                each.wait_until_caught_up()
+            assert each.stop() == 0
+        rows = "SELECT COUNT(*) FROM a.t WHERE d = '2020-01-01 05:00:00' AND m = '05 Januar'"
+        assert pair.target.sql(rows) == [(4,)]
+
+
+def test_their_times_are_in_the_zone_of_a_mariadb(tmp_path: Path) -> None:
+    with families("11.8", "11.8") as pair:
+        create = "SET sql_log_bin = 0; CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY"
+        pair.source.sql(f"{create})")
+        pair.target.sql(f"{create}, d DATETIME DEFAULT CURRENT_TIMESTAMP)")
+        pair.target.sql("SET GLOBAL time_zone = '+05:00'")
+        with DaemonProcess(pair.source, pair.target, tmp_path) as each:
+            for i in (1, 2):
+                pair.source.sql(f"SET timestamp = {EARLY}; INSERT INTO a.t VALUES ({i})")
+                each.wait_until_caught_up()
+            assert each.stop() == 0
+        rows = "SELECT COUNT(*) FROM a.t WHERE d = '2020-01-01 05:00:00'"
+        assert pair.target.sql(rows) == [(2,)]
