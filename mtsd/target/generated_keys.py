@@ -58,10 +58,10 @@ class GeneratedKeys:
             return b""
         if len(self._plain) + len(self._found) > _MANY:
             self.forget()
-        unknown = [
+        # A definition of another worker may let all be forgotten meanwhile.
+        while unknown := [
             each for each in table_maps if each not in self._plain and each not in self._found
-        ]
-        if unknown:
+        ]:
             await self._learn(unknown)
         found = self._found.intersection(table_maps)
         if not found:

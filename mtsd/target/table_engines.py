@@ -67,10 +67,10 @@ class TableEngines:
         if len(self._safe) + len(self._without) > self._most:
             # Before it is decided what is unknown: all of these tables count.
             self.forget_tables()
-        unknown = [
+        # A definition of another worker may let all be forgotten meanwhile.
+        while unknown := [
             event for event in table_maps if event not in self._safe and event not in self._without
-        ]
-        if unknown:
+        ]:
             await self._learn(unknown)
         return tuple(sorted({self._without[e] for e in table_maps if e in self._without}))
 
