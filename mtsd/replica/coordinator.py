@@ -39,7 +39,7 @@ class Coordinator:
         """The target's id of each worker's session."""
         self.definitions = 0
         """How many definitions have been applied: what is known about tables may have changed."""
-        self.after_definition: list[Callable[[], None]] = []
+        self.after_definition: Callable[[], None] | None = None
         """What to call then."""
         self.pulse = Pulse()
         """The dispatcher's, for the watchdog."""
@@ -47,8 +47,8 @@ class Coordinator:
     def defined(self) -> None:
         """Note that a definition has been applied."""
         self.definitions += 1
-        for call in self.after_definition:
-            call()
+        if self.after_definition is not None:
+            self.after_definition()
 
     def take_in(self, items: Iterator[StreamItem]) -> StreamItem | None:
         """Give the scheduler as many of `items` as it can add now, see `Scheduler.take_in`.

@@ -19,7 +19,7 @@ class FoldedNames:
 
     def __init__(self, stream: GroupStream) -> None:
         self._stream = stream
-        self._merged = MergedDatabases()
+        self.merged = MergedDatabases()
 
     async def read(self) -> Iterator[StreamItem]:
         """Return what comes next."""
@@ -39,8 +39,8 @@ class FoldedNames:
         for name in group.databases:
             as_one = folded(name)
             names[as_one] = None
-            self._merged.learn(name, as_one, as_one)
+            self.merged.learn(name, as_one, as_one)
         databases = tuple(names)
         if databases != group.databases:
             group = replace(group, databases=databases)
-        return self._merged.in_order(group, databases)
+        return self.merged.in_order(group, databases)

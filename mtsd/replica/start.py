@@ -1,12 +1,14 @@
 """The start of a run: takes the channel, recovers, and opens what the run needs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import Final
 
 import structlog
 
+from mtsd.binlog.merged_databases import MergedDatabases
 from mtsd.binlog.updated_tables import UpdatedTables
 from mtsd.config import Settings
 from mtsd.filter.filter import Filter
@@ -143,8 +145,11 @@ async def start(
             reached,
         )
         groups = _groups(stream, recovered, until)
+        merged = [stream.merged]
         if fold_case:
-            groups = FoldedNames(groups)
+            groups = names_folded = FoldedNames(groups)
+            merged.append(names_folded.merged)
+        coordinator.after_definition = partial(_forget_tables, workers, merged)
     except BaseException as error:
         await record_stopped(session.connection, tables, error)
         for worker in workers:
@@ -186,6 +191,12 @@ async def start(
         settings, session, current, coordinator, workers, stream, delayed, dispatcher, checkpointer,
         reached, readings, repair=recovered.repair,
     )  # fmt: skip
+
+
+def _forget_tables(workers: Sequence[Worker], merged: Sequence[MergedDatabases]) -> None:
+    databases = frozenset[str]().union(*(each.names for each in merged))
+    for worker in workers:
+        worker.applier.forget_tables(databases)
 
 
 async def _take_channel(

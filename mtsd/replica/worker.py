@@ -66,7 +66,6 @@ class Worker:
         self.applier = applier
         self._coordinator = coordinator
         coordinator.connections[index] = applier.connection_id
-        coordinator.after_definition.append(applier.forget_tables)
         self._order = CommitOrder(index, coordinator, applier)
         self._flight = InFlight(row)
         self._singly = SingleGroups(

@@ -119,7 +119,7 @@ class SourceStream:
         self._temporary = mark.temporary
         self._files: LoadDataFiles | None = None
         self._timestamp_defaults: TimestampDefaults | None = None
-        self._merged = MergedDatabases()
+        self.merged = MergedDatabases()
         self._news = False
         """Whether what is known about temporary tables has changed without an event."""
         self._framer: PacketFramer | None = None
@@ -222,7 +222,7 @@ class SourceStream:
             fold_case=session.traits.lower_case_table_names,
             files=self._files if goes_on else None,
             timestamp_defaults=self._known_of_sessions(session.traits),
-            merged=self._merged,
+            merged=self.merged,
             referred_in=self.settings.referred_in,
         )
         self.received.connected()

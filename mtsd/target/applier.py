@@ -88,8 +88,12 @@ class Applier(Protocol):
         """
         ...
 
-    def forget_tables(self) -> None:
-        """Find out anew about the target's tables: a definition has been applied."""
+    def forget_tables(self, databases: Collection[str]) -> None:
+        """Find out anew about what a definition may have changed without another Table_map event.
+
+        That are tables of these databases, which are several on the source, and tables from which
+        a foreign key's cascade reaches others.
+        """
         ...
 
     async def may_change_without_transactions(

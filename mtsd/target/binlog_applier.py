@@ -145,12 +145,12 @@ class BinlogApplier(SessionApplier):
             and self._computed.are_known(table_maps)
         )
 
-    def forget_tables(self) -> None:
+    def forget_tables(self, databases: Collection[str]) -> None:
         """See `Applier`."""
-        super().forget_tables()
-        self._misread.forget()
-        self._keys.forget()
-        self._computed.forget()
+        super().forget_tables(databases)
+        self._misread.forget_in(databases)
+        self._keys.known.forget_in(databases)
+        self._computed.forget(databases)
 
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `Applier`."""

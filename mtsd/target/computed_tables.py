@@ -21,12 +21,12 @@ from mtsd.model.names import folded
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.target import literals
 from mtsd.target.independent_expressions import is_independent
+from mtsd.target.known_tables import KnownTables
 from mtsd.wire.connection import Connection
 
 _FUNCTIONAL_KEYS: Final = (8, 0, 13)
 """The first version with them."""
 _CHECKS: Final = (8, 0, 16)
-_MANY: Final = 8192
 _CASCADES: Final = (
     b"SELECT DISTINCT unique_constraint_schema,referenced_table_name,constraint_schema,table_name"
     b" FROM information_schema.referential_constraints"
@@ -46,7 +46,7 @@ Name = tuple[str, str]
 class ComputedTables:
     """Those that one session has found on a target."""
 
-    __slots__ = ("_cascades", "_connection", "_defaults", "_expressions", "_found", "_plain")
+    __slots__ = ("_cascades", "_connection", "_defaults", "_expressions", "_known", "_parents")
 
     def __init__(self, connection: Connection, target: ServerVersion) -> None:
         self._connection = connection
@@ -54,26 +54,33 @@ class ComputedTables:
         self._defaults = _defaults(target)
         # Where keys cannot depend on the session, a cascade computes nothing that does.
         self._cascades = target.flavour is Flavour.MYSQL
-        self._plain: set[bytes] = set()
-        self._found: set[bytes] = set()
+        self._known = KnownTables()
+        self._parents: set[bytes] = set()
+        """Those from which a cascade reaches others."""
 
     def are_plain(self, table_maps: Collection[bytes]) -> bool:
         """Return whether nothing is computed from rows of these tables, as far as is known."""
-        return self._plain.issuperset(table_maps)
+        return self._known.are_plain(table_maps)
 
     def are_known(self, table_maps: Collection[bytes]) -> bool:
         """Return whether `learn` has found these tables."""
-        plain, found = self._plain, self._found
-        return plain.issuperset(table_maps) or all(e in plain or e in found for e in table_maps)
+        return self._known.are_plain(table_maps) or self._known.are_known(table_maps)
 
-    def forget(self) -> None:
-        """Forget all tables: a definition may have changed them.
+    @property
+    def parents(self) -> Collection[bytes]:
+        """Those known from which a cascade reaches others, whose definitions count."""
+        return self._parents
 
-        That need not show in the source's table maps: it may be one of a table that a cascade
-        reaches, or of another of the source's tables that are one on the target.
-        """
-        self._plain.clear()
-        self._found.clear()
+    def forget(self, databases: Collection[str]) -> None:
+        """Forget the tables of these databases, and the `parents`."""
+        self._known.forget_in(databases)
+        self._known.forget(self._parents)
+        self._parents.clear()
+
+    def forget_all(self) -> None:
+        """Forget all tables."""
+        self._known.clear()
+        self._parents.clear()
 
     async def learn(self, table_maps: Collection[bytes]) -> None:
         """Find out about tables. Nothing may be in flight on the session.
@@ -82,12 +89,10 @@ class ComputedTables:
         """
         if self.are_known(table_maps):
             return
-        if len(self._plain) + len(self._found) > _MANY:
-            self.forget()
-        known = self._plain | self._found
-        tables = {event: parse_table_map(event) for event in table_maps if event not in known}
+        self._known.make_room()
+        tables = {event: parse_table_map(event) for event in self._known.unknown(table_maps)}
         names = {(each.database, each.table) for each in tables.values()}
-        parents = await self._parents(names) if self._cascades else {}
+        parents = await self._reached(names) if self._cascades else {}
         computed = await self._computed(names.union(*parents.values()))
         for parent, reached in parents.items():
             if any(_folded(each) in computed for each in reached):
@@ -96,7 +101,9 @@ class ComputedTables:
         for event, table in tables.items():
             name = _folded((table.database, table.table))
             fills = widths.get(name, 0) > len(table.column_types)
-            (self._found if fills or name in computed else self._plain).add(event)
+            self._known.note(event, "computed" if fills or name in computed else "")
+            if name in parents:
+                self._parents.add(event)
 
     async def _widths(self, names: Collection[Name]) -> dict[Name, int]:
         """Return how many columns tables have with such a default, by their name, folded."""
@@ -106,7 +113,7 @@ class ComputedTables:
             found[name] = max(found.get(name, 0), literals.number(columns))
         return found
 
-    async def _parents(self, names: Collection[Name]) -> dict[Name, set[Name]]:
+    async def _reached(self, names: Collection[Name]) -> dict[Name, set[Name]]:
         """Return which tables the cascades of tables reach, by the name of these, folded."""
         children: defaultdict[Name, set[Name]] = defaultdict(set)
         asked: set[Name] = set()

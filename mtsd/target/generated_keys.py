@@ -18,33 +18,28 @@ from mtsd.model.names import folded
 from mtsd.model.server import Flavour, ServerVersion, Version, version_of
 from mtsd.target import literals
 from mtsd.target.bundle import Command
+from mtsd.target.known_tables import KnownTables
 from mtsd.wire.connection import Connection
 
 _GENERATED: Final[Version] = (8, 0, 30)
 """The first version with such keys."""
 _DOES_NOT_FIT: Final = 1677
-_MANY: Final = 8192
 
 
 class GeneratedKeys:
     """Those that one session has found on a target."""
 
-    __slots__ = ("_connection", "_found", "_plain", "_possible")
+    __slots__ = ("_connection", "_possible", "known")
 
     def __init__(self, connection: Connection, target: ServerVersion) -> None:
         self._connection = connection
         self._possible = target.flavour is Flavour.MYSQL and target.number >= _GENERATED
-        self._plain: set[bytes] = set()
-        self._found: set[bytes] = set()
+        self.known = KnownTables()
+        """What is not plain has such a key and needs the version."""
 
     def are_plain(self, table_maps: Collection[bytes]) -> bool:
         """Return whether rows of these tables are known to be read as they are meant."""
-        return not self._possible or self._plain.issuperset(table_maps)
-
-    def forget(self) -> None:
-        """Forget all tables: a definition may have changed them."""
-        self._plain.clear()
-        self._found.clear()
+        return not self._possible or self.known.are_plain(table_maps)
 
     async def statement_before(
         self, format_description: bytes, table_maps: Collection[bytes]
@@ -56,14 +51,11 @@ class GeneratedKeys:
         """
         if self.are_plain(table_maps):
             return b""
-        if len(self._plain) + len(self._found) > _MANY:
-            self.forget()
-        # A definition of another worker may let all be forgotten meanwhile.
-        while unknown := [
-            each for each in table_maps if each not in self._plain and each not in self._found
-        ]:
+        self.known.make_room()
+        # A definition of another worker may let some be forgotten meanwhile.
+        while unknown := self.known.unknown(table_maps):
             await self._learn(unknown)
-        found = self._found.intersection(table_maps)
+        found = self.known.special(table_maps)
         if not found:
             return b""
         before = self.version_told(format_description)
@@ -89,7 +81,7 @@ class GeneratedKeys:
         for event, table in tables.items():
             count = counts.get((folded(table.database), folded(table.table)))
             events = len(table.column_types) + (not table.has_generated_key)
-            (self._plain if count in {None, events} else self._found).add(event)
+            self.known.note(event, "" if count in {None, events} else "generated key")
 
     async def _counts(self, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """Return the number of columns, by name in lower case, of the tables with such a key.

@@ -21,6 +21,7 @@ from mtsd.model.errors import ServerError
 from mtsd.model.reason import Reason, refuse
 from mtsd.model.server import Flavour, ServerVersion, flavour_of, version_of
 from mtsd.target import literals
+from mtsd.target.known_tables import of_databases
 from mtsd.wire.connection import Connection
 
 HISTORY = Reason(
@@ -83,9 +84,9 @@ class MisreadTables:
         """Return whether rows of these tables are known to remain what they are."""
         return not self._reasons or self._passed.issuperset(table_maps)
 
-    def forget(self) -> None:
-        """Forget all tables: a definition may have changed them."""
-        self._passed.clear()
+    def forget_in(self, databases: Collection[str]) -> None:
+        """Forget the tables of these databases."""
+        self._passed.difference_update(of_databases(self._passed, databases))
 
     async def check(self, format_description: bytes, table_maps: Collection[bytes]) -> None:
         """Raise ServerError 1677 if rows of one of the tables would not remain what they are.

@@ -140,9 +140,9 @@ class SessionApplier(ABC):
         """See `Applier`."""
         return await self._engines.without_transactions(table_maps)
 
-    def forget_tables(self) -> None:
+    def forget_tables(self, databases: Collection[str]) -> None:
         """See `Applier`."""
-        self._engines.forget_tables()
+        self._engines.known.forget_in(databases)
 
     async def may_change_without_transactions(
         self, steps: Sequence[Step], definitions: int

@@ -4,7 +4,7 @@ The rows of a transaction are sent first, with the worker's row and the COMMIT b
 packet of their own: only once each statement has found the rows that it must find.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import Final
@@ -36,6 +36,7 @@ from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.bundle import Bundle, Command, RowTooLargeError, table_maps
 from mtsd.target.computed_tables import ComputedTables
 from mtsd.target.convergent_sql import Change, ConvergentSql
+from mtsd.target.known_tables import of_databases
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.row_sql import RowSql, SqlStatement
 from mtsd.target.row_states import RowStates, keeps_zones
@@ -168,11 +169,18 @@ class SqlApplier(SessionApplier):
         commands = RowCommands(parts, str(groups[0].gtid) if own else "")
         return Bundle(groups[0].format_description, commands, maps, ending=tuple(after))
 
-    def forget_tables(self) -> None:
+    def forget_tables(self, databases: Collection[str]) -> None:
         """See `Applier`."""
-        super().forget_tables()
-        self._layouts.clear()
-        self._computed.forget()
+        super().forget_tables(databases)
+        if self._of_mariadb:
+            # Whose table maps need not change with a foreign key that refers to the table.
+            self._computed.forget_all()
+            self._layouts.clear()
+            return
+        # A layout says whether something is computed, too.
+        for event in [*of_databases(self._layouts, databases), *self._computed.parents]:
+            self._layouts.pop(event, None)
+        self._computed.forget(databases)
 
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `Applier`."""

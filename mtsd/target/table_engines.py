@@ -15,30 +15,23 @@ from mtsd.model.names import folded
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent
 from mtsd.target import literals
+from mtsd.target.known_tables import KnownTables
 from mtsd.wire.connection import Connection
 
-_MANY = 8192
 _OF_THE_SERVER: Final = b"'information_schema','mysql','performance_schema','sys'"
 
 
 class TableEngines:
-    """What one session has learned about the tables that row events name.
-
-    Entries are keyed by Table_map event: a source gives every definition a table id of its own, so
-    a table altered by replicated DDL appears with another id.
-    """
+    """What one session has learned about them."""
 
     __slots__ = (
-        "_any_suspects", "_connection", "_definitions", "_engines", "_most", "_safe", "_suspects",
-        "_ways", "_without",
+        "_any_suspects", "_connection", "_definitions", "_engines", "_suspects", "_ways", "known",
     )  # fmt: skip
 
-    def __init__(self, connection: Connection, *, most: int = _MANY) -> None:
-        """`most`: how many tables it remembers, approximately."""
+    def __init__(self, connection: Connection, known: KnownTables | None = None) -> None:
         self._connection = connection
-        self._most = most
-        self._safe: set[bytes] = set()
-        self._without: dict[bytes, str] = {}
+        self.known = known or KnownTables()
+        """Those that row events name; what is not plain cannot roll back: "database.table"."""
         self._engines: frozenset[str] | None = None
         self._suspects: dict[str, frozenset[str]] = {}
         self._any_suspects: bool | None = None
@@ -47,16 +40,7 @@ class TableEngines:
 
     def are_safe(self, table_maps: Collection[bytes]) -> bool:
         """Return whether all these tables are known to be transactional."""
-        return self._safe.issuperset(table_maps)
-
-    def forget_tables(self) -> None:
-        """Forget the tables that row events name.
-
-        Of several tables of the source that are one on the target, a definition of one changes what
-        the table maps of the others stand for.
-        """
-        self._safe.clear()
-        self._without.clear()
+        return self.known.are_plain(table_maps)
 
     async def without_transactions(self, table_maps: Collection[bytes]) -> tuple[str, ...]:
         """Return those of the tables that cannot roll back, as "database.table", sorted.
@@ -64,15 +48,11 @@ class TableEngines:
         A table that the target lacks, or hides from the user, is not included. Nothing may be in
         flight on the session. Raises ServerError, ConnectionLostError.
         """
-        if len(self._safe) + len(self._without) > self._most:
-            # Before it is decided what is unknown: all of these tables count.
-            self.forget_tables()
-        # A definition of another worker may let all be forgotten meanwhile.
-        while unknown := [
-            event for event in table_maps if event not in self._safe and event not in self._without
-        ]:
+        self.known.make_room()
+        # A definition of another worker may let some be forgotten meanwhile.
+        while unknown := self.known.unknown(table_maps):
             await self._learn(unknown)
-        return tuple(sorted({self._without[e] for e in table_maps if e in self._without}))
+        return tuple(sorted(set(self.known.special(table_maps).values())))
 
     async def may_change(self, statements: Sequence[QueryEvent], definitions: int) -> bool:
         """Return whether statements may change a table that cannot roll back.
@@ -189,10 +169,8 @@ class TableEngines:
         for event, (database, table) in names.items():
             # The case of table names may differ between servers; two names on one server that
             # differ only in case are rare, and sharing an engine errs on the safe side.
-            if (folded(database), folded(table)) in without:
-                self._without[event] = f"{database}.{table}"
-            else:
-                self._safe.add(event)
+            is_without = (folded(database), folded(table)) in without
+            self.known.note(event, f"{database}.{table}" if is_without else "")
 
     async def _found(self, names: Collection[tuple[str, str]]) -> list[tuple[str, str, str]]:
         rows = await self._connection.query(

@@ -9,6 +9,7 @@ from mtsd.binlog.event_type import EventType
 from mtsd.binlog.framing import FileFramer
 from mtsd.model.group import Group
 from mtsd.model.step import QueryEvent, Statement
+from mtsd.target.known_tables import KnownTables
 from mtsd.target.table_engines import TableEngines
 from tests.binlog.transactions import grouper
 from tests.replica.test_families import installed
@@ -108,7 +109,7 @@ async def test_what_is_forgotten_is_asked_again(server: Server) -> None:
     assert len(maps) == 2
     session = await open_session(server)
     try:
-        engines = TableEngines(session.connection, most=0)
+        engines = TableEngines(session.connection, KnownTables(most=0))
         for asked in (maps[:1], maps, maps):
             assert await engines.without_transactions(asked) == ("b.m",)
     finally:
