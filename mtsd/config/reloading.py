@@ -23,7 +23,9 @@ APPLIED = frozenset({
 """Keys that take effect immediately."""
 
 BESIDE_THE_WORKERS = frozenset({"replica.bind", "replica.pin", "replica.weigh"})
-OF_THE_WORKERS = frozenset({"replica.parallel_type", "replica.parallel_workers"})
+OF_THE_WORKERS = frozenset({
+    "replica.parallel_type", "replica.parallel_workers", "replica.consistency",
+})  # fmt: skip
 """As long as a change of these needs a restart, what fits to them only takes effect with it."""
 
 FOR_NEXT_CONNECTION = frozenset(

@@ -91,9 +91,20 @@ class Distribution:
         return replace(self, bind=tuple(bind))
 
     def with_pinned(self, databases: Sequence[str], worker: int) -> "Distribution":
-        """Return one in which these databases are pinned to the worker, 0 for none."""
+        """Return one in which these databases are pinned to the worker, 0 for none.
+
+        Raises NotPossibleError if one of them would remain with a worker nevertheless.
+        """
         given = dict.fromkeys(databases, worker)
-        return replace(self, pin=_changed(self.pin, given, nothing=0))
+        result = replace(self, pin=_changed(self.pin, given, nothing=0))
+        if not worker:
+            for name in databases:
+                if name in result.workers:
+                    raise NotPossibleError(
+                        f'database "{name}" remains with worker {result.workers[name] + 1}: it is'
+                        " bound to one that is pinned to it; unpin that one, or unbind this one"
+                    )
+        return result
 
     def with_weight(self, databases: Sequence[str], weight: int) -> "Distribution":
         """Return one in which each of these databases has a weight."""

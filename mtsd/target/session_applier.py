@@ -367,6 +367,7 @@ class SessionApplier(ABC):
     async def rollback(self) -> None:
         """See `Applier`."""
         await self._session.rollback()
+        await self._return_from_rows()
         await self._session.set_gtid("")
         await self._leave_branch()
 

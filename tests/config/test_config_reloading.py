@@ -117,3 +117,8 @@ def test_what_fits_to_other_workers_comes_with_them(key: str) -> None:
     change = reloaded(before, after)
     assert change.settings == before
     assert set(change.need_restart) == {"replica.parallel_workers", key}
+    of_eventual = replace(before, replica=replace(before.replica, consistency="eventual"))
+    of_partition = replace(with_it, replica=replace(with_it.replica, consistency="partition"))
+    change = reloaded(of_eventual, of_partition)
+    assert change.settings == of_eventual
+    assert set(change.need_restart) == {"replica.consistency", key}

@@ -277,6 +277,10 @@ def test_distributions_are_changed_step_by_step() -> None:
     assert pinned.pin == (("a", 3), ("c", 1))
     assert pinned.workers == {"a": 2, "b": 2, "c": 0, "d": 0}
     assert pinned.with_pinned(["a", "x"], 0).pin == (("c", 1),)
+    together = Distribution(bind=(("a", "b"),), pin=(("a", 2),))
+    assert together.with_pinned(["b", "a"], 0).pin == ()
+    with pytest.raises(NotPossibleError, match='"b" remains with worker 2'):
+        together.with_pinned(["b"], 0)
     heavy = first.with_weight(["a"], 4).with_weight(["b"], 3).with_weight(["e"], 2)
     assert heavy.weights == {"a": 4, "b": 3, "a+b": 7, "c+d": 2, "e": 2}
     assert heavy.with_weight(["a", "b"], 1).weigh == (("e", 2),)
