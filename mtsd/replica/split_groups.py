@@ -37,7 +37,7 @@ class SplitGroups(StreamedGroups):
     """Applies large groups with all workers, and by `StreamedGroups` what cannot be split.
 
     Streamed groups up to number `unsplit` are not split: one of them has failed to be. `as_sql`:
-    rows are applied as SQL statements.
+    rows are applied as SQL statements. Unless `strict`, a row that is missing is no error.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class SplitGroups(StreamedGroups):
         keys: SplitKeys,
         *,
         as_sql: bool,
+        strict: bool,
         by_table: bool,
         unsplit: int,
         reached: Reached,
@@ -55,6 +56,7 @@ class SplitGroups(StreamedGroups):
         self._workers = workers
         self._keys = keys
         self._as_sql = as_sql
+        self._strict = strict
         self._by_table = by_table
         self._unsplit = unsplit
         self._reached = reached
@@ -195,6 +197,7 @@ class SplitGroups(StreamedGroups):
                 len(self._workers),
                 fold_case=self._keys.fold_case,
                 as_sql=self._as_sql,
+                strict=self._strict,
                 by_table=self._by_table,
                 loses_cascade_errors=self._keys.loses_cascade_errors,
                 range_bytes=min(RANGE_BYTES, self._piece_bytes() // _RANGES),

@@ -21,7 +21,7 @@ from mtsd.model.pulse import Pulse
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, flavour_of_identity
 from mtsd.model.until import Goal, Until, refuse_other_family
-from mtsd.replica.apply_mode import applies_sql, in_repair, keeps_order
+from mtsd.replica.apply_mode import applies_sql, change_of, in_repair, keeps_order
 from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.delay_stage import DelayStage
@@ -62,6 +62,7 @@ from mtsd.schedule.scheduler import Filler, Scheduler
 from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_allowed import allows_binlog
 from mtsd.target.changed_keys import ChangedKeys
+from mtsd.target.convergent_sql import Change
 from mtsd.target.executed_gtids import execute_empty
 from mtsd.target.fencing import take_channel
 from mtsd.target.foreign_keys import read_foreign_keys
@@ -176,6 +177,7 @@ async def start(
             workers,
             SplitKeys(current, session.traits),
             as_sql=as_sql,
+            strict=change_of(settings.replica, repairs=False) is Change.STRICT,
             by_table=by_table,
             unsplit=unsplit,
             reached=reached,

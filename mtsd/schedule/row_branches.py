@@ -10,7 +10,9 @@ arrives; if a row turns out to connect two branches, it cannot be.
 
 What is remembered of keys is bounded. Past that, rows may get apart that have a key in common. The
 target then refuses one of them or lets it wait for the other's branch, as with two clients, so that
-the transaction fails as a whole; it is not applied in another order.
+the transaction fails as a whole; it is not applied in another order. That takes a missing row to be
+an error, as who does not find one locks nothing: where it is none, a transaction with more keys
+than are remembered is not split.
 """
 
 from collections.abc import Sequence
@@ -78,12 +80,23 @@ class JoinedRows:
 
 
 class RowBranches:
-    """Chooses among `count` branches; `joined` is what is known of the whole transaction."""
+    """Chooses among `count` branches; `joined` is what is known of the whole transaction.
+
+    Unless it `forgets`, NotSplitError is raised where keys are too many to be remembered.
+    """
 
     def __init__(
-        self, count: int, joined: JoinedRows | None = None, *, most_keys: int = MOST_KEYS
+        self,
+        count: int,
+        joined: JoinedRows | None = None,
+        *,
+        most_keys: int = MOST_KEYS,
+        forgets: bool = True,
     ) -> None:
+        if joined is not None and joined.is_full and not forgets:
+            raise NotSplitError(_TOO_MANY)
         self._joined = joined
+        self._forgets = forgets
         self._most_keys = most_keys
         self._changed: dict[int, int] = {}
         """The branch of each key of rows."""
@@ -110,6 +123,8 @@ class RowBranches:
                 changed[key] = branch
             for key in references:
                 referred[key] = branch if referred.get(key, branch) == branch else _SEVERAL
+        elif not self._forgets:
+            raise NotSplitError(_TOO_MANY)
         self.sizes[branch] += size
         return branch
 
@@ -132,3 +147,7 @@ class RowBranches:
 
 
 _SEVERAL: Final = -1
+_TOO_MANY: Final = (
+    "it has more keys than are remembered, and rows that are missing would be passed over, which"
+    ' they are not with exec_mode = "strict"'
+)

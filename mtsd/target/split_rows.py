@@ -54,10 +54,11 @@ class RowSplitter:
     """Splits one transaction into `count` branches, given what is `known` of the target's keys.
 
     `fold_case`: names of databases and tables are in lower case on the target. `as_sql` is as for
-    `keys_of`; `loses_cascade_errors` as for `ServerTraits`. With `by_table`, each table goes to one
-    branch as a whole, with all that foreign keys join to it (P2), and may be one without
-    transactions. About `range_bytes` of rows with consecutive numbers as keys stay together:
-    sessions that insert into the same page of an index hinder each other.
+    `keys_of`; `loses_cascade_errors` as for `ServerTraits`. Unless `strict`, a row that is missing
+    is no error. With `by_table`, each table goes to one branch as a whole, with all that foreign
+    keys join to it (P2), and may be one without transactions. About `range_bytes` of rows with
+    consecutive numbers as keys stay together: sessions that insert into the same page of an index
+    hinder each other.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class RowSplitter:
         as_sql: bool = False,
         by_table: bool = False,
         loses_cascade_errors: bool = False,
+        strict: bool = True,
         range_bytes: int = RANGE_BYTES,
     ) -> None:
         self._known = known
@@ -79,7 +81,8 @@ class RowSplitter:
         self._fold_case = fold_case
         self._as_sql = as_sql
         self._families = families_of(known.foreign_keys)
-        self._branches = RowBranches(count)
+        self._strict = strict
+        self._branches = RowBranches(count, forgets=strict)
         self._parts = [_Part() for _ in range(count)]
         self._tables: dict[bytes, _Table] = {}
         """By the bytes after the header of a Table_map event."""
@@ -144,7 +147,7 @@ class RowSplitter:
                 if len(keys) > 1 or not table.cutter.by_one_key:
                     joined.add(keys, references[place] if references else ())
         joined.connect_references()
-        self._branches = RowBranches(len(self._parts), joined)
+        self._branches = RowBranches(len(self._parts), joined, forgets=self._strict)
         self._by_id.clear()
 
     def split(self, events: Sequence[bytes]) -> list[tuple[bytes, ...]]:

@@ -550,3 +550,37 @@ def test_a_row_that_is_there(way: str, tmp_path: Path) -> None:
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
         assert pair.target.sql("SELECT * FROM a.t") == [(own, "own")]
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM a.u", "UPDATE a.u SET n = n + 1000000"])
+@pytest.mark.parametrize("mode", ["auto", "strict"])
+def test_more_keys_than_are_remembered(mode: str, change: str, tmp_path: Path) -> None:
+    """A row is changed before the branch that inserts it, which has to wait, gets to it."""
+    many, own = 140_000, 200_000
+    settings: dict[str, Value] = {
+        "replica.exec_mode": mode,
+        "replica.parallel_workers": 4,
+        "replica.batch_bytes": 65536,
+        "replica.pending_jobs_size_max": 131072,
+    }
+    inserts = "".join(f"INSERT INTO a.u VALUES ({i}, {i});" for i in range(own, own + 5))
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(CREATE)
+        with DaemonProcess(pair.source, pair.target, tmp_path, {**SPLIT, **settings}) as daemon:
+            daemon.wait_until_caught_up()
+            with closing(pair.target.client()) as client, client.cursor() as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute(f"INSERT INTO a.u VALUES ({own}, {own})")
+                pair.source.sql(
+                    "SET cte_max_recursion_depth = 1000000; BEGIN; INSERT INTO a.u"
+                    " WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r"
+                    f" WHERE n < {many}) SELECT n, n FROM r; {inserts}"
+                    f"{change} WHERE i = {own + 4}; COMMIT"
+                )
+                waiting_session(pair.target)
+                time.sleep(1)
+                cursor.execute("ROLLBACK")
+            assert_equal(pair, daemon)
+            (reason,) = not_split(daemon)
+            assert ("1032" if mode == "strict" else "more keys") in reason
+            assert daemon.stop() == 0

@@ -117,3 +117,16 @@ def test_what_is_not_remembered_goes_to_the_smallest_branch() -> None:
     assert [chosen.place([key], size=1) for key in (1, 2, 3, 3)] == [0, 1, 0, 1]
     # What was there in time still is.
     assert [chosen.place([key], size=1) for key in (1, 1, 2)] == [0, 0, 1]
+
+
+def test_where_nothing_may_be_forgotten_more_keys_are_not_split() -> None:
+    """A branch that changes or deletes a row which another one has yet to insert waits for none."""
+    chosen = RowBranches(2, most_keys=2, forgets=False)
+    assert [chosen.place([key], size=1) for key in (1, 2)] == [0, 1]
+    with pytest.raises(NotSplitError, match="more keys"):
+        chosen.place([3])
+    joined = JoinedRows(most=2)
+    RowBranches(2, joined, forgets=False)
+    joined.add((1, 2))
+    with pytest.raises(NotSplitError, match="more keys"):
+        RowBranches(2, joined, forgets=False)
