@@ -1,6 +1,7 @@
 """Keys of rows as numbers: beside decoded values, for each row image, and what cannot be told."""
 
 import random
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
@@ -290,6 +291,21 @@ def test_wide_tables() -> None:
     made = event(INSERT, body + bytes(38) + bytes(4 * 299) + one(9))
     found = rows_of(formats, [key(1, 299)], made)
     assert found == rows_of([INT], [key(1, 0)], of_rows(INSERT, [INT], [one(9)]))
+
+
+def test_memory_for_any_set_of_columns() -> None:
+    """A client that writes what has changed, and binlog_row_image = MINIMAL, make very many."""
+    formats = [INT] * 14
+    images: Raw = [one(1)] * len(formats)
+    reader = KeyReader(formats, [key(1, 0, always=True)])
+    tracemalloc.start()
+    for size in range(1, 7):
+        for second in combinations(range(1, len(formats)), size):
+            made = of_rows(UPDATE, formats, images, images, first=[0], second=second)
+            assert reader.collect(made, [], [])
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown < 2 << 20
 
 
 @pytest.fixture(scope="module")
