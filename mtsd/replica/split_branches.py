@@ -75,6 +75,8 @@ class SplitBranches:
         self._errors: dict[int, Exception] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._is_recorded = False
+        self._is_decided = False
+        """Whether it may be on record that all branches are to be committed."""
 
     async def begin(self, format_description: bytes) -> None:
         """Record that the transaction is split, and begin its branches."""
@@ -114,9 +116,11 @@ class SplitBranches:
             statement=SplitRecord(len(self._appliers), decided=True).text(),
         )
         await self._reached(FaultPoint.BEFORE_IN_DOUBT)
+        self._is_decided = True
         try:
             await self._appliers[0].note(decided, anew=True)
         except ServerError as error:
+            self._is_decided = False
             await self.drop()
             raise SplitFailedError(str(error)) from error
         await self._reached(FaultPoint.AFTER_IN_DOUBT)
@@ -136,9 +140,12 @@ class SplitBranches:
         await self._reached(FaultPoint.AFTER_SETTLED)
 
     async def drop(self) -> None:
-        """Roll back all branches, and remove the record. Raises ConnectionLostError."""
+        """Roll back all branches, and remove the record. Raises ConnectionLostError.
+
+        Once it is decided that they are to be committed, a restart does that with what is left.
+        """
         await self._finish()
-        if any(applier.closed for applier in self._appliers):
+        if self._is_decided or any(applier.closed for applier in self._appliers):
             return
         try:
             await self._roll_back()
@@ -154,7 +161,7 @@ class SplitBranches:
 
     async def _roll_back(self) -> None:
         for branch, applier in enumerate(self._appliers):
-            state, self._states[branch] = self._states[branch], _State.NONE
+            state = self._states[branch]
             error = self._errors.get(branch)
             if state is _State.PREPARED:
                 await applier.branches.wait_for_locks(None)
@@ -163,6 +170,8 @@ class SplitBranches:
                 await applier.undo(error, 0)
             elif state is _State.OPEN:
                 await applier.rollback()
+            # Only now: the record must not go while its branch is prepared.
+            self._states[branch] = _State.NONE
 
     async def _begin(self, branch: int, format_description: bytes) -> None:
         applier = self._appliers[branch]
