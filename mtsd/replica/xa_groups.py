@@ -9,6 +9,7 @@ changes), so there, too, what is prepared counts.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import structlog
 
@@ -108,7 +109,8 @@ async def apply_completion(
     if theirs is not None and record is None:
         raise explained(_unknown_xid(), xid, channel=theirs)
     evidence = _evidence(applier, gtid)
-    if theirs is None and (evidence or await _is_prepared(applier, xid)):
+    skipped = record is not None and record.skipped
+    if theirs is None and not skipped and (evidence or await _is_prepared(applier, xid)):
         await reached(FaultPoint.BEFORE_IN_DOUBT)
         await applier.note(doubt_of(group, worker.id, evidence))
         await reached(FaultPoint.AFTER_IN_DOUBT)
@@ -213,7 +215,8 @@ async def settle_skipped(applier: Applier, unit: Sequence[Group], row: WorkerRow
     if group.xid is None or len(unit) > 1:
         await applier.settle(row, group.number)
     elif group.kind is GroupKind.XA_PREPARE:
-        await applier.branches.settle_prepared(row, prepared_row(group, group.xid, changes=False))
+        passed_over = replace(prepared_row(group, group.xid, changes=False), skipped=True)
+        await applier.branches.settle_prepared(row, passed_over)
     else:
         await applier.branches.settle_completed(row, group.number, group.xid)
 
@@ -285,7 +288,8 @@ def _has_changed_nothing(record: PreparedRow | None) -> bool:
     """Return whether a transaction had nothing to commit, so that its server could forget it."""
     if record is None or record.changes:
         return False
-    log.info("an XA transaction without changes is no longer prepared", xid=str(record.xid))
+    if not record.skipped:
+        log.info("an XA transaction without changes is no longer prepared", xid=str(record.xid))
     return True
 
 

@@ -8,6 +8,7 @@ server may have forgotten it: a restart of the server leaves nothing of it. Noth
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
 from mtsd.model.xa_xid import XaXid
 from mtsd.target import literals
@@ -20,7 +21,8 @@ class PreparedRow:
     """A transaction that group `number` has prepared.
 
     `alone`: the databases do not tell everything that it depends on. `changes`: whether there is
-    something to commit or roll back.
+    something to commit or roll back. `skipped`: the group was passed over because of its error, so
+    that what the target may have prepared under this xid is not the channel's.
     """
 
     xid: XaXid
@@ -28,6 +30,11 @@ class PreparedRow:
     databases: tuple[str, ...]
     alone: bool
     changes: bool
+    skipped: bool = False
+
+
+_HAS_CHANGED: Final = 1
+_SKIPPED: Final = 2
 
 
 def xid_of_row(format_id: object, gtrid: object, bqual: object) -> XaXid:
@@ -53,7 +60,7 @@ class PreparedTable:
   `Group_number` BIGINT UNSIGNED NOT NULL,
   `Databases` LONGTEXT NOT NULL COMMENT 'JSON',
   `Runs_alone` TINYINT UNSIGNED NOT NULL,
-  `Changes` TINYINT UNSIGNED NOT NULL COMMENT '0: it has changed nothing',
+  `Changes` TINYINT UNSIGNED NOT NULL COMMENT '0: it has changed nothing, 2: it was skipped',
   `Prepared_at` TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   PRIMARY KEY (`Channel_name`, `Format_id`, `Gtrid`, `Bqual`)
 ) {TABLE_OPTIONS}""".encode()
@@ -86,7 +93,8 @@ class PreparedTable:
         """
         return (
             b"SELECT `Channel_name`,`Format_id`,HEX(`Gtrid`),HEX(`Bqual`) FROM %b"
-            b" WHERE `Channel_name`<>%b AND `Changes`" % (self._name, self._channel)
+            b" WHERE `Channel_name`<>%b AND `Changes`=%d"
+            % (self._name, self._channel, _HAS_CHANGED)
         )
 
     def row(self, row: Row) -> PreparedRow:
@@ -94,10 +102,19 @@ class PreparedTable:
         format_id, gtrid, bqual, number, databases, alone, changes = row
         xid = xid_of_row(format_id, gtrid, bqual)
         names = tuple(str(name) for name in json.loads(str(databases)))
-        return PreparedRow(xid, literals.number(number), names, bool(alone), bool(changes))
+        kind = literals.number(changes)
+        return PreparedRow(
+            xid,
+            literals.number(number),
+            names,
+            bool(alone),
+            changes=kind == _HAS_CHANGED,
+            skipped=kind == _SKIPPED,
+        )
 
     def replace(self, prepared: PreparedRow) -> bytes:
         """Return the statement that writes a row; an earlier one of the same xid is overwritten."""
+        changes = _SKIPPED if prepared.skipped else prepared.changes * _HAS_CHANGED
         insert = literals.insert(
             self._name,
             [
@@ -108,7 +125,7 @@ class PreparedTable:
                 (b"`Group_number`", b"%d" % prepared.number),
                 (b"`Databases`", literals.text(json.dumps(prepared.databases))),
                 (b"`Runs_alone`", b"%d" % prepared.alone),
-                (b"`Changes`", b"%d" % prepared.changes),
+                (b"`Changes`", b"%d" % changes),
             ],
         )
         return b"REPLACE" + insert.removeprefix(b"INSERT")

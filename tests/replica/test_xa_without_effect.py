@@ -64,3 +64,20 @@ def test_skip_errors_skips_the_completion_with_its_prepare(
         assert pair.target.sql("SELECT v FROM b.t WHERE id = 50") == [(1,)]
         assert pair.target.sql(NOTHING_RECORDED) == []
         assert prepared(pair.target) == set()
+
+
+@pytest.mark.parametrize("series", ["9.7", "11.8"])
+def test_the_completion_of_a_skipped_prepare_completes_nobody_elses(
+    series: str, tmp_path: Path
+) -> None:
+    """The error that is skipped may be that somebody has already prepared that xid there."""
+    settings: dict[str, Value] = {"replica.skip_errors": [1440]}
+    with running(series, series, tmp_path, settings) as (pair, daemon):
+        prepare(pair.target, "'x'", "INSERT INTO b.t VALUES (50, 1)")
+        prepare(pair.source, "'x'", "INSERT INTO a.t VALUES (50, 1)")
+        daemon.wait_until_caught_up()
+        pair.source.sql("XA COMMIT 'x'; INSERT INTO b.t VALUES (51, 1)")
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert len(prepared(pair.target)) == 1
+        assert pair.target.sql(NOTHING_RECORDED) == []

@@ -44,7 +44,7 @@ def xa_lines(settings: Settings, target: TargetFacts, source: SourceFacts | None
     if target.prepared is None or target.position.daemon is not None:
         # A running daemon moves on: what it prepares may not be recorded yet.
         return
-    ours = {row.xid: row for row in target.position.prepared}
+    ours = {row.xid: row for row in target.position.prepared if not row.skipped}
     taken = target.prepared - ours.keys() - target.position.xids_in_doubt
     if taken:
         yield Kind.XIDS_TAKEN.line(**_named(taken))
