@@ -36,6 +36,7 @@ from mtsd.target.session_tables import SessionTables
 from mtsd.target.statements import apply_statement
 from mtsd.target.table_engines import TableEngines
 from mtsd.target.unprotected import apply_unprotected
+from mtsd.target.xa import unusable
 from mtsd.wire.binlog_status import has_executed, have_executed
 from mtsd.wire.connection import Awaited
 
@@ -332,7 +333,11 @@ class SessionApplier(ABC):
     async def end_branch(self, xid: XaXid, gtid: str, *, one_phase: bool = False) -> None:
         """See `Applier`."""
         await self._branch.end(xid, gtid, one_phase=one_phase)
-        await self._leave_branch()
+        try:
+            await self._leave_branch()
+        except ServerError as error:
+            # It is prepared: a restart finds that out, and nobody may take it for a failure.
+            raise unusable(self._connection, error) from error
 
     @property
     def may_find_nothing(self) -> bool:

@@ -22,7 +22,9 @@ from mtsd.target.innodb_monitor import (
 )
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
+from mtsd.target.sql_applier import SqlApplier
 from mtsd.target.xa import UNKNOWN_XID, prepared_xids
+from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import CurrentEndpoint
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Server
@@ -128,6 +130,34 @@ async def test_one_at_a_time(server: Server) -> None:
     with pytest.raises(ConnectionLostError, match="somebody else holds the lock"):
         await sessions.open()
     session.connection.close()
+
+
+class InterruptedSessions(BranchSessions):
+    """An operator kills the query that looks whether a session has ended."""
+
+    async def end(self, session: TargetSession, own: Connection) -> None:
+        """End a session, and fail."""
+        await super().end(session, own)
+        raise ServerError(1317, "70100", "Query execution was interrupted")
+
+
+async def test_what_is_prepared_has_not_failed(server: Server) -> None:
+    """After a ServerError its record would be removed, and the group be prepared again."""
+    own = await open_session(server)
+    sessions = InterruptedSessions(
+        CurrentEndpoint(endpoint(server)), SessionSettings(binary_log=True), LOCK
+    )
+    applier = SqlApplier(own, TABLES, 1 << 20, branch_sessions=sessions)
+    await applier.begin_branch(b"", XID, "", statements=True)
+    with pytest.raises(ConnectionLostError):
+        await applier.end_branch(XID, "")
+    assert applier.closed
+    again = await open_session(server)
+    assert await prepared_xids(again.connection) == {XID}
+    # It has changed nothing.
+    with pytest.raises(ServerError, match="XA_RBROLLBACK"):
+        await again.connection.run(b"XA ROLLBACK X'612700ff',X'ff',7", 1)
+    again.connection.close()
 
 
 async def test_a_restart_ends_it_before_it_looks(server: Server) -> None:
