@@ -93,7 +93,7 @@ class _Column:
 class Images:
     """Reads of the images of one bitmap the bytes of those columns that have a slot."""
 
-    __slots__ = ("_columns", "_null_bytes", "_without_nulls")
+    __slots__ = ("_columns", "_null_bits", "_null_bytes", "_without_nulls")
 
     def __init__(
         self, formats: Sequence[ColumnFormat], bitmap: bytes, slots: dict[int, int]
@@ -101,6 +101,8 @@ class Images:
         bits = int.from_bytes(bitmap, "little")
         present = [index for index in range(len(formats)) if bits >> index & 1]
         self._null_bytes = (len(present) + 7) >> 3
+        # A MariaDB sets the bits that belong to no column.
+        self._null_bits = (1 << len(present)) - 1
         self._columns = [
             _Column(formats[index].prefix, formats[index].size, slots.get(index, -1))
             for index in present
@@ -122,9 +124,9 @@ class Images:
         end = len(event)
         rows_at = at + self._null_bytes
         if rows_at == at + 1 and at < end:
-            nulls = event[at]
+            nulls = event[at] & self._null_bits
         else:
-            nulls = int.from_bytes(event[at:rows_at], "little")
+            nulls = int.from_bytes(event[at:rows_at], "little") & self._null_bits
         at = rows_at
         if not nulls:
             for column in self._without_nulls:
