@@ -46,7 +46,7 @@ UPDATES = frozenset(
     }
 )
 ROW_EVENTS = VERSION_1 | VERSION_2
-_DELETES = frozenset({EventType.DELETE_ROWS_EVENT_V1.value, EventType.DELETE_ROWS_EVENT.value})
+DELETES = frozenset({EventType.DELETE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT})
 
 
 DUMMY_TABLE_ID = 0xFFFFFF
@@ -108,4 +108,4 @@ def parse_rows_header(event: bytes) -> RowsHeader:
 
 def deletes_rows(events: Iterable[bytes]) -> bool:
     """Return whether one of some events deletes rows."""
-    return any(event[4] in _DELETES for event in events)
+    return any(event[4] in DELETES for event in events)

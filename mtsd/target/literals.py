@@ -52,6 +52,11 @@ def shown_name(identifier: str) -> str:
     return "`" + identifier.replace("`", "``") + "`"
 
 
+def quoted(identifier: str) -> bytes:
+    """Quote any identifier, for a statement that is sent."""
+    return shown_name(identifier).encode("utf-8", "surrogateescape")
+
+
 def shown_text(value: str) -> str:
     """Quote any string, for a statement that is displayed."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -38,6 +38,7 @@ from mtsd.target.computed_tables import ComputedTables
 from mtsd.target.convergent_sql import Change, ConvergentSql
 from mtsd.target.known_tables import of_databases
 from mtsd.target.position_tables import PositionTables
+from mtsd.target.repeated_cascades import Cascade, cascaded, read_cascades
 from mtsd.target.row_sql import RowSql, SqlStatement
 from mtsd.target.row_states import RowStates, keeps_zones
 from mtsd.target.session import TargetSession, next_gtid
@@ -127,6 +128,8 @@ class SqlApplier(SessionApplier):
         """By Table_map event, header included: a source that restarts gives ids anew."""
         self._current: dict[bytes, TableLayout] = {}
         """By table id."""
+        self._cascades: dict[str, tuple[Cascade, ...]] = {}
+        """By the label of a table, in a repair: what cascades from it."""
         self._computed = ComputedTables(session.connection, session.traits.server)
         self._states = RowStates(session.states.own, session.traits.server, as_sql=True)
         self._zoned = keeps_zones(session.traits.server, newer)
@@ -331,12 +334,27 @@ class SqlApplier(SessionApplier):
                     checks, now = wanted, computing
                 for statement in making.statements(event, layout):
                     yield statement
+                if late := self._cascaded(event, layout):
+                    for statement in making.rest():
+                        yield statement
+                    for setting in _between((checks, now), (self._checked, now)):
+                        yield setting
+                    checks = self._checked
+                    for statement in late:
+                        yield statement
             except (BinlogError, NotSupportedError) as error:
                 raise self._error(_CORRUPT, f"table {layout.label}: {error}") from error
         for statement in making.rest():
             yield statement
         for setting in _between((checks, now), (self._checked, own)):
             yield setting
+
+    def _cascaded(self, event: bytes, layout: TableLayout) -> list[SqlStatement]:
+        """Return what the source's cascades have changed, and those of the target may not find."""
+        cascades = self._cascades.get(layout.label)
+        if not cascades or not _checks_keys(event):
+            return []
+        return list(cascaded(event, layout, cascades))
 
     @property
     def _checked(self) -> bytes:
@@ -352,9 +370,9 @@ class SqlApplier(SessionApplier):
         if forced:
             return _set_checks(self._session, keys=False, unique=True, time=time)
         flags = event[25] | event[26] << 8
-        keys = not flags & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY)
         unique = not flags & RELAXED_UNIQUE_CHECKS
         constraints = not flags & NO_CHECK_CONSTRAINT_CHECKS
+        keys = _checks_keys(event)
         return _set_checks(
             self._session, keys=keys, unique=unique, constraints=constraints, time=time
         )
@@ -432,6 +450,11 @@ class SqlApplier(SessionApplier):
             raise self._error(number, str(layout))
         if len(self._layouts) >= _MANY_TABLES:
             self._layouts.clear()
+            self._cascades.clear()
+        if self._repairs and not self._newer:
+            self._cascades[layout.label] = await read_cascades(
+                self._connection, table.database, table.table
+            )
         self._layouts[event] = layout
         return layout
 
@@ -439,6 +462,12 @@ class SqlApplier(SessionApplier):
         error = ServerError(number, "HY000", text)
         error.server = f"target {self._connection.endpoint}"
         return error
+
+
+def _checks_keys(event: bytes) -> bool:
+    """Return whether foreign keys cascade from the rows of an event, and nothing else tells it."""
+    flags = event[25] | event[26] << 8
+    return not flags & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY)
 
 
 def _between(

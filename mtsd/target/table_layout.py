@@ -181,7 +181,7 @@ def layout_of(
             for name in key
         )
     )
-    quoted = _quoted(table.database) + b"." + _quoted(table.table)
+    quoted = literals.quoted(table.database) + b"." + literals.quoted(table.table)
     columns = tuple(
         _column(there, column, zoned=zoned) for there, column in zip(matched, formats, strict=True)
     )
@@ -196,7 +196,7 @@ def layout_of(
         formats,
         columns,
         keys,
-        tuple(map(_quoted, kept)),
+        tuple(map(literals.quoted, kept)),
         takes_time,
         computed,
         zoned,
@@ -209,7 +209,7 @@ _TIMESTAMPS = frozenset({ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2})
 
 def _column(there: TableColumn, column: ColumnFormat, *, zoned: bool) -> LayoutColumn:
     is_json = there.shape is not None and there.shape.type is ColumnType.JSON
-    name = _quoted(there.name)
+    name = literals.quoted(there.name)
     written = _is_written(there)
     as_text = column.type is ColumnType.JSON and not is_json
     if as_text:
@@ -279,7 +279,3 @@ _STRINGS = {
     ColumnType.BLOB: ("longtext", "longblob"),
 }
 """What text and bytes of a type are called."""
-
-
-def _quoted(name: str) -> bytes:
-    return literals.shown_name(name).encode("utf-8", "surrogateescape")

@@ -27,6 +27,12 @@ TABLES = """
     CREATE TABLE parent (id INT PRIMARY KEY);
     CREATE TABLE child (id INT PRIMARY KEY, parent INT,
         FOREIGN KEY (parent) REFERENCES parent (id) ON DELETE CASCADE);
+    CREATE TABLE grandchild (id INT PRIMARY KEY, child INT,
+        FOREIGN KEY (child) REFERENCES child (id) ON DELETE CASCADE);
+    CREATE TABLE pair (a INT, b VARCHAR(9), PRIMARY KEY (a, b));
+    CREATE TABLE follows (id INT PRIMARY KEY, a INT, b VARCHAR(9),
+        FOREIGN KEY (a, b) REFERENCES pair (a, b) ON DELETE SET NULL ON UPDATE CASCADE);
+    INSERT INTO pair VALUES (1, 'x'), (2, 'y');
     INSERT INTO u VALUES (5, 50, 'keep'); INSERT INTO n VALUES (1, 10, 7), (5, 50, 1);
     INSERT INTO e VALUES (1, 'a', 1); INSERT INTO parent VALUES (1), (2);
     INSERT INTO child VALUES (7, 2)
@@ -87,6 +93,14 @@ OF_ITS_PARENT = (
 SHORT_LIVED = f"BEGIN; {HELD}; INSERT INTO b VALUES (10, 'short'); DELETE FROM b; COMMIT"
 NEWER: Mapping[str, Value] = {"replica.newer_row_column": "changed"}
 STRICT: Mapping[str, Value] = {"replica.exec_mode": "strict"}
+GRANDCHILD = (
+    f"BEGIN; {HELD}; INSERT INTO child VALUES (8, 1), (9, 2); INSERT INTO grandchild VALUES (8, 8);"
+    " COMMIT"
+)
+FOLLOWS = (
+    f"BEGIN; {HELD}; INSERT INTO follows VALUES (1, 1, 'x'), (2, 2, 'y'), (3, 1, NULL); COMMIT"
+)
+CHANGED = ("UPDATE pair SET b = 'z' WHERE a = 1", "DELETE FROM pair WHERE a = 2")
 
 
 @pytest.mark.parametrize(
@@ -96,6 +110,17 @@ STRICT: Mapping[str, Value] = {"replica.exec_mode": "strict"}
         pytest.param(mysqls, {}, HELD, TAKES_OVER, "u", id="a unique value"),
         pytest.param(mariadbs, {}, HELD, TAKES_OVER, "u", id="a unique value, MariaDB"),
         pytest.param(mariadbs, STRICT, HELD, OF_ITS_PARENT, "child", id="a cascade, MariaDB"),
+        pytest.param(
+            mariadbs, STRICT, GRANDCHILD, ("DELETE FROM parent WHERE id = 1",), "child",
+            id="a child of what has gone",
+        ),
+        pytest.param(
+            mariadbs, STRICT, GRANDCHILD, ("DELETE FROM parent WHERE id = 1",), "grandchild",
+            id="a grandchild of what has gone",
+        ),
+        pytest.param(
+            mariadbs, STRICT, FOLLOWS, CHANGED, "follows", id="a child of what has changed",
+        ),
         pytest.param(
             mysqls, STRICT, SHORT_LIVED, ("INSERT INTO b VALUES (10, 'keep')",), "b",
             id="without a key",
