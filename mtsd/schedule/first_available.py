@@ -140,7 +140,8 @@ class FirstAvailable:
         behind = -1
         for other in earlier:
             owner = other.worker
-            left = sizes[owner] + other.place - self._placed[owner]
+            # Less than nothing if the prepare of a pair was passed by what came after it.
+            left = max(0, sizes[owner] + other.place - self._placed[owner])
             if left > before:
                 before = left
                 behind = owner

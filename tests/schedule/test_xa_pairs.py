@@ -362,6 +362,7 @@ def in_order(stream: Sequence[Group], applied: Sequence[int], *, replayed: bool)
             assert at[one] < at[other], (stream, applied)
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("length", "workers"),
     [
@@ -381,6 +382,7 @@ def test_every_order_of_every_short_stream(policy: str, length: int, workers: in
     assert passings > 2
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("length", "workers"), [(4, 2), *(pytest.param(*each, marks=LONG) for each in ((5, 1), (5, 3)))]
 )

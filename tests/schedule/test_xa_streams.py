@@ -292,8 +292,18 @@ def record(left: dict[XaXid, Prepared], group: Group) -> None:
         left.pop(group.xid, None)
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("seeds", [range(25), pytest.param(range(25, 3000), marks=LONG)])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(25),
+        # What a group waits for is a prepare that all other groups of its queue have passed.
+        range(192, 193),
+        pytest.param(range(25, 3000), marks=LONG),
+    ],
+    ids=["some", "a passed prepare", "many"],
+)
 @pytest.mark.parametrize("in_order", [False, True], ids=["partition", "any_time"])
 def test_the_outcome_is_that_of_one_by_one(policy: str, seeds: range, *, in_order: bool) -> None:
     for source in xa_sources(seeds, 60):
