@@ -7,13 +7,14 @@ any more, so that nothing cascades. So after each such change, rows that still r
 gone are changed as the cascade would; what refers to these in turn is the server's to change.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from mtsd.binlog.row_image import RowImage
 from mtsd.binlog.rows import DELETES, UPDATES, parse_rows_header
+from mtsd.model.names import folded
 from mtsd.target import literals
 from mtsd.target.row_sql import (
     SqlStatement,
@@ -31,11 +32,28 @@ _CASCADE: Final = "CASCADE"
 _SET_NULL: Final = "SET NULL"
 
 
+_RULES: Final = (
+    b"SELECT unique_constraint_schema,referenced_table_name,constraint_schema,table_name,"
+    b"constraint_name,delete_rule,update_rule FROM information_schema.referential_constraints"
+    b" WHERE update_rule NOT IN ('NO ACTION','RESTRICT')"
+    b" OR delete_rule NOT IN ('NO ACTION','RESTRICT')"
+)
+_COLUMNS: Final = (
+    b"SELECT column_name,referenced_column_name FROM information_schema.key_column_usage"
+    b" WHERE table_schema=%b AND table_name=%b AND constraint_name=%b ORDER BY ordinal_position"
+)
+_KEPT: Final = (
+    b"SELECT column_name FROM information_schema.columns"
+    b" WHERE table_schema=%b AND table_name=%b AND UPPER(extra) LIKE '%%ON UPDATE%%'"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Cascade:
     """A foreign key of `table`, quoted, whose `columns`, quoted, refer to columns of a parent.
 
-    The rules are as in information_schema.referential_constraints.
+    The rules are as in information_schema.referential_constraints. `kept` are columns, quoted, that
+    an UPDATE would change by itself, which a cascade does not.
     """
 
     table: bytes
@@ -43,37 +61,91 @@ class Cascade:
     referred: tuple[str, ...]
     delete_rule: str
     update_rule: str
+    kept: tuple[bytes, ...] = ()
 
 
-async def read_cascades(connection: Connection, database: str, table: str) -> tuple[Cascade, ...]:
-    """Return the foreign keys that cascade from a table. Raises ServerError, ConnectionLostError.
+class _Rule(NamedTuple):
+    """A foreign key that cascades."""
 
-    Only those of tables that the user may see, which are all that it may change.
+    schema: str
+    table: str
+    name: str
+    delete_rule: str
+    update_rule: str
+
+
+class KnownCascades:
+    """The foreign keys that cascade from tables, as far as one session has asked for them.
+
+    Tables are named as in a statement, quoted. With `fold_case`, the target compares their names in
+    lower case.
     """
-    rows = await connection.query(
-        b"SELECT k.constraint_schema,k.constraint_name,k.table_name,k.column_name,"
-        b"k.referenced_column_name,r.delete_rule,r.update_rule"
-        b" FROM information_schema.key_column_usage k"
-        b" JOIN information_schema.referential_constraints r"
-        b" ON r.constraint_schema=k.constraint_schema AND r.constraint_name=k.constraint_name"
-        b" AND r.table_name=k.table_name"
-        b" WHERE (k.referenced_table_schema,k.referenced_table_name) IN (%b)"
-        b" ORDER BY 1,2,3,k.ordinal_position" % literals.tables([(database, table)])
-    )
-    text = [[str(value) for value in row] for row in rows]
-    found = []
-    for (schema, _, child), parts in groupby(text, lambda row: (row[0], row[1], row[2])):
-        columns = list(parts)
-        found.append(
-            Cascade(
-                literals.quoted(schema) + b"." + literals.quoted(child),
-                tuple(literals.quoted(column[3]) for column in columns),
-                tuple(column[4].lower() for column in columns),
-                columns[0][5],
-                columns[0][6],
-            )
+
+    __slots__ = ("_connection", "_fold_case", "_forgotten", "_found", "_rules")
+
+    def __init__(self, connection: Connection, *, fold_case: bool) -> None:
+        self._connection = connection
+        self._fold_case = fold_case
+        self._rules: dict[bytes, list[_Rule]] | None = None
+        """By the parent. All of them: a MariaDB finds none without reading every table."""
+        self._found: dict[bytes, tuple[Cascade, ...]] = {}
+        self._forgotten = 0
+        """How often they were forgotten."""
+
+    def forget(self) -> None:
+        """Forget all of them: a definition may have changed some."""
+        self._rules = None
+        self._found.clear()
+        self._forgotten += 1
+
+    async def of(self, table: bytes) -> tuple[Cascade, ...]:
+        """Return the foreign keys that cascade from a table.
+
+        Only those of tables that the user may see, which are all that it may change. Nothing may be
+        in flight on the session. Raises ServerError, ConnectionLostError.
+        """
+        found = self._found.get(table)
+        if found is not None:
+            return found
+        forgotten = self._forgotten
+        rules = self._rules
+        if rules is None:
+            rules = await self._read_rules()
+        cascades = [await self._cascade(rule) for rule in rules.get(self._compared(table), ())]
+        found = tuple(cascades)
+        # A definition of another worker, which has nothing to do with this table, may have come.
+        if forgotten == self._forgotten:
+            self._rules = rules
+            self._found[table] = found
+        return found
+
+    def _compared(self, table: bytes) -> bytes:
+        if not self._fold_case:
+            return table
+        return folded(table.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    async def _read_rules(self) -> dict[bytes, list[_Rule]]:
+        rules: defaultdict[bytes, list[_Rule]] = defaultdict(list)
+        for row in await self._connection.query(_RULES):
+            database, table, *rule = map(str, row)
+            parent = literals.quoted(database) + b"." + literals.quoted(table)
+            rules[self._compared(parent)].append(_Rule(*rule))
+        return rules
+
+    async def _cascade(self, rule: _Rule) -> Cascade:
+        schema, table, name = map(literals.utf8, (rule.schema, rule.table, rule.name))
+        rows = await self._connection.query(_COLUMNS % (schema, table, name))
+        columns = [str(column) for column, _ in rows]
+        of_key = set(map(str.lower, columns))
+        kept = [str(column) for (column,) in await self._connection.query(_KEPT % (schema, table))]
+        return Cascade(
+            literals.quoted(rule.schema) + b"." + literals.quoted(rule.table),
+            tuple(map(literals.quoted, columns)),
+            tuple(str(referred) for _, referred in rows),
+            rule.delete_rule,
+            rule.update_rule,
+            tuple(literals.quoted(column) for column in kept if column.lower() not in of_key),
         )
-    return tuple(found)
 
 
 def cascaded(
@@ -125,8 +197,11 @@ def cascaded(
                 after = values[1]
             sets = literals.assignments(
                 [
-                    (column, b"NULL" if value is None else value)
-                    for column, value in zip(cascade.columns, after, strict=True)
+                    *(
+                        (column, b"NULL" if value is None else value)
+                        for column, value in zip(cascade.columns, after, strict=True)
+                    ),
+                    *((column, column) for column in cascade.kept),
                 ]
             )
             yield SqlStatement(b"UPDATE IGNORE %b SET %b%b" % (cascade.table, sets, sql), 0, "")

@@ -38,7 +38,7 @@ from mtsd.target.computed_tables import ComputedTables
 from mtsd.target.convergent_sql import Change, ConvergentSql
 from mtsd.target.known_tables import of_databases
 from mtsd.target.position_tables import PositionTables
-from mtsd.target.repeated_cascades import Cascade, cascaded, read_cascades
+from mtsd.target.repeated_cascades import KnownCascades, cascaded
 from mtsd.target.row_sql import RowSql, SqlStatement
 from mtsd.target.row_states import RowStates, keeps_zones
 from mtsd.target.session import TargetSession, next_gtid
@@ -128,8 +128,9 @@ class SqlApplier(SessionApplier):
         """By Table_map event, header included: a source that restarts gives ids anew."""
         self._current: dict[bytes, TableLayout] = {}
         """By table id."""
-        self._cascades: dict[str, tuple[Cascade, ...]] = {}
-        """By the label of a table, in a repair: what cascades from it."""
+        self._cascades = KnownCascades(
+            session.connection, fold_case=session.traits.lower_case_table_names
+        )
         self._computed = ComputedTables(session.connection, session.traits.server)
         self._states = RowStates(session.states.own, session.traits.server, as_sql=True)
         self._zoned = keeps_zones(session.traits.server, newer)
@@ -148,7 +149,7 @@ class SqlApplier(SessionApplier):
             self._format = format_description
             version = parse_format_description(format_description).server_version
             self._of_mariadb = flavour_of(version) is Flavour.MARIADB
-            self._layouts.clear()
+            self._forget_layouts()
 
     def bundle(self, packet: Packet, *, held: bool = False) -> Bundle | None:
         """See `Applier`: what commits it is always sent separately."""
@@ -175,15 +176,19 @@ class SqlApplier(SessionApplier):
     def forget_tables(self, databases: Collection[str]) -> None:
         """See `Applier`."""
         super().forget_tables(databases)
+        self._cascades.forget()
         if self._of_mariadb:
             # Whose table maps need not change with a foreign key that refers to the table.
-            self._computed.forget_all()
-            self._layouts.clear()
+            self._forget_layouts()
             return
         # A layout says whether something is computed, too.
         for event in [*of_databases(self._layouts, databases), *self._computed.parents]:
             self._layouts.pop(event, None)
         self._computed.forget(databases)
+
+    def _forget_layouts(self) -> None:
+        self._layouts.clear()
+        self._computed.forget_all()
 
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `Applier`."""
@@ -334,7 +339,7 @@ class SqlApplier(SessionApplier):
                     checks, now = wanted, computing
                 for statement in making.statements(event, layout):
                     yield statement
-                if late := self._cascaded(event, layout):
+                if late := await self._cascaded(event, layout):
                     for statement in making.rest():
                         yield statement
                     for setting in _between((checks, now), (self._checked, now)):
@@ -349,12 +354,11 @@ class SqlApplier(SessionApplier):
         for setting in _between((checks, now), (self._checked, own)):
             yield setting
 
-    def _cascaded(self, event: bytes, layout: TableLayout) -> list[SqlStatement]:
+    async def _cascaded(self, event: bytes, layout: TableLayout) -> list[SqlStatement]:
         """Return what the source's cascades have changed, and those of the target may not find."""
-        cascades = self._cascades.get(layout.label)
-        if not cascades or not _checks_keys(event):
+        if not self._repairs or self._newer or not _checks_keys(event):
             return []
-        return list(cascaded(event, layout, cascades))
+        return list(cascaded(event, layout, await self._cascades.of(layout.name)))
 
     @property
     def _checked(self) -> bytes:
@@ -437,6 +441,8 @@ class SqlApplier(SessionApplier):
         found = self._layouts.get(event)
         if found is not None:
             return found
+        if len(self._layouts) >= _MANY_TABLES:
+            self._forget_layouts()
         table = parse_table_map(event, mariadb=self._of_mariadb)
         there = await load_table(self._connection, table.database, table.table)
         await self._computed.learn([event])
@@ -448,13 +454,6 @@ class SqlApplier(SessionApplier):
         if isinstance(layout, Refused):
             number = _NO_SUCH_TABLE if layout.reason is NO_TABLE else _DOES_NOT_FIT
             raise self._error(number, str(layout))
-        if len(self._layouts) >= _MANY_TABLES:
-            self._layouts.clear()
-            self._cascades.clear()
-        if self._repairs and not self._newer:
-            self._cascades[layout.label] = await read_cascades(
-                self._connection, table.database, table.table
-            )
         self._layouts[event] = layout
         return layout
 

@@ -32,6 +32,9 @@ TABLES = """
     CREATE TABLE pair (a INT, b VARCHAR(9), PRIMARY KEY (a, b));
     CREATE TABLE follows (id INT PRIMARY KEY, a INT, b VARCHAR(9),
         FOREIGN KEY (a, b) REFERENCES pair (a, b) ON DELETE SET NULL ON UPDATE CASCADE);
+    CREATE TABLE stamped (id INT PRIMARY KEY, a INT, b VARCHAR(9),
+        ts TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+        FOREIGN KEY (a, b) REFERENCES pair (a, b) ON DELETE SET NULL ON UPDATE CASCADE);
     INSERT INTO pair VALUES (1, 'x'), (2, 'y');
     INSERT INTO u VALUES (5, 50, 'keep'); INSERT INTO n VALUES (1, 10, 7), (5, 50, 1);
     INSERT INTO e VALUES (1, 'a', 1); INSERT INTO parent VALUES (1), (2);
@@ -100,6 +103,10 @@ GRANDCHILD = (
 FOLLOWS = (
     f"BEGIN; {HELD}; INSERT INTO follows VALUES (1, 1, 'x'), (2, 2, 'y'), (3, 1, NULL); COMMIT"
 )
+STAMPED = (
+    f"BEGIN; {HELD}; INSERT INTO stamped VALUES (1, 1, 'x', '2020-01-01');"
+    " INSERT INTO stamped VALUES (2, 2, 'y', '2020-01-01'); COMMIT"
+)
 CHANGED = ("UPDATE pair SET b = 'z' WHERE a = 1", "DELETE FROM pair WHERE a = 2")
 
 
@@ -120,6 +127,9 @@ CHANGED = ("UPDATE pair SET b = 'z' WHERE a = 1", "DELETE FROM pair WHERE a = 2"
         ),
         pytest.param(
             mariadbs, STRICT, FOLLOWS, CHANGED, "follows", id="a child of what has changed",
+        ),
+        pytest.param(
+            mariadbs, STRICT, STAMPED, CHANGED, "stamped", id="a child with the time of its change",
         ),
         pytest.param(
             mysqls, STRICT, SHORT_LIVED, ("INSERT INTO b VALUES (10, 'keep')",), "b",
