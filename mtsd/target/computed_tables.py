@@ -50,13 +50,15 @@ class ComputedTables:
 
     __slots__ = ("_cascades", "_connection", "_defaults", "_expressions", "_known", "_parents")
 
-    def __init__(self, connection: Connection, target: ServerVersion) -> None:
+    def __init__(
+        self, connection: Connection, target: ServerVersion, known: KnownTables | None = None
+    ) -> None:
         self._connection = connection
         self._expressions = _expressions(target)
         self._defaults = _defaults(target)
         # Where keys cannot depend on the session, a cascade computes nothing that does.
         self._cascades = target.flavour is Flavour.MYSQL
-        self._known = KnownTables()
+        self._known = known or KnownTables()
         self._parents: set[bytes] = set()
         """Those from which a cascade reaches others."""
 
@@ -91,7 +93,8 @@ class ComputedTables:
         """
         if self.are_known(table_maps):
             return
-        self._known.make_room()
+        if self._known.make_room():
+            self._parents.clear()
         tables = {event: parse_table_map(event) for event in self._known.unknown(table_maps)}
         names = {(each.database, each.table) for each in tables.values()}
         parents = await self._reached(names) if self._cascades else {}

@@ -52,10 +52,15 @@ class KnownTables:
             event for event in table_maps if event not in self._plain and event not in self._special
         ]
 
-    def make_room(self) -> None:
-        """Forget all tables if there are too many. Before it is decided which are unknown."""
-        if len(self._plain) + len(self._special) > self._most:
+    def make_room(self) -> bool:
+        """Forget all tables if there are too many; return whether there were.
+
+        Before it is decided which are unknown.
+        """
+        is_full = len(self._plain) + len(self._special) > self._most
+        if is_full:
             self.clear()
+        return is_full
 
     def clear(self) -> None:
         """Forget all tables."""
