@@ -91,7 +91,7 @@ async def reset_position(settings: Settings, *, drop_doubt: bool = False) -> Mov
         rows = [table.row(row) for row in await channel.connection.query(table.select())]
         await write(channel.connection, channel.tables.forget())
         before = channel.row.mark if channel.row is not None else None
-        return Moved(before, None, settled, tuple(row.xid for row in rows))
+        return Moved(before, None, settled, tuple(row.xid for row in rows if not row.skipped))
 
 
 def _refuse_doubt(channel: StoppedChannel) -> None:

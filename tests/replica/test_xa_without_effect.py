@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.operations.test_skip import command
 from tests.replica.daemon_process import Value
 from tests.replica.test_xa_mariadb import prepare, prepared, running
 
@@ -81,3 +82,16 @@ def test_the_completion_of_a_skipped_prepare_completes_nobody_elses(
         assert daemon.stop() == 0
         assert len(prepared(pair.target)) == 1
         assert pair.target.sql(NOTHING_RECORDED) == []
+
+
+def test_a_reset_asks_nobody_to_complete_what_is_somebody_elses(tmp_path: Path) -> None:
+    settings: dict[str, Value] = {"replica.skip_errors": [1440]}
+    with running("9.7", "9.7", tmp_path, settings) as (pair, daemon):
+        prepare(pair.target, "'x'", "INSERT INTO b.t VALUES (50, 1)")
+        for xid in ("'x'", "'y'"):
+            prepare(pair.source, xid, f"INSERT INTO a.t VALUES (ORD({xid}), 1)")
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        said = command(daemon, "position", "reset")
+        (told,) = (line for line in said.splitlines() if "was prepared" in line)
+        assert told.startswith("X'79'")
