@@ -16,6 +16,7 @@ from mtsd.model.errors import BinlogError
 REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE = 0x2
 """From MySQL 9.6 on also of tables with foreign keys within one database, on both ends."""
 _GENERATED_KEY = 0x4
+_DATABASE_AT = HEADER_SIZE + 8
 _WHAT = "Table_map event"
 
 
@@ -69,6 +70,12 @@ def parse_table_map(event: bytes, *, mariadb: bool = False) -> TableMap:
         cursor.take(cursor.left(), "optional metadata"),
         mariadb,
     )
+
+
+def database_of(event: bytes) -> str:
+    """Return the database of a Table_map event that `parse_table_map` has accepted."""
+    start = _DATABASE_AT + 1
+    return event[start : start + event[_DATABASE_AT]].decode()
 
 
 def _name(cursor: Cursor, field: str) -> str:

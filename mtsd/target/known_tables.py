@@ -8,7 +8,7 @@ refers to (measured with MySQL 9.7).
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from mtsd.binlog.table_map import parse_table_map
+from mtsd.binlog.table_map import database_of
 from mtsd.model.names import folded
 
 _MANY: Final = 8192
@@ -83,4 +83,4 @@ def of_databases(table_maps: Iterable[bytes], databases: Collection[str]) -> lis
     if not databases:
         return []
     names = set(map(folded, databases))
-    return [event for event in table_maps if folded(parse_table_map(event).database) in names]
+    return [event for event in table_maps if folded(database_of(event)) in names]
