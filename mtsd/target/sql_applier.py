@@ -177,8 +177,9 @@ class SqlApplier(SessionApplier):
         """See `Applier`."""
         super().forget_tables(databases)
         self._cascades.forget()
-        if self._of_mariadb:
-            # Whose table maps need not change with a foreign key that refers to the table.
+        if self._of_mariadb and self._session.traits.server.flavour is Flavour.MYSQL:
+            # Table maps of a MariaDB need not change with a foreign key that refers to the table,
+            # and only what a MySQL computes counts further than the table.
             self._forget_layouts()
             return
         # A layout says whether something is computed, too.
