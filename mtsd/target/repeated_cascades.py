@@ -184,17 +184,21 @@ def cascaded(
             images.append(_by_column(image))
         require_progress(start, at, len(event))
         for cascade, indexes in wanted.items():
-            values = [[each.get(index) for index in indexes] for each in images]
-            if None in values[0] or (is_update and values[0] == values[1]):
+            before = [value for index in indexes if (value := images[0].get(index)) is not None]
+            if len(before) < len(indexes):
                 continue
-            before = [value for value in values[0] if value is not None]
+            after: list[bytes | None] = [None] * len(indexes)
+            if is_update:
+                # A column that is absent (binlog_row_image) has not changed.
+                now = [images[1].get(*each) for each in zip(indexes, before, strict=True)]
+                if now == before:
+                    continue
+                if cascade.update_rule == _CASCADE:
+                    after = now
             sql = _orphaned(layout, cascade, indexes, before)
             if not is_update and cascade.delete_rule == _CASCADE:
                 yield SqlStatement(b"DELETE IGNORE FROM %b%b" % (cascade.table, sql), 0, "")
                 continue
-            after: list[bytes | None] = [None] * len(indexes)
-            if is_update and cascade.update_rule == _CASCADE:
-                after = values[1]
             sets = literals.assignments(
                 [
                     *(

@@ -1,12 +1,21 @@
-"""What is remembered of the foreign keys that cascade from a target's tables."""
+"""Cascades in a repair: what is remembered of foreign keys, and what changes of rows make."""
 
 from collections.abc import Callable
 from typing import cast
 
 import pytest
 
-from mtsd.target.repeated_cascades import KnownCascades
+from mtsd.binlog.event_type import EventType
+from mtsd.binlog.rows import UPDATES
+from mtsd.binlog.table_map import parse_table_map
+from mtsd.model.reason import Refused
+from mtsd.target.repeated_cascades import Cascade, KnownCascades, cascaded
+from mtsd.target.table_layout import layout_of
+from mtsd.target.table_loading import load_table
 from mtsd.wire.connection import Connection
+from tests.binlog.row_values import logged
+from tests.servers.mysqld import Server
+from tests.target.sessions import open_session
 
 
 class _Target:
@@ -64,3 +73,27 @@ async def test_what_is_forgotten_while_it_is_asked_for_is_not_kept() -> None:
     target.during = lambda: None
     target.children.append("two")
     assert await tables_of(known, b"`a`.`Parent`") == [b"`b`.`one`", b"`b`.`two`"]
+
+
+@pytest.mark.servers
+async def test_columns_that_are_not_logged_have_not_changed() -> None:
+    """Rows of a table whose only key may be NULL need not be whole."""
+    child = Cascade(b"c", (b"`x`", b"`y`"), ("a", "u"), "SET NULL", "CASCADE")
+    made = []
+    with Server() as server:
+        server.sql("CREATE DATABASE s; CREATE TABLE s.n (a INT, u INT, v INT, UNIQUE (a, u))")
+        server.sql("INSERT INTO s.n VALUES (1, 2, 3)")
+        partial = "SET binlog_row_image = MINIMAL"
+        events = logged(server, [partial, "UPDATE n SET v = 4", "UPDATE n SET u = 5"], "s")
+        session = await open_session(server)
+        layout = None
+        for event in events:
+            if event[4] == EventType.TABLE_MAP_EVENT:
+                there = await load_table(session.connection, "s", "n")
+                layout = layout_of(parse_table_map(event), there)
+            elif event[4] in UPDATES and layout is not None and not isinstance(layout, Refused):
+                made.append([each.sql for each in cascaded(event, layout, [child])])
+        session.connection.close()
+    unchanged, (changed,) = made
+    assert unchanged == []
+    assert changed.startswith(b"UPDATE IGNORE c SET `x`=1,`y`=5 WHERE `x`=1 AND `y`=2 AND NOT ")
