@@ -39,13 +39,26 @@ async def _read(connection: Connection, traits: ServerTraits, *, end: bool) -> S
     executed = purged = GtidSet()
     if traits.gtid_mode:
         executed, purged = await read_gtids(connection)
-    mark = None
-    if end:
-        file, offset, *_, gtids = (await connection.query(binlog_status(traits.version)))[0]
-        known = GtidSet.parse(str(gtids)) if traits.gtid_mode else None
-        mark = LowWaterMark(0, Position(str(file), int(str(offset))), known)
+    mark = await _end(connection, traits) if end else None
     files = await _files(connection)
     return SourceState(traits.uuid, traits.gtid_mode, executed, purged, files, mark)
+
+
+async def _end(connection: Connection, traits: ServerTraits) -> LowWaterMark:
+    """Return the end of a MySQL's binary log: by GTID only, if file and GTIDs do not agree.
+
+    What is being committed is in the file before it is in gtid_executed, seconds before with
+    semi-synchronous replication. Its GTID would stay missing, and another source would be asked
+    for it later.
+    """
+    status = binlog_status(traits.version)
+    ((file, offset, *others),) = await connection.query(status)
+    position = Position(str(file), int(str(offset)))
+    if not traits.gtid_mode:
+        return LowWaterMark(0, position, None)
+    ((owned,),) = await connection.query(b"SELECT @@global.gtid_owned")
+    agree = not owned and await connection.query(status) == [(file, offset, *others)]
+    return LowWaterMark(0, position if agree else NOWHERE, GtidSet.parse(str(others[-1])))
 
 
 async def _files(connection: Connection) -> tuple[BinlogFile, ...] | None:

@@ -1,13 +1,19 @@
 """What a source is asked before it is read from."""
 
+import time
 from contextlib import closing
+from threading import Thread
 
 import pytest
 
+from mtsd.config.start import Latest
 from mtsd.model.gtid import GtidSet
-from mtsd.source.read_state import parse_owned, read_gtids
+from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.position import NOWHERE, Position
+from mtsd.source.read_state import parse_owned, read_gtids, read_source_state
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.traits import read_traits
 from tests.servers.mysqld import GTIDS, Server
 
 OTHER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -39,3 +45,33 @@ async def test_what_is_being_committed_is_not_lost() -> None:
                 strict=True,
             ):
                 assert gtids == GtidSet.parse(str(wanted))
+
+
+@pytest.mark.servers
+async def test_the_end_is_not_past_what_its_gtids_hold() -> None:
+    """What is being committed is in the file already, and not yet executed."""
+    with Server(GTIDS) as server:
+        server.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT)")
+        file, offset, executed = server.binlog_end()
+        connection = await Connection.open(
+            Endpoint("source", "127.0.0.1", server.port, "", "root", "")
+        )
+        with closing(connection):
+            traits = await read_traits(connection)
+            state = await read_source_state(connection, traits, Latest())
+            gtids = GtidSet.parse(executed)
+            assert state.end == LowWaterMark(0, Position(file, offset), gtids)
+            server.sql("SET GLOBAL binlog_group_commit_sync_delay = 1000000")
+            thread = Thread(target=lambda: server.sql("INSERT INTO a.t VALUES (1)"))
+            thread.start()
+            try:
+                wait_until_something_commits(server)
+                state = await read_source_state(connection, traits, Latest())
+            finally:
+                thread.join()
+            assert state.end == LowWaterMark(0, NOWHERE, gtids)
+
+
+def wait_until_something_commits(server: Server) -> None:
+    while not server.sql("SELECT @@global.gtid_owned")[0][0]:
+        time.sleep(0.01)
