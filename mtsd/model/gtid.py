@@ -249,6 +249,23 @@ class GtidSet:
                 result._places[origin] = number
         return result
 
+    def listed_beyond(self, other: "GtidSet") -> "GtidSet":
+        """Return what is listed here and not known to be in `other`.
+
+        On MariaDB, another server's transaction may come after a domain's place in the log and yet
+        have a lower number: it is not taken to be passed, even if it may be.
+        """
+        result = GtidSet()
+        for key, intervals in self._intervals.items():
+            holes = other._intervals.get(key) or []  # noqa: SLF001 - the same class
+            place = other._places.get(key[0])  # noqa: SLF001
+            if place is not None:
+                holes = [(0, place + 1), *holes]
+            left = _without(intervals, holes) if holes else list(intervals)
+            if left:
+                result._intervals[key] = left
+        return result
+
     def copy(self) -> "GtidSet":
         """Return an independent copy."""
         result = GtidSet()

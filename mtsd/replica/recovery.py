@@ -292,7 +292,7 @@ def gtids_beyond(mark: LowWaterMark, rows: Iterable[WorkerRow], settled: Iterabl
         gtids.update(row.executed_gtids)
     for gtid in filter(None, settled):
         gtids.add(Gtid.parse(gtid))
-    return gtids if mark.gtids is None else gtids.minus(mark.gtids)
+    return gtids if mark.gtids is None else gtids.listed_beyond(mark.gtids)
 
 
 async def read_workers(connection: Connection, tables: PositionTables) -> list[WorkerRow]:

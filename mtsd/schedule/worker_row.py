@@ -4,8 +4,8 @@ The row is written in the transaction that applies the groups. Its bitmap may on
 low-water mark that the target has stored: that mark must prove everything below the base.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from mtsd.model.group import Group
 from mtsd.model.gtid import Gtid, GtidSet
@@ -34,11 +34,16 @@ class WorkerRow:
     gtids: GtidSet
     token: int = 0
     aligned: Gtid | None = None
+    listed: tuple[tuple[int, Gtid], ...] = field(default=(), compare=False, repr=False)
+    """`gtids` with the numbers of their groups; not of a row that was read from the target."""
 
     @property
     def executed_gtids(self) -> GtidSet:
         """The GTIDs of all its groups, as a new set."""
-        return _every_gtid(self.executed, self.gtids, self.aligned)
+        gtids = self.gtids.copy()
+        for _, gtid in _aligned_gtids(self.executed, self.aligned):
+            gtids.add(gtid)
+        return gtids
 
     def advanced(
         self, groups: Sequence[Group], stored: LowWaterMark, *, same_token: bool = False
@@ -50,18 +55,24 @@ class WorkerRow:
         """
         executed = self.executed
         gtids = self.gtids
+        listed = self.listed
         if stored.number + 1 != executed.base:
             executed = executed.rebased(stored.number + 1)
-            if stored.gtids is not None:
-                gtids = gtids.minus(stored.gtids)
+            # By number: the mark may know no GTIDs, and those of a MariaDB need not grow.
+            kept = tuple(each for each in listed if each[0] > stored.number)
+            if len(kept) < len(listed):
+                listed = kept
+                gtids = _set_of(kept)
         aligned = self.aligned if executed.bits else _alignment(groups)
         if aligned is None or not _are_aligned(groups, aligned):
             # If the commit fails, this row remains unchanged.
-            gtids = _every_gtid(executed, gtids, aligned)
+            more = [*_aligned_gtids(executed, aligned)]
             aligned = None
-            for group in groups:
-                if group.gtid is not None:
-                    gtids.add(group.gtid)
+            more += ((group.number, group.gtid) for group in groups if group.gtid is not None)
+            listed = (*listed, *more)
+            gtids = gtids.copy()
+            for _, gtid in more:
+                gtids.add(gtid)
         before = len(executed)
         executed = executed.with_numbers(group.number for group in groups)
         if len(executed) != before + len(groups):
@@ -74,15 +85,21 @@ class WorkerRow:
             gtids,
             self.token + (not same_token),
             aligned,
+            listed,
         )
 
 
-def _every_gtid(executed: ExecutedGroups, listed: GtidSet, aligned: Gtid | None) -> GtidSet:
-    gtids = listed.copy()
+def _aligned_gtids(executed: ExecutedGroups, aligned: Gtid | None) -> Iterable[tuple[int, Gtid]]:
     if aligned is not None:
         uuid, offset, tag = aligned
         for number in executed:
-            gtids.add(Gtid(uuid, offset + number, tag))
+            yield number, Gtid(uuid, offset + number, tag)
+
+
+def _set_of(listed: Iterable[tuple[int, Gtid]]) -> GtidSet:
+    gtids = GtidSet()
+    for _, gtid in listed:
+        gtids.add(gtid)
     return gtids
 
 

@@ -121,6 +121,23 @@ def test_one_that_does_not_lists_all(gtid: Gtid | None) -> None:
     assert not row.gtids
 
 
+def test_a_row_does_not_grow_where_the_mark_knows_no_gtids() -> None:
+    row = blank_row(1, START_MARK)
+    for number in range(1, 100):
+        uuid = OTHER_UUID if number % 2 else SOURCE_UUID
+        row = row.advanced([with_gtid(number, Gtid(uuid, number))], mark_at(max(number - 3, 0)))
+    assert len(row.gtids) == 3
+
+
+def test_a_lower_number_of_another_server_of_the_domain_is_not_passed() -> None:
+    """On MariaDB, two servers that write to one domain at once count independently."""
+    stored = mark_at(1, GtidSet.parse("0-1-100"))
+    row = blank_row(1, START_MARK).advanced([with_gtid(3, Gtid("0-2", 50))], START_MARK)
+    row = row.advanced([with_gtid(4, Gtid("0-1", 102))], stored)
+    for listed in (row, row.advanced([], mark_at(2, GtidSet.parse("0-1-101")))):
+        assert listed.executed_gtids == GtidSet.parse("0-2:50,0-1:102")
+
+
 class Commit(NamedTuple):
     """One group of the source, and what becomes of it."""
 
