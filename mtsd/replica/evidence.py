@@ -5,13 +5,14 @@ statements have a thread id that nothing else has.
 """
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from mtsd.binlog.event_reader import EventReader
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.query import parse_query
 from mtsd.binlog.statement import classify, excerpt
-from mtsd.model.errors import NeedsPersonError, ServerError
+from mtsd.model.errors import BinlogError, NeedsPersonError, ServerError
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.reason import Refused
 from mtsd.model.server import flavour_of, version_of
@@ -22,20 +23,22 @@ from mtsd.replica.verdict import (
     Verdict,
     after_a_crash,
     drops_all,
+    in_another_log,
     judge,
     judge_logged,
     without_evidence,
 )
-from mtsd.source.binlog_files import BinlogFileReader, list_files
+from mtsd.source.binlog_files import NO_EVENT, BinlogFileReader, list_files
 from mtsd.source.source_state import BinlogFile
 from mtsd.target.others_prepared import others_prepared
-from mtsd.target.position_tables import InDoubt, PositionTables
+from mtsd.target.position_tables import IN_DOUBT_TABLE, InDoubt, PositionTables
 from mtsd.target.table_engines import TableEngines
 from mtsd.target.xa import NOT_ALLOWED, prepared_xids, statement
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 
+_INSERTS = frozenset({EventType.WRITE_ROWS_EVENT_V1, EventType.WRITE_ROWS_EVENT})
 _OF_RECOVERY = 0
 """The thread id under which a MariaDB logs what it completes when it recovers from a crash."""
 _REFUSED = frozenset({1044, 1045, 1142, 1227, 1290})
@@ -67,7 +70,7 @@ async def verdict(connection: Connection, tables: PositionTables, doubt: InDoubt
         applied = prepared is (found is Verdict.PREPARED)
         return Verdict.APPLIED if applied else Verdict.NOT_APPLIED
     if found is Verdict.LOGGED:
-        logged = await _logged(connection.endpoint, doubt)
+        logged = await _logged(connection.endpoint, tables, doubt)
         server = connection.server_version
         found = _told(judge_logged(doubt, logged, flavour_of(server), version_of(server)))
     if found is Verdict.NOT_COMMITTED:
@@ -153,8 +156,13 @@ def _is_of_a_start(format_description: bytes) -> bool:
     return parse_format_description(format_description).created != 0
 
 
-async def _logged(endpoint: Endpoint, doubt: InDoubt) -> Logged:
-    """Read the target's binlog, starting where it was when the record was written."""
+async def _logged(endpoint: Endpoint, tables: PositionTables, doubt: InDoubt) -> Logged:
+    """Read the target's binlog, starting where it was when the record was written.
+
+    What follows there is the record itself, or this is another log under the same name. Raises
+    NeedsPersonError then, or if it may not be read.
+    """
+    record = RecordInLog(tables, doubt)
     restarted = False
     own: list[bytes] = []
     recovered: list[bytes] = []
@@ -169,11 +177,17 @@ async def _logged(endpoint: Endpoint, doubt: InDoubt) -> Logged:
             ):
                 if event[4] == EventType.FORMAT_DESCRIPTION_EVENT:
                     restarted = restarted or (not first and _is_of_a_start(event))
+                record.see(event)
                 if is_statement_of(event, doubt.thread):
                     own.append(parse_query(event).statement)
                 if restarted and is_statement_of(event, _OF_RECOVERY):
                     recovered.append(excerpt(parse_query(event)))
+    except BinlogError:
+        # In the middle of an event.
+        _told(in_another_log(doubt))
     except ServerError as error:
+        if error.number == NO_EVENT:
+            _told(in_another_log(doubt))
         if error.number not in _REFUSED:
             raise
         raise NeedsPersonError(
@@ -182,7 +196,29 @@ async def _logged(endpoint: Endpoint, doubt: InDoubt) -> Logged:
             f" {endpoint.user!r} may not read it ({error}): GRANT REPLICATION SLAVE, REPLICATION"
             " CLIENT on the target"
         ) from error
+    if not record.seen:
+        _told(in_another_log(doubt))
     return Logged(drops_all(doubt.statement, own), restarted, tuple(recovered))
+
+
+class RecordInLog:
+    """Looks for a record of slave_in_doubt among the events of a binlog."""
+
+    def __init__(self, tables: PositionTables, doubt: InDoubt) -> None:
+        self._statement = tables.insert_in_doubt(replace(doubt, resolution=""))
+        self._key = tables.in_doubt_key(doubt)
+        self._is_its_table = False
+        self.seen = False
+
+    def see(self, event: bytes) -> None:
+        """Look at the next event, which has no checksum."""
+        code = event[4]
+        if code == EventType.TABLE_MAP_EVENT:
+            self._is_its_table = IN_DOUBT_TABLE in event
+        elif code == EventType.QUERY_EVENT:
+            self.seen = self.seen or self._statement in event
+        elif self._is_its_table and code in _INSERTS:
+            self.seen = self.seen or self._key in event
 
 
 async def _events(endpoint: Endpoint, file: BinlogFile, offset: int) -> AsyncIterator[bytes]:

@@ -51,6 +51,11 @@ LOG_PURGED = Reason(
     _CUT_OFF + "purged {file}, which would show whether it was applied: {excerpt}",
     f"check whether it has been applied, and {_SAY}",
 )
+LOG_OTHER = Reason(
+    _CUT_OFF + "another binlog now at {file}:{offset}: it was reset or restored, or is another"
+    " server, so nothing shows whether it was applied: {excerpt}",
+    f"check whether it has been applied, and {_SAY}",
+)
 NO_EVIDENCE = Reason(
     _CUT_OFF + "neither GTIDs nor a binlog to show whether it was applied: {excerpt}",
     f"check whether it has been applied, and {_SAY}. With gtid_mode = ON on the target mtsd finds"
@@ -234,6 +239,11 @@ def after_a_crash(doubt: InDoubt) -> Refused:
     return _refused(CRASHED, doubt)
 
 
+def in_another_log(doubt: InDoubt) -> Refused:
+    """Return why only a person can tell, if the record itself is not in the target's binlog."""
+    return _refused(LOG_OTHER, doubt)
+
+
 def without_evidence(doubt: InDoubt) -> Refused:
     """Return why only a person can tell what became of a non-transactional group."""
     return _refused(NON_TRANSACTIONAL, doubt)
@@ -246,5 +256,6 @@ def _refused(reason: Reason, doubt: InDoubt) -> Refused:
         end=doubt.end,
         databases=doubt.databases,
         file=doubt.target_file,
+        offset=doubt.target_offset,
         excerpt=repr(doubt.statement[:_EXCERPT].decode("utf-8", "replace")),
     )

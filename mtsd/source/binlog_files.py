@@ -13,6 +13,8 @@ from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.framing import PacketFramer
 from mtsd.wire.neutral_session import make_neutral
 
+NO_EVENT = 1236
+"""A server's error for a place inside an event, or past the end."""
 _NO_REPLICA = 0
 """The server id of a reader that is not a replica: the source ends no other dump for it."""
 

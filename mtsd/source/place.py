@@ -10,12 +10,10 @@ from mtsd.config.start import FilePosition, Start
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.position import Position
 from mtsd.model.server import version_of
-from mtsd.source.binlog_files import BinlogFileReader
+from mtsd.source.binlog_files import NO_EVENT, BinlogFileReader
 from mtsd.source.source_state import BinlogFile
 from mtsd.wire.endpoint import Endpoint
 
-_NO_EVENT: Final = 1236
-"""The source's error for a place inside an event."""
 _BETWEEN: Final = frozenset({
     EventType.FORMAT_DESCRIPTION_EVENT.value, EventType.PREVIOUS_GTIDS_LOG_EVENT.value,
     EventType.ROTATE_EVENT.value, EventType.STOP_EVENT.value, EventType.INCIDENT_EVENT.value,
@@ -52,7 +50,7 @@ async def _is_inside_group(endpoint: Endpoint, place: Position) -> bool:
     except NeedsPersonError:
         return True
     except ServerError as error:
-        if error.number != _NO_EVENT:
+        if error.number != NO_EVENT:
             raise
         return True
     finally:

@@ -4,6 +4,7 @@ Columns follow the server's own tables of the same names (WL#2775, WL#5599); doc
 says what mtsd adds and changes. Nothing here waits: this module builds statements and parses rows.
 """
 
+import struct
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -31,6 +32,8 @@ UNORDERED_VERSION = 2
 that does not know this would skip groups that have to be applied again."""
 KNOWN_VERSIONS = frozenset({SCHEMA_VERSION, UNORDERED_VERSION})
 SHOWN_VERSIONS = " and ".join(map(str, sorted(KNOWN_VERSIONS)))
+IN_DOUBT_TABLE = b"slave_in_doubt\0"
+"""As a binlog has the name."""
 RECOVERY_ID = 0
 """The Id of the row that holds what a restart found proven by all rows."""
 
@@ -332,6 +335,12 @@ class PositionTables:
                 (b"`Resolution`", literals.text(record.resolution)),
             ],
         )
+
+    def in_doubt_key(self, record: InDoubt) -> bytes:
+        """Return what the row of a record begins with in a binlog: channel, number, worker."""
+        channel = self.channel.encode()
+        numbers = struct.pack("<QI", record.number, record.worker_id)
+        return len(channel).to_bytes(2, "little") + channel + numbers
 
     def update_resolution(self, number: int, resolution: str) -> bytes:
         """Return the statement that records what a person has decided about an in-doubt group."""

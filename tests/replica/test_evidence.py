@@ -210,3 +210,28 @@ def test_resolve_is_refused_where_it_cannot_be_meant(tmp_path: Path) -> None:
         said = command(daemon, "resolve", status=3)
         assert "a daemon is running on channel ''" in said
         assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("then", ["", "FLUSH BINARY LOGS"])
+def test_another_binlog_under_the_same_name_tells_nothing(then: str, tmp_path: Path) -> None:
+    """The target was restored, or is a server that has replicated the former one."""
+    with begun(NO_GTIDS, tmp_path) as (pair, daemon):
+        make_anew(pair, daemon)
+        pair.target.sql("FLUSH BINARY LOGS")
+        kill_at(pair, daemon, FaultPoint.AFTER_STATEMENT, 1)
+        ((log,),) = pair.target.sql("SELECT Target_log_name FROM mtsd.slave_in_doubt")
+        pair.target.reset_binlog()
+        if then:
+            # Here is the place that the record names: the first one of a file.
+            pair.target.sql(then)
+            pair.target.sql("UPDATE mtsd.slave_in_doubt SET Target_log_pos = 158")
+            assert pair.target.binlog_end()[0] == log
+        else:
+            pair.target.sql("UPDATE mtsd.slave_in_doubt SET Target_log_name = 'binlog.000001'")
+        daemon.start()
+        assert daemon.wait(20) == 3
+        assert "another binlog now at binlog.00000" in str(daemon.records()[-1]["error"])
+        ((number,),) = pair.target.sql("SELECT Group_number FROM mtsd.slave_in_doubt")
+        command(daemon, "resolve", "--group", str(number), "--applied")
+        catch_up(daemon)
+        assert differences(pair.source, pair.target) == []
