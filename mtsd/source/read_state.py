@@ -36,11 +36,12 @@ async def read_source_state(
 async def _read(connection: Connection, traits: ServerTraits, *, end: bool) -> SourceState:
     if traits.server.flavour is Flavour.MARIADB:
         return await _read_mariadb(connection, traits, end=end)
+    # Before the GTIDs: what is purged in the meantime is missing, and seen to be.
+    files = await _files(connection)
     executed = purged = GtidSet()
     if traits.gtid_mode:
         executed, purged = await read_gtids(connection)
     mark = await _end(connection, traits) if end else None
-    files = await _files(connection)
     return SourceState(traits.uuid, traits.gtid_mode, executed, purged, files, mark)
 
 

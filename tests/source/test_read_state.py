@@ -6,12 +6,14 @@ from threading import Thread
 
 import pytest
 
-from mtsd.config.start import Latest
+from mtsd.config.start import Earliest, Latest
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import NOWHERE, Position
+from mtsd.model.reason import Refused
 from mtsd.source.read_state import parse_owned, read_gtids, read_source_state
-from mtsd.wire.connection import Connection
+from mtsd.source.start import beginning
+from mtsd.wire.connection import Connection, Row
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.traits import read_traits
 from tests.servers.mysqld import GTIDS, Server
@@ -70,6 +72,34 @@ async def test_the_end_is_not_past_what_its_gtids_hold() -> None:
             finally:
                 thread.join()
             assert state.end == LowWaterMark(0, NOWHERE, gtids)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("purged_before", [0, 1, 2])
+async def test_what_is_purged_between_two_queries_is_not_passed_over(
+    purged_before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Server(GTIDS) as server:
+        server.sql("CREATE DATABASE a; FLUSH BINARY LOGS")
+        connection = await Connection.open(
+            Endpoint("source", "127.0.0.1", server.port, "", "root", "")
+        )
+        with closing(connection):
+            traits = await read_traits(connection)
+            query = Connection.query
+            asked = 0
+
+            async def purging(self: Connection, text: bytes | str) -> list[Row]:
+                nonlocal asked
+                if asked == purged_before:
+                    server.sql("PURGE BINARY LOGS TO 'binlog.000002'")
+                asked += 1
+                return await query(self, text)
+
+            monkeypatch.setattr(Connection, "query", purging)
+            state = await read_source_state(connection, traits)
+        found = beginning(Earliest(), state, allow_partial_history=False)
+        assert isinstance(found, Refused) or found.position.file == "binlog.000001"
 
 
 def wait_until_something_commits(server: Server) -> None:
