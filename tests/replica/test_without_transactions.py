@@ -40,8 +40,7 @@ DAEMON = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 WORKER = InDoubtWorker(1, DAEMON)
 ROW = blank_row(1, MARK, 1)
 ROWS = 6
-TABLE = "CREATE TABLE a.m (id INT PRIMARY KEY, t LONGTEXT) ENGINE=MyISAM"
-DEFINITIONS = f"CREATE DATABASE a; {TABLE}"
+DEFINITIONS = "CREATE DATABASE a; CREATE TABLE a.m (id INT PRIMARY KEY, t LONGTEXT) ENGINE=MyISAM"
 SMALL = "INSERT INTO a.m VALUES " + ",".join(f"({n}, 'x')" for n in range(1, ROWS + 1))
 LARGE = "INSERT INTO a.m VALUES " + ",".join(
     f"({n}, REPEAT('x', 400000))" for n in range(1, ROWS + 1)
@@ -114,9 +113,9 @@ class Target:
         return applier, session.connection
 
     def clean(self) -> None:
-        # A server that was killed may have left it with a broken index.
+        # A server that was killed may have left it with a broken index, which DELETE needs.
         self.server.sql(
-            f"DROP TABLE a.m; {TABLE}; DELETE FROM mtsd.slave_in_doubt;"
+            "TRUNCATE a.m; DELETE FROM mtsd.slave_in_doubt;"
             + TABLES.workers.replace(ROW).decode()
         )
 
