@@ -115,8 +115,7 @@ class Target:
     def clean(self) -> None:
         # A server that was killed may have left it with a broken index, which DELETE needs.
         self.server.sql(
-            "TRUNCATE a.m; DELETE FROM mtsd.slave_in_doubt;"
-            + TABLES.workers.replace(ROW).decode()
+            "TRUNCATE a.m; DELETE FROM mtsd.slave_in_doubt;" + TABLES.workers.replace(ROW).decode()
         )
 
     def next(self, group: Group) -> Group:
