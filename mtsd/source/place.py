@@ -6,6 +6,7 @@ from typing import Final
 from mtsd.binlog.dialect import MYSQL
 from mtsd.binlog.event_reader import EventReader
 from mtsd.binlog.event_type import EventType
+from mtsd.binlog.header import HEADER_SIZE
 from mtsd.config.start import FilePosition, Start
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.position import Position
@@ -20,6 +21,7 @@ _BETWEEN: Final = frozenset({
     EventType.MARIADB_GTID_LIST_EVENT.value, EventType.MARIADB_BINLOG_CHECKPOINT_EVENT.value,
     EventType.MARIADB_START_ENCRYPTION_EVENT.value,
 })  # fmt: skip
+_STOP_BYTES: Final = HEADER_SIZE + 4
 _WITH_HEADS: Final = (5, 7, 0)
 """Before, MySQL wrote a GTID event only with gtid_mode = ON: otherwise a statement comes first."""
 
@@ -34,10 +36,12 @@ async def starts_inside_group(
     """
     if not isinstance(start, FilePosition) or start.pos > sizes.get(start.file, 0):
         return False
-    return await _is_inside_group(endpoint, Position(start.file, start.pos))
+    left = sizes[start.file] - start.pos
+    return await _is_inside_group(endpoint, Position(start.file, start.pos), left)
 
 
-async def _is_inside_group(endpoint: Endpoint, place: Position) -> bool:
+async def _is_inside_group(endpoint: Endpoint, place: Position, left: int) -> bool:
+    """Return whether a place is inside a group; `left`: bytes of its file after it."""
     reader = EventReader(place)
     dump = await BinlogFileReader.open(endpoint, BinlogFile(place.file, 0), offset=place.offset)
     try:
@@ -55,7 +59,9 @@ async def _is_inside_group(endpoint: Endpoint, place: Position) -> bool:
         return True
     finally:
         dump.close()
-    return False
+    # A MariaDB sends no Stop event; and inside an event, what it takes for a length may be more
+    # than is left: then it sends nothing, either.
+    return left > _STOP_BYTES
 
 
 def _begins_group(code: int, reader: EventReader) -> bool:
