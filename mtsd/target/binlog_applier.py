@@ -148,7 +148,7 @@ class BinlogApplier(SessionApplier):
     def forget_tables(self, databases: Collection[str]) -> None:
         """See `Applier`."""
         super().forget_tables(databases)
-        self._misread.forget_in(databases)
+        self._misread.known.forget_in(databases)
         self._keys.known.forget_in(databases)
         self._computed.forget(databases)
 

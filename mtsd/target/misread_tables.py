@@ -21,7 +21,7 @@ from mtsd.model.errors import ServerError
 from mtsd.model.reason import Reason, refuse
 from mtsd.model.server import Flavour, ServerVersion, flavour_of, version_of
 from mtsd.target import literals
-from mtsd.target.known_tables import of_databases
+from mtsd.target.known_tables import KnownTables
 from mtsd.wire.connection import Connection
 
 HISTORY = Reason(
@@ -47,7 +47,6 @@ _UNTIL_2106: Final = (11, 5)
 _NOT_LOGGED: Final = (11, 0)
 _GENERATED_AGAIN: Final = (11, 8)
 _DOES_NOT_FIT: Final = 1677
-_MANY: Final = 8192
 
 
 def turns_into_history(source: ServerVersion, target: ServerVersion) -> bool:
@@ -68,7 +67,7 @@ def does_not_generate(source: ServerVersion, target: ServerVersion) -> bool:
 class MisreadTables:
     """Those that one session has found on a target."""
 
-    __slots__ = ("_connection", "_format", "_passed", "_reasons", "_target")
+    __slots__ = ("_connection", "_format", "_reasons", "_target", "known")
 
     def __init__(self, connection: Connection, target: ServerVersion) -> None:
         self._connection = connection
@@ -78,15 +77,12 @@ class MisreadTables:
         self._reasons: tuple[Reason, ...] = ()
         if target.flavour is Flavour.MARIADB:
             self._reasons = (HISTORY, NOT_GENERATED)
-        self._passed: set[bytes] = set()
+        self.known = KnownTables()
+        """Those that are passed, as plain; others are refused."""
 
     def are_passed(self, table_maps: Collection[bytes]) -> bool:
         """Return whether rows of these tables are known to remain what they are."""
-        return not self._reasons or self._passed.issuperset(table_maps)
-
-    def forget_in(self, databases: Collection[str]) -> None:
-        """Forget the tables of these databases."""
-        self._passed.difference_update(of_databases(self._passed, databases))
+        return not self._reasons or self.known.are_plain(table_maps)
 
     async def check(self, format_description: bytes, table_maps: Collection[bytes]) -> None:
         """Raise ServerError 1677 if rows of one of the tables would not remain what they are.
@@ -96,18 +92,16 @@ class MisreadTables:
         if format_description != self._format:
             self._format = format_description
             self._reasons = self._reasons_for(format_description)
-            self._passed.clear()
+            self.known.clear()
         if self.are_passed(table_maps):
             return
-        if len(self._passed) > _MANY:
-            self._passed.clear()
-        for event in table_maps:
-            if event not in self._passed:
-                table = parse_table_map(event)
-                for reason in self._reasons:
-                    if await _CONCERNS[reason](self._connection, table.database, table.table):
-                        raise self._refusal(reason, f"{table.database}.{table.table}")
-                self._passed.add(event)
+        self.known.make_room()
+        for event in self.known.unknown(table_maps):
+            table = parse_table_map(event)
+            for reason in self._reasons:
+                if await _CONCERNS[reason](self._connection, table.database, table.table):
+                    raise self._refusal(reason, f"{table.database}.{table.table}")
+            self.known.note(event, "")
 
     def _reasons_for(self, format_description: bytes) -> tuple[Reason, ...]:
         text = parse_format_description(format_description).server_version

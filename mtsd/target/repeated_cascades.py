@@ -26,12 +26,8 @@ from mtsd.target.row_sql import (
 from mtsd.target.table_layout import TableLayout, at_instant
 from mtsd.wire.connection import Connection
 
-_DELETES: Final = frozenset(kind.value for kind in DELETES)
-_UPDATES: Final = frozenset(kind.value for kind in UPDATES)
 _CASCADE: Final = "CASCADE"
 _SET_NULL: Final = "SET NULL"
-
-
 _RULES: Final = (
     b"SELECT unique_constraint_schema,referenced_table_name,constraint_schema,table_name,"
     b"constraint_name,delete_rule,update_rule FROM information_schema.referential_constraints"
@@ -155,8 +151,8 @@ def cascaded(
 
     Raises BinlogError.
     """
-    is_update = event[4] in _UPDATES
-    if not (is_update or event[4] in _DELETES):
+    is_update = event[4] in UPDATES
+    if not (is_update or event[4] in DELETES):
         return
     by_name = {column.name.lower(): index for index, column in enumerate(layout.columns)}
     wanted = {

@@ -1,7 +1,7 @@
 """Groups that are passed over, whatever they are: without a server, as only the numbers decide."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
@@ -28,7 +28,7 @@ from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
 from mtsd.schedule.wait_cause import WaitCause
 from mtsd.schedule.worker_row import WorkerRow
-from mtsd.source.stream import StreamClosedError
+from tests.replica.item_stream import ItemStream
 from tests.schedule.streams import SOURCE_UUID, START, START_MARK, Shape, group_of
 
 END = Position("binlog.000001", 500)
@@ -42,18 +42,6 @@ LARGE = (
 )
 
 
-class _Stream:
-    """Gives its items one at a time, and is at its end then."""
-
-    def __init__(self, items: Sequence[StreamItem]) -> None:
-        self._items = list(items)
-
-    async def read(self) -> Iterator[StreamItem]:
-        if not self._items:
-            raise StreamClosedError
-        return iter([self._items.pop(0)])
-
-
 def coordinator(executed: Sequence[int]) -> Coordinator:
     done = ExecutedGroups(1).with_numbers(executed)
     limits = Limits(100, 1 << 20, 1, 1 << 20)
@@ -65,7 +53,7 @@ async def dispatched(
 ) -> Coordinator:
     hub = coordinator(executed)
     streamed = StreamedGroups(hub, cast("Worker", SimpleNamespace(applier=None)), preserved)
-    await Dispatcher(_Stream(items), hub, streamed, preserved).run()
+    await Dispatcher(ItemStream(items), hub, streamed, preserved).run()
     return hub
 
 
@@ -137,7 +125,7 @@ def gtids_of(numbers: Iterable[int]) -> GtidSet:
     ],
 )
 async def test_the_group_that_was_skipped(item: StreamItem, skipped: FailedGroup) -> None:
-    stream = AsSkipped(_Stream([item, item]), [skipped])
+    stream = AsSkipped(ItemStream([item, item]), [skipped])
     assert list(await stream.read()) == [item]
     assert list(await stream.read()) == [item]
 
@@ -151,7 +139,7 @@ async def test_the_group_that_was_skipped(item: StreamItem, skipped: FailedGroup
     ],
 )
 async def test_another_group_in_its_place(item: StreamItem, skipped: FailedGroup) -> None:
-    items = await AsSkipped(_Stream([item]), [skipped]).read()
+    items = await AsSkipped(ItemStream([item]), [skipped]).read()
     with pytest.raises(NeedsPersonError, match="the source has another group in its place"):
         next(items)
 
@@ -159,7 +147,7 @@ async def test_another_group_in_its_place(item: StreamItem, skipped: FailedGroup
 async def test_what_is_refused_waits_for_the_next_start_if_a_stop_comes_first() -> None:
     hub = coordinator([])
     streamed = StreamedGroups(hub, cast("Worker", SimpleNamespace(applier=None)))
-    stream = _Stream([ROWS, replace(UNSUPPORTED, number=2)])
+    stream = ItemStream([ROWS, replace(UNSUPPORTED, number=2)])
     dispatching = asyncio.create_task(Dispatcher(stream, hub, streamed).run())
     for _ in range(10):
         await asyncio.sleep(0)

@@ -344,13 +344,19 @@ def test_target_killed_at_random(kind: str, kills: int, tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
+def stopped_in_step(pair: Pair, folder: Path) -> DaemonProcess:
+    """Return a daemon that has applied everything, and has stopped."""
+    daemon = DaemonProcess(pair.source, pair.target, folder, {**SPLIT, **WAYS["memory"]})
+    daemon.start()
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+    return daemon
+
+
 def test_a_branch_that_somebody_has_rolled_back(tmp_path: Path) -> None:
     with Pair(GTIDS, GTIDS) as pair:
         pair.source.sql(CREATE)
-        daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SPLIT, **WAYS["memory"]})
-        daemon.start()
-        daemon.wait_until_caught_up()
-        assert daemon.stop() == 0
+        daemon = stopped_in_step(pair, tmp_path)
         pair.source.sql(insert("t", 0))
         # Decided, and nothing is committed.
         daemon.start(fault=f"{FaultPoint.AFTER_IN_DOUBT.value}:2")

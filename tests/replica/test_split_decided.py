@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from mtsd.model.fault_points import FaultPoint
-from tests.replica.daemon_process import DaemonProcess
-from tests.replica.test_split import CREATE, SPLIT, WAYS, assert_equal, insert
+from tests.replica.test_split import CREATE, assert_equal, insert, stopped_in_step
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
 
@@ -17,10 +16,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 def test_its_record_stays_if_that_cannot_be_settled(tmp_path: Path) -> None:
     with Pair(GTIDS, GTIDS) as pair:
         pair.source.sql(CREATE)
-        daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SPLIT, **WAYS["memory"]})
-        daemon.start()
-        daemon.wait_until_caught_up()
-        assert daemon.stop() == 0
+        daemon = stopped_in_step(pair, tmp_path)
         pair.source.sql(insert("t", 0))
         daemon.start(fault=f"{FaultPoint.BEFORE_SETTLED.value}:1:waits")
         deadline = time.monotonic() + 60

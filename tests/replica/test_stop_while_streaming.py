@@ -1,14 +1,14 @@
 """A stop at each step of a streamed group that turns out not to be transactional on the target."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from mtsd.model.group import Group, GroupChunk, GroupClosed, GroupKind, GroupOpened, StreamItem
+from mtsd.model.group import Group, GroupChunk, GroupClosed, GroupKind, GroupOpened
 from mtsd.model.position import Position
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.dispatch import Dispatcher
@@ -18,7 +18,7 @@ from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.limits import Limits
 from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.sequential_policy import SequentialPolicy
-from mtsd.source.stream import StreamClosedError
+from tests.replica.item_stream import ItemStream
 from tests.schedule.streams import START_MARK, Shape, group_of
 
 GROUP = group_of(Shape(("a",), kind=GroupKind.NON_TRANSACTIONAL), 1, Position("binlog.000001", 500))
@@ -28,16 +28,6 @@ ITEMS = (
     GroupChunk((), 1),
     GroupClosed(replace(GROUP, steps=())),
 )
-
-
-class _Stream:
-    def __init__(self, items: Sequence[StreamItem]) -> None:
-        self._items = list(items)
-
-    async def read(self) -> Iterator[StreamItem]:
-        if not self._items:
-            raise StreamClosedError
-        return iter([self._items.pop(0)])
 
 
 class _Applier:
@@ -104,7 +94,7 @@ async def test_it_is_finished_or_has_left_nothing(stopped_in: str, done: list[st
         settings=SimpleNamespace(daemon_uuid="", show_themselves=frozenset()),
     )
     streamed = StreamedGroups(hub, cast("Worker", worker))
-    await Dispatcher(_Stream(ITEMS), hub, streamed).run()
+    await Dispatcher(ItemStream(ITEMS), hub, streamed).run()
     assert applier.done == done
     assert hub.ended.is_set()
     assert scheduler.gaq.number == ("settled" in done)
@@ -116,7 +106,7 @@ async def test_a_failure_before_its_turn_leaves_the_session_to_the_worker() -> N
     applier = _Applier(lambda _: None)
     worker = SimpleNamespace(applier=applier, index=0)
     earlier = group_of(Shape(("a",)), 1, Position("binlog.000001", 400))
-    stream = _Stream([earlier, GroupOpened(2, GROUP.gtid, 0, 1 << 30, b"")])
+    stream = ItemStream([earlier, GroupOpened(2, GROUP.gtid, 0, 1 << 30, b"")])
     streamed = StreamedGroups(hub, cast("Worker", worker))
     dispatching = asyncio.create_task(Dispatcher(stream, hub, streamed).run())
     for _ in range(10):
