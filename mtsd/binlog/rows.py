@@ -46,6 +46,7 @@ UPDATES = frozenset(
     }
 )
 ROW_EVENTS = VERSION_1 | VERSION_2
+INSERTS = frozenset({EventType.WRITE_ROWS_EVENT_V1, EventType.WRITE_ROWS_EVENT})
 DELETES = frozenset({EventType.DELETE_ROWS_EVENT_V1, EventType.DELETE_ROWS_EVENT})
 
 

@@ -11,6 +11,7 @@ from mtsd.binlog.event_reader import EventReader
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.query import parse_query
+from mtsd.binlog.rows import INSERTS
 from mtsd.binlog.statement import classify, excerpt
 from mtsd.model.errors import BinlogError, NeedsPersonError, ServerError
 from mtsd.model.position import FIRST_EVENT, Position
@@ -38,7 +39,6 @@ from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 
-_INSERTS = frozenset({EventType.WRITE_ROWS_EVENT_V1, EventType.WRITE_ROWS_EVENT})
 _OF_RECOVERY = 0
 """The thread id under which a MariaDB logs what it completes when it recovers from a crash."""
 _REFUSED = frozenset({1044, 1045, 1142, 1227, 1290})
@@ -217,7 +217,7 @@ class RecordInLog:
             self._is_its_table = IN_DOUBT_TABLE in event
         elif code == EventType.QUERY_EVENT:
             self.seen = self.seen or self._statement in event
-        elif self._is_its_table and code in _INSERTS:
+        elif self._is_its_table and code in INSERTS:
             self.seen = self.seen or self._key in event
 
 

@@ -68,7 +68,7 @@ class ComputedTables:
 
     def are_known(self, table_maps: Collection[bytes]) -> bool:
         """Return whether `learn` has found these tables."""
-        return self._known.are_plain(table_maps) or self._known.are_known(table_maps)
+        return self._known.are_known(table_maps)
 
     @property
     def parents(self) -> Collection[bytes]:

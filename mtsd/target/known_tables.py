@@ -29,10 +29,9 @@ class KnownTables:
         """Return whether all these tables are known to be plain."""
         return self._plain.issuperset(table_maps)
 
-    def are_known(self, table_maps: Iterable[bytes]) -> bool:
+    def are_known(self, table_maps: Collection[bytes]) -> bool:
         """Return whether all these tables are known."""
-        plain, special = self._plain, self._special
-        return all(event in plain or event in special for event in table_maps)
+        return self.are_plain(table_maps) or not self.unknown(table_maps)
 
     def special(self, table_maps: Iterable[bytes]) -> dict[bytes, str]:
         """Return those of the tables that are known not to be plain, with what was noted."""

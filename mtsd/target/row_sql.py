@@ -14,7 +14,7 @@ from mtsd.binlog.cursor import Cursor
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.json_diff import JsonDiff, JsonOperation, parse_json_diffs
 from mtsd.binlog.row_image import ImageDecoder, RowImage
-from mtsd.binlog.rows import DUMMY_TABLE_ID, ROW_EVENTS, UPDATES, parse_rows_header
+from mtsd.binlog.rows import DUMMY_TABLE_ID, INSERTS, ROW_EVENTS, UPDATES, parse_rows_header
 from mtsd.model.errors import BinlogError
 from mtsd.model.server import Flavour
 from mtsd.target import literals
@@ -22,7 +22,7 @@ from mtsd.target.json_literal import json_literal
 from mtsd.target.row_literals import json_as_text
 from mtsd.target.table_layout import Comparison, TableLayout, at_instant
 
-_INSERTS: Final = frozenset({EventType.WRITE_ROWS_EVENT.value, EventType.WRITE_ROWS_EVENT_V1.value})
+_INSERTS: Final = frozenset(kind.value for kind in INSERTS)
 _UPDATES: Final = frozenset(kind.value for kind in UPDATES)
 _PARTIAL_UPDATE: Final = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
 _PARTIAL_JSON: Final = 1
