@@ -100,10 +100,11 @@ def table_at_a_position(spark: SparkSession, logs: Logs) -> Iterator[str]:
     changes = logs.read(
         spark,
         "changes",
+        tables=f"{DATABASE}.{TABLE}",
         end=logs.moment.position,
-        columns="op,schema,table,before,after,file,pos,row",
+        columns="op,before,after,file,pos,row",
     )
-    changes.where(f"schema = '{DATABASE}' AND table = '{TABLE}'").createOrReplaceTempView("c")
+    changes.createOrReplaceTempView("c")
     columns = ", ".join(
         f"max_by(get_json_object(after, '$.{name}'), at)"
         f" FILTER (WHERE array_contains(json_object_keys(after), '{name}')) AS {name}"
