@@ -1,7 +1,7 @@
 """Takes groups from the source and passes them to the scheduler, one after another."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -34,6 +34,7 @@ from mtsd.replica.skipped_groups import GroupStream
 from mtsd.replica.streamed_groups import StreamedGroups, failed_stream
 from mtsd.replica.until_stage import UntilReachedError
 from mtsd.replica.worker import Worker
+from mtsd.replica.xa_groups import skipped_row
 from mtsd.schedule.temporary_sessions import LostTables
 from mtsd.source.stream import StreamClosedError
 
@@ -51,12 +52,14 @@ class Dispatcher:
         preserved: GtidSet | None = None,
         temporary: TemporaryTables = NOT_KNOWN,
         workers: Sequence[Worker] = (),
+        skipped: Iterable[FailedGroup] = (),
     ) -> None:
         """`preserved`: if each group keeps its GTID, those that the target has executed.
 
         A server skips whatever is sent to it again under one of them. `temporary` are the temporary
         tables that the source has where reading begins: the target has none of them. `workers`
-        will have those that are created from there on.
+        will have those that are created from there on. `skipped` are those that a person has
+        skipped.
         """
         self._lost = LostTables(temporary.by_thread)
         report_lost(temporary.tables)
@@ -65,6 +68,7 @@ class Dispatcher:
         self._coordinator = coordinator
         self._streamed = streamed
         self._workers = workers
+        self._skipped = {group.number for group in skipped}
 
     async def run(self) -> None:
         """Dispatch until the stream is closed or the coordinator has ended."""
@@ -108,12 +112,25 @@ class Dispatcher:
         return replace(group, kind=GroupKind.EMPTY, steps=(), size=0, unsupported="")
 
     async def _group(self, group: Group) -> None:
+        if group.number in self._skipped:
+            await self._pass_over(group)
         cannot = group.kind is GroupKind.INCIDENT or group.unsupported
         if cannot and not self._coordinator.scheduler.executed_before(group.number):
             await self._refuse(FailedGroup.of(group), group.unsupported, contents(group))
         if group.uses_temporary is not None:
             await self._look_at(group, group.uses_temporary)
         await self._coordinator.add(group)
+
+    async def _pass_over(self, group: Group) -> None:
+        """If a skipped group prepares an XA transaction, let its completion complete nothing."""
+        if group.kind is not GroupKind.XA_PREPARE or group.xid is None:
+            return
+        # An earlier transaction of the same xid has the record until it is completed.
+        await self._coordinator.drained()
+        if not self._stopped():
+            branches = self._workers[0].applier.branches
+            with self._coordinator.pulse.waiting(Wait.TARGET):
+                await branches.note_skipped(skipped_row(group, group.xid))
 
     async def _look_at(self, group: Group, use: TemporaryUse) -> None:
         """Refuse a group if the target lacks the temporary tables of its session."""
@@ -181,6 +198,8 @@ class Dispatcher:
                 await self._workers[worker].applier.end_thread(thread_id)
 
     async def _close(self, group: Group) -> None:
+        if group.number in self._skipped:
+            await self._pass_over(group)
         use = group.uses_temporary
         applied = self._is_applied(group)
         lacking = ""

@@ -183,8 +183,9 @@ async def start(
             reached=reached,
         )
     dispatcher = Dispatcher(
-        large, coordinator, streamed, preserved, recovered.mark.temporary, workers
-    )
+        large, coordinator, streamed, preserved, recovered.mark.temporary, workers,
+        recovered.skipped,
+    )  # fmt: skip
     readings = None
     if changed_keys is not None:
         is_committed = coordinator.scheduler.gaq.is_committed

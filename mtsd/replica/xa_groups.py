@@ -215,10 +215,14 @@ async def settle_skipped(applier: Applier, unit: Sequence[Group], row: WorkerRow
     if group.xid is None or len(unit) > 1:
         await applier.settle(row, group.number)
     elif group.kind is GroupKind.XA_PREPARE:
-        passed_over = replace(prepared_row(group, group.xid, changes=False), skipped=True)
-        await applier.branches.settle_prepared(row, passed_over)
+        await applier.branches.settle_prepared(row, skipped_row(group, group.xid))
     else:
         await applier.branches.settle_completed(row, group.number, group.xid)
+
+
+def skipped_row(group: Group, xid: XaXid) -> PreparedRow:
+    """Return the record of a transaction whose prepare is passed over."""
+    return replace(prepared_row(group, xid, changes=False), skipped=True)
 
 
 def has_changed(applier: Applier, *, rows: bool) -> bool:

@@ -218,6 +218,10 @@ class Branches:
         settled = self._tables.settled(row, prepared.number)
         await self._session.record([*settled, self._tables.prepared.replace(prepared)])
 
+    async def note_skipped(self, prepared: PreparedRow) -> None:
+        """Record a transaction whose prepare is passed over; its group is on record as executed."""
+        await self._session.record([self._tables.prepared.replace(prepared)])
+
     async def settle_completed(self, row: WorkerRow, number: int, xid: XaXid) -> None:
         """Record that a transaction is completed, by the group of that number."""
         settled = self._tables.settled(row, number)

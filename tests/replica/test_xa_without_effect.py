@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.operations.test_skip import command
+from tests.operations.test_skip import (
+    NEEDS_PERSON,
+    REASON,
+    command,
+    group_of,
+    stopped_at,
+    wait_for,
+)
 from tests.replica.daemon_process import Value
 from tests.replica.test_xa_mariadb import prepare, prepared, running
 
@@ -95,3 +102,51 @@ def test_a_reset_asks_nobody_to_complete_what_is_somebody_elses(tmp_path: Path) 
         said = command(daemon, "position", "reset")
         (told,) = (line for line in said.splitlines() if "was prepared" in line)
         assert told.startswith("X'79'")
+
+
+@pytest.mark.parametrize("series", ["9.7", "11.8"])
+def test_a_person_skips_a_prepare(series: str, tmp_path: Path) -> None:
+    """Its completion needs no second skip, and completes nobody else's."""
+    with running(series, series, tmp_path) as (pair, daemon):
+        pair.target.sql("INSERT INTO a.t VALUES (50, 7)")
+        prepare(pair.target, "'y'", "INSERT INTO b.t VALUES (60, 1)")
+        for xid, key in (("'x'", 50), ("'y'", 51), ("'z'", 52)):
+            prepare(pair.source, xid, f"INSERT INTO a.t VALUES ({key}, 1)")
+        for _ in range(2):
+            assert daemon.wait() == NEEDS_PERSON
+            command(daemon, "skip", *group_of(stopped_at(daemon), "group"), *REASON)
+            daemon.start()
+        daemon.wait_until_caught_up()
+        pair.source.sql("XA COMMIT 'y'")
+        daemon.wait_until_caught_up()
+        # The prepares are before the position that the next start reads from.
+        assert daemon.stop() == 0
+        daemon.start()
+        pair.source.sql("XA COMMIT 'x'; XA COMMIT 'z'; INSERT INTO b.t VALUES (50, 1)")
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql("SELECT v FROM a.t WHERE id >= 50 ORDER BY id") == [(7,), (1,)]
+        assert pair.target.sql("SELECT id FROM b.t WHERE id >= 50") == [(50,)]
+        assert len(prepared(pair.target)) == 1
+        assert pair.target.sql(NOTHING_RECORDED) == []
+
+
+def test_what_is_left_of_a_skipped_prepare_whose_completion_was_read_before(
+    tmp_path: Path,
+) -> None:
+    """A start reads both groups again, and what it records anew goes with the next checkpoint."""
+    settings: dict[str, Value] = {"replica.checkpoint_period": 3600}
+    with running("9.7", "9.7", tmp_path, settings) as (pair, daemon):
+        pair.target.sql("INSERT INTO a.t VALUES (50, 7)")
+        prepare(pair.source, "'x'", "INSERT INTO a.t VALUES (50, 1)")
+        assert daemon.wait() == NEEDS_PERSON
+        command(daemon, "skip", *group_of(stopped_at(daemon), "group"), *REASON)
+        pair.source.sql("XA COMMIT 'x'; INSERT INTO b.t VALUES (50, 1)")
+        daemon.start()
+        wait_for(pair.target, "SELECT COUNT(*) FROM b.t WHERE id = 50", 1)
+        daemon.kill()
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql("SELECT v FROM a.t WHERE id = 50") == [(7,)]
+        assert pair.target.sql(NOTHING_RECORDED) == []
