@@ -54,7 +54,12 @@ async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = F
         replica = identity(settings.source, daemon_uuid)
         source = await open_source(endpoint("source", settings.source), replica)
         try:
-            state = await read_source_state(source.connection, source.traits, start)
+            state = await read_source_state(
+                source.connection,
+                source.traits,
+                start,
+                gtids_before=settings.target.gtid == "preserve",
+            )
         finally:
             source.connection.close()
         begins = beginning(

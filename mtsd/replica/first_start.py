@@ -51,9 +51,14 @@ async def first_start(
     source = await open_source(endpoint("source", settings.source), replica)
     try:
         flavour = source.traits.server.flavour
-        if gtids_of(settings.target.gtid, flavour, session) is not Gtids.OFF:
+        gtids = gtids_of(settings.target.gtid, flavour, session)
+        if gtids is not Gtids.OFF:
             told = await executed_gtids(session.connection)
-        state = await read_source_state(source.connection, source.traits, start)
+        # Otherwise each transaction of the source's history would be made up on the target, empty,
+        # when the set is known: at the source's next file.
+        state = await read_source_state(
+            source.connection, source.traits, start, gtids_before=gtids is Gtids.PRESERVE
+        )
     finally:
         source.connection.close()
     mark = beginning(

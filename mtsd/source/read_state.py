@@ -3,12 +3,13 @@
 import re
 from dataclasses import replace
 
-from mtsd.config.start import Latest, Start
+from mtsd.config.start import FilePosition, Latest, Start
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, NOWHERE, Position
 from mtsd.model.server import Flavour
+from mtsd.source.gtids_before import read_gtids_before
 from mtsd.source.place import starts_inside_group
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.wire.binlog_status import binlog_status
@@ -22,15 +23,31 @@ _OWNER = re.compile(r"#\d+")
 
 
 async def read_source_state(
-    connection: Connection, traits: ServerTraits, start: Start | None = None
+    connection: Connection,
+    traits: ServerTraits,
+    start: Start | None = None,
+    *,
+    gtids_before: bool = False,
 ) -> SourceState:
-    """Query a source, also about the place `start`. Raises ServerError, ConnectionLostError."""
+    """Query a source, also about the place `start`.
+
+    With `gtids_before`, also what a MySQL has executed before that place, if it is FILE:POS: the
+    file has to be read up to there. Raises ServerError, ConnectionLostError, NeedsPersonError if
+    the file cannot be read.
+    """
     # Listing the files waits while many of them are being purged.
     async with connection.answering(_LONGEST_S):
         state = await _read(connection, traits, end=isinstance(start, Latest))
         sizes = {file.name: file.size for file in state.files or ()}
         inside = await starts_inside_group(connection.endpoint, start, sizes)
-        return replace(state, inside_group=inside)
+        state = replace(state, inside_group=inside)
+    if not gtids_before or not state.gtid_mode or not isinstance(start, FilePosition):
+        return state
+    place = Position(start.file, start.pos)
+    is_there = not inside and place.offset <= sizes.get(place.file, 0)
+    if not is_there or traits.server.flavour is not Flavour.MYSQL:
+        return state
+    return replace(state, before=await read_gtids_before(connection.endpoint, place))
 
 
 async def _read(connection: Connection, traits: ServerTraits, *, end: bool) -> SourceState:

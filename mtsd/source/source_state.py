@@ -49,9 +49,10 @@ class SourceState:
     """MariaDB: a GTID names a place as exactly as file and offset do, and is asked for instead."""
     without_files: bool = False
     """Its binary log is read by GTID only: `files` is None, and what is purged is not known."""
-
     inside_group: bool = False
     """Whether the place that was asked about is not between transactions."""
+    before: GtidSet | None = None
+    """Everything executed before that place, if that was asked for."""
 
     @property
     def privilege(self) -> str:

@@ -105,7 +105,7 @@ def _at(start: FilePosition, source: SourceState) -> LowWaterMark | Refused:
         return refuse(NO_PLACE, place=position, first=first.name, end=end)
     if source.inside_group:
         return refuse(INSIDE_GROUP, place=position, file=start.file)
-    return LowWaterMark(0, position, None)
+    return LowWaterMark(0, position, source.before)
 
 
 def _earliest(

@@ -12,6 +12,7 @@ from mtsd.model.gtid import GtidSet
 from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
+from tests.operations.test_skip import command
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
@@ -284,3 +285,35 @@ def test_the_target_is_switched_from_gtids(tmp_path: Path) -> None:
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
         assert pair.target.sql("SELECT i, v FROM a.t") == [(1, 2)]
+
+
+@pytest.mark.parametrize("by", ["start", "set"])
+def test_preserved_from_a_position_the_history_is_not_made_up(by: str, tmp_path: Path) -> None:
+    """Only what the channel passes is told the target, also once its set of GTIDs is known."""
+    with Pair(GTIDS, GTIDS) as pair:
+        create = "CREATE DATABASE a; CREATE TABLE a.t (i INT);"
+        pair.source.sql(f"{create} INSERT INTO a.t VALUES (1); FLUSH BINARY LOGS")
+        pair.source.sql("INSERT INTO a.t VALUES (2)")
+        file, offset, history = pair.source.binlog_end()
+        pair.target.sql(f"{create} INSERT INTO a.t VALUES (1), (2)")
+        pair.source.sql(
+            "SET gtid_next = '3e11fa47-71ca-11e1-9e33-c80aa9429562:7'; BEGIN; COMMIT;"
+            "SET gtid_next = 'AUTOMATIC'; INSERT INTO a.t VALUES (3); FLUSH BINARY LOGS;"
+            "INSERT INTO a.t VALUES (4)"
+        )
+        place = f"{file}:{offset}"
+        settings: dict[str, Value] = {
+            "target.gtid": "preserve",
+            "source.start": place if by == "start" else "latest",
+        }
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+        if by == "set":
+            daemon.configure()
+            command(daemon, "position", "set", place)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql("SELECT i FROM a.t ORDER BY i") == [(1,), (2,), (3,), (4,)]
+        new = executed(pair.source).minus(GtidSet.parse(history))
+        assert executed(pair.target).intersection(executed(pair.source)) == new
+        daemon.close()
