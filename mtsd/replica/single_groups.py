@@ -21,7 +21,6 @@ from mtsd.replica.in_doubt import (
 )
 from mtsd.replica.xa_groups import apply_completion, apply_prepare, without_transactions
 from mtsd.replica.xa_runs import XaRuns
-from mtsd.schedule.combining import is_of_statements
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.in_flight import Batch, InFlight, Packet
 from mtsd.schedule.worker_row import WorkerRow
@@ -91,17 +90,22 @@ class SingleGroups:
             flight.applied(before.advanced(tuple(groups[:applied]), stored))
         return applied
 
-    async def apply_plain(self, groups: Sequence[Group]) -> bool:
-        """Apply transactions of statements as one; return whether that was possible.
+    async def protected(self, groups: Batch) -> Batch:
+        """Return those from the first one on that can be rolled back, and are not applied again.
+
+        They consist of statements. Raises ServerError.
+        """
+        for count, group in enumerate(groups):
+            if group.number in self._again or not await self._is_protected(group):
+                return groups[:count]
+        return groups
+
+    async def apply_plain(self, groups: Batch) -> bool:
+        """Apply `protected` transactions of statements as one; return whether that was possible.
 
         Raises ServerError with nothing left behind, HalfAppliedError.
         """
-        if not all(map(is_of_statements, groups)):
-            return False
-        for group in groups:
-            if group.number in self._again or not await self._is_protected(group):
-                return False
-        row = self.row_after(tuple(groups))
+        row = self.row_after(groups)
         try:
             applied = await self._applier.apply_plain(groups, row, self._coordinator.definitions)
         except ServerError as error:

@@ -13,7 +13,7 @@ from mtsd.model.errors import (
     ServerError,
 )
 from mtsd.model.fault_points import FaultPoint, Reached
-from mtsd.model.group import Group, GroupKind
+from mtsd.model.group import Group
 from mtsd.replica.commit_order import CommitOrder
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import (
@@ -24,6 +24,7 @@ from mtsd.replica.report import failed, half_applied
 from mtsd.replica.single_groups import SingleGroups
 from mtsd.replica.target_waits import TargetWait, kind_in_words
 from mtsd.replica.xa_groups import settle_skipped
+from mtsd.schedule.combining import is_of_statements
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.in_flight import Batch, InFlight
 from mtsd.schedule.statement_runs import StatementRuns
@@ -278,7 +279,7 @@ class Worker:
 
     async def _apply_by_kind(self, batch: Batch) -> bool:
         """Apply a batch that is not one transaction; return whether others may follow."""
-        if batch[0].kind is GroupKind.STATEMENTS:
+        if is_of_statements(batch[0]):
             return await self._apply_statements(batch)
         return await self._apply_singly(batch)
 
@@ -311,32 +312,43 @@ class Worker:
         coordinator = self._coordinator
         if not await coordinator.passed_in_order(batch[0].number):
             return False
-        if self._runs.may_try() and await self._apply_plain(batch):
-            return True
-        for group in batch:
-            if coordinator.failure is not None:
-                break
-            await self._apply_alone((group,))
+        clock = asyncio.get_running_loop().time
+        tries = self._runs.may_try()
+        while batch and coordinator.failure is None:
+            applied = await self._apply_plain(batch) if tries else 0
+            tries = tries and applied is not None
+            if not applied:
+                applied = 1
+                began = clock()
+                await self._apply_alone(batch[:1])
+                self._runs.took(clock() - began)
+            batch = batch[applied:]
         return True
 
-    async def _apply_plain(self, batch: Batch) -> bool:
+    async def _apply_plain(self, batch: Batch) -> int | None:
+        """Apply those from the first one on that can be rolled back, as one; return how many.
+
+        None if that has failed: nothing of them is applied.
+        """
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
-            applied = await self._singly.apply_plain(batch)
+            run = await self._singly.protected(batch)
+            applied = bool(run) and await self._singly.apply_plain(run)
         except ServerError as error:
             self._runs.failed()
             if len(batch) == 1 and worth_a_retry(error.number):
                 await self._retry(batch, error)
-                return True
+                return 1
             log.info("applied one by one", group=batch[0].number, error=str(error))
-            return False
-        if not applied:
+            return None
+        if applied:
+            self._runs.succeeded(len(run), clock() - began)
+            self._committed(run)
+        elif run:
             self._runs.failed()
-            return False
-        self._runs.succeeded(len(batch), clock() - began)
-        self._committed(batch)
-        return True
+            return None
+        return len(run)
 
     async def _apply_run(self, batch: Batch) -> int:
         try:

@@ -38,10 +38,11 @@ def is_of_statements(group: Group) -> bool:
     """Return whether a group consists of statements that may succeed together with others.
 
     Not one with rows, which need their format; nor with a file, with temporary tables, or with a
-    statement that failed on the source.
+    statement that failed on the source. One that has changed no row there ends like one on tables
+    without transactions: which it is, the target's tables tell.
     """
     return (
-        group.kind is GroupKind.STATEMENTS
+        group.kind in _OF_STATEMENTS
         and not group.unsupported
         and not group.rolled_back
         and group.uses_temporary is None
@@ -83,5 +84,6 @@ def writes_system_tables(group: Group) -> bool:
 MOST_RECORDED: Final = 16
 """How many groups of XA transactions are recorded together: more save little, and those that wait
 for the first of them would wait for all."""
+_OF_STATEMENTS: Final = frozenset({GroupKind.STATEMENTS, GroupKind.NON_TRANSACTIONAL})
 _XA: Final = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
 _SYSTEM_SCHEMA: Final = "mysql"

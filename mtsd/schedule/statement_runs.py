@@ -37,10 +37,14 @@ class StatementRuns:
     def succeeded(self, groups: int, seconds: float) -> None:
         """Note that a run of so many groups has committed after so many seconds."""
         self._pause = 0
+        self.took(seconds)
+        if seconds < _SHORT_S and groups == self.most:
+            self.most = min(2 * self.most, MOST_STATEMENTS)
+
+    def took(self, seconds: float) -> None:
+        """Note that something that has begun with others has taken so long to commit."""
         if seconds > _LONG_S:
             self.most = max(1, self.most // 2)
-        elif seconds < _SHORT_S and groups == self.most:
-            self.most = min(2 * self.most, MOST_STATEMENTS)
 
     def failed(self) -> None:
         """Note that the groups of a run had to be applied singly: the next ones are, too."""

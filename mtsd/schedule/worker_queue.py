@@ -18,6 +18,7 @@ _ROWS: Final = GroupKind.ROWS
 _PREPARE: Final = GroupKind.XA_PREPARE
 _COMPLETE: Final = GroupKind.XA_COMPLETE
 _STATEMENTS: Final = GroupKind.STATEMENTS
+_NON_TRANSACTIONAL: Final = GroupKind.NON_TRANSACTIONAL
 
 
 class WorkerQueue:
@@ -200,7 +201,7 @@ class WorkerQueue:
         size = first.size
         may_join = may_share_commit
         xids = set()
-        if first.kind is _STATEMENTS:
+        if first.kind is _STATEMENTS or first.kind is _NON_TRANSACTIONAL:
             may_join = may_share_statements
             batch_groups = min(batch_groups, statements)
         elif first.kind is not _ROWS:

@@ -13,7 +13,7 @@ from mtsd.model.fault_points import FaultPoint
 from mtsd.model.gtid import GtidSet
 from tests.load.compare import differences
 from tests.load.equality import unequal
-from tests.operations.test_skip import catch_up
+from tests.operations.test_skip import catch_up, command
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_statements_everywhere import pair_of
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
@@ -172,6 +172,58 @@ def test_they_share_transactions(pair: Pair, policy: str, consistency: str, tmp_
         assert combined(daemon)
         assert daemon.stop() == 0
     assert differences(pair.source, pair.target) == []
+
+
+def test_those_that_change_no_row_share_transactions_too(pair: Pair, tmp_path: Path) -> None:
+    """A source ends them like transactions on tables that have none."""
+    pair.source.sql(COUNTED)
+    with DaemonProcess(pair.source, pair.target, tmp_path, ONE) as daemon:
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        with closing(pair.source.client("a")) as client, client.cursor() as cursor:
+            client.autocommit(True)
+            for number in range(200):
+                cursor.execute(f"UPDATE t SET v = 1 WHERE id = {number - 1}")
+                cursor.execute(f"DELETE FROM t WHERE id = {1000 + number}")
+                cursor.execute(f"INSERT INTO t VALUES ({number}, 0)")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        status = daemon.status()
+        assert status is not None
+        (worker,) = status.workers
+        assert worker.transactions < worker.groups / 10
+        assert daemon.stop() == 0
+    assert differences(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize("kill", [0, 5, 40, 90])
+def test_tables_without_transactions_among_them(kill: int, tmp_path: Path) -> None:
+    """Others share transactions around them; each of theirs is applied by itself, with a record."""
+    with Pair({**GTIDS, **STATEMENT}, GTIDS) as pair:
+        pair.source.sql(f"{COUNTED}; CREATE TABLE a.m (id INT PRIMARY KEY, v INT) ENGINE = MyISAM")
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, ONE)
+        catch_up(daemon)
+        with closing(pair.source.client("a")) as client, client.cursor() as cursor:
+            client.autocommit(True)
+            for number in range(150):
+                cursor.execute(f"INSERT INTO t VALUES ({number}, 0)")
+                cursor.execute("UPDATE counter SET n = n + 1")
+                cursor.execute(f"DELETE FROM t WHERE id = {1000 + number}")
+                if number % 5 == 0:
+                    cursor.execute(f"INSERT INTO m VALUES ({number}, 0)")
+        daemon.start(fault=f"{FaultPoint.STATEMENT_SENT}:{kill}" if kill else "")
+        if kill:
+            assert daemon.wait() == SIGKILLED
+            killed_in = pair.target.sql("SELECT Kind FROM mtsd.slave_in_doubt")
+            assert killed_in in ([], [("non_transactional",)])
+            for (number,) in pair.target.sql("SELECT Group_number FROM mtsd.slave_in_doubt"):
+                # Its one statement was sent, and the target has carried it out.
+                command(daemon, "resolve", "--group", str(number), "--applied")
+            daemon.start()
+        daemon.wait_until_caught_up()
+        assert combined(daemon)
+        assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
 
 
 def test_none_share_a_transaction_with_batch_groups_1(pair: Pair, tmp_path: Path) -> None:

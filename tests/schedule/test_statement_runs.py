@@ -59,7 +59,8 @@ def test_consecutive_transactions_of_statements_begin_together() -> None:
     [
         group(2),
         group(2, kind=GroupKind.DDL),
-        replace(group(2, kind=GroupKind.NON_TRANSACTIONAL), steps=(DML,)),
+        replace(group(2, kind=GroupKind.NON_TRANSACTIONAL), steps=(DML, Rows((b"",)))),
+        replace(group(2, kind=GroupKind.NON_TRANSACTIONAL), steps=(Rows((b"",)),)),
         replace(group(2, kind=GroupKind.XA_PREPARE), steps=(DML,)),
         of_statements(2, DML, Rows((b"",))),
         of_statements(2, DML, DML._replace(file=A_FILE)),
@@ -77,6 +78,14 @@ def test_others_do_not_begin_with_them(other: Group) -> None:
     assert numbers(queue.take(MANY, MANY, None, statements=MANY)) == [1]
     queue.running = ()
     assert numbers(queue.take(MANY, MANY, None, statements=MANY)) == [2]
+
+
+@pytest.mark.parametrize("first", [STATEMENTS, GroupKind.NON_TRANSACTIONAL])
+def test_what_has_changed_no_row_on_the_source_begins_with_them(first: GroupKind) -> None:
+    others = (of_statements(2), of_statements(3), of_statements(4))
+    groups = (replace(of_statements(1), kind=first), *others)
+    queue = queue_of(*groups[:2], replace(groups[2], kind=GroupKind.NON_TRANSACTIONAL), groups[3])
+    assert numbers(queue.take(MANY, MANY, None, statements=MANY)) == [1, 2, 3, 4]
 
 
 def test_without_being_asked_each_begins_by_itself() -> None:
@@ -143,6 +152,16 @@ def test_runs_get_shorter_when_they_take_long() -> None:
     for _ in range(9):
         runs.succeeded(runs.most, 1.0)
     assert runs.most == 1
+
+
+def test_runs_get_shorter_when_what_begins_with_others_takes_long() -> None:
+    runs = StatementRuns()
+    for _ in range(3):
+        runs.succeeded(runs.most, 0.0)
+    runs.took(0.1)
+    assert runs.most == 8
+    runs.took(1.0)
+    assert runs.most == 4
 
 
 def test_a_short_queue_is_no_reason_for_longer_runs() -> None:
