@@ -6,6 +6,9 @@ A small tokenizer over bytes: comments are skipped, except version comments (`/*
 Which versions those are depends on the server. MariaDB leaves out MySQL's from 5.7 on, and also
 executes `/*M! … */`, which is an ordinary comment to MySQL (MariaDB documentation, "Comment
 Syntax"). But a source logs as an ordinary comment what it has not executed.
+
+The text of a library or routine in another language, which MySQL logs as `AS $$ … $$` on a line of
+its own, has no tokens of SQL. In older servers, and in MariaDB, `$` is a letter like any other.
 """
 
 import enum
@@ -29,7 +32,7 @@ class TokenKind(enum.Enum):
 
     WORD = "word"
     QUOTED = "quoted"
-    """A string or a quoted identifier."""
+    """A string, a quoted identifier, or a text in another language."""
     UNCLOSED = "unclosed"
     """A quote or comment without its end, and all that follows: no server executes that."""
     SYMBOL = "symbol"
@@ -57,6 +60,7 @@ _TOKEN = rb"""
   | (?P<enter> /\*! (?:[0-9]{5,6})? )
   | (?P<comment> /\* )
   | (?P<leave> \*/ )
+  | (?P<body> (?<=\nAS[ ]) (?P<tag> \$[^\s\$]*\$ ) .*? (?P=tag) )
   | (?P<word> WORD )
   | (?P<quote> [QUOTES] )
   | (?P<symbol> . )
@@ -175,6 +179,8 @@ def tokenize(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Iterato
             yield Token(TokenKind.WORD, statement[start:at].upper(), start, at)
         elif group == "symbol":
             yield Token(TokenKind.SYMBOL, match[0], start, at)
+        elif group == "body":
+            yield Token(TokenKind.QUOTED, match[0], start, at)
         elif group == "quote":
             quote = match[0]
             at = _end_of_all(patterns.inside[quote], statement, at) + 1

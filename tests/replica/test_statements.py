@@ -168,6 +168,27 @@ def test_names_that_look_like_something_else(pair: Pair, tmp_path: Path) -> None
     assert differences(pair.source, pair.target) == []
 
 
+def test_what_looks_like_a_comment_in_another_language(pair: Pair, tmp_path: Path) -> None:
+    """JavaScript has private fields (#x), apostrophes in comments, and no version comments."""
+    run(
+        pair.source,
+        "CREATE DATABASE d",
+        "CREATE LIBRARY d.one LANGUAGE JAVASCRIPT AS $$ export class A { x = 1; #y = 2; } $$",
+        "CREATE LIBRARY d.two LANGUAGE JAVASCRIPT AS $$ let a; /*!50000 it's */ $$",
+        "CREATE FUNCTION d.f() RETURNS INT NO SQL LANGUAGE JAVASCRIPT"
+        " AS $$ let x = 0; // # don't $$",
+    )
+    libraries = "SELECT library_name, library_definition FROM information_schema.libraries"
+    routines = (
+        "SELECT routine_definition FROM information_schema.routines WHERE routine_schema = 'd'"
+    )
+    with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    for query in (libraries, routines):
+        assert pair.target.sql(query) == pair.source.sql(query) != []
+
+
 def test_a_table_that_is_created_from_a_query_with_a_warning(pair: Pair, tmp_path: Path) -> None:
     """MySQL warns of utf8mb3."""
     run(pair.source, "CREATE DATABASE d", "CREATE TABLE d.t AS SELECT _utf8mb3'x' AS a")
