@@ -310,6 +310,7 @@ def _scheduler(
 ) -> Scheduler:
     replica = settings.replica
     fold_case = session.traits.lower_case_table_names
+    joined = frozenset[str]().union(*foreign_keys.databases)
     if not goes_by_foreign_keys(replica, flavour_of_identity(recovered.source_uuid)):
         # The source tells which groups they concern, of those that are there now.
         foreign_keys = replace(foreign_keys, databases=())
@@ -337,6 +338,7 @@ def _scheduler(
         fillers=fillers,
         alone=AloneRule(
             ddl=replica.ddl == "alone",
+            ddl_in=joined,
             statements=replica.statements == "alone",
             all_but_rows=eventual,
         ),

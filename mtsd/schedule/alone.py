@@ -13,12 +13,15 @@ _MAY_HOLD_STATEMENTS = frozenset({GroupKind.NON_TRANSACTIONAL, GroupKind.XA_PREP
 class AloneRule:
     """Groups whose databases do not reveal everything that they depend on.
 
-    Always those that say so themselves. With `ddl` all DDL, including `CREATE TABLE … SELECT`. With
+    Always those that say so themselves. With `ddl` all DDL, including `CREATE TABLE … SELECT`;
+    otherwise that in databases of `ddl_in`, which foreign keys join to others: until one is
+    dropped, a change in another database may cascade, or be refused. With
     `statements` all statement-based DML, which may read databases that it does not name. With
     `all_but_rows` everything that is not a transaction of rows.
     """
 
     ddl: bool = False
+    ddl_in: frozenset[str] = frozenset()
     statements: bool = False
     all_but_rows: bool = False
 
@@ -29,7 +32,7 @@ class AloneRule:
         kind = group.kind
         if self.all_but_rows and kind is not GroupKind.ROWS:
             return True
-        if self.ddl and kind in _DDL:
+        if kind in _DDL and (self.ddl or not self.ddl_in.isdisjoint(group.databases)):
             return True
         if not self.statements:
             return False

@@ -48,9 +48,9 @@ def pair(servers: Pair) -> Pair:
 
 
 @contextmanager
-def row_locked(server: Server) -> Iterator[None]:
+def row_locked(server: Server, database: str = "a") -> Iterator[None]:
     """Hold up the first transaction of the load."""
-    with closing(server.client("a")) as client, client.cursor() as cursor:
+    with closing(server.client(database)) as client, client.cursor() as cursor:
         cursor.execute("BEGIN")
         cursor.execute("SELECT * FROM slow FOR UPDATE")
         yield
@@ -79,6 +79,35 @@ def test_a_child_waits_for_its_parent(pair: Pair, policy: str, known: bool, tmp_
     daemon.wait_until_caught_up()
     assert daemon.stop() == 0
     assert pair.target.sql("SELECT v FROM a.slow") == [(1,)]
+
+
+@pytest.mark.parametrize("policy", ["database", "table", "row"])
+def test_a_key_that_is_dropped_no_longer_cascades(pair: Pair, policy: str, tmp_path: Path) -> None:
+    settings: dict[str, Value] = {"replica.parallel_type": policy, "replica.parallel_workers": 4}
+    pair.source.sql(
+        f"{DEFINITIONS}; CREATE TABLE b.slow LIKE a.slow; INSERT INTO b.slow VALUES (1, 0);"
+        "CREATE TABLE b.child (i INT PRIMARY KEY, p INT,"
+        " CONSTRAINT fk FOREIGN KEY (p) REFERENCES a.parent (i) ON DELETE CASCADE);"
+        "INSERT INTO a.parent VALUES (1); INSERT INTO b.child VALUES (1, 1)"
+    )
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+    with daemon:
+        daemon.wait_until_caught_up()
+        # The keys are read when it starts.
+        assert daemon.stop() == 0
+        daemon.start()
+        daemon.wait_until_running()
+        with row_locked(pair.target, "b"):
+            pair.source.sql(
+                "UPDATE b.slow SET v = 1; ALTER TABLE b.child DROP FOREIGN KEY fk;"
+                "SET SESSION binlog_format = STATEMENT; DELETE FROM a.parent; DROP TABLE a.parent"
+            )
+            daemon.wait_for_status(lambda status: status.pending_groups >= 3, "nothing is queued")
+            time.sleep(0.5)
+            assert daemon.running, daemon.last_words()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    assert pair.target.sql("SELECT * FROM b.child") == [(1, 1)]
 
 
 def test_it_is_foretold(pair: Pair, tmp_path: Path) -> None:

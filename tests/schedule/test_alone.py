@@ -51,6 +51,13 @@ def test_the_rest_goes_by_its_kind(kind: GroupKind) -> None:
     assert BOTH.applies_to(of_rows) == (kind in OF_DDL or kind is GroupKind.STATEMENTS)
 
 
+@pytest.mark.parametrize("kind", GroupKind)
+def test_definitions_in_some_databases(kind: GroupKind) -> None:
+    rule = AloneRule(ddl_in=frozenset({"a", "b"}))
+    assert rule.applies_to(group(1, "c", "b", kind=kind)) == (kind in OF_DDL)
+    assert not rule.applies_to(group(1, "c", kind=kind))
+
+
 @pytest.mark.parametrize("step", [STATEMENT, FILE])
 @pytest.mark.parametrize("kind", [GroupKind.NON_TRANSACTIONAL, GroupKind.XA_PREPARE])
 def test_a_group_of_either_format_goes_by_what_it_holds(kind: GroupKind, step: Step) -> None:
