@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Rows
+from mtsd.schedule.combining import writes_system_tables
 
 _DDL = frozenset({GroupKind.DDL, GroupKind.CREATE_SELECT})
 _MAY_HOLD_STATEMENTS = frozenset({GroupKind.NON_TRANSACTIONAL, GroupKind.XA_PREPARE})
@@ -13,10 +14,11 @@ _MAY_HOLD_STATEMENTS = frozenset({GroupKind.NON_TRANSACTIONAL, GroupKind.XA_PREP
 class AloneRule:
     """Groups whose databases do not reveal everything that they depend on.
 
-    Always those that say so themselves. With `ddl` all DDL, including `CREATE TABLE … SELECT`;
-    otherwise that in databases of `ddl_in`, which foreign keys join to others: until one is
-    dropped, a change in another database may cascade, or be refused. With
-    `statements` all statement-based DML, which may read databases that it does not name. With
+    Always those that say so themselves, and definitions of accounts, which list the database
+    `mysql`: views, triggers and routines of any database run as one of them. With `ddl` all DDL,
+    including `CREATE TABLE … SELECT`; otherwise that in databases of `ddl_in`, which foreign keys
+    join to others: until one is dropped, a change in another database may cascade, or be refused.
+    With `statements` all statement-based DML, which may read databases that it does not name. With
     `all_but_rows` everything that is not a transaction of rows.
     """
 
@@ -32,7 +34,9 @@ class AloneRule:
         kind = group.kind
         if self.all_but_rows and kind is not GroupKind.ROWS:
             return True
-        if kind in _DDL and (self.ddl or not self.ddl_in.isdisjoint(group.databases)):
+        if kind in _DDL and (
+            self.ddl or writes_system_tables(group) or not self.ddl_in.isdisjoint(group.databases)
+        ):
             return True
         if not self.statements:
             return False

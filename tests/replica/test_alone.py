@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.load.compare import differences
-from tests.replica.daemon_process import DaemonProcess
+from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.locks import wait_for_lock_wait
 from tests.servers.mysqld import GTIDS, Server
 from tests.servers.pair import Pair
@@ -108,6 +108,31 @@ def test_rows_run_side_by_side_all_the_same(tmp_path: Path) -> None:
                 pair.source.sql("INSERT INTO b.copy VALUES (1); INSERT INTO b.copy VALUES (2)")
                 rows = [(1,), (2,)]
                 wait_until_applied(pair.target, "SELECT id FROM b.copy ORDER BY id", rows)
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize("policy", ["database", "table", "row"])
+def test_what_runs_as_an_account_comes_before_that_is_dropped(policy: str, tmp_path: Path) -> None:
+    """The source lists no database but `mysql` for a statement on accounts."""
+    settings: dict[str, Value] = {"replica.parallel_type": policy, "replica.parallel_workers": 4}
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(
+            f"{TABLES}; CREATE USER u; GRANT ALL ON *.* TO u;"
+            "CREATE DEFINER = u TRIGGER a.copies BEFORE INSERT ON a.t FOR EACH ROW"
+            " UPDATE a.gate SET v = v + 10"
+        )
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            with gate_closed(pair.target):
+                pair.source.sql("UPDATE a.gate SET v = v + 1")
+                wait_for_lock_wait(pair.target)
+                pair.source.sql(
+                    "SET SESSION binlog_format = STATEMENT; INSERT INTO a.t VALUES (1); DROP USER u"
+                )
+                daemon.wait_for_status(lambda status: status.pending_groups >= 2, "none queued")
+                time.sleep(0.5)
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []

@@ -52,6 +52,13 @@ def test_the_rest_goes_by_its_kind(kind: GroupKind) -> None:
 
 
 @pytest.mark.parametrize("kind", GroupKind)
+def test_definitions_of_accounts(kind: GroupKind) -> None:
+    for database in ("mysql", "a"):
+        alone = kind in OF_DDL and database == "mysql"
+        assert BY_THEMSELVES.applies_to(group(1, database, kind=kind)) == alone
+
+
+@pytest.mark.parametrize("kind", GroupKind)
 def test_definitions_in_some_databases(kind: GroupKind) -> None:
     rule = AloneRule(ddl_in=frozenset({"a", "b"}))
     assert rule.applies_to(group(1, "c", "b", kind=kind)) == (kind in OF_DDL)
