@@ -104,10 +104,12 @@ class Words:
         return False
 
     def take_definer(self) -> None:
-        """Skip `DEFINER = user`, if it comes next."""
+        """Skip `DEFINER = user`, if it comes next, or the last word of SQL SECURITY DEFINER."""
         if not self.at_word(b"DEFINER"):
             return
         self.take()
+        if not self.at_symbol(b"="):
+            return
         self.take()
         self.take()
         if self.at_symbol(b"@"):
