@@ -9,7 +9,7 @@ from mtsd.binlog.group_temporary_tables import GroupTemporaryTables
 from mtsd.binlog.gtid_event import GtidEvent, Opens
 from mtsd.binlog.held_events import HeldEvents
 from mtsd.binlog.merged_databases import MergedDatabases
-from mtsd.binlog.qualifiers import qualifiers
+from mtsd.binlog.qualifiers import defines_by_query, qualifiers
 from mtsd.binlog.query import INTERRUPTIONS, MAX_DBS_IN_EVENT_MTS
 from mtsd.binlog.replicated_statement import WITHOUT_EFFECT, renamed, replicated_part
 from mtsd.binlog.rows import STMT_END
@@ -33,8 +33,8 @@ from mtsd.model.xa_xid import XaXid
 _MOST_NAMED: Final = 1 << 16
 """Databases of a group: one with more runs alone, and the rest need not be known."""
 _OF_XIDS: Final = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
-_MAY_BE_SPECIFIC: Final = frozenset({StatementKind.TEMPORARY, StatementKind.DDL})
-"""Kinds of statements that may concern temporary tables without the flag THREAD_SPECIFIC."""
+_DEFINITIONS: Final = frozenset({StatementKind.TEMPORARY, StatementKind.DDL})
+"""They may concern temporary tables without the flag THREAD_SPECIFIC, and contain a query."""
 _NEVER_EMPTY: Final = frozenset({GroupKind.INCIDENT, GroupKind.XA_PREPARE})
 """What was prepared without changes is committed or rolled back later all the same."""
 
@@ -232,7 +232,7 @@ class OpenGroup:
         Return whether it is applied.
         """
         thread = None
-        if event[17] & THREAD_SPECIFIC or kind in _MAY_BE_SPECIFIC:
+        if event[17] & THREAD_SPECIFIC or kind in _DEFINITIONS:
             thread = self._specific_to(event, query, kind)
         applied = self._on_target(query, kind)
         if applied is None:
@@ -257,6 +257,8 @@ class OpenGroup:
         elif self._kind is None and (self.begun or file is not None):
             self._kind = GroupKind.STATEMENTS
         self._note_databases(query.updated_databases, applied, file)
+        if kind in _DEFINITIONS and defines_by_query(applied.statement, applied.context):
+            self._alone = True
         self._held.add_statement(event, applied, kind, file)
         self._take_state_over(query)
         return True

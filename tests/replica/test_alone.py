@@ -136,3 +136,37 @@ def test_what_runs_as_an_account_comes_before_that_is_dropped(policy: str, tmp_p
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (
+            f"{BEHIND_GATE.format(1)}; SET SESSION binlog_format = STATEMENT;"
+            "CREATE TABLE b.made SELECT b.counted() AS c"
+        ),
+        "UPDATE a.gate SET v = 2; CREATE VIEW a.w AS SELECT * FROM a.v; DROP TABLE b.log",
+    ],
+    ids=["table", "view"],
+)
+@pytest.mark.parametrize("policy", ["database", "table", "row"])
+def test_a_definition_reads_more_than_it_names(
+    policy: str, statements: str, tmp_path: Path
+) -> None:
+    settings: dict[str, Value] = {"replica.parallel_type": policy, "replica.parallel_workers": 4}
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(
+            f"{TABLES}; CREATE VIEW a.v AS SELECT * FROM b.log;"
+            "CREATE FUNCTION b.counted() RETURNS INT READS SQL DATA"
+            " RETURN (SELECT COUNT(*) FROM a.t)"
+        )
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            with gate_closed(pair.target):
+                pair.source.sql(statements)
+                wait_for_lock_wait(pair.target)
+                daemon.wait_for_status(lambda status: status.pending_groups >= 2, "none queued")
+                time.sleep(0.5)
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
