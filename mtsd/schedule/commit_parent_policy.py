@@ -7,11 +7,13 @@ It is the older scheme that WL#7165 describes, with the intervals that the sourc
 - MariaDB: successive groups with the same commit id, that of their group commit.
 
 A group waits for everything before the interval that it belongs to. One without a parent, or one
-whose numbers cannot be, is an interval by itself; so is DDL of MariaDB.
+whose numbers cannot be, is an interval by itself; so is DDL of MariaDB. Within an interval of
+MariaDB, changes of sequences keep their order, see `mtsd.binlog.sequences`.
 """
 
 from typing import Final
 
+from mtsd.binlog.sequences import changes_sequence
 from mtsd.model.group import Group, GroupKind
 from mtsd.schedule.first_available import FirstAvailable
 from mtsd.schedule.first_available_policy import FirstAvailablePolicy
@@ -31,6 +33,8 @@ class CommitParentPolicy(FirstAvailablePolicy):
         """The number of the first group of the interval."""
         self._newest = 0
         """The previous group's sequence number."""
+        self._changes_sequence = 0
+        """The number of the newest group of a group commit that changes a sequence."""
 
     def mark_of(self, group: Group) -> int:
         """Decide by the interval that the group belongs to; see `FirstAvailablePolicy`."""
@@ -44,7 +48,11 @@ class CommitParentPolicy(FirstAvailablePolicy):
             self._file = file
             self._parent = parent
             self._first = group.number
-        return self._first - 1
+        mark = self._first - 1
+        if group.commit_id and changes_sequence(group.rows):
+            mark = max(mark, self._changes_sequence)
+            self._changes_sequence = group.number
+        return mark
 
 
 def _parent_of(group: Group) -> int:

@@ -7,11 +7,14 @@ everything else (`AloneRule.all_but_rows`): it may read, or define, whatever row
 `deletes_in_turn`: a group that deletes rows begins only when everything before it has committed.
 Where the newer of two rows stays, whichever comes first, nothing is left of a deleted row that
 could be compared with an older one that comes after it. What is later need not wait: it is newer.
+
+Changes of sequences are always in order: they are in conflict in every load that uses one.
 """
 
 from collections.abc import Iterable, Sequence
 
 from mtsd.binlog.rows import deletes_rows
+from mtsd.binlog.sequences import changes_sequence
 from mtsd.model.distribution import Distribution
 from mtsd.model.group import Group
 from mtsd.schedule.assignment import NO_NEEDS, Assignment
@@ -30,11 +33,16 @@ class EventualPolicy:
         self.by_names = False
         self.distribution = FirstAvailable()
         self._deletes_in_turn = deletes_in_turn
+        self._changes_sequence = 0
+        """The number of the newest group that changes a sequence."""
 
     def assign(self, group: Group, view: ScheduleView, forced: int = -1) -> Assignment:
-        """Let the group wait for nothing, unless it deletes rows; see `Policy`."""
+        """Let the group wait only if it deletes rows or changes a sequence; see `Policy`."""
         number = group.number
         mark = number - 1 if self._deletes_in_turn and deletes_rows(group.rows) else 0
+        if changes_sequence(group.rows):
+            mark = max(mark, self._changes_sequence)
+            self._changes_sequence = number
         worker = forced
         if forced >= 0:
             self.distribution.note(number, group.size, forced)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Barrier, Lock, Thread
 from typing import Final
 
 import pymysql
@@ -205,6 +205,51 @@ def test_group_commits_of_mariadb(workers: int, tmp_path: Path) -> None:
             assert len(status.workers) == max(workers, 1)
             assert daemon.stop() == 0
         assert unequal(pair.source, pair.target) == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"replica.parallel_type": "commit_parent"},
+        {"replica.consistency": "eventual"},
+        pytest.param({"replica.parallel_type": "row"}, marks=LONG),
+        pytest.param(
+            {"replica.parallel_type": "commit_parent", "replica.consistency": "any_time"},
+            marks=LONG,
+        ),
+    ],
+    ids=lambda settings: " ".join(settings.values()),
+)
+@pytest.mark.parametrize("series", ["10.11", pytest.param("11.8", marks=LONG)])
+def test_sequences_do_not_go_back(series: str, settings: dict[str, Value], tmp_path: Path) -> None:
+    """Those who take a number of one sequence at nearly the same time share a group commit.
+
+    At exactly the same time, a MariaDB may log them in another order.
+    """
+    waits: Options = {"binlog_commit_wait_count": 8, "binlog_commit_wait_usec": 50_000}
+    with mariadbs(series, options=waits) as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (s INT, v INT, PRIMARY KEY (s, v))")
+        for number in range(30):
+            pair.source.sql(f"CREATE SEQUENCE a.s{number} NOCACHE")
+        at_once = Barrier(8)
+
+        def take_numbers(server: Server, session: int) -> None:
+            with closing(server.client("a")) as client, client.cursor() as cursor:
+                for number in range(30):
+                    at_once.wait()
+                    time.sleep(session / 300)
+                    take = "SELECT" if number < 15 else f"INSERT INTO t SELECT {number},"
+                    cursor.execute(f"{take} NEXTVAL(s{number})")
+
+        in_parallel(take_numbers, pair.source, 8)
+        every = {"replica.parallel_workers": 8, "replica.batch_groups": 1, **settings}
+        with DaemonProcess(pair.source, pair.target, tmp_path, every) as daemon:
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert unequal(pair.source, pair.target) == []
+        for number in range(30):
+            next_value = f"SELECT next_not_cached_value FROM a.s{number}"
+            assert pair.target.sql(next_value) == [(9,)]
 
 
 def in_parallel(write: Callable[[Server, int], None], server: Server, count: int) -> None:
