@@ -141,7 +141,7 @@ class RowSql:
         self, event: bytes, at: int, layout: TableLayout, present: Sequence[int]
     ) -> Iterator[SqlStatement]:
         key = key_of(layout, present)
-        decoder = decoder_of(layout, present, present if key is None else key)
+        decoder = decoder_of(layout, present, _shown(layout, present) if key is None else key)
         end = len(event)
         head, between, most = b"", b",", _ANY_NUMBER
         in_rows = False
@@ -184,7 +184,7 @@ class RowSql:
         second: Sequence[int],
     ) -> Iterator[SqlStatement]:
         key = key_of(layout, first)
-        before_decoder = decoder_of(layout, first, first if key is None else key)
+        before_decoder = decoder_of(layout, first, _shown(layout, first) if key is None else key)
         written = [index for index in second if layout.columns[index].written]
         after_decoder = decoder_of(layout, second, written)
         is_partial = event[4] == _PARTIAL_UPDATE
@@ -258,6 +258,11 @@ def columns_present(bitmap: bytes, width: int) -> list[int]:
     """Return the indexes of the columns in a bitmap."""
     bits = int.from_bytes(bitmap, "little")
     return [index for index in range(width) if bits >> index & 1]
+
+
+def _shown(layout: TableLayout, present: Sequence[int]) -> list[int]:
+    """Return the indexes of those columns that a statement can name."""
+    return [index for index in present if not layout.columns[index].hidden]
 
 
 def key_of(layout: TableLayout, present: Sequence[int]) -> tuple[int, ...] | None:

@@ -5,7 +5,8 @@ as they do in the server's own replica. A table whose columns do not fit is refu
 is written: SQL would convert values that a row event would not.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from mtsd.binlog.character_sets import BINARY, character_set
 from mtsd.binlog.column_format import ColumnFormat, column_formats
@@ -14,7 +15,7 @@ from mtsd.binlog.table_map import TableMap
 from mtsd.catalog.definition import loaded_definition
 from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.target import literals
-from mtsd.target.column_fit import INTEGERS, Fit, fit_as_sql, shapes_of_event
+from mtsd.target.column_fit import INTEGERS, Fit, Shape, fit_as_sql, shapes_of_event
 from mtsd.target.row_literals import (
     MakeLiteral,
     is_text,
@@ -57,6 +58,8 @@ class FoundTable:
     triggers: tuple[str, ...]
     versioned: bool = False
     """It has system versioning, and may have columns that are not in `columns`."""
+    hashed: int = 0
+    """How many of its unique keys a MariaDB keeps by a hidden column each, see `_hidden`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ class LayoutColumn:
     """It holds JSON documents of the source as text."""
     zoned: bool = False
     """It is a TIMESTAMP whose literals have an offset: it is compared `at_instant`."""
+    hidden: bool = False
+    """No statement can name it, see `_hidden`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,11 @@ def layout_of(
     by_name = {column.name.lower(): column for column in found.columns}
     in_order = without_generated_key(found.columns, in_events=table.has_generated_key)
     matched: list[TableColumn] = []
+    hidden = _hidden(table, formats, found, len(in_order))
     for index, column in enumerate(formats):
+        if index in hidden:
+            matched.append(hidden[index])
+            continue
         if column.name:
             there = by_name.get(column.name.lower())
         else:
@@ -183,7 +192,8 @@ def layout_of(
     )
     quoted = literals.quoted(table.database) + b"." + literals.quoted(table.table)
     columns = tuple(
-        _column(there, column, zoned=zoned) for there, column in zip(matched, formats, strict=True)
+        replace(_column(there, column, zoned=zoned), hidden=index in hidden)
+        for index, (there, column) in enumerate(zip(matched, formats, strict=True))
     )
     kept = [each.name for each in found.columns if "ON UPDATE" in each.extra.upper()]
     takes_time = any(
@@ -203,6 +213,33 @@ def layout_of(
     )
 
 
+def _hidden(
+    table: TableMap, formats: Sequence[ColumnFormat], found: FoundTable, visible: int
+) -> dict[int, TableColumn]:
+    """Return the source's columns, by index, of which each has the hash of a unique key.
+
+    A MariaDB adds them at the end for keys that are too long for an index, as those of a whole TEXT
+    are, and logs their values; the target computes its own, if it needs any. Without names they are
+    known by the keys that the target has.
+    """
+    if not table.mariadb:
+        return {}
+    named = [index for index, each in enumerate(formats) if each.name.startswith(_HASH)]
+    unnamed = [index for index, each in enumerate(formats) if index >= visible and not each.name]
+    indexes = named or (unnamed if len(unnamed) == found.hashed else [])
+    if any(formats[index].type is not ColumnType.LONGLONG for index in indexes):
+        return {}
+    return {
+        index: TableColumn(
+            f"{_HASH}{number}", "bigint(20) unsigned", Shape(ColumnType.LONGLONG, 8), "",
+            "VIRTUAL GENERATED",
+        )
+        for number, index in enumerate(indexes, start=1)
+    }  # fmt: skip
+
+
+_HASH = "DB_ROW_HASH_"
+"""MariaDB accepts no other column with a name that begins so."""
 _SAFE = frozenset({Fit.EXACT, Fit.NON_LOSSY})
 _TIMESTAMPS = frozenset({ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2})
 
