@@ -31,6 +31,7 @@ from mtsd.target.applier import Applier
 from mtsd.target.bundle import table_maps
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.retry import pause_before
+from mtsd.target.session_state import NO_THREAD
 from mtsd.target.unprotected import NotSettledError, RemainsError
 
 log = structlog.get_logger(__name__)
@@ -86,7 +87,7 @@ async def apply_definition(
     traceable = not gtid and not shows_itself and not depends_on_thread(group)
     recorded = (gtid or traceable) and not apart
     log = await applier.log_position() if recorded else ("", 0)
-    thread = 1 + secrets.randbelow(0xFFFF_FFFF) if traceable and log[0] else 0
+    thread = 1 + secrets.randbelow(NO_THREAD - 1) if traceable and log[0] else 0
     doubt = doubt_of(group, worker.id, gtid, log, thread)
     await reached(FaultPoint.BEFORE_IN_DOUBT)
     await applier.note(doubt, anew=shows_itself)

@@ -36,7 +36,8 @@ async def sessions_waiting(connection: Connection, flavour: Flavour) -> frozense
             b"SELECT theirs.trx_mysql_thread_id FROM (%b) AS waits"
             b" JOIN information_schema.INNODB_TRX AS own ON own.trx_id=waits.holding"
             b" JOIN information_schema.INNODB_TRX AS theirs ON theirs.trx_id=waits.waiting"
-            b" WHERE own.trx_mysql_thread_id=CONNECTION_ID()" % LOCK_WAITS[flavour]
+            # CONNECTION_ID() would be the pseudo_thread_id.
+            b" WHERE own.trx_mysql_thread_id=%d" % (LOCK_WAITS[flavour], connection.thread_id)
         )
     except ServerError as error:
         if error.number not in _NOT_ALLOWED | _NO_SUCH_TABLE:

@@ -14,6 +14,11 @@ from mtsd.target.literals import blob, text
 
 LOCK_WAIT_S = 50
 """How long a statement waits for a lock of a row."""
+NO_THREAD = 0xFFFF_FFFF
+"""A thread id that is in no event of a source, unless its client has chosen it.
+
+It is not 0: a MariaDB logs what it completes when it recovers from a crash under that.
+"""
 PINNED: dict[bytes, bytes] = {
     b"sql_mode": b"0",
     b"time_zone": b"X'2b30303a3030'",
@@ -40,6 +45,9 @@ PINNED: dict[bytes, bytes] = {
     # A ROLLBACK tells only by a warning that not everything could be rolled back.
     b"max_error_count": b"1024",
     b"sql_notes": b"1",
+    # By it a server finds temporary tables: with the session's own id, rows as SQL could find one
+    # of a thread of the source with the same id. No thread has this one.
+    b"pseudo_thread_id": b"%d" % NO_THREAD,
 }
 """Variables of a session between statements; those of `_NEWER` if the server has them.
 
@@ -97,16 +105,13 @@ _ISOLATION = (b"transaction_isolation", b"tx_isolation")
 """Its names in MySQL and MariaDB."""
 
 
-def pinned(server: ServerVersion, thread_id: int) -> dict[bytes, bytes]:
-    """Return the pinned state for a server of this version; `thread_id` is the session's.
-
-    CONNECTION_ID() would not do for it: it returns the pseudo_thread_id.
-    """
+def pinned(server: ServerVersion) -> dict[bytes, bytes]:
+    """Return the pinned state for a server of this version."""
     more, version = _NEWER, server.number
     if server.flavour is Flavour.MARIADB:
         more = _MARIADB
     added = {name: value for name, (since, value) in more.items() if version >= since}
-    state = PINNED | added | {b"pseudo_thread_id": b"%d" % thread_id}
+    state = PINNED | added
     if not sets_timestamp_defaults(server):
         del state[TIMESTAMP_DEFAULTS]
     return state

@@ -36,7 +36,7 @@ class StatementStates:
     state, an expression; `rows_as_sql` says whether rows are applied as SQL, which may cascade.
     """
 
-    __slots__ = ("_contexts", "_lock", "_reset", "_source", "_traits", "own")
+    __slots__ = ("_contexts", "_lock", "_reset", "_source", "_thread_id", "_traits", "own")
 
     def __init__(
         self,
@@ -49,7 +49,8 @@ class StatementStates:
     ) -> None:
         self._traits: Final = traits
         self._source: Final = source
-        own = pinned(traits.server, thread_id)
+        self._thread_id: Final = thread_id
+        own = pinned(traits.server)
         own[b"sql_mode"] = sql_mode
         if rows_as_sql and traits.loses_cascade_errors:
             # A deadlock is found out (see `guard`), but nothing tells of a wait that was too long.
@@ -67,12 +68,12 @@ class StatementStates:
     def keep_lock(self, lock: str) -> None:
         """Let `returning` take that lock of the session again if a statement has released it.
 
-        RELEASE_ALL_LOCKS() may be in a function that a statement calls.
+        RELEASE_ALL_LOCKS() may be in a function that a statement calls. CONNECTION_ID() would not
+        do here: it returns the pseudo_thread_id.
         """
-        thread_id = int(self.own[b"pseudo_thread_id"])
         self._lock = b"DO IF(IS_USED_LOCK('%b')<=>%d,0,GET_LOCK('%b',0))" % (
             lock.encode(),
-            thread_id,
+            self._thread_id,
             lock.encode(),
         )
 

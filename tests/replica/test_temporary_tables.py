@@ -117,6 +117,35 @@ def test_over_databases_and_with_others_in_between(
     assert differences(pair.source, pair.target) == []
 
 
+@pytest.mark.parametrize("mode", ["binlog", "sql"])
+def test_rows_find_none_of_a_thread_with_the_id_of_the_session(
+    pair: Pair, tmp_path: Path, mode: str
+) -> None:
+    """Ids are counted on each server: the session of a worker has that of some source thread."""
+    with DaemonProcess(
+        pair.source,
+        pair.target,
+        tmp_path,
+        {"replica.parallel_workers": 1, "target.apply_mode": mode},
+    ) as daemon:
+        daemon.wait_until_caught_up()
+        ours = pair.target.sql(
+            "SELECT id FROM information_schema.processlist"
+            " WHERE command = 'Sleep' AND id <> CONNECTION_ID()"
+        )
+        with session(pair.source) as one, session(pair.source, "ROW") as other:
+            for (number,) in ours:
+                one.run(
+                    f"SET pseudo_thread_id = {number}", "CREATE TEMPORARY TABLE u (a INT)",
+                    f"INSERT INTO u VALUES ({number})",
+                )  # fmt: skip
+            other.run("INSERT INTO u VALUES (50)", "UPDATE u SET a = 51 WHERE a = 50")
+            daemon.wait_until_caught_up()
+            assert differences(pair.source, pair.target) == []
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+
+
 @pytest.mark.parametrize(
     "place",
     [

@@ -276,7 +276,7 @@ async def test_time(session: TargetSession) -> None:
 @pytest.mark.servers
 async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession) -> None:
     found = await variables(session)
-    names = {name.decode() for name in pinned(session.traits.server, 1)} - RESTLESS
+    names = {name.decode() for name in pinned(session.traits.server)} - RESTLESS
     assert names <= found.keys()
     assert {name: found[name] for name in names - {"collation_server"}} == {
         "sql_mode": "",
@@ -316,7 +316,7 @@ async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession)
     }
     await run(session, b"", b"DO 0")
     ((own,),) = await session.connection.query("SELECT @@pseudo_thread_id")
-    assert own == session.connection.thread_id
+    assert own == 0xFFFF_FFFF
 
 
 @pytest.mark.servers
@@ -329,8 +329,8 @@ async def test_every_sql_mode_that_a_source_may_log(session: TargetSession, bit:
 
 def test_sql_modes_that_are_gone_are_left_out() -> None:
     found = said(struct.pack("<BQ", 1, ALL_MODES), b"")
-    assert statement_state(found, OLD, pinned(OLD, 1))[b"sql_mode"] == b"%d" % ALL_MODES
-    gone = ALL_MODES & ~int(statement_state(found, LATEST, pinned(LATEST, 1))[b"sql_mode"])
+    assert statement_state(found, OLD, pinned(OLD))[b"sql_mode"] == b"%d" % ALL_MODES
+    gone = ALL_MODES & ~int(statement_state(found, LATEST, pinned(LATEST))[b"sql_mode"])
     assert gone == 0x1003FF00
 
 
@@ -338,7 +338,7 @@ def test_every_part_of_the_context_has_its_variable() -> None:
     """What a Query event says of its session is applied, or a person has decided otherwise."""
     names = {field.name for field in fields(SessionContext)}
     decided = {"collation_database"}
-    state = {name.decode() for name in {**pinned(LATEST, 1), **pinned(MARIADB, 1)}}
+    state = {name.decode() for name in {**pinned(LATEST), **pinned(MARIADB)}}
     assert {"sql_auto_is_null" if name == "auto_is_null" else name for name in names} - decided <= (
         state
     )
@@ -346,23 +346,21 @@ def test_every_part_of_the_context_has_its_variable() -> None:
 
 def test_an_old_server_is_not_asked_for_new_variables() -> None:
     found = said(b"".join(status for status, *_ in SEEN[-8:]), b"")
-    assert statement_state(found, OLD, pinned(OLD, 1)).keys() == pinned(OLD, 1).keys()
-    assert pinned(OLD, 1).keys() == PINNED.keys() | {
+    assert statement_state(found, OLD, pinned(OLD)).keys() == pinned(OLD).keys()
+    assert pinned(OLD).keys() == PINNED.keys() | {
         b"max_execution_time",
-        b"pseudo_thread_id",
         b"transaction_isolation",
         b"transaction_read_only",
     }
-    newer = pinned(ServerVersion(Flavour.MYSQL, (8, 4, 0)), 1)
+    newer = pinned(ServerVersion(Flavour.MYSQL, (8, 4, 0)))
     assert b"enable_cascade_triggers" not in newer
     assert b"sql_require_primary_key" in newer
 
 
 def test_a_mariadb_is_asked_for_its_own_variables() -> None:
     found = said(b"".join(status for status, *_ in SEEN[-8:]), b"")
-    own = pinned(MARIADB, 1)
-    common = PINNED.keys() | {b"pseudo_thread_id"}
-    assert not statement_state(found, MARIADB, own).keys() & (pinned(LATEST, 1).keys() - common)
+    own = pinned(MARIADB)
+    assert not statement_state(found, MARIADB, own).keys() & (pinned(LATEST).keys() - PINNED.keys())
     collations = found.context.__class__(
         character_set_client=2304, collation_connection=45, character_set_collations=((45, 2304),)
     )
@@ -371,7 +369,7 @@ def test_a_mariadb_is_asked_for_its_own_variables() -> None:
     assert state[b"collation_connection"] == b"45"
     assert state[b"tx_isolation"] == literals.text("REPEATABLE-READ")
     assert b"WHERE id IN (2304)" in state[b"character_set_collations"]
-    older = pinned(ServerVersion(Flavour.MARIADB, (10, 11, 1)), 1)
+    older = pinned(ServerVersion(Flavour.MARIADB, (10, 11, 1)))
     assert b"character_set_collations" not in older
 
 
@@ -392,5 +390,5 @@ def test_changes_names_what_differs_only() -> None:
 def test_early_releases_of_mariadb_do_not_set_what_timestamps_default_to(
     version: tuple[int, int, int], sets: bool
 ) -> None:
-    state = pinned(ServerVersion(Flavour.MARIADB, version), 1)
+    state = pinned(ServerVersion(Flavour.MARIADB, version))
     assert (b"explicit_defaults_for_timestamp" in state) == sets
