@@ -1,8 +1,9 @@
-"""DROP statements that need IF EXISTS on the target, because a table may not be there."""
+"""DROP statements that need more on the target, because a table or database may not be there."""
 
 import re
 from typing import Final
 
+from mtsd.binlog.character_sets import character_set
 from mtsd.binlog.words import Words
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent
@@ -33,3 +34,31 @@ def may_name_missing_tables(query: QueryEvent) -> bool:
     dropped the others. It logs the whole list then, and no error (MySQL drops none).
     """
     return query.context.sql_if_exists is not None and bool(_GENERATED.fullmatch(query.statement))
+
+
+def in_its_database(query: QueryEvent) -> bytes:
+    """Return a DROP TEMPORARY TABLE in which every name has a database.
+
+    A temporary table remains when its database is dropped, which cannot be the default one then.
+    The name of a database that the session's character set may not have is left out.
+    """
+    statement, client = query.statement, query.context.character_set_client
+    if not query.database.isascii() and not (client and character_set(client).startswith("utf8")):
+        return statement
+    words = Words(statement, query.context)
+    words.take_words(b"DROP", b"TEMPORARY")
+    words.word()
+    words.take_words(b"IF", b"EXISTS")
+    database = query.database.encode("utf-8", "surrogateescape").replace(b"`", b"``")
+    pieces, copied = [], 0
+    while words.next is not None:
+        at = words.next.start
+        is_bare = not words.at_symbol(b".")
+        qualifier, _ = words.take_name()
+        if is_bare and not qualifier:
+            pieces += [statement[copied:at], b"`%b`." % database]
+            copied = at
+        if not words.at_symbol(b","):
+            break
+        words.take()
+    return b"".join([*pieces, statement[copied:]])

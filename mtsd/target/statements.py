@@ -6,7 +6,8 @@ from mtsd.binlog.default_database import (
     creates_from_default_database,
     without_default_database,
 )
-from mtsd.binlog.drop_if_there import drop_if_there, may_name_missing_tables
+from mtsd.binlog.drop_if_there import drop_if_there, in_its_database, may_name_missing_tables
+from mtsd.binlog.event_type import SUPPRESS_USE
 from mtsd.binlog.invoker import with_invoker
 from mtsd.binlog.statement import disable_on_replica
 from mtsd.binlog.temporary_tables import is_rename
@@ -46,6 +47,10 @@ async def apply_statement(
         )
     if not query.database:
         text = _without_default_database(statement)
+    elif statement.kind is StatementKind.DROP_TEMPORARY:
+        text = in_its_database(query)
+        if text is not query.statement:
+            statement = statement._replace(flags=statement.flags | SUPPRESS_USE)
     if statement.kind in _DEFINITIONS:
         text = with_invoker(text, query.invoker, query.context)
     if statement.kind is StatementKind.DROP_TEMPORARY or may_name_missing_tables(query):

@@ -117,6 +117,31 @@ def test_over_databases_and_with_others_in_between(
     assert differences(pair.source, pair.target) == []
 
 
+def test_a_database_that_is_dropped_before_them(pair: Pair, tmp_path: Path) -> None:
+    """A temporary table outlives its database, and is dropped at the end of its session."""
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+    catch_up(daemon)
+    daemon.start()
+    for name in ("t", "`tables`", "`a``b`"):
+        with session(pair.source) as one:
+            one.run(
+                "CREATE DATABASE `e``é`",
+                "USE `e``é`",
+                f"CREATE TEMPORARY TABLE {name} (a INT PRIMARY KEY)",
+                f"INSERT INTO {name} VALUES (50)",
+                "CREATE TEMPORARY TABLE other (a INT)",
+                "DROP DATABASE `e``é`",
+                f"INSERT INTO d.u SELECT a FROM `e``é`.{name}",
+                "DELETE FROM d.u WHERE a = 50",
+            )
+    with session(pair.source) as one:
+        one.run("INSERT INTO u VALUES (51)")
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+    assert known(pair.target) == {"complete": True, "threads": []}
+    assert differences(pair.source, pair.target) == []
+
+
 @pytest.mark.parametrize("mode", ["binlog", "sql"])
 def test_rows_find_none_of_a_thread_with_the_id_of_the_session(
     pair: Pair, tmp_path: Path, mode: str
