@@ -170,7 +170,7 @@ class Daemon:
             if change.do in {"freeze", "unfreeze"}:
                 self._replica.freeze(change.worker, frozen=change.do == "freeze")
             else:
-                self._replica.distribute(distribution_of(self._in_force))
+                self._replica.distribute(self._in_force)
         log.info("distribution changed by hand", **change.given)
         return self._by_hand.status(self._in_force)
 

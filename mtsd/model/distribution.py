@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from mtsd.model.names import folded
+
 HEAVIEST = 1000
 """The largest weight of a database; 1 is the weight of one of which nothing is said."""
 
@@ -89,6 +91,24 @@ class Distribution:
                 bind = [each for each in bind if each not in touched]
                 bind.append(tuple(sorted(together)))
         return replace(self, bind=tuple(bind))
+
+    def in_lower_case(self) -> "Distribution":
+        """Return one by the names on a target that has them in lower case.
+
+        What becomes one name there belongs to the sets of all; its last pin and weight count.
+        """
+        sets = Distribution()
+        for together in self.bind:
+            names = dict.fromkeys(map(folded, together))
+            touched = [each for each in sets.bind if not names.keys().isdisjoint(each)]
+            names = dict.fromkeys(chain(*touched, names))
+            left = tuple(each for each in sets.bind if each not in touched)
+            sets = replace(sets, bind=(*left, tuple(names)))
+        return replace(
+            sets,
+            pin=tuple({folded(name): worker for name, worker in self.pin}.items()),
+            weigh=tuple({folded(name): weight for name, weight in self.weigh}.items()),
+        )
 
     def with_pinned(self, databases: Sequence[str], worker: int) -> "Distribution":
         """Return one in which these databases are pinned to the worker, 0 for none.

@@ -69,7 +69,11 @@ def splits(replica: ReplicaSettings) -> bool:
     return replica.split_transactions != "off" and replica.parallel_workers > 1
 
 
-def distribution_of(settings: Settings) -> Distribution:
-    """Return how databases are to be distributed over the workers."""
+def distribution_of(settings: Settings, *, fold_case: bool = False) -> Distribution:
+    """Return how databases are to be distributed over the workers.
+
+    With `fold_case`, by their names on a target that has them in lower case, as groups have them.
+    """
     replica = settings.replica
-    return Distribution(replica.bind, replica.pin, replica.weigh)
+    given = Distribution(replica.bind, replica.pin, replica.weigh)
+    return given.in_lower_case() if fold_case else given

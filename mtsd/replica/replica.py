@@ -8,7 +8,6 @@ from time import process_time
 import structlog
 
 from mtsd.config import Settings
-from mtsd.model.distribution import Distribution
 from mtsd.model.errors import ConnectionLostError, MtsdError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.pulse import Pulse
@@ -199,13 +198,15 @@ class Replica:
                 transaction_retries=read.transaction_retries,
                 skip_errors=frozenset(read.skip_errors),
             )
-        self.distribute(distribution_of(settings))
+        self.distribute(settings)
         self._checkpointer.period = settings.replica.checkpoint_period
         # The current period may be long.
         self._coordinator.checkpoint_due.set()
 
-    def distribute(self, distribution: Distribution) -> None:
-        """Distribute databases by other rules from the next group on, under a policy by names."""
+    def distribute(self, settings: Settings) -> None:
+        """Distribute databases as other settings say from the next group on, if names count."""
+        fold_case = self._session.traits.lower_case_table_names
+        distribution = distribution_of(settings, fold_case=fold_case)
         self._coordinator.scheduler.distribute(distribution)
 
     def freeze(self, worker: int, *, frozen: bool) -> None:

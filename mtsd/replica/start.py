@@ -317,10 +317,11 @@ def _scheduler(
     # One worker always commits in the stream's order.
     eventual = replica.consistency == "eventual"
     in_order = replica.consistency == "any_time" and replica.parallel_workers > 1
+    distribution = distribution_of(settings, fold_case=fold_case)
     policy = choose_policy(
         replica.parallel_type,
         replica.parallel_workers,
-        replica.bind,
+        distribution.bind,
         foreign_keys,
         in_order=in_order,
         eventual=eventual,
@@ -349,7 +350,7 @@ def _scheduler(
         in_order=in_order,
         repair=recovered.repair,
     )
-    scheduler.distribute(distribution_of(settings))
+    scheduler.distribute(distribution)
     return scheduler
 
 

@@ -59,6 +59,34 @@ def test_two_databases_that_are_one(policy: str, tmp_path: Path) -> None:
         assert pair.target.sql("SELECT * FROM shop.t") == [(1, 2)]
 
 
+@pytest.mark.parametrize("policy", ["database", "table"])
+def test_databases_that_are_bound_and_pinned_by_other_names(policy: str, tmp_path: Path) -> None:
+    """The configuration has the names that the source has, which are not those of the target."""
+    with pair_of({}, LOWER) as pair:
+        for name in ("Shop", "Stock", "Blog"):
+            pair.source.sql(f"CREATE DATABASE {name}; CREATE TABLE {name}.t (id INT PRIMARY KEY)")
+        pins: list[list[str | int]] = [["Blog", 3]]
+        settings: dict[str, Value] = {
+            "replica.parallel_type": policy,
+            "replica.bind": [["Shop", "Stock"]],
+            "replica.pin": pins,
+        }
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            for row in range(2):
+                for name in ("Shop", "Stock", "Blog"):
+                    pair.source.sql(f"INSERT INTO {name}.t VALUES ({row})")
+                daemon.wait_until_caught_up()
+                status = daemon.status()
+                assert status is not None
+                names = [part.name for part in status.partitions if part.name.startswith("s")]
+                assert names == ["shop+stock"]
+                assert status.workers[2].groups >= 3
+                # The same after a reload, which distributes anew.
+                daemon.reload()
+                daemon.wait_for_record("configuration reloaded", row + 1)
+            assert daemon.stop() == 0
+
+
 @pytest.mark.parametrize("rule", ["ŞİRKET", "şirket"])
 def test_a_rule_for_a_name_in_capitals(rule: str, tmp_path: Path) -> None:
     with pair_of(LOWER, LOWER) as pair:

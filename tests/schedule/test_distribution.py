@@ -298,3 +298,12 @@ def test_while_commits_keep_the_streams_order(shapes: Sequence[Shape], mode: Mod
     for by_hand in ((BOTH, NONE), FROZEN, (Freeze(1, frozen=True), Freeze(1, frozen=False))):
         settings = RunSettings(mode=mode, workers=2, by_hand=by_hand, in_order=True)
         explore(Stream.of(shapes), SimulatedTarget(), settings, stops=True, checkpoints=False)
+
+
+def test_names_that_are_one_on_the_target() -> None:
+    given = Distribution(
+        bind=(("A", "b"), ("a", "C"), ("d",)), pin=(("B", 2), ("D", 1)), weigh=(("C", 3),)
+    )
+    assert given.in_lower_case() == Distribution(
+        bind=(("a", "b", "c"), ("d",)), pin=(("b", 2), ("d", 1)), weigh=(("c", 3),)
+    )
