@@ -69,6 +69,8 @@ class Dispatcher:
         self._streamed = streamed
         self._workers = workers
         self._skipped = {group.number for group in skipped}
+        self.commit_time: int | None = None
+        """That of the large group that it applies, which is in no queue, in µs; None without."""
 
     async def run(self) -> None:
         """Dispatch until the stream is closed or the coordinator has ended."""
@@ -166,16 +168,22 @@ class Dispatcher:
         if isinstance(item, GroupOpened):
             if item.unsupported and not self._streamed.passes(item):
                 await self._refuse(failed_stream(item), item.unsupported, "a large group")
+            if not self._streamed.passes(item):
+                self.commit_time = item.commit_time
             await self._streamed.open(item)
         elif isinstance(item, GroupChunk):
             await self._streamed.chunk(item)
         elif isinstance(item, GroupClosed):
             await self._close(item.group)
+            self.commit_time = None
         elif isinstance(item, GroupDropped):
             await self._streamed.drop()
+            self.commit_time = None
         elif isinstance(item, LargeGroup):
+            self.commit_time = item.group.commit_time
             if not await self._streamed.split(item.group):
                 await self._group(item.group)
+            self.commit_time = None
         elif not isinstance(item, Group):
             if item.temporary is not None:
                 self._lost.only(item.temporary.by_thread)

@@ -236,7 +236,9 @@ class Replica:
             executed_number=scheduler.gaq.number,
             clock_offset=self._stream.clock_offset,
             oldest_commit_time=_first(
-                scheduler.gaq.oldest_commit_time, self._delayed.held_commit_time
+                scheduler.gaq.oldest_commit_time,
+                self._dispatcher.commit_time,
+                self._delayed.held_commit_time,
             ),
             remaining_delay=self._delayed.seconds_left(),
             pending_groups=scheduler.pending_groups,
@@ -309,6 +311,6 @@ class Replica:
         self._session.connection.close()
 
 
-def _first(oldest: int | None, next_one: int | None) -> int | None:
-    """Return the commit time of the oldest group not yet applied; `next_one` comes after it."""
-    return next_one if oldest is None else oldest
+def _first(*commit_times: int | None) -> int | None:
+    """Return the commit time of the oldest group not yet applied; they are in order."""
+    return next((each for each in commit_times if each is not None), None)

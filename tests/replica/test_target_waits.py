@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from mtsd.replica.target_waits import TargetWait, TargetWaits, kind_in_words
 from tests.load.compare import differences
-from tests.replica.daemon_process import DaemonProcess
+from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_fencing import wait_until_stuck
 from tests.servers.pair import Pair
 
@@ -50,6 +50,40 @@ def test_workers_that_wait_are_in_the_status_and_in_the_log(tmp_path: Path) -> N
             assert at["waited_s"] >= 10
         daemon.wait_for_record("the target answers the workers again")
         daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("split", ["off", "row"])
+def test_the_lag_of_a_large_transaction_that_is_being_applied(split: str, tmp_path: Path) -> None:
+    """It is in no queue, and yet not applied."""
+    settings: dict[str, Value] = {
+        "replica.batch_bytes": 4096,
+        "replica.pending_jobs_size_max": 8192,
+    }
+    if split != "off":
+        settings |= {"replica.consistency": "eventual", "replica.split_transactions": split}
+    with Pair() as pair, DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v TEXT)")
+        daemon.wait_until_caught_up()
+        for size in (6000, 60_000):
+            with closing(pair.target.client()) as holder, holder.cursor() as cursor:
+                cursor.execute("LOCK TABLES a.t WRITE")
+                values = ", ".join(f"({size + row}, '{'x' * (size // 6)}')" for row in range(6))
+                pair.source.sql(f"INSERT INTO a.t VALUES {values}")
+                status = daemon.wait_for_status(
+                    lambda status: any(
+                        each.target_wait is not None and each.target_wait.seconds >= 2
+                        for each in status.workers
+                    ),
+                    "no worker waits",
+                )
+                assert status.lag_seconds is not None
+                assert status.lag_seconds >= 2, size
+            daemon.wait_until_caught_up()
+            status = daemon.wait_for_status(lambda now: now.lag_seconds is not None, "no lag")
+            assert status.lag_seconds == 0
         assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
 
