@@ -6,6 +6,7 @@ import pytest
 
 from tests.operations.checked import told
 from tests.replica.daemon_process import Value
+from tests.servers.mariadb import provide_mariadb
 from tests.servers.pair import Pair
 from tests.target.test_column_fit import MANY
 
@@ -53,3 +54,37 @@ def test_columns_are_compared(tmp_path: Path) -> None:
     assert "a.t;" in found.bad["columns-fewer"]
     assert "columns" not in found.lines
     assert found.status == 3
+
+
+def test_tables_are_compared_by_the_names_that_the_target_gives_them(tmp_path: Path) -> None:
+    """It has them in lower case."""
+    installation = provide_mariadb("11.8")
+    with Pair(
+        {}, {"lower_case_table_names": 1},
+        installation=installation, target_installation=installation,
+    ) as pair:  # fmt: skip
+        settings: dict[str, Value] = {
+            "source.unix_socket": str(pair.source.socket),
+            "source.user": "root",
+            "source.start": "latest",
+            "target.unix_socket": str(pair.target.socket),
+            "target.user": "root",
+            "filter.rewrite_db": [["Stock", "Shelf"]],
+        }
+        for server, stock in ((pair.source, "Stock"), (pair.target, "Shelf")):
+            server.sql(
+                f"CREATE DATABASE Shop; CREATE TABLE Shop.Orders (id INT PRIMARY KEY, v INT);"
+                "CREATE TRIGGER Shop.Each BEFORE INSERT ON Shop.Orders FOR EACH ROW SET NEW.v = 1;"
+                f"CREATE DATABASE {stock}; CREATE TABLE {stock}.Items (id INT PRIMARY KEY, v TEXT)"
+            )
+        found = told(tmp_path, settings)
+        assert "2 tables on both" in found.lines["columns"]
+        assert not {"missing-tables", "own-triggers"}.intersection(found.bad)
+        pair.target.sql(
+            "ALTER TABLE Shop.Orders MODIFY v BINARY(3), ENGINE = MyISAM;"
+            "ALTER TABLE Shelf.Items MODIFY v INT"
+        )
+        found = told(tmp_path, settings)
+    assert "shop.orders.v (int(11); there binary(3))" in found.bad["columns-refused"]
+    assert "shelf.items.v" in found.bad["columns-refused"]
+    assert "shop.orders" in found.bad["target-engine"]

@@ -22,6 +22,7 @@ from mtsd.operations.check.reading import read_source, read_target
 from mtsd.operations.check.replicated import (
     as_on_target,
     filter_lines,
+    in_lower_case,
     only_changed,
     only_replicated,
 )
@@ -95,6 +96,8 @@ def _lines(
     known_target = None if isinstance(target, Line) else target
     fold_case = known_target is not None and known_target.server.number(_CASE) != 0
     flavour = Flavour.MYSQL if known_target is None else known_target.server.flavour
+    if known_target is not None and fold_case:
+        target = known_target = replace(known_target, server=in_lower_case(known_target.server))
     rules = filter_of(settings, fold_case=fold_case, target=flavour)
     if isinstance(source, Line):
         yield source
@@ -105,7 +108,8 @@ def _lines(
         yield from filter_lines(everything, rules)
         yield from source_lines(settings, source, known_target)
         yield from policy_lines(settings, source.server, known_target, rules)
-        known_source = replace(source, server=as_on_target(source.server, rules))
+        named = as_on_target(source.server, rules)
+        known_source = replace(source, server=in_lower_case(named) if fold_case else named)
     if isinstance(target, Line):
         yield target
     else:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from mtsd.filter.filter import Filter
 from mtsd.filter.wildcards import matches
+from mtsd.model.names import folded
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts, TableFacts
 from mtsd.operations.check.line import Line, listed
@@ -51,6 +52,30 @@ def as_on_target(facts: ServerFacts, rules: Filter) -> ServerFacts:
     if not rules.rules.rewrite_db:
         return facts
     return _with(facts, facts.tables, rules.target_name)
+
+
+def in_lower_case(facts: ServerFacts) -> ServerFacts:
+    """Return a server's facts with all names as a target has them that folds their case."""
+
+    def of_all(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(folded, names))
+
+    return replace(
+        facts,
+        tables=tuple(
+            replace(table, schema=folded(table.schema), name=folded(table.name))
+            for table in facts.tables
+        ),
+        foreign_keys_across=of_all(facts.foreign_keys_across),
+        triggers=of_all(facts.triggers),
+        events=of_all(facts.events),
+        columns={folded(table): value for table, value in facts.columns.items()},
+        versioned=of_all(facts.versioned),
+        cascades=of_all(facts.cascades),
+        expressions={folded(table): value for table, value in facts.expressions.items()},
+        triggers_on={folded(each): folded(table) for each, table in facts.triggers_on.items()},
+        generated=of_all(facts.generated),
+    )
 
 
 def filter_lines(source: ServerFacts, rules: Filter) -> Iterator[Line]:
