@@ -56,11 +56,9 @@ async def verdict(connection: Connection, tables: PositionTables, doubt: InDoubt
     either way.
     """
     executed = bool(doubt.evidence) and await has_executed(connection, doubt.evidence)
-    found = _told(judge(doubt, executed=executed, logs=None))
-    if found is Verdict.NOT_BEGUN:
-        if await _has_run_on(connection.endpoint, doubt):
-            return Verdict.NOT_APPLIED
-        _told(without_evidence(doubt))
+    found = _told(
+        await in_logs(connection, tables, doubt, judge(doubt, executed=executed, logs=None))
+    )
     if found in {Verdict.PREPARED, Verdict.COMPLETED}:
         prepared = await _is_prepared(connection, tables, doubt)
         if prepared and not doubt.end.file:
@@ -69,15 +67,30 @@ async def verdict(connection: Connection, tables: PositionTables, doubt: InDoubt
             return Verdict.NOT_APPLIED
         applied = prepared is (found is Verdict.PREPARED)
         return Verdict.APPLIED if applied else Verdict.NOT_APPLIED
+    return found
+
+
+async def in_logs(
+    connection: Connection, tables: PositionTables, doubt: InDoubt, found: Verdict | Refused
+) -> Verdict | Refused:
+    """Return what a verdict comes to if the target's own binlog decides; others are returned.
+
+    Nothing is changed. Raises NeedsPersonError if the binlog may not be read.
+    """
+    if found is Verdict.NOT_BEGUN:
+        run_on = await _has_run_on(connection.endpoint, doubt)
+        return Verdict.NOT_APPLIED if run_on else without_evidence(doubt)
     if found is Verdict.LOGGED:
         logged = await _logged(connection.endpoint, tables, doubt)
+        if isinstance(logged, Refused):
+            return logged
         server = connection.server_version
-        found = _told(judge_logged(doubt, logged, flavour_of(server), version_of(server)))
+        found = judge_logged(doubt, logged, flavour_of(server), version_of(server))
     if found is Verdict.NOT_COMMITTED:
         if not await _has_run_on(connection.endpoint, doubt) and await _may_remain(
             connection, doubt
         ):
-            _told(after_a_crash(doubt))
+            return after_a_crash(doubt)
         return Verdict.NOT_APPLIED
     return found
 
@@ -156,11 +169,11 @@ def _is_of_a_start(format_description: bytes) -> bool:
     return parse_format_description(format_description).created != 0
 
 
-async def _logged(endpoint: Endpoint, tables: PositionTables, doubt: InDoubt) -> Logged:
+async def _logged(endpoint: Endpoint, tables: PositionTables, doubt: InDoubt) -> Logged | Refused:
     """Read the target's binlog, starting where it was when the record was written.
 
     What follows there is the record itself, or this is another log under the same name. Raises
-    NeedsPersonError then, or if it may not be read.
+    NeedsPersonError if it may not be read.
     """
     record = RecordInLog(tables, doubt)
     restarted = False
@@ -169,7 +182,9 @@ async def _logged(endpoint: Endpoint, tables: PositionTables, doubt: InDoubt) ->
     try:
         files = await list_files(endpoint)
         names = [file.name for file in files]
-        _told(judge(doubt, executed=False, logs=names))
+        found = judge(doubt, executed=False, logs=names)
+        if isinstance(found, Refused):
+            return found
         for file in files[names.index(doubt.target_file) :]:
             first = file.name == doubt.target_file
             async for event in _events(
@@ -184,10 +199,10 @@ async def _logged(endpoint: Endpoint, tables: PositionTables, doubt: InDoubt) ->
                     recovered.append(excerpt(parse_query(event)))
     except BinlogError:
         # In the middle of an event.
-        _told(in_another_log(doubt))
+        return in_another_log(doubt)
     except ServerError as error:
         if error.number == NO_EVENT:
-            _told(in_another_log(doubt))
+            return in_another_log(doubt)
         if error.number not in _REFUSED:
             raise
         raise NeedsPersonError(
@@ -197,7 +212,7 @@ async def _logged(endpoint: Endpoint, tables: PositionTables, doubt: InDoubt) ->
             " CLIENT on the target"
         ) from error
     if not record.seen:
-        _told(in_another_log(doubt))
+        return in_another_log(doubt)
     return Logged(drops_all(doubt.statement, own), restarted, tuple(recovered))
 
 

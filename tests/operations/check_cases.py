@@ -18,6 +18,7 @@ from mtsd.operations.check.facts import SourceFacts, TableFacts, TargetFacts
 from mtsd.operations.check.line import Line
 from mtsd.operations.check.unreachable import interrupted, unreachable
 from mtsd.replica.one_channel import Channel
+from mtsd.replica.verdict import after_a_crash, in_another_log
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import UNORDERED_VERSION, InDoubt
@@ -48,6 +49,9 @@ from tests.operations.good_facts import (
 MYISAM = TableFacts("shop", "log", transactional=False, keyed=True)
 KEYLESS = TableFacts("shop", "visits", transactional=True, keyed=False)
 DOUBT = InDoubt(8, 1, Position("binlog.000002", 800), "ddl", "", "", "shop", b"ALTER TABLE t")
+LOGGED = replace(DOUBT, target_file="log.000001", target_offset=4)
+IN_ANOTHER_LOG = replace(at(in_doubt=(LOGGED,)), in_logs={8: in_another_log(LOGGED)})
+CRASHED = replace(at(in_doubt=(LOGGED,)), in_logs={8: after_a_crash(LOGGED)})
 EVIDENCE = f"{DAEMON_UUID}:8"
 XID = XaXid(1, b"a", b"")
 SPLITTING = replica(consistency="eventual", exec_mode="strict", split_transactions="row")
@@ -429,6 +433,10 @@ CASES = (
             at(in_doubt=(replace(DOUBT, target_file="log.000001"),)), files=("log.000002",)
         ),
     ),
+    Case(
+        Kind.IN_DOUBT_LOG_OTHER, "another binlog now at log.000001:4", target=IN_ANOTHER_LOG
+    ),
+    Case(Kind.IN_DOUBT_CRASHED, "been restarted since", target=CRASHED),
     Case(
         Kind.IN_DOUBT_NON_TRANSACTIONAL, "part of it may have been applied",
         target=at(in_doubt=(replace(DOUBT, kind="non_transactional", evidence=EVIDENCE),)),

@@ -359,6 +359,15 @@ def _(stage: Stage) -> None:
 
 @situation("in doubt, and the target's binlog tells")
 def _(stage: Stage) -> None:
+    (row,) = stage.target.sql("SHOW BINARY LOG STATUS")
+    stage.leave()
+    doubt = replace(DOUBT, target_file=str(row[0]), target_offset=int(row[1]), thread=77)
+    record = PositionTables("mtsd", "").insert_in_doubt(doubt)
+    stage.target.sql(record.decode())
+
+
+@situation("in doubt, and the target has another binlog", Kind.IN_DOUBT_LOG_OTHER)
+def _(stage: Stage) -> None:
     stage.leave(None, replace(DOUBT, target_file="binlog.000001", target_offset=4, thread=77))
 
 

@@ -343,6 +343,8 @@ class Kind(Enum):
     )
     IN_DOUBT_WITHOUT_EVIDENCE = refusal("target groups in doubt", verdict.NO_EVIDENCE)
     IN_DOUBT_LOG_PURGED = refusal("target groups in doubt", verdict.LOG_PURGED)
+    IN_DOUBT_LOG_OTHER = refusal("target groups in doubt", verdict.LOG_OTHER)
+    IN_DOUBT_CRASHED = refusal("target groups in doubt", verdict.CRASHED)
     IN_DOUBT_NON_TRANSACTIONAL = refusal("target groups in doubt", verdict.NON_TRANSACTIONAL)
 
     # The policy.

@@ -1,6 +1,6 @@
 """What the daemon would decide, based on the facts: by the very same functions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet
@@ -79,11 +79,22 @@ def verdicts(
     channel: ChannelFacts, target: TargetFacts
 ) -> Iterator[tuple[InDoubt, Verdict | Refused]]:
     """Yield the groups that are still in doubt, and what a start would decide about each."""
-    executed = recovered(channel.mark.number, (row.executed for row in channel.workers))
     known = GtidSet.parse(target.server.variables.get("gtid_executed", ""))
+    for doubt, found in judged(channel, known, target.files):
+        yield doubt, target.in_logs.get(doubt.number, found)
+
+
+def judged(
+    channel: ChannelFacts, known: GtidSet, files: Collection[str] | None
+) -> Iterator[tuple[InDoubt, Verdict | Refused]]:
+    """Yield the groups that are still in doubt, and what is known without the target's files.
+
+    The target has executed the GTIDs `known`.
+    """
+    executed = recovered(channel.mark.number, (row.executed for row in channel.workers))
     for doubt in unsettled(channel.in_doubt, channel.mark, executed):
         done = bool(doubt.evidence) and GtidSet.parse(doubt.evidence).issubset(known)
-        yield doubt, judge(doubt, executed=done, logs=target.files)
+        yield doubt, judge(doubt, executed=done, logs=files)
 
 
 def state_of(source: SourceFacts) -> SourceState:

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, ServerVersion, identity_of
 from mtsd.model.xa_xid import XaXid
 from mtsd.replica.left_prepared import is_of_xa, xid_in_doubt
 from mtsd.replica.left_split import branch_xids
 from mtsd.replica.one_channel import Channel
+from mtsd.replica.verdict import Verdict
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.prepared_table import PreparedRow
@@ -179,6 +181,8 @@ class TargetFacts:
     position: PositionFacts
     files: tuple[str, ...] | None
     """Its own binary log files, if they are evidence for an in-doubt group; None: not listed."""
+    in_logs: Mapping[int, Verdict | Refused] = field(default_factory=dict)
+    """By number, for groups in doubt of which they tell: what its binary log files show."""
     prepared: frozenset[XaXid] | None = None
     """The XA transactions that it has prepared; None if the user may not list them."""
     binlog_allowed: bool = True

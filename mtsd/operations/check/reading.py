@@ -19,6 +19,7 @@ from mtsd.operations.check.facts import (
     TableFacts,
     TargetFacts,
 )
+from mtsd.operations.check.in_doubt import read_in_logs
 from mtsd.replica.one_channel import Channel, read_channels
 from mtsd.replica.recovery import FoundTables, read_failed, read_tables, read_workers
 from mtsd.source.place import starts_inside_group
@@ -130,6 +131,7 @@ async def read_target(
     ):
         rows = await _allowed(connection.query("SHOW BINARY LOGS"))
         files = tuple(str(row[0]) for row in rows) or None
+    in_logs = await read_in_logs(connection, tables, server, position, files)
     prepared = await _prepared(connection)
     known = await read_key_definitions(connection, version.flavour, fold_case=False)
     whole = {
@@ -140,7 +142,9 @@ async def read_target(
     allowed = await allows_binlog(connection)
     reaching = await _reaching(connection, tables.schema)
     elsewhere = await positions_elsewhere(connection, tables.schema)
-    return TargetFacts(server, position, files, prepared, allowed, whole, reaching, elsewhere)
+    return TargetFacts(
+        server, position, files, in_logs, prepared, allowed, whole, reaching, elsewhere
+    )
 
 
 async def _prepared(connection: Connection) -> frozenset[XaXid] | None:
