@@ -72,6 +72,11 @@ class Dispatcher:
         self.commit_time: int | None = None
         """That of the large group that it applies, which is in no queue, in µs; None without."""
 
+    @property
+    def at_work(self) -> Collection[int]:
+        """See `StreamedGroups`."""
+        return self._streamed.at_work
+
     async def run(self) -> None:
         """Dispatch until the stream is closed or the coordinator has ended."""
         # Most groups are rows, and there is room: that path has no await.

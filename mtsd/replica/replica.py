@@ -260,7 +260,9 @@ class Replica:
         queue = self._coordinator.scheduler.workers[worker.index]
         waits_for = self._coordinator.scheduler.waits_for(worker.index)
         state = "waiting" if len(queue) else "idle"
-        if queue.running:
+        if worker.index in self._dispatcher.at_work:
+            state = "applying"
+        elif queue.running:
             state = "applying" if waits_for is None else "waiting"
         elif self._coordinator.scheduler.is_frozen(worker.index):
             state = "frozen"

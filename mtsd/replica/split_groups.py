@@ -5,7 +5,7 @@ what comes after it waits. If it cannot be split, it is applied as any other: on
 by its worker, a streamed one by the first worker, once it has been read again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 import structlog
@@ -66,6 +66,14 @@ class SplitGroups(StreamedGroups):
         """A streamed group that is split, if its first steps can be."""
         self._is_split: GroupOpened | None = None
         """A streamed group that is being split."""
+        self._is_split_by_table = False
+
+    @property
+    def at_work(self) -> Collection[int]:
+        """See `StreamedGroups`."""
+        if self._branches is None and not self._is_split_by_table:
+            return super().at_work
+        return range(len(self._workers))
 
     async def split(self, group: Group) -> bool:
         """See `StreamedGroups.split`. Raises ApplyError, ConnectionLostError."""
@@ -240,7 +248,11 @@ class SplitGroups(StreamedGroups):
         worker = self._workers[0]
         row = worker.row_after(group)
         appliers = [worker.applier for worker in self._workers]
-        await apply_by_table(appliers, group, row, parts, of_others, self._reached)
+        self._is_split_by_table = True
+        try:
+            await apply_by_table(appliers, group, row, parts, of_others, self._reached)
+        finally:
+            self._is_split_by_table = False
         worker.applied(group, row)
 
     async def _commit_split(self, group: Group) -> None:

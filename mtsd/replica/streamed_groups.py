@@ -9,6 +9,7 @@ XA transactions have a module of their own (`streamed_branch`), and so has CREAT
 (`streamed_table`).
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final, NoReturn
 
@@ -97,6 +98,11 @@ class StreamedGroups:
         """The branch that an XA transaction is applied in."""
         self._table: StreamedTable | None = None
         """The table that the group creates and fills."""
+
+    @property
+    def at_work(self) -> Collection[int]:
+        """The indexes of the workers that apply a large group now: it is in no queue."""
+        return () if self._opened is None or self._passing else (self._worker.index,)
 
     def passes(self, opened: GroupOpened) -> bool:
         """Return whether a group is skipped: it has already been applied, or was skipped."""

@@ -81,6 +81,8 @@ def test_the_lag_of_a_large_transaction_that_is_being_applied(split: str, tmp_pa
                 )
                 assert status.lag_seconds is not None
                 assert status.lag_seconds >= 2, size
+                waiting = [each.state for each in status.workers if each.target_wait is not None]
+                assert set(waiting) == {"applying"}
             daemon.wait_until_caught_up()
             status = daemon.wait_for_status(lambda now: now.lag_seconds is not None, "no lag")
             assert status.lag_seconds == 0
