@@ -52,6 +52,8 @@ class Dialect:
     """Every group has a GTID: a file before which there are none is the first one."""
     renames_temporary: bool = False
     """RENAME TABLE renames temporary tables too, without the flag THREAD_SPECIFIC."""
+    after_gaps: frozenset[int] = frozenset()
+    """What a dump by GTID may go on with after groups that it has left out, without saying so."""
     unplaced: bool = False
     """Events inside a group need not say where they end, only its last one does."""
 
@@ -120,6 +122,13 @@ MARIADB = Dialect(
     compressed=dict.fromkeys(PLAIN_TYPES, uncompressed),
     encrypted=frozenset({EventType.MARIADB_START_ENCRYPTION_EVENT.value}),
     renames_temporary=True,
+    after_gaps=frozenset({
+        EventType.MARIADB_GTID_EVENT.value,
+        EventType.MARIADB_BINLOG_CHECKPOINT_EVENT.value,
+        EventType.ROTATE_EVENT.value,
+        EventType.STOP_EVENT.value,
+        EventType.INCIDENT_EVENT.value,
+    }),
     unplaced=True,  # since 11.8
 )  # fmt: skip
 

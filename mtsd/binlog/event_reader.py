@@ -3,7 +3,8 @@
 It reads from a dump, a file, or any part of one that begins with an event, and does no I/O. Every
 event has to begin where the previous one ended: a checksum does not reveal that whole events are
 missing, duplicated or out of order. A dump by GTID leaves groups out, and the source bridges these
-gaps: MySQL with heartbeats, MariaDB with GTID_LIST events that are in no file.
+gaps: MySQL with heartbeats, MariaDB with GTID_LIST events that are in no file, but only where it
+reaches the place of a domain.
 """
 
 from collections.abc import Iterator
@@ -49,7 +50,9 @@ class EventReader:
     do in a dump, but never in a file. `description` is the file's format description, whole, if
     reading begins after it. With `in_place`, events must be where their headers say; the events
     of a relay log keep the positions that they had on the source, and those of a MariaDB whose
-    binary log is inside a storage engine have none.
+    binary log is inside a storage engine have none. `leaving_out`: in how many domains a MariaDB
+    has been told a place, up to which it leaves groups out. Until it has reached them all, there
+    may be a gap before what is between two groups.
     """
 
     __slots__ = (
@@ -62,6 +65,7 @@ class EventReader:
         "dialect",
         "file",
         "gaps",
+        "leaving_out",
         "offset",
         "raw_description",
     )  # fmt: skip
@@ -73,6 +77,7 @@ class EventReader:
         checksums: bool = False,
         description: bytes = b"",
         in_place: bool = True,
+        leaving_out: int = 0,
     ) -> None:
         self.file = start.file
         self.offset = start.offset
@@ -83,7 +88,8 @@ class EventReader:
         self.raw_description = b""
         """The event of `description`, whole."""
         self.gaps = 0
-        """How many times the source has said that it left events out."""
+        """How many times the source has left events out."""
+        self.leaving_out = leaving_out
         self._in_place = in_place
         self._speak(MYSQL)
         if description:
@@ -175,8 +181,14 @@ class EventReader:
                 return self._bridged(offset, inside, "a heartbeat")
             raise BinlogError(f"a heartbeat at {position}")
         if code == _GTID_LIST and event[17] & ARTIFICIAL and log_pos:
+            self.leaving_out = max(0, self.leaving_out - 1)
             offset = (before & ~_LOW) | log_pos
             return self._bridged(offset + (1 << 32) * (offset < before), inside, "a GTID_LIST")
+        if self.leaving_out and not inside and code in self.dialect.after_gaps:
+            offset = (before & ~_LOW) | log_pos
+            if offset > after:
+                self.gaps += 1
+                return offset
         # If the source dies it leaves a partial group, and the next file begins with a Rotate.
         if log_pos == 0 and code in _ARTIFICIAL and (not inside or code == _ROTATE):
             return before

@@ -51,10 +51,10 @@ class Grouper:
 
     One for each connection to the source, because a partial group must not outlive it. Groups
     larger than `hold_bytes` are streamed in chunks of about `chunk_bytes`. What is not `replicated`
-    is left out, and the rest has its names on the target. `checksums` and `description` are as for
-    EventReader. `temporary` is what is known about the source's temporary tables at `start`,
-    whatever a dump by GTID begins with before that; with `fold_case` their names are not
-    case-sensitive. `files` are those of the connection before, if this one continues it;
+    is left out, and the rest has its names on the target. `checksums`, `description` and
+    `leaving_out` are as for EventReader. `temporary` is what is known about the source's temporary
+    tables at `start`, whatever a dump by GTID begins with before that; with `fold_case` their names
+    are not case-sensitive. `files` are those of the connection before, if this one continues it;
     `timestamp_defaults`, what is known of the source's sessions, fills in what statements lack.
     `merged` is what earlier connections have learned about that. `referred_in`: the databases, as
     the target compares their names, in which a table map may say that a foreign key of another
@@ -75,6 +75,7 @@ class Grouper:
         description: bytes = b"",
         files: LoadDataFiles | None = None,
         in_place: bool = True,
+        leaving_out: int = 0,
         timestamp_defaults: TimestampDefaults | None = None,
         merged: MergedDatabases | None = None,
         referred_in: AbstractSet[str] | None = None,
@@ -82,7 +83,11 @@ class Grouper:
         self.next_number = next_number
         """The number of the group being read, or of the next one."""
         self._reader = EventReader(
-            start, checksums=checksums, description=description, in_place=in_place
+            start,
+            checksums=checksums,
+            description=description,
+            in_place=in_place,
+            leaving_out=leaving_out,
         )
         self._dialect = MYSQL
         self._rows = MYSQL.rows
@@ -163,6 +168,11 @@ class Grouper:
                     if group.is_full:
                         yield from group.overflow()
                 elif group is None and code in self._dialect.heads:
+                    if self._gaps != reader.gaps:
+                        self._before = reader.offset - len(events[at])
+                        known = self._after_gap()
+                        if known is not None:
+                            yield PositionReached(Position(file, self._before), temporary=known)
                     self._opened(event).head(self._dialect.parse_head(event))
                 else:
                     yield from self._other(code, event)

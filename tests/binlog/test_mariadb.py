@@ -222,6 +222,39 @@ def test_a_dump_by_gtid_goes_on_where_it_was(mariadb: MariadbRecording, known: b
         list(grouper.groups([raw[-2]]))
 
 
+@pytest.mark.servers
+def test_what_a_dump_by_gtid_leaves_out_before_it_reaches_its_places(
+    mariadb: MariadbRecording,
+) -> None:
+    items = grouped(mariadb.data, mariadb.file.name)
+    first, second, *others = (item for item in items if isinstance(item, Group))
+    raw = list(FileFramer().feed(mariadb.data))
+    offsets = [FIRST_EVENT + sum(map(len, raw[: n + 1])) for n in range(len(raw))]
+    begin, end = offsets.index(first.end.offset) + 1, offsets.index(second.end.offset) + 1
+
+    def groups(sent: list[bytes], leaving_out: int) -> list[Position]:
+        grouper = Grouper(
+            start=Position(mariadb.file.name, FIRST_EVENT),
+            next_number=1,
+            checksums=False,
+            hold_bytes=1 << 20,
+            chunk_bytes=1 << 20,
+            leaving_out=leaving_out,
+        )
+        return [item.end for item in grouper.groups(sent) if isinstance(item, Group)]
+
+    without = [*raw[:begin], *raw[end:]]
+    assert groups(without, 1) == [first.end, *(group.end for group in others)]
+    for damaged, leaving_out in (
+        (without, 0),
+        ([*raw[:begin], *raw[end + 1 :]], 1),
+        ([*raw[:begin], *raw[begin + 1 :]], 1),
+        ([*raw[:end], *raw[begin:]], 1),
+    ):
+        with pytest.raises(BinlogError, match=r"missing|outside|without"):
+            groups(damaged, leaving_out)
+
+
 def event_of(kind: EventType, body: bytes, server: int = 3) -> bytes:
     return struct.pack("<IBIIIH", 9, kind, server, 19 + len(body), 0, 0) + body
 

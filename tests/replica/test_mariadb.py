@@ -75,6 +75,47 @@ def caught_up(daemon: DaemonProcess) -> None:
     assert daemon.stop() == 0
 
 
+def checkpoints(server: Server, file: str) -> int:
+    """Return how many notes for the server's own recovery a file has."""
+    events = server.sql(f"SHOW BINLOG EVENTS IN '{file}'")
+    return sum(kind == "Binlog_checkpoint" for _, _, kind, *_ in events)
+
+
+def test_a_restart_past_a_checkpoint_between_transactions(tmp_path: Path) -> None:
+    """The source sends that, but not the transaction before it, which is applied."""
+    with mariadbs("11.8") as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")
+        # InnoDB says only later that what is in the file before is durable.
+        pair.source.sql("INSERT INTO a.t VALUES (1); FLUSH BINARY LOGS; INSERT INTO a.t VALUES (2)")
+        file, *_ = pair.source.binlog_end()
+        deadline = time.monotonic() + 60
+        while checkpoints(pair.source, file) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        insert(pair.source, 3)
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+        caught_up(daemon)
+        insert(pair.source, 4)
+        caught_up(daemon)
+        assert pair.target.sql("SELECT id FROM a.t") == [(1,), (2,), (3,), (4,)]
+
+
+def test_a_start_that_is_farther_in_one_domain(tmp_path: Path) -> None:
+    """The source says of the last transaction of each domain only that it leaves it out."""
+    with mariadbs("11.8") as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")
+        for number in range(1, 11):
+            insert(pair.source, number, domain=1 + number % 2)
+            if number in {6, 8}:
+                pair.source.sql("FLUSH BINARY LOGS")
+        # As a replica that applies the domains in parallel.
+        pair.target.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")
+        pair.target.sql("INSERT INTO a.t VALUES (2), (1), (3), (5), (7)")
+        settings: dict[str, Value] = {"source.start": "gtid:0-1-2,1-1-1,2-1-4"}
+        caught_up(DaemonProcess(pair.source, pair.target, tmp_path, settings))
+        assert pair.target.sql("SELECT id FROM a.t") == [(number,) for number in range(1, 11)]
+
+
 COMPRESSED: Options = {"log_bin_compress": "ON", "log_bin_compress_min_len": 10}
 
 
