@@ -137,10 +137,10 @@ def as_text(value: Shown) -> str:
         case bytes():
             return _hex(value)
         case Document(text):
-            return _cut(printable(text), len(text), "characters")
+            return _cut(text)
         case DocumentChanges(changes):
             text = ", ".join(map(_change, changes))
-            return f"partial update ({_cut(printable(text), len(text), 'characters')})"
+            return f"partial update ({_cut(text)})"
         case Unsure(raw, note, text):
             why = printable(note) if text is None else f"as UTF-8: {_quoted(text)}"
             return f"{_hex(raw)} ({why})"
@@ -260,8 +260,8 @@ def _hex(raw: bytes) -> str:
     return _mark(f"x'{raw[: LONGEST // 2].hex()}'", len(raw), LONGEST // 2, "bytes")
 
 
-def _cut(shown: str, size: int, unit: str) -> str:
-    return _mark(shown[:LONGEST], size, LONGEST, unit)
+def _cut(text: str) -> str:
+    return _mark(printable(text[:LONGEST]), len(text), LONGEST, "characters")
 
 
 def _mark(shown: str, size: int, limit: int, unit: str) -> str:

@@ -20,7 +20,16 @@ from mtsd.binlog.column_values import Value
 from mtsd.binlog.event_type import EventType
 from mtsd.cli.event_listing import event_lines
 from mtsd.cli.row_listing import RowListing
-from mtsd.cli.shown_values import Unsure, as_json, as_text, show_of, value_of_variable
+from mtsd.cli.shown_values import (
+    Document,
+    DocumentChange,
+    DocumentChanges,
+    Unsure,
+    as_json,
+    as_text,
+    show_of,
+    value_of_variable,
+)
 from mtsd.model.step import UserVar, UserVarType
 from tests.binlog.building import event
 from tests.binlog.row_values import KINDS, LENIENT, Kind, binary, create, row, shown, text
@@ -414,6 +423,13 @@ def test_long_values_are_cut_off_for_people_only() -> None:
     raw = bytes(501)
     assert as_text(raw) == f"x'{'00' * 500}'… (501 bytes)"
     assert as_json(raw) == f'{{"hex": "{"00" * 501}"}}'
+
+
+def test_what_is_escaped_is_not_cut_off_for_its_length() -> None:
+    document = '"' + "a\u200b" * 450 + '"'
+    assert as_text(Document(document)) == document.replace("\u200b", "\\u200b")
+    change = DocumentChanges((DocumentChange("replace", "$.a", document),))
+    assert as_text(change).endswith('a\\u200b")')
 
 
 def test_a_variable_that_is_not_what_it_says() -> None:
