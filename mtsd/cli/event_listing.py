@@ -183,8 +183,10 @@ def _load_data(event: LoadData, longest: int) -> str:
 
 
 def _text(raw: bytes, longest: int) -> str:
-    # Statements of many lines, and of any size, become one line.
-    return " ".join(raw[: 4 * longest].decode(errors="backslashreplace").split())
+    # Statements of many lines, and of any size, become one line. It is longer than `longest` where
+    # something is left out, so that it is seen to be cut off.
+    words = b" ".join(raw.split(None, longest))
+    return words[: 4 * (longest + 1)].decode(errors="backslashreplace")
 
 
 def _plain(value: object, name: str) -> object:

@@ -9,6 +9,8 @@ import pytest
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.gtid_event import GtidEvent
 from mtsd.cli import binlog
+from mtsd.cli.event_listing import SHORT, event_lines
+from tests.binlog.building import query
 from tests.binlog.recording import Recording
 
 
@@ -78,6 +80,16 @@ def test_events_for_people(recording: Recording, capsys: pytest.CaptureFixture[s
     assert f"server {recording.server.installation.version}" in lines[0]
     assert any("d1.keyed table_id=" in line for line in lines)
     assert all(line.isprintable() for line in lines)
+
+
+@pytest.mark.parametrize("space", [b" ", b"\n" + b" " * 500, b"\r\n\t" * 200])
+@pytest.mark.parametrize("word", ["a", "é€😀", "\u3000" * 99])
+def test_a_statement_is_whole_or_is_seen_to_be_cut_off(space: bytes, word: str) -> None:
+    for count in (1, 24, 49, 50, 51, 101, 300):
+        statement = space.join([b"DELETE", *[word.encode()] * count, b"END"])
+        (line,) = event_lines("f.000001", [query(statement)])
+        assert line.summary(SHORT).endswith("…" if len(line.summary(1 << 20)) > SHORT else "END")
+        assert len(line.summary(SHORT)) <= SHORT
 
 
 def test_events_as_json(recording: Recording, capsys: pytest.CaptureFixture[str]) -> None:
