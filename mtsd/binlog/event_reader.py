@@ -15,7 +15,7 @@ from zlib_ng.zlib_ng import crc32
 
 from mtsd.binlog.checksum import RESIDUE, strip_checksum, verify_format_description
 from mtsd.binlog.dialect import MYSQL, Dialect, dialect_of
-from mtsd.binlog.event_type import ARTIFICIAL, EventType
+from mtsd.binlog.event_type import ARTIFICIAL, IGNORABLE, EventType
 from mtsd.binlog.format_description import (
     CHECKSUM_CRC32,
     FormatDescription,
@@ -34,7 +34,7 @@ _HEARTBEAT: Final[int] = EventType.HEARTBEAT_LOG_EVENT.value
 _HEARTBEATS: Final = frozenset({_HEARTBEAT, EventType.HEARTBEAT_LOG_EVENT_V2.value})
 _ARTIFICIAL: Final = frozenset({
     _ROTATE, _FORMAT_DESCRIPTION, EventType.PREVIOUS_GTIDS_LOG_EVENT.value,
-    EventType.MARIADB_GTID_LIST_EVENT.value,
+    EventType.MARIADB_GTID_LIST_EVENT.value, EventType.MARIADB_START_ENCRYPTION_EVENT.value,
 })  # fmt: skip
 """Need not be in a file: the source may have created them for the dump."""
 _GTID_LIST: Final[int] = EventType.MARIADB_GTID_LIST_EVENT.value
@@ -127,6 +127,11 @@ class EventReader:
             if code == _FORMAT_DESCRIPTION:
                 self._describe(raw)
             elif code in self.dialect.encrypted:
+                # In a dump it is for replicas that store encrypted what they receive: the source
+                # sends the rest of the file decrypted, and says that this may be ignored.
+                if event[17] & IGNORABLE:
+                    self.offset = offset
+                    return event
                 raise NotSupportedError(
                     f"{self.file or 'the file'} is encrypted (encrypt_binlog): only its server can"
                     " read it; with --config, it sends what the file contains"

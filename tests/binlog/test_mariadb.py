@@ -33,6 +33,7 @@ from tests.binlog.building import query
 from tests.binlog.mariadb_recording import MariadbRecording, recorded_mariadb
 from tests.binlog.range_cases import events, parts, told
 from tests.binlog.test_binlog_command import mtsd_binlog
+from tests.binlog.transactions import placed
 from tests.servers.provision import Options
 
 CONCURRENT = {"rows", "xa_prepare", "xa_complete", "non_transactional"}
@@ -416,6 +417,22 @@ def test_an_encrypted_file_is_refused_with_the_reason() -> None:
     encryption = event_of(EventType.MARIADB_START_ENCRYPTION_EVENT, bytes(17))
     with pytest.raises(NotSupportedError, match=r"binlog\.000001 is encrypted \(encrypt_binlog\)"):
         reader.read(encryption)
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+def test_a_dump_of_an_encrypted_file_is_not_encrypted(in_file: bool) -> None:
+    """Its server says so by a flag; where a dump begins inside the file, that has no place."""
+    description = described(b"10.11.1-MariaDB")
+    start = FIRST_EVENT if in_file else 4000
+    reader = EventReader(Position("binlog.000001", start))
+    reader.read(placed([description])[0] if in_file else description)
+    before = reader.offset
+    encryption = event_of(EventType.MARIADB_START_ENCRYPTION_EVENT, bytes(17))
+    encryption = encryption[:17] + b"\x80\0" + encryption[19:]
+    reader.read(placed([encryption], before)[0] if in_file else encryption)
+    assert reader.offset == before + len(encryption) * in_file
+    following = placed([gtid_event(0)], reader.offset)[0]
+    assert reader.read(following) == following
 
 
 @pytest.mark.parametrize(
