@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mtsd.binlog.table_map import TableMap
-from mtsd.binlog.table_metadata import OptionalMetadata
+from mtsd.binlog.table_metadata import OptionalMetadata, parse_optional_metadata
 from mtsd.binlog.tokenizer import TokenKind, tokenize
 from mtsd.catalog.catalog import Catalog
 from mtsd.catalog.definition import TableDefinition
@@ -41,10 +41,13 @@ class ToldTables:
         return self._catalog.find(database, table)
 
     def of(self, table: TableMap) -> OptionalMetadata | None:
-        """Return the metadata of a table; None if it is not defined here.
+        """Return the metadata of a table; None if it is not defined here, or not needed.
 
-        Raises NotSupportedError if it does not match the rows in the binary log.
+        Rows with names tell all else, too, and may be of another time than the definition. Raises
+        NotSupportedError if the definition does not match rows without names.
         """
+        if parse_optional_metadata(table).names:
+            return None
         definition = self._catalog.find(table.database, table.table)
         return None if definition is None else definition.told(table)
 

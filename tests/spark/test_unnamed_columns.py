@@ -149,3 +149,15 @@ def test_a_drop_that_may_change_columns(record: Record, statements: list[str]) -
     folder = record([MINIMAL, *statements])
     with pytest.raises(UnreadableBinlogError, match="may have other columns"):
         read(folder)
+
+
+def test_a_definition_does_not_matter_to_rows_with_names(record: Record) -> None:
+    folder = record([
+        DDL,
+        "INSERT INTO t VALUES (1, 10)",
+        "ALTER TABLE t ADD c TEXT FIRST",
+        "INSERT INTO t VALUES ('x', 2, 20)",
+        "ALTER TABLE t DROP c, MODIFY b BIGINT",
+        "INSERT INTO t VALUES (3, 30)",
+    ])  # fmt: skip
+    assert read(folder) == [(1, 10), (2, 20), (3, 30)]
