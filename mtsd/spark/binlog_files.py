@@ -3,7 +3,7 @@
 import glob
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -17,26 +17,43 @@ from mtsd.spark.logs import FilesError, name_of
 _NUMBERED: Final = re.compile(r"(?!aria_log\.)(.+)\.\d{6,}")
 """MariaDB numbers the log of its storage engine Aria, too."""
 _PATTERN: Final = re.compile(r"[*?\[]")
+_TRIES: Final = 5
+"""How often files are listed if one of them is gone before its size is known."""
 
 
 def listed(path: str) -> list[tuple[str, int]]:
     """Return the files that a path, folder or pattern names, with their sizes, in log order.
 
     From a folder, only the numbered files are taken (binlog.000001 and so on). Raises FilesError
-    if there are no files, or if a folder contains several logs or has a gap in the numbering.
+    if there are no files or they cannot be listed, or if a folder contains several logs or has a
+    gap in the numbering.
     """
-    if _is_remote(path):
-        found, is_folder = _listed_remotely(path)
-    else:
-        found, is_folder = _listed_here(path.removeprefix("file://"))
-    if is_folder:
-        found = [(file, size) for file, size in found if _NUMBERED.fullmatch(name_of(file))]
+    try:
+        found, is_folder = _listed(path)
+    except OSError as error:
+        place = error.filename or path
+        raise FilesError(f"{place} cannot be read: {error.strerror or error}") from error
     if not found:
         raise FilesError(f"there are no binary logs at {path}")
     found.sort(key=lambda file: Position(name_of(file[0]), 0))
     if is_folder:
         _check_folder(path, [name_of(file) for file, _ in found])
     return found
+
+
+def _listed(path: str) -> tuple[list[tuple[str, int]], bool]:
+    """Return files and their sizes, and whether they are those of a folder."""
+    for _ in range(_TRIES - 1):
+        # A purge may remove files after their names were listed; then all are listed anew.
+        with suppress(FileNotFoundError):
+            return _listed_once(path)
+    return _listed_once(path)
+
+
+def _listed_once(path: str) -> tuple[list[tuple[str, int]], bool]:
+    if _is_remote(path):
+        return _listed_remotely(path)
+    return _listed_here(path.removeprefix("file://"))
 
 
 def _check_folder(path: str, names: list[str]) -> None:
@@ -56,7 +73,9 @@ def _listed_here(path: str) -> tuple[list[tuple[str, int]], bool]:
     place = Path(path)
     if place.is_dir():
         # Names before sizes: a file that has a successor no longer grows.
-        return [(str(file), file.stat().st_size) for file in list(place.iterdir())], True
+        # Others are not asked for: a server has some only for a moment, such as binlog.~rec~.
+        files = [file for file in place.iterdir() if _NUMBERED.fullmatch(file.name)]
+        return [(str(file), file.stat().st_size) for file in files], True
     if place.exists():
         return [(path, place.stat().st_size)], False
     names = without_indexes(glob.glob(path)) if _PATTERN.search(path) else []  # noqa: PTH207
@@ -74,7 +93,10 @@ def _listed_remotely(path: str) -> tuple[list[tuple[str, int]], bool]:
     if _PATTERN.search(inside):
         names, is_folder = without_indexes(system.glob(inside)), False
     elif system.isdir(inside):
-        names, is_folder = system.ls(inside, detail=False), True
+        names = [
+            one for one in system.ls(inside, detail=False) if _NUMBERED.fullmatch(name_of(one))
+        ]
+        is_folder = True
     else:
         names, is_folder = ([inside] if system.exists(inside) else []), False
     found = [

@@ -56,6 +56,35 @@ def test_what_is_not_clear(folder: Path, tmp_path: Path) -> None:
             listed(str(path))
 
 
+def test_files_that_vanish_while_they_are_listed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server purges files, and has others for a moment at each rotation."""
+    wanted = listed(str(folder))[1:]
+    really = Path.iterdir
+
+    def iterdir(place: Path) -> list[Path]:
+        found = [*really(place), place / "binlog.~rec~"]
+        (folder / "binlog.000008").unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    assert listed(str(folder)) == wanted
+
+
+def test_what_cannot_be_listed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "binlog.000012").symlink_to(folder / "none")
+    with pytest.raises(FilesError, match=r"binlog.000012 cannot be read: No such file"):
+        listed(str(folder))
+
+    def iterdir(place: Path) -> list[Path]:
+        raise PermissionError(13, "Permission denied", str(place))
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    with pytest.raises(FilesError, match=f"{folder} cannot be read: Permission denied"):
+        listed(str(folder))
+
+
 def test_no_more_is_read_than_was_planned(folder: Path) -> None:
     file = str(folder / "binlog.000011")
     with opened(ByteRange(file, 4, 9, 9)) as contents:
