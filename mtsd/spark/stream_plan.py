@@ -59,6 +59,9 @@ def next_end(logs: Logs, start: Position, most: int | None, stop: Position | Non
             found = logs.end_within(span, left)
             if found is None and end == start:
                 found = logs.end_behind(span, left)
+                if found is None and not is_last:
+                    # What is left is a group that a crash cut off, larger than a batch.
+                    continue
             return end if found is None else Position(name, found)
         if is_last:
             found = logs.last_end(span)
