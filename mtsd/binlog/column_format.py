@@ -164,6 +164,18 @@ _FRACTIONS: Final = {_T.TIMESTAMP2: 4, _T.DATETIME2: 5, _T.TIME2: 3}
 """With the bytes before the fraction."""
 
 
+def is_hidden(table: TableMap, column: ColumnFormat) -> bool:
+    """Tell whether a column, if it is named, is none of the table's own.
+
+    A MariaDB adds one with the hash of each unique key that is too long for an index, as that of a
+    whole TEXT is. It accepts no other column with a name that begins so.
+    """
+    return table.mariadb and column.type is _T.LONGLONG and column.name.startswith(_HASH)
+
+
+_HASH: Final = "DB_ROW_HASH_"
+
+
 def json_columns(formats: Sequence[ColumnFormat]) -> list[int]:
     """Return the columns that have a bit in the bitmap of partial JSON updates."""
     return [index for index, column in enumerate(formats) if column.type is _T.JSON]

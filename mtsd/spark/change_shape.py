@@ -7,6 +7,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
+from mtsd.binlog.column_format import column_formats, is_hidden
 from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.table_map import TableMap
 from mtsd.model.errors import NotSupportedError
@@ -54,7 +55,9 @@ class ChangeShape:
         told = ToldTables(request.options.ddl)
         filters = request.filters
         # Without a document to build, no value needs to be decoded.
-        wanted = None if {"before", "after"} & set(request.schema.names) else ()
+        wanted: Sequence[int] | None = (
+            None if {"before", "after"} & set(request.schema.names) else ()
+        )
 
         def choose(table: TableMap) -> RowBatches | None:
             database, name = table.database, table.table
@@ -64,7 +67,12 @@ class ChangeShape:
                 and filters.keeps(FULL_NAME, f"{database}.{name}")
             ):
                 return None
-            return RowBatches(table, told.of(table), wanted, Dates.TEXT)
+            definition = told.of(table)
+            own = wanted
+            if own is None and table.mariadb:
+                formats = column_formats(table, definition)
+                own = [n for n, one in enumerate(formats) if not is_hidden(table, one)]
+            return RowBatches(table, definition, own, Dates.TEXT)
 
         pending = PendingRows(choose, file, mariadb=reader.mariadb)
         for part in reader.parts():

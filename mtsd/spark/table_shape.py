@@ -19,7 +19,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from mtsd.binlog.column_format import ColumnFormat, column_formats
+from mtsd.binlog.column_format import ColumnFormat, column_formats, is_hidden
 from mtsd.binlog.range_reader import GroupPart, RangeReader
 from mtsd.binlog.ranges import whole_files
 from mtsd.binlog.table_map import TableMap
@@ -75,7 +75,8 @@ class TableShape:
                 raise OptionError(_unknown(options, database, name))
             formats = defined_formats(definition)
         else:
-            formats = column_formats(table, told.of(table))
+            found = column_formats(table, told.of(table))
+            formats = tuple(column for column in found if not is_hidden(table, column))
         if not all(column.name for column in formats):
             raise NotSupportedError(
                 f"the binary log does not name the columns of `{database}`.`{name}`"

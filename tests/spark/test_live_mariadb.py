@@ -6,12 +6,15 @@ import pytest
 from pyspark.sql.types import StructType
 
 from mtsd.binlog.range_reader import RangeReader
-from mtsd.binlog.ranges import whole_file
+from mtsd.binlog.ranges import whole_file, whole_files
+from mtsd.spark.change_shape import ChangeShape
 from mtsd.spark.folder_logs import FolderLogs
 from mtsd.spark.live_logs import LiveLogs
 from mtsd.spark.live_options import LiveOptions
+from mtsd.spark.logs import name_of
+from mtsd.spark.option_filters import option_filters
 from mtsd.spark.options import Options
-from mtsd.spark.shape import Request, pruned
+from mtsd.spark.shape import Request, Shape, pruned
 from mtsd.spark.table_shape import TableShape
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Server
@@ -30,7 +33,11 @@ def source(request: pytest.FixtureRequest) -> Iterator[Server]:
             " CREATE TABLE a.t (id INT PRIMARY KEY, u UUID, i6 INET6, i4 INET4);"
             " INSERT INTO a.t VALUES"
             " (1, '123e4567-e89b-12d3-a456-426655440000', '2001:db8::1', '1.2.3.4'),"
-            " (2, NULL, '::', '0.0.0.0')"
+            " (2, NULL, '::', '0.0.0.0');"
+            " CREATE TABLE a.hashed (id INT PRIMARY KEY, long_one TEXT UNIQUE);"
+            " INSERT INTO a.hashed VALUES (1, 'one'), (2, 'two');"
+            " ALTER TABLE a.hashed DROP KEY long_one;"
+            " DELETE FROM a.hashed WHERE id = 1"
         )
         yield server
 
@@ -74,3 +81,34 @@ def test_addresses_are_bytes(source: Server) -> None:
         options = Options(str(source.datadir), "table", ("a", "t"))
         of_rows = TableShape().schema(options, FolderLogs(str(source.datadir)).files())
         assert pruned(of_rows, schema.names) == schema
+
+
+def test_hashes_of_keys_are_no_columns(source: Server) -> None:
+    if source.options["binlog_row_metadata"] != "FULL":
+        pytest.skip("hidden columns are known by their names")
+    path = str(source.datadir)
+    of_table = of_files(TableShape(), Options(path, "table", ("a", "hashed")))
+    assert [(one["_op"], one["id"], one["long_one"]) for one in of_table] == [
+        ("insert", 1, "one"),
+        ("insert", 2, "two"),
+        ("delete", 1, "one"),
+    ]
+    assert len(of_table[0]) == 6 + 2
+    changes = of_files(ChangeShape(), Options(path, "changes", tables=(("a", "hashed"),)))
+    assert [one["after"] or one["before"] for one in changes] == [
+        '{"id":1,"long_one":"one"}',
+        '{"id":2,"long_one":"two"}',
+        '{"id":1,"long_one":"one"}',
+    ]
+
+
+def of_files(shape: Shape, options: Options) -> list[dict[str, object]]:
+    logs = FolderLogs(options.path)
+    request = Request(options, shape.schema(options, logs.files()), option_filters(options))
+    found: list[dict[str, object]] = []
+    for bounds in whole_files(logs.files()):
+        with logs.opened(bounds) as contents:
+            reader = RangeReader(contents, bounds, name_of(bounds.file))
+            for batch in shape.read(request, reader, name_of(bounds.file)):
+                found += batch.to_pylist()
+    return found
