@@ -35,6 +35,7 @@ _HEARTBEATS: Final = frozenset({
 })  # fmt: skip
 _ROTATE: Final[int] = EventType.ROTATE_EVENT.value
 _FORMAT_DESCRIPTION: Final[int] = EventType.FORMAT_DESCRIPTION_EVENT.value
+_START_ENCRYPTION: Final[int] = EventType.MARIADB_START_ENCRYPTION_EVENT.value
 
 
 class DumpContents:
@@ -149,6 +150,8 @@ class DumpContents:
                 self._head = self._head or MAGIC + event
                 if self._received != FIRST_EVENT:
                     continue
+            if code == _START_ENCRYPTION and not in_file:
+                continue
             kept += event
             self._received += len(event)
             if self._received >= self._places[-1] + _STEP:
