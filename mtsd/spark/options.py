@@ -59,6 +59,8 @@ _ONLY_WITH: Final = {
     "ops": ("changes", "table"),
     "since": ("groups", "changes", "table"),
     "until": ("groups", "changes", "table"),
+    "ddl": ("changes", "table"),
+    "dates": ("table",),
 }
 _OPS: Final = {
     "changes": ("insert", "update", "delete"),

@@ -99,6 +99,8 @@ def test_a_live_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"path": "/x", "end": "f"}, "it is FILE:POSITION"),
         ({"path": "/x", "dates": "lenient"}, "it is one of strict, nulls, text"),
         ({"nonsense": "1"}, "'nonsense' is unknown.*; option 'path' is missing"),
+        ({"path": "/x", "shape": "changes", "dates": "text"}, "'dates' belongs to shape 'table'"),
+        ({"path": "/x", "ddl": "CREATE TABLE t"}, "'ddl' belongs to shape 'changes' or 'table'"),
         ({"path": "/x", "max_bytes": "no"}, "it is a number of bytes"),
         ({"path": "/x", "shape": "changes", "tables": "t"}, 'it is "database.table"'),
         ({"path": "/x", "shape": "groups", "tables": "d.t"}, "'tables' belongs to shape 'changes'"),
