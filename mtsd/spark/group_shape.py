@@ -62,7 +62,8 @@ class GroupShape:
     def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
         """Yield the groups of a range."""
         collect_seldom()
-        lines = _Lines(PendingRows(no_rows, file, counts_all=True))
+        pending = PendingRows(no_rows, file, counts_all=True, mariadb=reader.mariadb)
+        lines = _Lines(pending)
         for part in reader.parts():
             if request.keeps(part, file):
                 lines.add(part)

@@ -9,6 +9,7 @@ from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.ranges import whole_file, whole_files
 from mtsd.spark.change_shape import ChangeShape
 from mtsd.spark.folder_logs import FolderLogs
+from mtsd.spark.group_shape import GroupShape
 from mtsd.spark.live_logs import LiveLogs
 from mtsd.spark.live_options import LiveOptions
 from mtsd.spark.logs import name_of
@@ -37,6 +38,9 @@ def source(request: pytest.FixtureRequest) -> Iterator[Server]:
             " CREATE TABLE a.hashed (id INT PRIMARY KEY, long_one TEXT UNIQUE);"
             " INSERT INTO a.hashed VALUES (1, 'one'), (2, 'two');"
             " ALTER TABLE a.hashed DROP KEY long_one;"
+            " CREATE TABLE a.places (p POINT, a TEXT CHARACTER SET utf8mb4, b BLOB, c BLOB, d BLOB,"
+            " e TEXT CHARACTER SET latin2);"
+            " INSERT INTO a.places VALUES (NULL, 'é', '', '', '', 'ł');"
             " DELETE FROM a.hashed WHERE id = 1"
         )
         yield server
@@ -112,3 +116,13 @@ def of_files(shape: Shape, options: Options) -> list[dict[str, object]]:
             for batch in shape.read(request, reader, name_of(bounds.file)):
                 found += batch.to_pylist()
     return found
+
+
+def test_groups_with_geometry(source: Server) -> None:
+    """MariaDB counts geometry among the columns with a character set."""
+    path = str(source.datadir)
+    groups = of_files(GroupShape(), Options(path, "groups"))
+    assert [one["rows"] for one in groups if one["tables"] == ["a.places"]] == [1]
+    if source.options["binlog_row_metadata"] == "FULL":
+        (place,) = of_files(ChangeShape(), Options(path, "changes", tables=(("a", "places"),)))
+        assert place["after"] == '{"p":null,"a":"é","b":"","c":"","d":"","e":"ł"}'
