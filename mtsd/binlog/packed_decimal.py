@@ -14,7 +14,8 @@ from mtsd.model.errors import BinlogError
 _BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 """That a group of so many digits takes."""
 MOST_DIGITS: Final = 65
-MOST_SCALE: Final = 30
+MOST_SCALE: Final = 38
+"""Of MariaDB; MySQL has 30."""
 
 
 def packed_size(digits: int, scale: int) -> int:

@@ -47,7 +47,7 @@ def pack_decimal(number: Decimal, digits: int, scale: int) -> bytes:
     return bytes(byte ^ 0xFF for byte in raw) if number < 0 else raw
 
 
-SHAPES = [(digits, scale) for digits in range(1, 66) for scale in range(min(digits, 30) + 1)]
+SHAPES = [(digits, scale) for digits in range(1, 66) for scale in range(min(digits, 38) + 1)]
 
 
 def test_every_shape_of_a_decimal() -> None:
