@@ -158,4 +158,13 @@ def _set(members: tuple[str, ...], where: str, raw: bytes) -> str:
     bits = int.from_bytes(raw, "little")
     if bits >> len(members):
         raise BinlogError(f"{where}: members {bits:#x} of {len(members)}")
-    return ",".join(member for place, member in enumerate(members) if bits >> place & 1)
+    return set_text(members, bits)
+
+
+def set_text(members: tuple[str, ...], bits: int) -> str:
+    """Return a SET as a SELECT shows it: no comma follows an empty member at the beginning."""
+    text = ""
+    for place, member in enumerate(members):
+        if bits >> place & 1:
+            text = f"{text},{member}" if text else member
+    return text

@@ -11,7 +11,7 @@ from mtsd.binlog.character_sets import (
     text_decoder,
 )
 from mtsd.binlog.column_format import ColumnFormat
-from mtsd.binlog.column_values import member_names
+from mtsd.binlog.column_values import member_names, set_text
 from mtsd.model.errors import BinlogError
 from mtsd.spark.lockstep import Buffer, Bytes, Flags, Places, Slots
 from mtsd.spark.number_arrays import little_endian, offsets_of_sizes, validity
@@ -139,7 +139,7 @@ def set_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
     for value in different.tolist():
         if value >> len(names):
             raise BinlogError(f"{column.where}: members {value:#x} of {len(names)}")
-        found.append(",".join(name for place, name in enumerate(names) if value >> place & 1))
+        found.append(set_text(names, value))
     indices = pa.array(places, mask=None if slots.valid is None else ~slots.valid)
     return pa.array(found, pa.string()).take(indices)
 

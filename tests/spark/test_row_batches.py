@@ -98,6 +98,17 @@ def test_every_type_in_every_kind_of_event(every: tuple[TableMap, list[bytes]]) 
     assert assert_same(table, events) > 500
 
 
+def test_an_empty_member_of_a_set(server: Server) -> None:
+    server.sql("CREATE DATABASE members; CREATE TABLE members.t (s SET('', 'a', 'b') PRIMARY KEY)")
+    values = ", ".join(f"({number})" for number in range(8))
+    events = logged(server, [f"INSERT INTO t VALUES {values}"], "members")
+    ((table, rows),) = row_events_of(events, "t")
+    assert assert_same(table, rows) == 8
+    found = [image.values for image in one_by_one(table, rows).values()]
+    assert found == server.sql("SELECT CONCAT(s) FROM members.t ORDER BY s")
+    server.sql("DROP DATABASE members")
+
+
 def test_types_for_spark(every: tuple[TableMap, list[bytes]]) -> None:
     table, _ = every
     found = type_names(RowBatches(table))
