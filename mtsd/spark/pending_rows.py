@@ -1,7 +1,7 @@
 """Row events of groups, kept until there are enough to decode together."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -213,10 +213,11 @@ class PendingRows:
                 decoder = self._choose(table)
             except (BinlogError, NotSupportedError) as error:
                 raise self._error(error, part) from error
-            found = _Table(
-                table, RowBatches(table, wanted=()) if decoder is None else decoder,
-                decoder is not None,
-            )  # fmt: skip
+            is_wanted = decoder is not None
+            if decoder is None:
+                # Rows are counted by the columns' types alone.
+                decoder = RowBatches(replace(table, optional=b""), wanted=())
+            found = _Table(table, decoder, is_wanted)
             self._tables[key] = found
         return found
 

@@ -1,6 +1,7 @@
 """A live MariaDB as a source, with the documented grants alone."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql.types import StructType
@@ -9,6 +10,7 @@ from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.ranges import whole_file, whole_files
 from mtsd.spark.change_shape import ChangeShape
 from mtsd.spark.folder_logs import FolderLogs
+from mtsd.spark.group_record import GroupRecorder, replayed_groups
 from mtsd.spark.group_shape import GroupShape
 from mtsd.spark.live_logs import LiveLogs
 from mtsd.spark.live_options import LiveOptions
@@ -126,3 +128,13 @@ def test_groups_with_geometry(source: Server) -> None:
     if source.options["binlog_row_metadata"] == "FULL":
         (place,) = of_files(ChangeShape(), Options(path, "changes", tables=(("a", "places"),)))
         assert place["after"] == '{"p":null,"a":"é","b":"","c":"","d":"","e":"ł"}'
+
+
+def test_a_record_of_groups_with_geometry(source: Server, tmp_path: Path) -> None:
+    with GroupRecorder(tmp_path / "record") as recorder:
+        for file, size in FolderLogs(str(source.datadir)).files():
+            bounds = whole_file(file, size)
+            with FolderLogs(file).opened(bounds) as contents:
+                parts = list(RangeReader(contents, bounds, name_of(file)).parts())
+            recorder.add(part.group for part in parts if part.group is not None)
+    assert len(list(replayed_groups(str(tmp_path / "record")))) == recorder.groups > 10
