@@ -200,7 +200,11 @@ def _addition(tokens: Words, table: _Table, *, inside: bool) -> None:
         if not inside:
             tokens.take_words(b"COLUMN")
         _, name = tokens.take_name()
-        _column(tokens, table, name, len(table.columns))
+        if tokens.at_word(b"FOR"):
+            # PERIOD FOR of a MariaDB, of which PERIOD has been taken: no type begins so.
+            skip_clause(tokens)
+        else:
+            _column(tokens, table, name, len(table.columns))
 
 
 def _key(tokens: Words, table: _Table, name: str) -> None:

@@ -40,6 +40,8 @@ def source(request: pytest.FixtureRequest) -> Iterator[Server]:
             " CREATE TABLE a.hashed (id INT PRIMARY KEY, long_one TEXT UNIQUE);"
             " INSERT INTO a.hashed VALUES (1, 'one'), (2, 'two');"
             " ALTER TABLE a.hashed DROP KEY long_one;"
+            " CREATE TABLE a.periods (id INT, period DATE, e DATE, PERIOD FOR p (period, e));"
+            " INSERT INTO a.periods VALUES (1, '2026-01-01', '2026-01-02');"
             " CREATE TABLE a.places (p POINT, a TEXT CHARACTER SET utf8mb4, b BLOB, c BLOB, d BLOB,"
             " e TEXT CHARACTER SET latin2);"
             " INSERT INTO a.places VALUES (NULL, 'é', '', '', '', 'ł');"
@@ -138,3 +140,10 @@ def test_a_record_of_groups_with_geometry(source: Server, tmp_path: Path) -> Non
                 parts = list(RangeReader(contents, bounds, name_of(file)).parts())
             recorder.add(part.group for part in parts if part.group is not None)
     assert len(list(replayed_groups(str(tmp_path / "record")))) == recorder.groups > 10
+
+
+def test_a_definition_with_a_period(source: Server) -> None:
+    ((_, ddl),) = source.sql("SHOW CREATE TABLE a.periods")
+    options = Options(str(source.datadir), "table", ("a", "periods"), ddl=str(ddl))
+    (found,) = of_files(TableShape(), options)
+    assert (found["id"], str(found["period"]), str(found["e"])) == (1, "2026-01-01", "2026-01-02")
