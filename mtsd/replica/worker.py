@@ -8,6 +8,7 @@ import structlog
 
 from mtsd.model.errors import (
     ApplyError,
+    ConnectionLostError,
     MtsdError,
     NeedsPersonError,
     ServerError,
@@ -33,6 +34,7 @@ from mtsd.schedule.xa_pairs import is_one_transaction
 from mtsd.target.applier import Applier
 from mtsd.target.bundle import RowTooLargeError
 from mtsd.target.retry import pause_before, worth_a_retry
+from mtsd.target.worker_info import ROW_GONE
 from mtsd.wire.refusal import remedy_of
 
 log = structlog.get_logger(__name__)
@@ -370,7 +372,10 @@ class Worker:
         group = unit[0]
         attempt = 0
         while True:
-            error = await self.applier.explain(error, group.rows)
+            plain, error = error, await self.applier.explain(error, group.rows)
+            if self.applier.preserves and not worth_a_retry(error.number):
+                behind = error.number == ROW_GONE != plain.number
+                await self._look_for_gtids(group, behind=behind)
             spent = group.uses_temporary is not None and not self.applier.can_repeat
             if spent:
                 break
@@ -402,6 +407,22 @@ class Worker:
         for each in unit:
             self._tell_skipped(each, error)
         self._committed(unit)
+
+    async def _look_for_gtids(self, group: Group, *, behind: bool) -> None:
+        """Raise ConnectionLostError if a group has failed because the target has skipped one.
+
+        A target skips in silence what comes under a GTID that somebody else has used up since the
+        start: then it has not found the rows of this group, or, if that was an earlier one, the
+        worker's row is `behind`. A new start passes over what the target has executed.
+        """
+        applier = self.applier
+        if await applier.has_executed(str(group.gtid)):
+            passed = f"GTID {group.gtid}"
+        elif behind and await applier.has_row(self.index + 1):
+            passed = f"the GTID of a group before {group.number}"
+        else:
+            return
+        raise ConnectionLostError("target", f"somebody else has executed {passed} there")
 
     async def _at_its_turn(self, group: Group) -> bool:
         """Wait until all earlier groups have committed; return whether it had to wait.

@@ -147,6 +147,10 @@ class Applier(Protocol):
         """
         ...
 
+    async def has_row(self, worker: int) -> bool:
+        """Return whether the worker of that Id has a row, whatever it contains."""
+        ...
+
     # Transactions of statements, and streamed ones
 
     async def apply_in_order(self, group: Group, row: WorkerRow, *, in_doubt: bool = False) -> None:

@@ -199,6 +199,10 @@ class SessionApplier(ABC):
     async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
         """See `Applier`."""
 
+    async def has_row(self, worker: int) -> bool:
+        """See `Applier`."""
+        return bool(await self._connection.query(self._tables.workers.select_token(worker)))
+
     async def apply_in_order(self, group: Group, row: WorkerRow, *, in_doubt: bool = False) -> None:
         """See `Applier`."""
         self._start_over()

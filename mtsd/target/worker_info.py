@@ -169,6 +169,10 @@ class WorkerInfo:
             b" FROM " + self.name + self._of_channel
         )
 
+    def select_token(self, worker: int) -> bytes:
+        """Return the query for the token in the row of the worker of that Id, if it has one."""
+        return b"SELECT `Token` FROM %b%b AND `Id`=%d" % (self.name, self._of_channel, worker)
+
     def row(self, found: Row) -> WorkerRow:
         """Parse a row of `select`."""
         id_, file, offset, *checkpoint, base_number, first_gtid, bitmap, gtids, token = found

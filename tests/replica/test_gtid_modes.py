@@ -2,6 +2,7 @@
 
 import random
 import time
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 
@@ -162,6 +163,42 @@ def test_preserved_groups_that_the_target_has_already(tmp_path: Path) -> None:
         assert daemon.stop() == 0
         assert pair.target.sql("SELECT i FROM a.t ORDER BY i") == [(1,), (2,), (3,)]
         daemon.close()
+
+
+@pytest.mark.parametrize("apply_mode", ["binlog", "sql"])
+@pytest.mark.parametrize("of_rows", [True, False])
+def test_a_preserved_group_that_somebody_executes_meanwhile(
+    apply_mode: str, of_rows: bool, tmp_path: Path
+) -> None:
+    """The target skips it, as it would its own replica's: and so does the daemon, and goes on."""
+    settings: dict[str, Value] = {
+        **SETTINGS,
+        "target.gtid": "preserve",
+        "target.apply_mode": apply_mode,
+    }
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT); INSERT INTO a.t VALUES (1)")
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            ((gtids,),) = pair.source.sql("SELECT @@global.gtid_executed")
+            uuid, _, last = str(gtids).partition(":1-")
+            with closing(pair.target.client()) as other, other.cursor() as cursor:
+                cursor.execute(f"SET gtid_next = '{uuid}:{int(last) + 1}'")
+                cursor.execute("BEGIN")
+                logged = "ROW" if of_rows else "STATEMENT"
+                pair.source.sql(
+                    f"SET binlog_format = {logged}; INSERT INTO a.t VALUES (2);"
+                    "SET binlog_format = ROW; INSERT INTO a.t VALUES (3)"
+                )
+                daemon.wait_for_status(
+                    lambda now: any(each.target_wait for each in now.workers), "nothing waits"
+                )
+                cursor.execute("INSERT INTO a.t VALUES (20)")
+                cursor.execute("COMMIT")
+            pair.source.sql("INSERT INTO a.t VALUES (4)")
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+        assert pair.target.sql("SELECT i FROM a.t ORDER BY i") == [(1,), (3,), (4,), (20,)]
 
 
 @pytest.mark.parametrize("target", [GTIDS, {**GTIDS, "log_replica_updates": "OFF"}])
