@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import structlog
 
-from mtsd.model.errors import ServerError
+from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.target.xa import RB_DEADLOCK, RB_TIMEOUT, RETRY
 from mtsd.wire.connection import Connection
 
@@ -66,6 +66,25 @@ async def patiently(
             else:
                 return
             await asyncio.sleep(pause_before(max(attempt, 1)))
+
+
+async def insist(connection: Connection, ask: Callable[[], Awaitable[None]]) -> None:
+    """Await what may be run again, and must not fail: once more if somebody interrupts it.
+
+    Raises ServerError for another error, ConnectionLostError if that does not end.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            await ask()
+        except ServerError as error:
+            if error.number != INTERRUPTED:
+                raise
+        else:
+            return
+    connection.close()
+    raise ConnectionLostError(
+        connection.endpoint.role, "everything in its session is interrupted (KILL QUERY)"
+    )
 
 
 async def write(connection: Connection, statements: Sequence[bytes]) -> None:

@@ -6,14 +6,14 @@ from typing import Final
 
 from pymysql.constants import ER
 
-from mtsd.model.errors import ServerError
+from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.server import Flavour
 from mtsd.model.step import Satellite, Statement, Step
 from mtsd.model.temporary_tables import TableName
 from mtsd.model.xa_xid import XaXid
 from mtsd.target import literals
-from mtsd.target.retry import patiently
+from mtsd.target.retry import insist, patiently
 from mtsd.target.satellites import Collation, needs_collations
 from mtsd.target.session_state import changes
 from mtsd.target.statement_states import StatementStates
@@ -284,11 +284,21 @@ class TargetSession:
         return self._collations
 
     async def clean_left(self) -> None:
-        """Return from the state that a statement was to leave, if one has."""
+        """Return from the state that a statement was to leave, if one has.
+
+        Raises ConnectionLostError: nothing else may run in that state.
+        """
         left, self._left = self._left, None
-        if left is not None:
-            sets = self.states.returning(*left)
-            await self.connection.run(b";".join(sets), len(sets))
+        if left is None:
+            return
+        sets = self.states.returning(*left)
+        try:
+            await insist(self.connection, lambda: self.connection.run(b";".join(sets), len(sets)))
+        except ServerError as error:
+            self.connection.close()
+            raise ConnectionLostError(
+                "target", f"its session cannot return from the state of a statement: {error}"
+            ) from error
 
     async def drop_temporary(self, thread_id: int, tables: Collection[TableName]) -> None:
         """Drop temporary tables that statements of this thread of the source have created."""
@@ -322,7 +332,7 @@ class TargetSession:
     async def set_gtid(self, gtid: str) -> None:
         """Set the GTID of the next transaction; "" returns to automatic ones."""
         if self.traits.gtid_mode:
-            await self.connection.run(next_gtid(gtid), 1)
+            await insist(self.connection, lambda: self.connection.run(next_gtid(gtid), 1))
 
     async def log_position(self) -> tuple[str, int]:
         """Return the end of the target's own binlog, if it contains all that the session does.

@@ -1,0 +1,102 @@
+"""KILL QUERY while a session returns from the state of a statement of the source."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.model.group import Group
+from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.position import Position
+from mtsd.schedule.worker_row import blank_row
+from mtsd.target.binlog_applier import BinlogApplier
+from mtsd.target.position_tables import PositionTables
+from mtsd.target.retry import INTERRUPTED
+from mtsd.target.session import TargetSession
+from mtsd.wire.connection import Row
+from tests.binlog.building import query
+from tests.binlog.transactions import begin, grouped, xid
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
+from tests.target.sessions import open_session
+
+pytestmark = pytest.mark.servers
+
+TABLES = PositionTables("mtsd", "")
+DAEMON = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+ROW = blank_row(1, LowWaterMark(0, Position("f.000001", 4), None), 1)
+IN_INDIA = b"\x05\x06+05:30"
+"""A status variable: the time zone of the statement."""
+
+
+@pytest.fixture(scope="module", params=[GTIDS, NO_GTIDS], ids=["GTIDs", "no GTIDs"])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    options: Options = request.param
+    with Server(options) as server:
+        server.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT, zone VARCHAR(9))")
+        for definition in TABLES.definitions():
+            server.sql(definition.decode())
+        server.sql(TABLES.workers.replace(ROW).decode())
+        yield server
+
+
+class Interrupted:
+    """A session of which some runs of statements are interrupted before they do anything."""
+
+    def __init__(self, session: TargetSession, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._run = session.connection.run
+        self._query = session.connection.query
+        self.runs = 0
+        self.beginning = b""
+        """With which the statements begin that are interrupted."""
+        self.at: set[int] = set()
+        """Which of these."""
+        monkeypatch.setattr(session.connection, "run", self.run)
+        monkeypatch.setattr(session.connection, "query", self.query)
+
+    async def run(self, statements: bytes, count: int) -> None:
+        """As that of a connection."""
+        self._look_at(statements)
+        await self._run(statements, count)
+
+    async def query(self, statement: str | bytes) -> list[Row]:
+        """As that of a connection."""
+        self._look_at(statement.encode() if isinstance(statement, str) else statement)
+        return await self._query(statement)
+
+    def _look_at(self, statements: bytes) -> None:
+        if statements.startswith(self.beginning):
+            self.runs += 1
+            if self.runs in self.at:
+                raise ServerError(INTERRUPTED, "70100", "Query execution was interrupted")
+
+
+@pytest.mark.parametrize("times", [1, 100])
+async def test_no_other_statement_runs_in_its_state(
+    times: int, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await open_session(server)
+    interrupted = Interrupted(session, monkeypatch)
+    interrupted.beginning = session.states.returning({}, ())[0]
+    # That of the second statement, and the tries that follow at once.
+    interrupted.at = set(range(2, 2 + times))
+    (group,) = grouped(
+        begin(),
+        query(b"INSERT INTO t VALUES (1, @@session.time_zone)", database=b"a"),
+        query(b"INSERT INTO t VALUES (2, @@session.time_zone)", database=b"a", status=IN_INDIA),
+        xid(),
+    )
+    assert isinstance(group, Group)
+    applier = BinlogApplier(session, TABLES, 1 << 20)
+    server.sql("TRUNCATE a.t")
+    applied = False
+    while not applied:
+        with suppress(ServerError):
+            try:
+                await applier.apply_in_order(group, ROW)
+                applied = True
+            except ConnectionLostError:
+                session = await open_session(server)
+                applier = BinlogApplier(session, TABLES, 1 << 20)
+    session.connection.close()
+    assert server.sql("SELECT * FROM a.t ORDER BY i") == [(1, "+00:00"), (2, "+05:30")]
