@@ -7,6 +7,7 @@ from mtsd.model.errors import NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
 from mtsd.model.step import Statement, StatementKind, Step
+from mtsd.target.retry import insist
 from mtsd.target.session import TargetSession
 from mtsd.target.source_statements import run_statement
 
@@ -41,10 +42,11 @@ async def apply_definition(
         if definition.kind is StatementKind.CREATE_SELECT:
             await begin_table(session, definition, gtid)
             await apply_steps(rows)
+            await commit_definition(session, reached)
         else:
             await session.set_gtid(gtid)
             await apply_steps([definition])
-        await commit_definition(session, reached)
+            await _end_definition(session, reached)
     except ServerError as error:
         await session.undo(error)
         await session.set_gtid("")
@@ -64,9 +66,21 @@ async def begin_table(session: TargetSession, definition: Statement, gtid: str) 
 
 
 async def commit_definition(session: TargetSession, reached: Reached) -> None:
-    """Commit what has been defined; after an error, undo is required."""
-    # Also releases the GTID of a statement that wrote nothing.
+    """Commit a table and its rows; after an error, undo is required."""
     await session.connection.run(b"COMMIT", 1)
+    await _end(session, reached)
+
+
+async def _end_definition(session: TargetSession, reached: Reached) -> None:
+    """Release the GTID of a definition that wrote nothing; others have committed by themselves.
+
+    So nobody may take an interruption for its failure.
+    """
+    await insist(session.connection, lambda: session.connection.run(b"COMMIT", 1))
+    await _end(session, reached)
+
+
+async def _end(session: TargetSession, reached: Reached) -> None:
     await session.clean_left()
     await reached(FaultPoint.AFTER_STATEMENT)
     await session.set_gtid("")

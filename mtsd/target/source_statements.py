@@ -12,6 +12,7 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.server import Flavour
 from mtsd.model.step import Duplicates, Statement, StatementKind
 from mtsd.target import literals
+from mtsd.target.retry import insist
 from mtsd.target.satellites import before_statement
 from mtsd.target.session import NEUTRAL, TargetSession
 from mtsd.target.session_state import changes
@@ -71,8 +72,11 @@ async def run_statement(
             await connection.results()
             session.changed_rows += connection.affected_rows
             # After CREATE TABLE … START TRANSACTION, SHOW WARNINGS is refused (error 3977).
-            if connection.warnings and statement.kind is not StatementKind.CREATE_SELECT:
+            if connection.warnings and statement.kind is StatementKind.DML:
                 await _check_results(session)
+            elif connection.warnings and statement.kind is not StatementKind.CREATE_SELECT:
+                # It has committed: an interruption must not look like its failure.
+                await insist(connection, lambda: _check_results(session))
         if then is not None:
             await then()
     except ServerError as error:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.group import Group
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
+from mtsd.replica.in_doubt import InDoubtWorker, apply_definition
 from mtsd.schedule.worker_row import blank_row
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.position_tables import PositionTables
@@ -100,3 +102,35 @@ async def test_no_other_statement_runs_in_its_state(
                 applier = BinlogApplier(session, TABLES, 1 << 20)
     session.connection.close()
     assert server.sql("SELECT * FROM a.t ORDER BY i") == [(1, "+00:00"), (2, "+05:30")]
+
+
+@pytest.mark.parametrize("what", ["COMMIT", "its state", "warnings"])
+async def test_a_definition_is_not_run_twice(
+    what: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await open_session(server)
+    interrupted = Interrupted(session, monkeypatch)
+    number, interrupted.beginning = {
+        "COMMIT": (1, b"COMMIT"),
+        "its state": (2, session.states.returning({}, ())[0]),
+        "warnings": (3, b"SHOW WARNINGS"),
+    }[what]
+    interrupted.at = {1}
+    # It has a warning: a second one of the same columns.
+    index = query(b"ALTER TABLE t ADD INDEX (i), ADD INDEX (i)", database=b"a")
+    (group,) = grouped(index)
+    assert isinstance(group, Group)
+    applier = BinlogApplier(session, TABLES, 1 << 20)
+    server.sql("DELETE FROM mtsd.slave_in_doubt; DROP TABLE a.t")
+    server.sql("CREATE TABLE a.t (i INT, zone VARCHAR(9))")
+    applied = False
+    while not applied:
+        with suppress(ServerError):
+            await apply_definition(
+                applier, replace(group, number=number), ROW, InDoubtWorker(1, DAEMON),
+                reached=session.reached,
+            )  # fmt: skip
+            applied = True
+    session.connection.close()
+    assert len(server.sql("SHOW INDEX FROM a.t")) == 2
+    assert server.sql("SELECT * FROM mtsd.slave_in_doubt") == []
