@@ -25,6 +25,7 @@ from mtsd.target.innodb_monitor import wait_for_ended_sessions
 from mtsd.target.others_prepared import others_prepared
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.prepared_table import PreparedRow
+from mtsd.target.retry import insist
 from mtsd.target.session import TargetSession, next_gtid
 from mtsd.target.statement_states import FOREVER
 from mtsd.target.xa import ROLLED_BACK, UNKNOWN_XID, prepared_xids, statement, unusable
@@ -200,7 +201,7 @@ class Branches:
 
     async def prepared(self) -> frozenset[XaXid]:
         """Return all transactions that the target has prepared, whoever did it."""
-        return await prepared_xids(self._connection)
+        return await insist(self._connection, lambda: prepared_xids(self._connection))
 
     async def records_of(self, xids: Collection[XaXid]) -> dict[XaXid, PreparedRow]:
         """Return the records of those of the transactions that this channel has prepared."""
@@ -268,7 +269,7 @@ class Branches:
 
     async def _has_happened(self, xid: XaXid, gtid: str, *, completed: bool) -> bool:
         if gtid:
-            return await has_executed(self._connection, gtid)
+            return await insist(self._connection, lambda: has_executed(self._connection, gtid))
         return completed is not await self.is_prepared(xid)
 
     def _next_gtid(self, gtid: str) -> list[bytes]:

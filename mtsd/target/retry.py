@@ -3,12 +3,15 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TypeVar
 
 import structlog
 
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.target.xa import RB_DEADLOCK, RB_TIMEOUT, RETRY
 from mtsd.wire.connection import Connection
+
+T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
 
@@ -68,19 +71,17 @@ async def patiently(
             await asyncio.sleep(pause_before(max(attempt, 1)))
 
 
-async def insist(connection: Connection, ask: Callable[[], Awaitable[None]]) -> None:
-    """Await what may be run again, and must not fail: once more if somebody interrupts it.
+async def insist(connection: Connection, ask: Callable[[], Awaitable[T]]) -> T:
+    """Return what `ask` does, which may be run again and must not fail: so if it is interrupted.
 
     Raises ServerError for another error, ConnectionLostError if that does not end.
     """
     for _ in range(_ATTEMPTS):
         try:
-            await ask()
+            return await ask()
         except ServerError as error:
             if error.number != INTERRUPTED:
                 raise
-        else:
-            return
     connection.close()
     raise ConnectionLostError(
         connection.endpoint.role, "everything in its session is interrupted (KILL QUERY)"

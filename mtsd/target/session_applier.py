@@ -30,7 +30,7 @@ from mtsd.target.lock_waits import sessions_waiting
 from mtsd.target.pace import Pace
 from mtsd.target.plain_statements import NotPlainError, begin_plain, plain_run
 from mtsd.target.position_tables import InDoubt, PositionTables
-from mtsd.target.retry import patiently
+from mtsd.target.retry import insist, patiently
 from mtsd.target.session import TargetSession
 from mtsd.target.session_tables import SessionTables
 from mtsd.target.statements import apply_statement
@@ -427,7 +427,7 @@ class SessionApplier(ABC):
 
     async def has_executed(self, gtid: str) -> bool:
         """See `Applier`."""
-        return await has_executed(self._connection, gtid)
+        return await insist(self._connection, lambda: has_executed(self._connection, gtid))
 
     async def have_executed(self, gtids: Sequence[str]) -> tuple[bool, ...]:
         """See `Applier`."""

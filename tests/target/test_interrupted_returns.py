@@ -1,18 +1,21 @@
-"""KILL QUERY while a session returns from the state of a statement of the source."""
+"""KILL QUERY while a session does what belongs to a statement of the source, after it."""
 
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from pymysql.constants import ER
 
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.group import Group
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
+from mtsd.model.xa_xid import XaXid
 from mtsd.replica.in_doubt import InDoubtWorker, apply_definition
 from mtsd.schedule.worker_row import blank_row
 from mtsd.target.binlog_applier import BinlogApplier
+from mtsd.target.branches import Branches
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.retry import INTERRUPTED
 from mtsd.target.session import TargetSession
@@ -134,3 +137,48 @@ async def test_a_definition_is_not_run_twice(
     session.connection.close()
     assert len(server.sql("SHOW INDEX FROM a.t")) == 2
     assert server.sql("SELECT * FROM mtsd.slave_in_doubt") == []
+
+
+async def test_evidence_is_asked_for_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise its record would stay, and a second try could not write it."""
+    session = await open_session(server)
+    interrupted = Interrupted(session, monkeypatch)
+    interrupted.beginning = b"SELECT GTID_SUBSET"
+    interrupted.at = {1, 3}
+    (group,) = grouped(query(b"DROP TABLE missing", database=b"a"))
+    assert isinstance(group, Group)
+    applier = BinlogApplier(session, TABLES, 1 << 20)
+    server.sql("DELETE FROM mtsd.slave_in_doubt")
+    with pytest.raises(ServerError) as raised:
+        await apply_definition(
+            applier, replace(group, number=4), ROW, InDoubtWorker(1, DAEMON),
+            reached=session.reached,
+        )  # fmt: skip
+    session.connection.close()
+    assert raised.value.number == ER.BAD_TABLE_ERROR
+    assert server.sql("SELECT * FROM mtsd.slave_in_doubt") == []
+
+
+async def test_a_completed_transaction_is_found_out(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both what comes after XA COMMIT and the question whether it has happened are interrupted."""
+    server.sql("XA START 'x'; INSERT INTO a.t VALUES (9, ''); XA END 'x'; XA PREPARE 'x'")
+    session = await open_session(server)
+    interrupted = Interrupted(session, monkeypatch)
+    interrupted.beginning = b"SELECT GTID_SUBSET" if session.traits.gtid_mode else b"XA RECOVER"
+    interrupted.at = {1}
+    receive = session.connection.receive
+
+    async def receive_all_but_the_end(count: int, *, more: bool = False) -> None:
+        monkeypatch.setattr(session.connection, "receive", receive)
+        await receive(count, more=more)
+        raise ServerError(INTERRUPTED, "70100", "Query execution was interrupted")
+
+    monkeypatch.setattr(session.connection, "receive", receive_all_but_the_end)
+    gtid = f"{DAEMON}:99" if session.traits.gtid_mode else ""
+    await Branches(session, TABLES, session.reached).complete(
+        XaXid(1, b"x", b""), gtid, commits=True
+    )
+    session.connection.close()
+    assert server.sql("SELECT COUNT(*) FROM a.t WHERE i = 9") == [(1,)]
