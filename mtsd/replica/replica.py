@@ -1,7 +1,7 @@
 """One run of the replica, once it has started: to a stop, a failure or the loss of the target."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from dataclasses import replace
 from time import process_time
 
@@ -19,6 +19,7 @@ from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.key_readings import KeyReadings
 from mtsd.replica.limits import distribution_of, limits_of
+from mtsd.replica.lost_answers import LostAnswers, OpenSession
 from mtsd.replica.statistics import ReplicaStatistics, WorkerStatistics
 from mtsd.replica.stopped_group import record_stopped
 from mtsd.replica.streamed_groups import StreamedGroupError
@@ -103,6 +104,8 @@ class Replica:
                 TargetWaits(self._target_waits, len(self._workers)).run(), name="target waits"
             )
         ]
+        lost_answers = LostAnswers(self._current, self._open_sessions)
+        beside.append(asyncio.create_task(lost_answers.run(), name="lost answers"))
         if self._readings is not None:
             readings = self._guard(self._readings.run())
             beside.append(asyncio.create_task(readings, name="key readings"))
@@ -252,6 +255,13 @@ class Replica:
             workers=tuple(self._worker_statistics(worker) for worker in self._workers),
             partitions=tuple(scheduler.partitions()),
         )
+
+    def _open_sessions(self) -> Iterator[OpenSession]:
+        channel = self._session.connection
+        yield OpenSession(channel.thread_id, channel.awaited, channel.close)
+        for worker in self._workers:
+            applier = worker.applier
+            yield OpenSession(applier.connection_id, applier.awaited, applier.close)
 
     def _target_waits(self) -> list[TargetWait]:
         return [wait for worker in self._workers if (wait := worker.target_wait()) is not None]

@@ -2,8 +2,10 @@
 
 import random
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -146,4 +148,36 @@ def test_servers_killed_in_the_middle_of_a_group(
             daemon.wait_until_caught_up(120)
             assert daemon.stop() == 0
         assert audit(pair.target, load.ledger) == []
+        assert differences(pair.source, pair.target) == []
+
+
+def test_an_answer_that_never_comes(tmp_path: Path) -> None:
+    """The target has answered, or ended a packet in the middle of it, and waits for a command."""
+    swallowing = Event()
+
+    def changes() -> Callable[[bytes], bytes]:
+        def change(data: bytes) -> bytes:
+            if not swallowing.is_set():
+                return data
+            swallowing.clear()
+            return b""
+
+        return change
+
+    with Pair(GTIDS, GTIDS) as pair, Proxy(pair.target, changes) as proxy:
+        settings: dict[str, Value] = {
+            "target.port": proxy.port,
+            "target.tls": "disabled",
+            "replica.checkpoint_period": 60.0,
+        }
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+            daemon.wait_until_caught_up()
+            swallowing.set()
+            pair.source.sql("INSERT INTO a.t VALUES (1)")
+            daemon.wait_until_caught_up(60)
+            assert not swallowing.is_set()
+            pair.source.sql("INSERT INTO a.t VALUES (2)")
+            daemon.wait_until_caught_up(60)
+            assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
