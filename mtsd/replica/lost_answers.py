@@ -7,6 +7,7 @@ none follow. The transaction stays open, and its locks are held.
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import structlog
@@ -17,17 +18,30 @@ from mtsd.wire.connection import Awaited, Connection
 from mtsd.wire.endpoint import CurrentEndpoint
 from mtsd.wire.neutral_session import make_neutral
 
-_LOOK_PERIOD_S: Final = 5.0
-_LONG_S: Final = 10.0
-"""How long an answer has been awaited before the target is asked."""
-_IDLE_S: Final = 5
-"""How long the session there has been idle, in whole seconds: an answer may be on its way."""
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often to look, and how long an answer may take; in seconds.
+
+    `awaited`: since when an answer has been awaited before the target is asked. `idle`: for how
+    long the session has done nothing there. What arrives there slowly looks the same to it.
+    """
+
+    look_period: float = 10.0
+    awaited: float = 60.0
+    idle: int = 30
+
+
+PATIENCE: Final = Patience()
 
 log = structlog.get_logger(__name__)
 
 
 class OpenSession(NamedTuple):
-    """A session on the target by its id there, what it awaits, and how to close it."""
+    """A session on the target by its id there, what it awaits, and how to close it.
+
+    `awaited` is None while something is still being sent: so long, the target is idle.
+    """
 
     id: int
     awaited: Awaited | None
@@ -41,17 +55,21 @@ class LostAnswers:
     """
 
     def __init__(
-        self, current: CurrentEndpoint, sessions: Callable[[], Iterable[OpenSession]]
+        self,
+        current: CurrentEndpoint,
+        sessions: Callable[[], Iterable[OpenSession]],
+        patience: Patience = PATIENCE,
     ) -> None:
         self._current = current
         self._sessions = sessions
+        self._patience = patience
 
     async def run(self) -> None:
         """Look until cancelled; what cannot be asked now is asked later."""
         clock = asyncio.get_running_loop().time
         while True:
-            await asyncio.sleep(_LOOK_PERIOD_S)
-            before = clock() - _LONG_S
+            await asyncio.sleep(self._patience.look_period)
+            before = clock() - self._patience.awaited
             long = {
                 each.id: each.awaited
                 for each in self._sessions()
@@ -65,11 +83,8 @@ class LostAnswers:
                 continue
             for each in self._sessions():
                 # It may have been answered while the target was asked.
-                if (
-                    each.id in idle
-                    and each.awaited is not None
-                    and each.awaited == long.get(each.id)
-                ):
+                awaited = long.get(each.id)
+                if each.id in idle and awaited is not None and each.awaited == awaited:
                     log.warning(
                         "the target does not answer any more in a session that is idle there:"
                         " closed",
@@ -89,5 +104,5 @@ class LostAnswers:
         return frozenset(
             literals.number(row[0])
             for row in rows
-            if row[4] == "Sleep" and literals.number(row[5] or 0) >= _IDLE_S
+            if row[4] == "Sleep" and literals.number(row[5] or 0) >= self._patience.idle
         )

@@ -258,10 +258,12 @@ class Replica:
 
     def _open_sessions(self) -> Iterator[OpenSession]:
         channel = self._session.connection
-        yield OpenSession(channel.thread_id, channel.awaited, channel.close)
+        awaited = None if channel.is_sending else channel.awaited
+        yield OpenSession(channel.thread_id, awaited, channel.close)
         for worker in self._workers:
             applier = worker.applier
-            yield OpenSession(applier.connection_id, applier.awaited, applier.close)
+            awaited = None if applier.is_sending else applier.awaited
+            yield OpenSession(applier.connection_id, awaited, applier.close)
 
     def _target_waits(self) -> list[TargetWait]:
         return [wait for worker in self._workers if (wait := worker.target_wait()) is not None]

@@ -55,6 +55,11 @@ class Applier(Protocol):
         ...
 
     @property
+    def is_sending(self) -> bool:
+        """Whether the target has not yet acknowledged everything that was sent to it."""
+        ...
+
+    @property
     def awaited(self) -> Awaited | None:
         """What the target has not answered yet; None where nothing is waited for."""
         ...

@@ -114,6 +114,11 @@ class SessionApplier(ABC):
         return self._connection.thread_id
 
     @property
+    def is_sending(self) -> bool:
+        """See `Applier`."""
+        return self._connection.is_sending
+
+    @property
     def awaited(self) -> Awaited | None:
         """See `Applier`."""
         return self._connection.awaited

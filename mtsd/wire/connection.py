@@ -7,8 +7,10 @@ minor version.
 
 import asyncio
 import contextlib
+import fcntl
 import re
 import socket
+import termios
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable
 from typing import NamedTuple, TypeVar
@@ -123,6 +125,15 @@ class Connection:
         """What the server has not answered yet, where somebody waits for that; else None."""
         since = self._asked_at or self._inbox.waits_since
         return None if since is None else Awaited(self._newest, since)
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether the other side has not yet acknowledged everything that was sent."""
+        writer = self._raw._writer  # noqa: SLF001
+        if writer is None:
+            return False
+        left = fcntl.ioctl(writer.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+        return any(left)
 
     async def query(self, sql: str | bytes) -> list[Row]:
         """Run one statement and return the rows of its (last) result set.

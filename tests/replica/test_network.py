@@ -151,6 +151,7 @@ def test_servers_killed_in_the_middle_of_a_group(
         assert differences(pair.source, pair.target) == []
 
 
+@pytest.mark.long
 def test_an_answer_that_never_comes(tmp_path: Path) -> None:
     """The target has answered, or ended a packet in the middle of it, and waits for a command."""
     swallowing = Event()
@@ -175,9 +176,9 @@ def test_an_answer_that_never_comes(tmp_path: Path) -> None:
             daemon.wait_until_caught_up()
             swallowing.set()
             pair.source.sql("INSERT INTO a.t VALUES (1)")
-            daemon.wait_until_caught_up(60)
+            daemon.wait_until_caught_up(180)
             assert not swallowing.is_set()
             pair.source.sql("INSERT INTO a.t VALUES (2)")
-            daemon.wait_until_caught_up(60)
+            daemon.wait_until_caught_up(180)
             assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
