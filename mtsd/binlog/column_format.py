@@ -170,10 +170,11 @@ def is_hidden(table: TableMap, column: ColumnFormat) -> bool:
     A MariaDB adds one with the hash of each unique key that is too long for an index, as that of a
     whole TEXT is. It accepts no other column with a name that begins so.
     """
-    return table.mariadb and column.type is _T.LONGLONG and column.name.startswith(_HASH)
+    return table.mariadb and column.type is _T.LONGLONG and column.name.startswith(HASH)
 
 
-_HASH: Final = "DB_ROW_HASH_"
+HASH: Final = "DB_ROW_HASH_"
+"""How the names of hidden columns begin."""
 
 
 def json_columns(formats: Sequence[ColumnFormat]) -> list[int]:

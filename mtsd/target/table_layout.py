@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mtsd.binlog.character_sets import BINARY, character_set
-from mtsd.binlog.column_format import ColumnFormat, column_formats
+from mtsd.binlog.column_format import HASH, ColumnFormat, column_formats, is_hidden
 from mtsd.binlog.column_type import ColumnType
 from mtsd.binlog.table_map import TableMap
 from mtsd.catalog.definition import loaded_definition
@@ -224,22 +224,20 @@ def _hidden(
     """
     if not table.mariadb:
         return {}
-    named = [index for index, each in enumerate(formats) if each.name.startswith(_HASH)]
+    named = [index for index, each in enumerate(formats) if is_hidden(table, each)]
     unnamed = [index for index, each in enumerate(formats) if index >= visible and not each.name]
     indexes = named or (unnamed if len(unnamed) == found.hashed else [])
     if any(formats[index].type is not ColumnType.LONGLONG for index in indexes):
         return {}
     return {
         index: TableColumn(
-            f"{_HASH}{number}", "bigint(20) unsigned", Shape(ColumnType.LONGLONG, 8), "",
+            f"{HASH}{number}", "bigint(20) unsigned", Shape(ColumnType.LONGLONG, 8), "",
             "VIRTUAL GENERATED",
         )
         for number, index in enumerate(indexes, start=1)
     }  # fmt: skip
 
 
-_HASH = "DB_ROW_HASH_"
-"""MariaDB accepts no other column with a name that begins so."""
 _SAFE = frozenset({Fit.EXACT, Fit.NON_LOSSY})
 _TIMESTAMPS = frozenset({ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2})
 
