@@ -105,7 +105,9 @@ class FirstAvailable:
         worker = self._worker
         longest = min(view.batch_groups, _RUN_GROUPS)
         apart = self._bytes_since(number, mark, longest)
-        self._count(longest, is_close=apart <= _RUN_BYTES and mark >= self._first)
+        self._count(
+            self._length(number, longest), is_close=apart <= _RUN_BYTES and mark >= self._first
+        )
         if mark > view.mark and (apart <= _SHORTLY_BYTES or number - mark == 1):
             if not self._keeps_runs:
                 worker = self._owner(mark)
@@ -198,11 +200,18 @@ class FirstAvailable:
             return 1 << 62
         return self._bytes - self._before[mark % _RUN_GROUPS]
 
-    def _count(self, longest: int, *, is_close: bool) -> None:
+    def _length(self, number: int, longest: int) -> int:
+        """Return how many groups a run has if they are as large as the last ones."""
+        recent = self._bytes - self._before[number % _RUN_GROUPS]
+        if recent <= _RUN_BYTES:
+            return longest
+        return min(longest, min(number - self._first, _RUN_GROUPS) * _RUN_BYTES // recent)
+
+    def _count(self, length: int, *, is_close: bool) -> None:
         self._close += (is_close - self._close) * _RECENT
-        if self._close * longest > _MANY:
+        if self._close * length > _MANY:
             self._is_one = True
-        elif self._close * longest < _FEW:
+        elif self._close * length < _FEW:
             self._is_one = False
 
     def _owner(self, number: int) -> int:

@@ -173,6 +173,13 @@ def test_large_groups_are_worth_a_wait() -> None:
     assert placed.add(7) == 0
 
 
+def test_large_groups_are_shared_although_the_first_wait_for_one_shortly_before() -> None:
+    """As behind the first transaction of a file: a run has few of them."""
+    placed = Placed(batch_groups=512)
+    workers = [placed.add(), *(placed.add(1, size=1 << 16) for _ in range(256))]
+    assert all(workers.count(worker) >= 48 for worker in range(4))
+
+
 def test_limits_may_change() -> None:
     placed = Placed()
     placed.fill()
