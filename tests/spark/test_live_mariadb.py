@@ -91,9 +91,8 @@ def test_addresses_are_bytes(source: Server) -> None:
         assert pruned(of_rows, schema.names) == schema
 
 
-def test_hashes_of_keys_are_no_columns(source: Server) -> None:
-    if source.options["binlog_row_metadata"] != "FULL":
-        pytest.skip("hidden columns are known by their names")
+@pytest.mark.parametrize("source", ["FULL"], indirect=True)
+def test_hashes_of_named_keys_are_no_columns(source: Server) -> None:
     path = str(source.datadir)
     of_table = of_files(TableShape(), Options(path, "table", ("a", "hashed")))
     assert [(one["_op"], one["id"], one["long_one"]) for one in of_table] == [
