@@ -130,7 +130,8 @@ class Connection:
     def is_sending(self) -> bool:
         """Whether the other side has not yet acknowledged everything that was sent."""
         writer = self._raw._writer  # noqa: SLF001
-        if writer is None:
+        # One that the other side has closed has no socket any more, though nobody has used it yet.
+        if writer is None or writer.transport.is_closing():
             return False
         left = fcntl.ioctl(writer.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
         return any(left)
