@@ -220,7 +220,13 @@ class Branches:
         await self._session.record([*settled, self._tables.prepared.replace(prepared)])
 
     async def note_skipped(self, prepared: PreparedRow) -> None:
-        """Record a transaction whose prepare is passed over; its group is on record as executed."""
+        """Record a transaction whose prepare is passed over; its group is on record as executed.
+
+        A later one of the same xid may be, too: then the record is that one's.
+        """
+        record = (await self.records_of([prepared.xid])).get(prepared.xid)
+        if record is not None and record.number > prepared.number:
+            return
         await self._session.record([self._tables.prepared.replace(prepared)])
 
     async def settle_completed(self, row: WorkerRow, number: int, xid: XaXid) -> None:

@@ -150,3 +150,27 @@ def test_what_is_left_of_a_skipped_prepare_whose_completion_was_read_before(
         assert daemon.stop() == 0
         assert pair.target.sql("SELECT v FROM a.t WHERE id = 50") == [(7,)]
         assert pair.target.sql(NOTHING_RECORDED) == []
+
+
+def test_a_skipped_prepare_that_is_read_again_leaves_the_next_one_of_its_xid(
+    tmp_path: Path,
+) -> None:
+    settings: dict[str, Value] = {"replica.checkpoint_period": 3600}
+    with running("9.7", "9.7", tmp_path, settings) as (pair, daemon):
+        pair.target.sql("INSERT INTO a.t VALUES (50, 7)")
+        prepare(pair.source, "'x'", "INSERT INTO a.t VALUES (50, 1)")
+        assert daemon.wait() == NEEDS_PERSON
+        command(daemon, "skip", *group_of(stopped_at(daemon), "group"), *REASON)
+        pair.source.sql("XA COMMIT 'x'")
+        prepare(pair.source, "'x'", "INSERT INTO a.t VALUES (51, 1)")
+        pair.source.sql("INSERT INTO b.t VALUES (50, 1)")
+        daemon.start()
+        wait_for(pair.target, "SELECT COUNT(*) FROM b.t WHERE id = 50", 1)
+        daemon.kill()
+        daemon.start()
+        pair.source.sql("XA COMMIT 'x'")
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert prepared(pair.target) == set()
+        assert pair.target.sql("SELECT id, v FROM a.t WHERE id >= 50") == [(50, 7), (51, 1)]
+        assert pair.target.sql(NOTHING_RECORDED) == []
