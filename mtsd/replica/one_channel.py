@@ -132,7 +132,8 @@ async def _take_place(connection: Connection, own: Channel, others: Sequence[Cha
     places = [_place(own.source_uuid, place) for place in range(_PLACES)]
     coordinators = [lock_name(channel.name, CHANNEL) for channel in others]
     holders = await _holders(connection, [*places, *coordinators])
-    ((own_id,),) = await connection.query("SELECT CONNECTION_ID()")
+    # CONNECTION_ID() would be the pseudo_thread_id.
+    own_id = connection.thread_id
     known = {holders[lock] for lock in coordinators} | {own_id}
     if any(holders[place] is not None and holders[place] not in known for place in places):
         return False

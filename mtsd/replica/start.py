@@ -232,7 +232,8 @@ async def _recover(
     recovered = await recover(
         session.connection, tables, count, reached, progress, keeps_order=in_order
     )
-    if new_source:
+    # A start that has failed after that is repeated, and then the channel already has it.
+    if new_source and new_source != recovered.source_uuid:
         others = await adopt_source(
             session.connection, tables, recovered, new_source,
             rules_of(settings.filter), fold_case=session.traits.rules_ignore_case,

@@ -1,11 +1,15 @@
 """The source is another server than before, or not what it was."""
 
+import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from mtsd.config import Settings, load
+from mtsd.model.errors import MtsdError
+from mtsd.replica.start import start
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_evidence import command
@@ -206,3 +210,22 @@ def test_anonymous_groups_in_the_way(tmp_path: Path) -> None:
         assert count(pair.target) == [(6, 6, 6)]
         assert differences(pair.source, pair.target) == []
         daemon.close()
+
+
+def test_a_start_that_has_adopted_another_and_failed_after_it_is_repeated(tmp_path: Path) -> None:
+    """It finds the other one as the channel's source, and keeps it: nobody else may take it."""
+    other = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+    async def adopted_twice(settings: Settings) -> None:
+        for _ in range(2):
+            replica = await start(settings, new_source=other)
+            holder = await asyncio.to_thread(
+                pair.target.sql, f"SELECT IS_USED_LOCK('mtsd-source:{other}') IS NOT NULL"
+            )
+            replica.stop()
+            with suppress(MtsdError):
+                await replica.run()
+            assert holder == [(1,)]
+
+    with replicated(GTIDS, tmp_path) as (pair, daemon):
+        asyncio.run(adopted_twice(load(daemon.config, {}, {}, None).settings))
