@@ -116,6 +116,9 @@ class Dispatcher:
         gtid = _require_gtid(group.gtid, f"{group.number}{group.end.as_ending},")
         if self._preserved is None or gtid not in self._preserved:
             return group
+        if group.number in self._skipped:
+            # Not applied in any case; its GTID counts as executed, but what it prepares is not.
+            return group
         return replace(group, kind=GroupKind.EMPTY, steps=(), size=0, unsupported="")
 
     async def _group(self, group: Group) -> None:

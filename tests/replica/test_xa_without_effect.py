@@ -104,10 +104,10 @@ def test_a_reset_asks_nobody_to_complete_what_is_somebody_elses(tmp_path: Path) 
         assert told.startswith("X'79'")
 
 
-@pytest.mark.parametrize("series", ["9.7", "11.8"])
-def test_a_person_skips_a_prepare(series: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("series", "gtid"), [("9.7", "off"), ("9.7", "preserve"), ("11.8", "off")])
+def test_a_person_skips_a_prepare(series: str, gtid: str, tmp_path: Path) -> None:
     """Its completion needs no second skip, and completes nobody else's."""
-    with running(series, series, tmp_path) as (pair, daemon):
+    with running(series, series, tmp_path, {"target.gtid": gtid}) as (pair, daemon):
         pair.target.sql("INSERT INTO a.t VALUES (50, 7)")
         prepare(pair.target, "'y'", "INSERT INTO b.t VALUES (60, 1)")
         for xid, key in (("'x'", 50), ("'y'", 51), ("'z'", 52)):
