@@ -413,10 +413,12 @@ class Worker:
 
         A target skips in silence what comes under a GTID that somebody else has used up since the
         start: then it has not found the rows of this group, or, if that was an earlier one, the
-        worker's row is `behind`. A new start passes over what the target has executed.
+        worker's row is `behind`. A new start passes over what the target has executed. What is
+        applied again has another GTID than the one that it has used up itself.
         """
         applier = self.applier
-        if await applier.has_executed(str(group.gtid)):
+        again = group.number in self.settings.again
+        if not again and await applier.has_executed(str(group.gtid)):
             passed = f"GTID {group.gtid}"
         elif behind and await applier.has_row(self.index + 1):
             passed = f"the GTID of a group before {group.number}"

@@ -1,11 +1,12 @@
 """What else a person asks for while a repair of what was applied in no order is left to be done."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.operations.test_skip import NEEDS_PERSON, REASON, command, stopped_at
-from tests.replica.daemon_process import Value
+from tests.operations.test_skip import NEEDS_PERSON, REASON, command, stopped_at, wait_for
+from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_eventual import EVENTUAL, contents, killed_with_a_hole
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair
@@ -69,6 +70,39 @@ def test_an_error_in_it(table: str, tmp_path: Path) -> None:
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
         assert contents(pair.target) == contents(pair.source)
+
+
+def test_an_error_in_what_keeps_its_gtid(tmp_path: Path) -> None:
+    """That its GTID has been executed is no news, and no reason to begin once more."""
+    settings: dict[str, Value] = {
+        **EVENTUAL, "replica.parallel_workers": 4, "target.gtid": "preserve"
+    }  # fmt: skip
+    with (
+        Pair(GTIDS, GTIDS) as pair,
+        closing(DaemonProcess(pair.source, pair.target, tmp_path, settings)) as daemon,
+    ):
+        pair.source.sql(
+            "CREATE DATABASE a; CREATE TABLE a.gate (id INT PRIMARY KEY, v INT);"
+            "CREATE TABLE a.t (id INT PRIMARY KEY); INSERT INTO a.gate VALUES (1, 0)"
+        )
+        daemon.start()
+        daemon.wait_until_caught_up()
+        with closing(pair.target.client()) as client, client.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("SELECT * FROM a.gate FOR UPDATE")
+            pair.source.sql("UPDATE a.gate SET v = 1; INSERT INTO a.t VALUES (1)")
+            wait_for(pair.target, "SELECT COUNT(*) FROM a.t", 1)
+            daemon.kill()
+            pair.target.kill()
+        pair.target.start()
+        pair.target.sql("ALTER TABLE a.t RENAME TO a.gone")
+        daemon.start()
+        assert daemon.wait(20) == NEEDS_PERSON, daemon.last_words()
+        pair.target.sql("ALTER TABLE a.gone RENAME TO a.t")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert pair.target.sql("SELECT v, a.t.id FROM a.gate, a.t") == [(1, 1)]
 
 
 def test_filter(tmp_path: Path) -> None:
