@@ -7,7 +7,7 @@ gaps: MySQL with heartbeats, MariaDB with GTID_LIST events that are in no file, 
 reaches the place of a domain.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final
 
@@ -26,6 +26,7 @@ from mtsd.binlog.heartbeat import parse_heartbeat
 from mtsd.binlog.payload import payload_events
 from mtsd.binlog.rotate import parse_rotate
 from mtsd.model.errors import BinlogError, NotSupportedError
+from mtsd.model.gtid import Gtid
 from mtsd.model.position import FIRST_EVENT, Position
 
 _FORMAT_DESCRIPTION: Final[int] = EventType.FORMAT_DESCRIPTION_EVENT.value
@@ -50,9 +51,9 @@ class EventReader:
     do in a dump, but never in a file. `description` is the file's format description, whole, if
     reading begins after it. With `in_place`, events must be where their headers say; the events
     of a relay log keep the positions that they had on the source, and those of a MariaDB whose
-    binary log is inside a storage engine have none. `leaving_out`: in how many domains a MariaDB
-    has been told a place, up to which it leaves groups out. Until it has reached them all, there
-    may be a gap before what is between two groups.
+    binary log is inside a storage engine have none. `leaving_out`: the places that a MariaDB has
+    been told, one in a domain, up to which it leaves groups out. Until it has reached them all,
+    there may be a gap before what is between two groups.
     """
 
     __slots__ = (
@@ -77,7 +78,7 @@ class EventReader:
         checksums: bool = False,
         description: bytes = b"",
         in_place: bool = True,
-        leaving_out: int = 0,
+        leaving_out: Sequence[Gtid] = (),
     ) -> None:
         self.file = start.file
         self.offset = start.offset
@@ -89,7 +90,7 @@ class EventReader:
         """The event of `description`, whole."""
         self.gaps = 0
         """How many times the source has left events out."""
-        self.leaving_out = leaving_out
+        self.leaving_out: Sequence[Gtid] = leaving_out
         self._in_place = in_place
         self._speak(MYSQL)
         if description:
@@ -136,6 +137,8 @@ class EventReader:
                     f"{self.file or 'the file'} is encrypted (encrypt_binlog): only its server can"
                     " read it; with --config, it sends what the file contains"
                 )
+            elif code in self.dialect.previous_gtids:
+                self._reach(event)
             else:
                 event = self._compressed[code](event)
         self.offset = offset
@@ -168,6 +171,8 @@ class EventReader:
         self._special = frozenset({_FORMAT_DESCRIPTION, *dialect.compressed, *dialect.encrypted})
         if self._in_place:
             self._special |= {_ROTATE}
+        if self.leaving_out:
+            self._special |= dialect.previous_gtids.keys()
 
     def _moved(self, code: int, event: bytes, after: int, log_pos: int, inside: bool) -> int:
         """Return the offset after an event that does not directly follow the previous one.
@@ -186,7 +191,6 @@ class EventReader:
                 return self._bridged(offset, inside, "a heartbeat")
             raise BinlogError(f"a heartbeat at {position}")
         if code == _GTID_LIST and event[17] & ARTIFICIAL and log_pos:
-            self.leaving_out = max(0, self.leaving_out - 1)
             offset = (before & ~_LOW) | log_pos
             return self._bridged(offset + (1 << 32) * (offset < before), inside, "a GTID_LIST")
         if self.leaving_out and not inside and code in self.dialect.after_gaps:
@@ -203,6 +207,15 @@ class EventReader:
             f"an event of type {code}, {len(event)} bytes, that ends at {log_pos}:"
             " events are missing, duplicated or out of order"
         )
+
+    def _reach(self, event: bytes) -> None:
+        """Note which places are before a list of GTIDs.
+
+        One list tells of several where their ends are at the beginning of a file, or where a later
+        one is reached: a source leaves nothing out for those, and sends no list of its own.
+        """
+        listed = self.dialect.previous_gtids[event[4]](event)
+        self.leaving_out = [place for place in self.leaving_out if place not in listed]
 
     def _bridged(self, offset: int, inside: bool, what: str) -> int:
         """Return where an event says that the next one begins."""

@@ -35,6 +35,7 @@ from mtsd.binlog.xid import parse_xid
 from mtsd.filter.filter import UNFILTERED, Filter
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import GroupDropped, GroupKind, PositionReached, StreamItem
+from mtsd.model.gtid import Gtid
 from mtsd.model.position import Position
 from mtsd.model.step import StatementKind
 from mtsd.model.temporary_tables import NONE_OPEN, NOT_KNOWN, TemporaryTables
@@ -75,7 +76,7 @@ class Grouper:
         description: bytes = b"",
         files: LoadDataFiles | None = None,
         in_place: bool = True,
-        leaving_out: int = 0,
+        leaving_out: Sequence[Gtid] = (),
         timestamp_defaults: TimestampDefaults | None = None,
         merged: MergedDatabases | None = None,
         referred_in: AbstractSet[str] | None = None,

@@ -215,7 +215,7 @@ class SourceStream:
             next_number=self.received.next_number,
             checksums=session.traits.binlog_checksum and not session.traits.binlog_in_engine,
             in_place=not session.traits.binlog_in_engine,
-            leaving_out=len(way.gtids.places()) if isinstance(way, ByGtid) else 0,
+            leaving_out=way.gtids.places() if isinstance(way, ByGtid) else (),
             hold_bytes=self.settings.hold_bytes,
             chunk_bytes=self.settings.chunk_bytes,
             replicated=self.settings.replicated,

@@ -2,7 +2,7 @@
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -34,6 +34,8 @@ from tests.binlog.mariadb_recording import MariadbRecording, recorded_mariadb
 from tests.binlog.range_cases import events, parts, told
 from tests.binlog.test_binlog_command import mtsd_binlog
 from tests.binlog.transactions import placed
+from tests.servers.mariadb import provide_mariadb
+from tests.servers.mysqld import Server
 from tests.servers.provision import Options
 
 CONCURRENT = {"rows", "xa_prepare", "xa_complete", "non_transactional"}
@@ -233,7 +235,7 @@ def test_what_a_dump_by_gtid_leaves_out_before_it_reaches_its_places(
     offsets = [FIRST_EVENT + sum(map(len, raw[: n + 1])) for n in range(len(raw))]
     begin, end = offsets.index(first.end.offset) + 1, offsets.index(second.end.offset) + 1
 
-    def groups(sent: list[bytes], leaving_out: int) -> list[Position]:
+    def groups(sent: list[bytes], leaving_out: Sequence[Gtid]) -> list[Position]:
         grouper = Grouper(
             start=Position(mariadb.file.name, FIRST_EVENT),
             next_number=1,
@@ -245,15 +247,46 @@ def test_what_a_dump_by_gtid_leaves_out_before_it_reaches_its_places(
         return [item.end for item in grouper.groups(sent) if isinstance(item, Group)]
 
     without = [*raw[:begin], *raw[end:]]
-    assert groups(without, 1) == [first.end, *(group.end for group in others)]
+    ahead = [Gtid("7-1", 5)]
+    assert groups(without, ahead) == [first.end, *(group.end for group in others)]
     for damaged, leaving_out in (
-        (without, 0),
-        ([*raw[:begin], *raw[end + 1 :]], 1),
-        ([*raw[:begin], *raw[begin + 1 :]], 1),
-        ([*raw[:end], *raw[begin:]], 1),
+        (without, []),
+        ([*raw[:begin], *raw[end + 1 :]], ahead),
+        ([*raw[:begin], *raw[begin + 1 :]], ahead),
+        ([*raw[:end], *raw[begin:]], ahead),
     ):
         with pytest.raises(BinlogError, match=r"missing|outside|without"):
             groups(damaged, leaving_out)
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("series", ["10.11", "11.8"])
+def test_nothing_is_left_out_behind_the_places_that_one_list_tells_of(series: str) -> None:
+    """Such as that of a file before which several domains end: the source adds no other one."""
+    with Server({"server_id": 1}, installation=provide_mariadb(series)) as server:
+        server.sql("CREATE DATABASE a; SET gtid_domain_id = 1; CREATE DATABASE b")
+        server.sql("FLUSH BINARY LOGS; CREATE DATABASE c; CREATE DATABASE d; CREATE DATABASE e")
+        file, *_ = server.binlog_end()
+        raw = list(FileFramer().feed((server.datadir / file).read_bytes()))
+    first = next(n for n, event in enumerate(raw) if event[4] == EventType.MARIADB_GTID_EVENT)
+
+    def read_by(places: list[Gtid], sent: list[bytes]) -> int:
+        grouper = Grouper(
+            start=Position(file, FIRST_EVENT),
+            next_number=1,
+            checksums=False,
+            hold_bytes=1 << 20,
+            chunk_bytes=1 << 20,
+            leaving_out=places,
+        )
+        return sum(isinstance(item, Group) for item in grouper.groups(sent))
+
+    places = [Gtid("0-1", 1), Gtid("1-1", 1)]
+    assert read_by(places, raw) == 3
+    lost = [*raw[: first + 2], *raw[first + 4 :]]
+    with pytest.raises(BinlogError, match="missing"):
+        read_by(places, lost)
+    assert read_by([Gtid("0-1", 3), Gtid("1-1", 1)], lost) == 2
 
 
 def event_of(kind: EventType, body: bytes, server: int = 3) -> bytes:
