@@ -12,7 +12,7 @@ from typing import Final
 
 from mtsd.binlog.dialect import MYSQL
 from mtsd.binlog.event_reader import EventReader
-from mtsd.binlog.event_type import BEFORE_5_6, IGNORABLE, EventType, type_name
+from mtsd.binlog.event_type import ARTIFICIAL, BEFORE_5_6, IGNORABLE, EventType, type_name
 from mtsd.binlog.group_parts import SAVEPOINTS, XA_BY_ITSELF, XA_COMPLETIONS
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.binlog.load_data import BEFORE_5_0, parse_execute_load_query
@@ -280,6 +280,9 @@ class Grouper:
                 yield PositionReached(self.position, temporary=known)
         elif code in dialect.previous_gtids:
             if self._group is not None:
+                if event[17] & ARTIFICIAL:
+                    # Where a MariaDB's log lacks the GTID of a place, this follows the next one.
+                    return
                 raise BinlogError(f"a {type_name(code)} inside a group")
             gtids = dialect.previous_gtids[code](event)
             complete = self._gaps == self._reader.gaps and bool(self._start.file)

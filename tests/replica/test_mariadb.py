@@ -116,6 +116,20 @@ def test_a_start_that_is_farther_in_one_domain(tmp_path: Path) -> None:
         assert pair.target.sql("SELECT id FROM a.t") == [(number,) for number in range(1, 11)]
 
 
+@pytest.mark.parametrize("series", ["10.11", "11.8"])
+def test_a_start_at_a_number_that_the_source_lacks(series: str, tmp_path: Path) -> None:
+    """As a source that has filtered that transaction out of what it replicates itself."""
+    with mariadbs(series) as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")
+        insert(pair.source, 1)
+        pair.source.sql("SET gtid_seq_no = 10; INSERT INTO a.t VALUES (2)")
+        insert(pair.source, 3)
+        pair.target.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")
+        settings: dict[str, Value] = {"source.start": "gtid:0-1-5"}
+        caught_up(DaemonProcess(pair.source, pair.target, tmp_path, settings))
+        assert pair.target.sql("SELECT id FROM a.t") == [(2,), (3,)]
+
+
 COMPRESSED: Options = {"log_bin_compress": "ON", "log_bin_compress_min_len": 10}
 
 
