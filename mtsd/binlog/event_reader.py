@@ -215,7 +215,7 @@ class EventReader:
         one is reached: a source leaves nothing out for those, and sends no list of its own.
         """
         listed = self.dialect.previous_gtids[event[4]](event)
-        self.leaving_out = [place for place in self.leaving_out if place not in listed]
+        self.leaving_out = [place for place in self.leaving_out if not listed.has_reached(place)]
 
     def _bridged(self, offset: int, inside: bool, what: str) -> int:
         """Return where an event says that the next one begins."""

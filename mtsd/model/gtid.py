@@ -149,6 +149,13 @@ class GtidSet:
         last = {origin.partition("-")[0]: origin for origin in self._places}
         return [Gtid(last[domain], self._places[last[domain]]) for domain in sorted(last, key=int)]
 
+    def has_reached(self, place: Gtid) -> bool:
+        """Return whether a place is listed, or a later one of its server, in its domain.
+
+        Other servers' numbers say nothing about it where they do not grow within the domain.
+        """
+        return place.number <= self._places.get(place.uuid, 0)
+
     def add(self, gtid: Gtid) -> bool:
         """Add one GTID; return whether it was missing."""
         uuid, number, tag = gtid

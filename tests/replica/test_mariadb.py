@@ -130,6 +130,26 @@ def test_a_start_at_a_number_that_the_source_lacks(series: str, tmp_path: Path) 
         assert pair.target.sql("SELECT id FROM a.t") == [(2,), (3,)]
 
 
+@pytest.mark.parametrize("series", ["10.11", "11.8"])
+def test_a_start_in_a_domain_whose_numbers_go_back(series: str, tmp_path: Path) -> None:
+    """Of several servers that write to it: a larger number of another one is not its place."""
+    with mariadbs(series) as pair:
+        pair.source.sql(
+            "SET server_id = 3, gtid_seq_no = 100;"
+            "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)"
+        )
+        insert(pair.source, 1, 2, domain=1)
+        pair.source.sql("SET gtid_seq_no = 49; INSERT INTO a.t VALUES (3)")
+        insert(pair.source, 4, domain=1)
+        pair.source.sql("SET gtid_seq_no = 50; INSERT INTO a.t VALUES (5)")
+        insert(pair.source, 6, domain=1)
+        pair.target.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")
+        pair.target.sql("INSERT INTO a.t VALUES (1), (3), (5)")
+        settings: dict[str, Value] = {"source.start": "gtid:0-1-50,1-1-1"}
+        caught_up(DaemonProcess(pair.source, pair.target, tmp_path, settings))
+        assert pair.target.sql("SELECT id FROM a.t") == [(number,) for number in range(1, 7)]
+
+
 COMPRESSED: Options = {"log_bin_compress": "ON", "log_bin_compress_min_len": 10}
 
 
