@@ -62,7 +62,7 @@ def test_a_folder_that_grows(
 def test_every_shape_has_the_rows_of_a_batch_read(
     spark: SparkSession, source: Server, writer: Writer, stream: Make, shape: str
 ) -> None:
-    writer.write(5)
+    writer.write(50)
     found = stream(shape, max_partition_bytes=50_000)
     found.run()
     there = spark.read.format("mtsd_binlog").option("shape", shape).load(str(source.datadir))
