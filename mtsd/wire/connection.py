@@ -199,7 +199,12 @@ class Connection:
         while True:
             part = left[: _FULL - len(command)]
             size = len(command) + len(part)
-            writer.writelines((size.to_bytes(3, "little"), b"%c" % sequence, command, part))
+            try:
+                writer.writelines((size.to_bytes(3, "little"), b"%c" % sequence, command, part))
+            except RuntimeError as error:
+                # uvloop, of a connection that it has closed because an earlier write has failed.
+                self.close()
+                raise ConnectionLostError(self.endpoint.role, str(error)) from error
             sequence = (sequence + 1) & 0xFF
             left = left[len(part) :]
             command = b""

@@ -1,10 +1,11 @@
 """Statements of every size reach a real server whole."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import aiomysql
 import pytest
+import uvloop
 
 from mtsd.model.errors import ConnectionLostError, NotSupportedError, ServerError
 from mtsd.wire.connection import Connection
@@ -90,3 +91,31 @@ async def test_a_killed_connection_is_lost(endpoint: Endpoint) -> None:
     finally:
         connection.close()
         other.close()
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_what_is_sent_again_and_again_to_a_killed_connection(
+    endpoint: Endpoint, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """As bundles are sent ahead of answers; uvloop refuses one after the first that has failed."""
+
+    async def send(connection: Connection) -> None:
+        for _ in range(5):
+            connection.send(b"DO 1")
+            await asyncio.sleep(0.02)
+        await connection.receive(1)
+
+    async def kill() -> None:
+        connection = await Connection.open(endpoint)
+        other = await Connection.open(endpoint)
+        try:
+            await other.query(f"KILL {connection.thread_id}")
+            with pytest.raises(ConnectionLostError):
+                await send(connection)
+            assert connection.closed
+        finally:
+            connection.close()
+            other.close()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(kill())
