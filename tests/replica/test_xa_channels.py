@@ -75,13 +75,10 @@ def test_a_completion_does_not_complete_what_is_another_channels(
     with channels(tmp_path, options) as (source, other, target, one, two):
         prepare(source, "'x'", "INSERT INTO a.t VALUES (1, 1)")
         one.wait_until_caught_up()
+        assert two.stop() == 0
         prepare(other, "'x'", "INSERT INTO b.t VALUES (1, 1)")
-        assert two.wait() == NEEDS_PERSON
-        stopped = "SELECT Group_number FROM mtsd.slave_stopped_group WHERE Channel_name = 'b'"
-        number = str(target.sql(stopped)[0][0])
-        command(two, "skip", "--group", number, "--reason", "the xid is in use")
+        command(two, "position", "set", "latest")
         two.start()
-        two.wait_until_caught_up()
         other.sql("XA COMMIT 'x'")
         assert two.wait() == NEEDS_PERSON
         error = str(two.records()[-1]["error"])
@@ -95,6 +92,30 @@ def test_a_completion_does_not_complete_what_is_another_channels(
         assert target.sql("SELECT * FROM a.t") == []
         assert prepared(target) == set()
         assert one.stop() == 0
+
+
+@pytest.mark.parametrize("options", [GTIDS, NO_GTIDS], ids=["GTIDs", "none"])
+def test_a_completion_of_what_a_person_has_skipped_completes_nothing(
+    options: Options, tmp_path: Path
+) -> None:
+    with channels(tmp_path, options) as (source, other, target, one, two):
+        prepare(source, "'x'", "INSERT INTO a.t VALUES (1, 1)")
+        one.wait_until_caught_up()
+        prepare(other, "'x'", "INSERT INTO b.t VALUES (1, 1)")
+        assert two.wait() == NEEDS_PERSON
+        stopped = "SELECT Group_number FROM mtsd.slave_stopped_group WHERE Channel_name = 'b'"
+        number = str(target.sql(stopped)[0][0])
+        command(two, "skip", "--group", number, "--reason", "the xid is in use")
+        two.start()
+        other.sql("XA COMMIT 'x'; INSERT INTO b.t VALUES (2, 1)")
+        two.wait_until_caught_up()
+        assert len(prepared(target)) == 1
+        source.sql("XA COMMIT 'x'")
+        one.wait_until_caught_up()
+        assert target.sql("SELECT * FROM a.t") == [(1, 1)]
+        assert target.sql("SELECT * FROM b.t") == [(2, 1)]
+        assert prepared(target) == set()
+        assert one.stop() == two.stop() == 0
 
 
 def test_what_another_channel_has_passed_over_is_not_prepared(tmp_path: Path) -> None:
