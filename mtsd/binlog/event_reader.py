@@ -172,7 +172,7 @@ class EventReader:
         if self._in_place:
             self._special |= {_ROTATE}
         if self.leaving_out:
-            self._special |= dialect.previous_gtids.keys()
+            self._special |= frozenset(dialect.previous_gtids)
 
     def _moved(self, code: int, event: bytes, after: int, log_pos: int, inside: bool) -> int:
         """Return the offset after an event that does not directly follow the previous one.

@@ -30,7 +30,8 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
 DIRECT = (
     "tests/binlog/test_event_reader.py", "tests/binlog/test_grouper.py",
-    "tests/binlog/test_gtid_event.py", "tests/binlog/test_plain_transactions.py",
+    "tests/binlog/test_gtid_event.py", "tests/binlog/test_mariadb.py",
+    "tests/binlog/test_plain_transactions.py",
     "tests/binlog/test_recorded_groups.py", "tests/binlog/test_rewrite.py", "tests/model",
     "tests/plan/test_simulation.py", "tests/schedule", "tests/target/test_bundle.py",
     "tests/target/test_changed_keys.py",
