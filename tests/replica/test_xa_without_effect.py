@@ -12,8 +12,9 @@ from tests.operations.test_skip import (
     stopped_at,
     wait_for,
 )
-from tests.replica.daemon_process import Value
+from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_xa_mariadb import prepare, prepared, running
+from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
 
@@ -131,16 +132,21 @@ def test_a_person_skips_a_prepare(series: str, gtid: str, tmp_path: Path) -> Non
         assert pair.target.sql(NOTHING_RECORDED) == []
 
 
+def skip_a_prepare(pair: Pair, daemon: DaemonProcess) -> None:
+    """Let a person skip a prepare whose row the target has already."""
+    pair.target.sql("INSERT INTO a.t VALUES (50, 7)")
+    prepare(pair.source, "'x'", "INSERT INTO a.t VALUES (50, 1)")
+    assert daemon.wait() == NEEDS_PERSON
+    command(daemon, "skip", *group_of(stopped_at(daemon), "group"), *REASON)
+
+
 def test_what_is_left_of_a_skipped_prepare_whose_completion_was_read_before(
     tmp_path: Path,
 ) -> None:
     """A start reads both groups again, and what it records anew goes with the next checkpoint."""
     settings: dict[str, Value] = {"replica.checkpoint_period": 3600}
     with running("9.7", "9.7", tmp_path, settings) as (pair, daemon):
-        pair.target.sql("INSERT INTO a.t VALUES (50, 7)")
-        prepare(pair.source, "'x'", "INSERT INTO a.t VALUES (50, 1)")
-        assert daemon.wait() == NEEDS_PERSON
-        command(daemon, "skip", *group_of(stopped_at(daemon), "group"), *REASON)
+        skip_a_prepare(pair, daemon)
         pair.source.sql("XA COMMIT 'x'; INSERT INTO b.t VALUES (50, 1)")
         daemon.start()
         wait_for(pair.target, "SELECT COUNT(*) FROM b.t WHERE id = 50", 1)
@@ -157,10 +163,7 @@ def test_a_skipped_prepare_that_is_read_again_leaves_the_next_one_of_its_xid(
 ) -> None:
     settings: dict[str, Value] = {"replica.checkpoint_period": 3600}
     with running("9.7", "9.7", tmp_path, settings) as (pair, daemon):
-        pair.target.sql("INSERT INTO a.t VALUES (50, 7)")
-        prepare(pair.source, "'x'", "INSERT INTO a.t VALUES (50, 1)")
-        assert daemon.wait() == NEEDS_PERSON
-        command(daemon, "skip", *group_of(stopped_at(daemon), "group"), *REASON)
+        skip_a_prepare(pair, daemon)
         pair.source.sql("XA COMMIT 'x'")
         prepare(pair.source, "'x'", "INSERT INTO a.t VALUES (51, 1)")
         pair.source.sql("INSERT INTO b.t VALUES (50, 1)")
