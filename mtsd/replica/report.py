@@ -40,13 +40,44 @@ def excerpt(query: QueryEvent) -> str:
     return text.decode("utf-8", "replace")
 
 
+_FIRST_GROUPS = 100
+_SHOWS_A_WRONG_POSITION = {1032: "does not have that row", 1062: "has that row already"}
+"""What an error of a row says of the target."""
+
+
+def first_groups(recovered: int) -> int:
+    """Return up to which number groups are the first of a run that begins after `recovered`.
+
+    A group with a key fails at once where everything is applied a second time. Groups of tables
+    without keys may come before it, and other workers' groups beside it: so not only the first one.
+    """
+    return recovered + _FIRST_GROUPS
+
+
+def wrong_position(error: MtsdError, number: int, first: int) -> str:
+    """Return what has to be looked at before anything else, as sentences; "" for most errors.
+
+    `first` is `first_groups` of the run, `number` that of the group that has failed.
+    """
+    code = error.number if isinstance(error, ServerError) else 0
+    if number > first or code not in _SHOWS_A_WRONG_POSITION:
+        return ""
+    return (
+        "This is one of the first groups after a start, and the target"
+        f" {_SHOWS_A_WRONG_POSITION[code]}: it may already hold these transactions, and the"
+        " position may be wrong. First compare the row on both servers, and mtsd position show with"
+        " what the target holds: was the position set or restored, or has another replica run?"
+        " Then continue elsewhere with mtsd position set; skip nothing. If the position is right: "
+    )
+
+
 def failed(
-    group: Group, worker: int, highest_done: int, error: MtsdError, remedy: str
+    group: Group, worker: int, highest_done: int, error: MtsdError, remedy: str, first: int = 0
 ) -> ApplyError:
     """Return the error that stops the replica at a group.
 
     `worker` is the Id of the worker that applied it, `highest_done` the highest number of a group
-    that has committed.
+    that has committed, `first` is `first_groups` of the run.
     """
     later = highest_done > group.number
     aftermath = (
@@ -66,7 +97,8 @@ def failed(
         f"group {group.number} cannot be applied: {error}.{said}"
         f" Position {group.end}, GTID {group.gtid or 'none'}, databases"
         f" {', '.join(group.databases) or 'none'}, worker {worker},"
-        f" {contents(group)}. {aftermath} {remedy}, then start again{way_past}",
+        f" {contents(group)}. {aftermath} {wrong_position(error, group.number, first)}{remedy},"
+        f" then start again{way_past}",
         group=stopped_at,
     )
 

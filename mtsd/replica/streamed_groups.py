@@ -27,7 +27,7 @@ from mtsd.model.step import Statement, StatementKind, Step, row_events
 from mtsd.model.temporary_tables import TemporaryUse
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.in_doubt import InDoubtWorker
-from mtsd.replica.report import half_applied, tables_of
+from mtsd.replica.report import half_applied, tables_of, wrong_position
 from mtsd.replica.streamed_branch import StreamedBranch
 from mtsd.replica.streamed_table import StreamedTable
 from mtsd.replica.worker import Worker
@@ -349,7 +349,8 @@ class StreamedGroups:
             self._skips = explained
             return
         reason = ". ".join(filter(None, (str(explained), error.warnings)))
-        raise _stopped(group, reason, "Fix the target and start again")
+        first = wrong_position(explained, group.number, self._worker.settings.first_groups)
+        raise _stopped(group, reason, f"{first}Fix the target and start again")
 
     async def _fail(self, opened: GroupOpened, reason: str) -> NoReturn:
         """Undo what is open, and raise the error that needs a person."""

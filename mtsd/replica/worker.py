@@ -51,6 +51,8 @@ class WorkerSettings:
     """See `mtsd.replica.recovery.Recovered`."""
     again: ExecutedGroups
     """Groups of rows that have committed before."""
+    first_groups: int
+    """See `mtsd.replica.report.first_groups`."""
 
 
 class Worker:
@@ -467,7 +469,8 @@ class Worker:
 
     def _failed(self, group: Group, error: MtsdError, remedy: str) -> ApplyError:
         highest_done = self._coordinator.scheduler.gaq.highest_done
-        return failed(group, self.index + 1, highest_done, error, remedy)
+        first = self.settings.first_groups
+        return failed(group, self.index + 1, highest_done, error, remedy, first)
 
 
 _SPENT = (

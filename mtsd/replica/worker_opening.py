@@ -10,6 +10,7 @@ from mtsd.model.server import flavour_of_identity
 from mtsd.replica.apply_mode import change_of
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.recovery import Recovered
+from mtsd.replica.report import first_groups
 from mtsd.replica.worker import Worker, WorkerSettings
 from mtsd.schedule.repair import Repair, again_of
 from mtsd.target.applier import Applier
@@ -92,6 +93,7 @@ async def open_worker(
             daemon_uuid=recovered.daemon_uuid,
             show_themselves=recovered.show_themselves,
             again=again_of(recovered.repair),
+            first_groups=first_groups(recovered.executed.highest),
         ),
         reached,
     )
