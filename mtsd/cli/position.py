@@ -13,8 +13,9 @@ from mtsd.control.status import Status
 from mtsd.model.errors import MtsdError
 from mtsd.model.exit_status import ExitStatus
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.operations.position import Moved, reset_position, set_position
+from mtsd.operations.position import Meant, Moved, reset_position, set_position
 from mtsd.operations.stored_status import read_stored
+from mtsd.replica.executed_beyond import WORD
 from mtsd.replica.verdict import Verdict
 
 _EXAMPLE = """\
@@ -25,7 +26,8 @@ example:
   mtsd position reset --config config.toml
 
 set and reset require the daemon to be stopped, and change nothing but the position: what lies
-between the old and the new one is applied again, or never. Only what a split transaction has left
+between the old and the new one is applied again, or never. set says what that is, and asks for
+--back or --forward where a channel has begun. Only what a split transaction has left
 prepared is committed or rolled back before. exit status: 0; 3 if it is refused
 """
 
@@ -47,6 +49,19 @@ def register(subparsers: Subparsers) -> None:
         type=_place,
         metavar="PLACE",
         help='as [source] start: "FILE:POS", "gtid:SET", "earliest" or "latest"',
+    )
+    change.add_argument(
+        "--back", action="store_true", help="although transactions are applied again"
+    )
+    change.add_argument(
+        "--forward", action="store_true", help="although transactions are never applied"
+    )
+    change.add_argument(
+        WORD,
+        dest="despite_executed",
+        action="store_true",
+        help="although the target has executed transactions after it, by GTID: their changes are"
+        " not there, so they are applied",
     )
     reset = _action(actions, "reset", "forget it: the next start begins at [source] start", _reset)
     for action in (change, reset):
@@ -88,7 +103,8 @@ def _place(text: str) -> Start:
 
 def _set(args: argparse.Namespace) -> int:
     settings = load_configuration(args).settings
-    return _change(set_position(settings, args.place, drop_doubt=args.drop_doubt))
+    meant = Meant(args.back, args.forward, args.despite_executed, args.drop_doubt)
+    return _change(set_position(settings, args.place, meant))
 
 
 def _reset(args: argparse.Namespace) -> int:
@@ -112,6 +128,12 @@ def _change(change: Coroutine[None, None, Moved]) -> int:
         )
     print(f"was  {_text(moved.before)}")
     print(f"now  {_text(moved.after)}")
+    if moved.by.back:
+        print(f"back by {moved.by.back}, which are applied again")
+    if moved.by.forward:
+        print(f"forward by {moved.by.forward}, which are never applied")
+    if moved.by.unknown:
+        print(f"by how much is not known: {moved.by.unknown}")
     return ExitStatus.DONE
 
 

@@ -58,12 +58,15 @@ def parse_start(text: str) -> Start | None:
     if text == "latest":
         return Latest()
     if text.startswith("gtid:"):
-        gtids = "".join(text.removeprefix("gtid:").split())
+        # mysqldump writes the set as an addition, which begins with a +.
+        gtids = "".join(text.removeprefix("gtid:").split()).removeprefix("+")
         if not all(gtids.split(",")):
             raise ValueError("not a GTID set")
         GtidSet.parse(gtids)
         return GtidStart(gtids)
     position = parse_position(text)
     if position is None:
-        raise ValueError("not one of the four forms")
+        raise ValueError(
+            'not one of the four forms: "FILE:POS", "gtid:SET", "earliest" or "latest"'
+        )
     return FilePosition(position.file, position.offset)

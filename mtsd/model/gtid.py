@@ -13,7 +13,7 @@ is listed one by one, in MySQL's form: `0-1-100,0-2:103:105-107`.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
@@ -148,6 +148,10 @@ class GtidSet:
         """Return how far the set goes in each of MariaDB's domains: one GTID per domain."""
         last = {origin.partition("-")[0]: origin for origin in self._places}
         return [Gtid(last[domain], self._places[last[domain]]) for domain in sorted(last, key=int)]
+
+    def last_numbers(self) -> Mapping[str, int]:
+        """Return MariaDB's last number of each domain and server ("0-1") that is listed."""
+        return dict(self._places)
 
     def has_reached(self, place: Gtid) -> bool:
         """Return whether a place is listed, or a later one of its server, in its domain.

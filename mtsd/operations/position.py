@@ -1,27 +1,34 @@
 """Changing the position on the target deliberately."""
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from mtsd.config import Settings
 from mtsd.config.start import Start
 from mtsd.model.errors import NeedsPersonError
+from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
 from mtsd.model.xa_xid import XaXid
+from mtsd.operations.moved_by import Former, MovedBy, moved_by
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
 from mtsd.replica.endpoints import endpoint, identity
+from mtsd.replica.executed_beyond import Held, executed_beyond, read_held, refusal
 from mtsd.replica.filters import rules_of
+from mtsd.replica.gtid_mode import Gtids, decide_gtids
 from mtsd.replica.left_split import complete, left_split
 from mtsd.replica.one_channel import claim_source
+from mtsd.replica.recovery import gtids_beyond
 from mtsd.replica.verdict import Verdict
-from mtsd.source.handshake import open_source
-from mtsd.source.read_state import read_source_state
+from mtsd.schedule.executed_groups import recovered
+from mtsd.source.handshake import SourceSession, open_source
+from mtsd.source.read_state import gtids_before, read_source_state
+from mtsd.source.source_state import SourceState
 from mtsd.source.start import beginning
 from mtsd.target.position_tables import ChannelRow
 from mtsd.target.retry import write
 from mtsd.target.split_table import SPLIT
-from mtsd.wire.traits import read_traits
+from mtsd.wire.traits import ServerTraits, read_traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,34 +39,47 @@ class Moved:
     after: LowWaterMark | None
     settled: tuple[tuple[int, Verdict], ...] = ()
     """Split groups, by number, whose branches are committed now, or rolled back."""
+    by: MovedBy = field(default_factory=MovedBy)
     prepared: tuple[XaXid, ...] = ()
     """XA transactions of the source that the channel had prepared, and has forgotten now."""
 
 
-async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = False) -> Moved:
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What a person has said to be meant: that nothing of it is a mistake."""
+
+    back: bool = False
+    """Some transactions are applied again."""
+    forward: bool = False
+    """Some transactions are never applied."""
+    despite_executed: bool = False
+    """What the target has executed by GTID is applied all the same."""
+    drop_doubt: bool = False
+    """A group in doubt is forgotten."""
+
+
+async def set_position(settings: Settings, start: Start, meant: Meant) -> Moved:
     """Let the channel continue from another place of its source, or of another source.
 
     What the workers have committed past the low-water mark is forgotten: the new place is the
     whole position. Group numbers continue, so that none is used twice. What a split group has
     left prepared is settled before, since nothing would know of it afterwards. Raises
-    NeedsPersonError if a group is in doubt and not `drop_doubt`, if a branch of a split one is
-    lost, if the place does not exist on the source, or a daemon is running; ServerError,
-    ConnectionLostError.
+    NeedsPersonError if something is not `meant`, if a branch of a split group is lost, if the place
+    does not exist on the source, or a daemon is running; ServerError, ConnectionLostError.
     """
     async with stopped_channel(settings) as channel:
-        if not drop_doubt:
+        if not meant.drop_doubt:
             _refuse_doubt(channel)
         row = channel.row
         daemon_uuid = row.daemon_uuid if row is not None else str(uuid.uuid4())
         replica = identity(settings.source, daemon_uuid)
+        traits = await read_traits(channel.connection)
+        # Before the source is asked: what the target has executed since is not among it.
+        held = await read_held(channel.connection, traits, channel.tables)
         source = await open_source(endpoint("source", settings.source), replica)
         try:
-            state = await read_source_state(
-                source.connection,
-                source.traits,
-                start,
-                gtids_before=settings.target.gtid == "preserve",
-            )
+            state = await read_source_state(source.connection, source.traits, start)
+            former = await _former(channel, source, state)
         finally:
             source.connection.close()
         begins = beginning(
@@ -68,18 +88,66 @@ async def set_position(settings: Settings, start: Start, *, drop_doubt: bool = F
         if isinstance(begins, Refused):
             raise NeedsPersonError(str(begins))
         mark = LowWaterMark(channel.highest_number, begins.position, begins.gtids)
+        mode = _mode(settings, source.traits, traits)
+        by = moved_by(former, mark, state, held.gtids if mode is Gtids.PRESERVE else GtidSet())
+        refused = refusal(mode, Held(held.gtids), mark.gtids, start, state.executed)
+        despite = GtidSet()
+        problems = by.refused(start, back=meant.back, forward=meant.forward)
+        if refused is not None and not meant.despite_executed:
+            problems.insert(0, refused)
+        elif refused is not None and mark.gtids is not None:
+            despite = executed_beyond(held.gtids, state.executed, mark.gtids)
+        if problems:
+            raise NeedsPersonError(". ".join(map(str, problems)))
         begun = ChannelRow(mark, 0, state.uuid, daemon_uuid)
-        traits = await read_traits(channel.connection)
+        statements = channel.tables.begin_anew(begun)
+        if despite:
+            statements.append(channel.tables.replace_despite_executed(despite))
         settled = await _settle_splits(channel)
         await claim_source(
             channel.connection,
             channel.tables,
             state.uuid,
             rules_of(settings.filter),
-            then=channel.tables.begin_anew(begun),
+            then=statements,
             fold_case=traits.rules_ignore_case,
         )
-        return Moved(row.mark if row is not None else None, mark, settled)
+        return Moved(row.mark if row is not None else None, mark, settled, by)
+
+
+async def _former(
+    channel: StoppedChannel, source: SourceSession, state: SourceState
+) -> Former | None:
+    """Return where the channel was, by GTID too if the source can tell."""
+    row = channel.row
+    if row is None:
+        return None
+    mark = row.mark
+    place = mark.position
+    sizes = {file.name: file.size for file in state.files or ()}
+    is_there = row.source_uuid == state.uuid and place.offset <= sizes.get(place.file, 0)
+    if mark.gtids is None and state.gtid_mode and is_there:
+        known = await gtids_before(source.connection, source.traits.server.flavour, place)
+        mark = replace(mark, gtids=known)
+    past = recovered(mark.number, (worker.executed for worker in channel.workers))
+    ends = [worker.last for worker in channel.workers if worker.last is not None]
+    gtids = None
+    if mark.gtids is not None:
+        gtids = mark.gtids.union(gtids_beyond(mark, channel.workers, ()))
+    return Former(mark, gtids, row.source_uuid, len(past), max([place, *ends]))
+
+
+def _mode(settings: Settings, source: ServerTraits, target: ServerTraits) -> Gtids:
+    mode = decide_gtids(
+        settings.target.gtid,
+        source.server.flavour,
+        target.server.flavour,
+        gtid_mode=target.gtid_mode,
+        logged=target.log_bin and settings.target.binary_log,
+    )
+    if isinstance(mode, Refused):
+        raise NeedsPersonError(str(mode))
+    return mode
 
 
 async def reset_position(settings: Settings, *, drop_doubt: bool = False) -> Moved:
@@ -96,7 +164,9 @@ async def reset_position(settings: Settings, *, drop_doubt: bool = False) -> Mov
         rows = [table.row(row) for row in await channel.connection.query(table.select())]
         await write(channel.connection, channel.tables.forget())
         before = channel.row.mark if channel.row is not None else None
-        return Moved(before, None, settled, tuple(row.xid for row in rows if not row.skipped))
+        return Moved(
+            before, None, settled, prepared=tuple(row.xid for row in rows if not row.skipped)
+        )
 
 
 def _refuse_doubt(channel: StoppedChannel) -> None:

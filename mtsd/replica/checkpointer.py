@@ -92,10 +92,13 @@ class Checkpointer:
         if mark is None:
             return False
         await self._reached(FaultPoint.BEFORE_CHECKPOINT)
-        if mark.gtids is not None:
+        if mark.gtids is not None and not self._told.at_every_start:
             # The next start takes it that the target has been told of all up to what is stored.
             await self._told.tell(mark.gtids)
         await self._write(mark)
+        if mark.gtids is not None and self._told.at_every_start:
+            # Not before: the next start takes what is past the position for somebody else's.
+            await self._told.tell(mark.gtids)
         await self._reached(FaultPoint.AFTER_CHECKPOINT)
         self._coordinator.checkpointed(mark)
         self.checkpoints += 1

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 import structlog
 
 from mtsd.config import Settings
+from mtsd.config.start import FilePosition
 from mtsd.filter.rules import Rules
 from mtsd.model.errors import NeedsPersonError
-from mtsd.model.gtid import GtidSet
 from mtsd.model.reason import Refused
 from mtsd.replica.endpoints import endpoint, identity
+from mtsd.replica.executed_beyond import Held, refusal
 from mtsd.replica.filters import rules_of
 from mtsd.replica.gtid_mode import Gtids, gtids_of
 from mtsd.replica.one_channel import claim_source
@@ -18,11 +19,11 @@ from mtsd.replica.recovery import read_channel
 from mtsd.source.handshake import open_source
 from mtsd.source.read_state import read_source_state
 from mtsd.source.start import beginning
+from mtsd.target.executed_gtids import held_gtids
 from mtsd.target.other_schemas import positions_elsewhere
 from mtsd.target.position_schema import lost_row
 from mtsd.target.position_tables import ChannelRow, PositionTables
 from mtsd.target.session import TargetSession
-from mtsd.wire.binlog_status import executed_gtids
 
 log = structlog.get_logger(__name__)
 
@@ -46,26 +47,28 @@ async def first_start(
     await _refuse_remains(session, tables)
     start = settings.source.start
     daemon_uuid = str(uuid.uuid4())
-    told = GtidSet()
     replica = identity(settings.source, daemon_uuid)
     source = await open_source(endpoint("source", settings.source), replica)
     try:
         flavour = source.traits.server.flavour
         gtids = gtids_of(settings.target.gtid, flavour, session)
-        if gtids is not Gtids.OFF:
-            told = await executed_gtids(session.connection)
-        # Otherwise each transaction of the source's history would be made up on the target, empty,
-        # when the set is known: at the source's next file.
-        state = await read_source_state(
-            source.connection, source.traits, start, gtids_before=gtids is Gtids.PRESERVE
-        )
+        held = await held_gtids(session.connection, session.traits)
+        if isinstance(start, FilePosition) and source.traits.gtid_mode:
+            log.info("reads the source's file up to the start, for its GTIDs", start=str(start))
+        state = await read_source_state(source.connection, source.traits, start)
     finally:
         source.connection.close()
     mark = beginning(
-        start, state, allow_partial_history=settings.source.allow_partial_history, told=told
+        start,
+        state,
+        allow_partial_history=settings.source.allow_partial_history,
+        told=None if gtids is Gtids.OFF else held,
     )
     if isinstance(mark, Refused):
         raise NeedsPersonError(str(mark))
+    refused = refusal(gtids, Held(held), mark.gtids, start, state.executed)
+    if refused is not None:
+        raise NeedsPersonError(str(refused))
     for schema, source_uuid in await positions_elsewhere(session.connection, tables.schema):
         if source_uuid == state.uuid.lower():
             log.warning(

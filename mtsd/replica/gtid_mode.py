@@ -92,6 +92,11 @@ class ToldGtids:
         self._connection = connection
         self._told = told
 
+    @property
+    def at_every_start(self) -> bool:
+        """Whether a start tells the target of all that the position has."""
+        return self._gtids is Gtids.MIRROR
+
     async def tell(self, gtids: GtidSet) -> None:
         """Give the target the GTIDs of a set that the mode requires.
 

@@ -1,6 +1,6 @@
 """The start of a run: takes the channel, recovers, and opens what the run needs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -27,6 +27,7 @@ from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.delay_stage import DelayStage
 from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.endpoints import endpoint, identity
+from mtsd.replica.executed_beyond import read_held, refusal
 from mtsd.replica.filters import filter_of, rules_of
 from mtsd.replica.first_start import first_start
 from mtsd.replica.folded_names import FoldedNames
@@ -119,6 +120,8 @@ async def start(
             if refused is not None:
                 raise NeedsPersonError(str(refused))
         preserved, told = await _settle_gtids(gtids, session, recovered)
+        held = await read_held(session.connection, session.traits, tables)
+        refused_by = partial(refusal, gtids, held, recovered.gtids, recovered.mark.position)
         changed_keys = await _changed_keys(settings, session, as_sql=as_sql)
         foreign_keys = await _foreign_keys(settings, session)
         coordinator = Coordinator(
@@ -134,7 +137,9 @@ async def start(
         fold_case = session.traits.lower_case_table_names
         flavour = session.traits.server.flavour
         replicated = filter_of(settings, fold_case=fold_case, target=flavour, others=others)
-        stream = _stream(settings, recovered, replicated, foreign_keys, coordinator.pulse, reached)
+        stream = _stream(
+            settings, recovered, replicated, foreign_keys, coordinator.pulse, reached, refused_by
+        )
         checkpointer = Checkpointer(
             session.connection,
             tables,
@@ -372,6 +377,7 @@ def _stream(
     foreign_keys: ForeignKeys,
     pulse: Pulse,
     reached: Reached,
+    refused_by: Callable[[GtidSet], Refused | None],
 ) -> SourceStream:
     return SourceStream(
         endpoint("source", settings.source),
@@ -387,4 +393,5 @@ def _stream(
         executed=recovered.gtids,
         pulse=pulse,
         reached=reached,
+        refusal=refused_by,
     )

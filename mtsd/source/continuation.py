@@ -15,7 +15,8 @@ from mtsd.model.server import flavour_of_identity
 from mtsd.schedule.repair import Repair
 from mtsd.source.source_state import SourceState
 
-_LONGEST_SET = 400
+LONGEST_SET = 400
+"""Characters of a GTID set in a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +90,13 @@ PURGED_APPLIED = Reason(
 OTHER_SOURCE = Reason(
     "the source is now {uuid}, but the position belongs to {former}",
     "point [source] at that server, or say where to continue in the new one with mtsd position set;"
-    " with gtid_mode = ON on both, mtsd finds the place by itself",
+    " had both gtid_mode = ON, mtsd would find the place by itself",
 )
 NOT_TOLD = Reason(
     "the source is now {uuid}, and what was executed from the previous one, {former}, is not known"
     " by GTID",
-    "point [source] at that server, or say where to continue in the new one with mtsd position set",
+    "point [source] at that server, where FLUSH BINARY LOGS makes it known if gtid_mode is ON; or"
+    " say where to continue in the new one with mtsd position set",
 )
 NOT_REPAIRED = Reason(
     "the source is now {uuid}, but groups {first} to {last} of the previous one, {former}, were"
@@ -111,6 +113,12 @@ OTHER_FAMILY = Reason(
 GTIDS_OFF = Reason(
     "the position is known by GTID only, but the source's gtid_mode is not ON",
     "set gtid_mode = ON on the source, or say where to continue with mtsd position set FILE:POS",
+)
+RENAMED = Reason(
+    "the position is {position}, but the source's binary log has another name now, {first}, and"
+    " where to continue there is not known by GTID",
+    "if everything in the former files is applied, continue with mtsd position set {first}:4;"
+    " if not, let the source list them again (its log_bin_index), and restart it",
 )
 WITHOUT_FILES = Reason(
     "the position is {position}, but the source's binary log is inside a storage engine"
@@ -136,7 +144,7 @@ def continuation(channel: Channel, source: SourceState) -> Way:
         if lacking:
             return refuse(AHEAD, missing=shown(lacking))
     if source.uuid != channel.source_uuid:
-        if not by_gtid:
+        if not source.gtid_mode:
             return _of(OTHER_SOURCE, channel, source.uuid)
         gone = source.purged.minus(channel.executed or GtidSet())
         adopted = adoption(channel, source.uuid)
@@ -144,11 +152,26 @@ def continuation(channel: Channel, source: SourceState) -> Way:
             return refuse(PURGED, missing=shown(gone))
         return adopted
     if channel.position.file and not (source.by_gtid and by_gtid):
-        return _by_file(channel, source)
+        return _by_file(channel, source, by_gtid=by_gtid)
+    return _by_gtid(channel, source)
+
+
+def _by_gtid(channel: Channel, source: SourceState) -> ByGtid | Refused:
     if channel.gtids is None or not source.gtid_mode:
         return refuse(GTIDS_OFF)
     gone = source.purged.minus(channel.gtids)
     return refuse(PURGED, missing=shown(gone)) if gone else ByGtid(channel.gtids)
+
+
+def is_renamed(position: Position, source: SourceState) -> bool:
+    """Return whether the source's files have another name than that of a position (log_bin)."""
+    names = {_base(file.name) for file in source.files or ()}
+    return bool(position.file and names) and _base(position.file) not in names
+
+
+def _base(file: str) -> str:
+    """Return the name of a binary log without the number of its file."""
+    return file.rpartition(".")[0]
 
 
 def adoption(channel: Channel, source_uuid: str) -> Adopt | Refused:
@@ -170,14 +193,20 @@ def _of(reason: Reason, channel: Channel, uuid: str) -> Refused:
     return refuse(reason, uuid=uuid, former=channel.source_uuid)
 
 
-def _by_file(channel: Channel, source: SourceState) -> ByFile | Refused:
+def _by_file(channel: Channel, source: SourceState, *, by_gtid: bool) -> ByFile | ByGtid | Refused:
     position = channel.position
     if source.without_files:
         return refuse(WITHOUT_FILES, position=position)
     if not source.files:
         # The files cannot be listed: the source itself will report it.
         return ByFile(position)
-    first, last = source.files[0], source.files[-1]
+    of_name = [file for file in source.files if _base(file.name) == _base(position.file)]
+    if is_renamed(position, source):
+        # gtid_mode is ON, so what the former files had after the position has GTIDs.
+        if by_gtid:
+            return _by_gtid(channel, source)
+        return refuse(RENAMED, position=position, first=source.files[0].name)
+    first, last = of_name[0], of_name[-1]
     end = next((file.size for file in source.files if file.name == position.file), None)
     if end is not None:
         if position.offset <= end:
@@ -198,4 +227,4 @@ def _by_file(channel: Channel, source: SourceState) -> ByFile | Refused:
 def shown(gtids: GtidSet) -> str:
     """Return a GTID set for a message, cut if it is long."""
     text = str(gtids)
-    return text if len(text) <= _LONGEST_SET else f"{text[: _LONGEST_SET - 1]}…"
+    return text if len(text) <= LONGEST_SET else f"{text[: LONGEST_SET - 1]}…"

@@ -26,14 +26,11 @@ async def read_source_state(
     connection: Connection,
     traits: ServerTraits,
     start: Start | None = None,
-    *,
-    gtids_before: bool = False,
 ) -> SourceState:
     """Query a source, also about the place `start`.
 
-    With `gtids_before`, also what a MySQL has executed before that place, if it is FILE:POS: the
-    file has to be read up to there. Raises ServerError, ConnectionLostError, NeedsPersonError if
-    the file cannot be read.
+    For what a MySQL has executed before FILE:POS, the file is read up to there. Raises ServerError,
+    ConnectionLostError, NeedsPersonError if the file cannot be read.
     """
     # Listing the files waits while many of them are being purged.
     async with connection.answering(_LONGEST_S):
@@ -41,13 +38,24 @@ async def read_source_state(
         sizes = {file.name: file.size for file in state.files or ()}
         inside = await starts_inside_group(connection.endpoint, start, sizes)
         state = replace(state, inside_group=inside)
-    if not gtids_before or not state.gtid_mode or not isinstance(start, FilePosition):
+    if inside or not state.gtid_mode or not isinstance(start, FilePosition):
         return state
     place = Position(start.file, start.pos)
-    is_there = not inside and place.offset <= sizes.get(place.file, 0)
-    if not is_there or traits.server.flavour is not Flavour.MYSQL:
+    if place.offset > sizes.get(place.file, 0):
         return state
-    return replace(state, before=await read_gtids_before(connection.endpoint, place))
+    return replace(state, before=await gtids_before(connection, traits.server.flavour, place))
+
+
+async def gtids_before(connection: Connection, flavour: Flavour, place: Position) -> GtidSet | None:
+    """Return what a source has executed before a place between transactions; None if unknown.
+
+    Without this, they would stay unknown until the source's next file, and another source would be
+    refused until then. Raises as `read_source_state` does.
+    """
+    if flavour is Flavour.MARIADB:
+        async with connection.answering(_LONGEST_S):
+            return await gtids_at(connection, place)
+    return await read_gtids_before(connection.endpoint, place)
 
 
 async def _read(connection: Connection, traits: ServerTraits, *, end: bool) -> SourceState:

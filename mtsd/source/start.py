@@ -22,7 +22,8 @@ WITHOUT_GTIDS = Reason(
 )
 NOT_EXECUTED = Reason(
     "the start is a GTID set with {missing}, which the source has not executed",
-    "use the set of a copy of this source's data, or point [source] at the server that it is from",
+    "use the set of a copy of this source's data, or point [source] at the server that it is from;"
+    " without them: {without}",
 )
 NO_PLACE = Reason(
     "the start is {place}, but the source's binary log goes from {first} to {end}",
@@ -87,7 +88,9 @@ def _after(gtids: GtidSet, source: SourceState) -> LowWaterMark | Refused:
         return refuse(WITHOUT_GTIDS)
     lacking = gtids.minus(source.executed)
     if lacking:
-        return refuse(NOT_EXECUTED, missing=shown(lacking))
+        left = gtids.intersection(source.executed)
+        without = f"mtsd position set gtid:{shown(left)}" if left else "nothing is left"
+        return refuse(NOT_EXECUTED, missing=shown(lacking), without=without)
     gone = source.purged.minus(gtids)
     if gone:
         return refuse(PURGED, missing=shown(gone))

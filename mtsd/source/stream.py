@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import PositionReached, StreamItem
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.position import NOWHERE
 from mtsd.model.pulse import Pulse, Wait
 from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour
@@ -30,6 +31,7 @@ from mtsd.source.continuation import (
     ByGtid,
     Channel,
     continuation,
+    is_renamed,
     shown,
 )
 from mtsd.source.handshake import (
@@ -82,6 +84,10 @@ class SourceChangedError(MtsdError):
         self.uuid = uuid
 
 
+def _nothing_refused(_: GtidSet) -> None:
+    return None
+
+
 class SourceStream:
     """Reads the groups after a low-water mark, reconnecting whenever the source goes away.
 
@@ -100,8 +106,12 @@ class SourceStream:
         executed: GtidSet | None = None,
         pulse: Pulse | None = None,
         reached: Reached = nothing,
+        refusal: Callable[[GtidSet], Refused | None] = _nothing_refused,
     ) -> None:
-        """Begin after `mark`; `executed` is as in `Channel`."""
+        """Begin after `mark`; `executed` is as in `Channel`.
+
+        `refusal` decides, at the first connection, by what the source has executed.
+        """
         self.endpoint = endpoint
         """Where to connect next time: may be changed as long as it is the same server."""
         self._identity = identity
@@ -111,6 +121,7 @@ class SourceStream:
         self._source_uuid = source_uuid
         self._executed = executed
         self._reached = reached
+        self._refusal = refusal
         self.received = Received(mark)
         self.clock_offset = 0.0
         self.connected = False
@@ -191,8 +202,17 @@ class SourceStream:
             way = continuation(self._channel(), source)
             if isinstance(way, Refused):
                 raise NeedsPersonError(str(way))
+            refused = self._refusal(source.executed)
+            if refused is not None:
+                raise NeedsPersonError(str(refused))
             if isinstance(way, Adopt):
                 raise SourceChangedError(way.former, source.uuid)
+            if is_renamed(self.received.position, source):
+                log.warning(
+                    "the source's binary log has another name now: continues by GTID",
+                    position=str(self.received.position),
+                )
+                self.received.position = NOWHERE
             goes_on = isinstance(way, ByFile) or source.by_gtid
             known = self._temporary if goes_on else NOT_KNOWN
             if isinstance(way, ByGtid) and source.by_gtid:
@@ -203,6 +223,7 @@ class SourceStream:
         except BaseException:
             session.connection.close()
             raise
+        self._refusal = _nothing_refused
         self._session = session
         self.clock_offset = session.clock_offset
         # Sessions that begin after this one write nothing that is not read.

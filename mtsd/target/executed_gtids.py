@@ -1,4 +1,4 @@
-"""Adds the source's GTIDs to those that the target has executed.
+"""What the target has executed by GTID, and how the source's GTIDs are added to that.
 
 `SET GLOBAL gtid_purged = '+…'` adds GTIDs without a transaction; it refuses those already executed
 (error 3546), and a replica that reads from the target by GTID can no longer do so.
@@ -6,13 +6,45 @@
 
 from mtsd.model.errors import ServerError
 from mtsd.model.gtid import Gtid, GtidSet
+from mtsd.model.server import Flavour
 from mtsd.target import literals
 from mtsd.target.session import next_gtid
 from mtsd.wire.binlog_status import executed_gtids
 from mtsd.wire.connection import Connection
+from mtsd.wire.traits import ServerTraits
 
 _NOT_DISJOINT = 3546
 _ATTEMPTS = 5
+
+
+async def held_gtids(connection: Connection, traits: ServerTraits) -> GtidSet:
+    """Return what a target has executed, on MariaDB as a replica of others.
+
+    Raises ServerError, ConnectionLostError.
+    """
+    if traits.server.flavour is not Flavour.MARIADB:
+        return await executed_gtids(connection)
+    ((logged, applied),) = await connection.query(
+        b"SELECT @@global.gtid_binlog_state, @@global.gtid_slave_pos"
+    )
+    return mariadb_held(str(logged), str(applied), traits.server_id)
+
+
+def mariadb_held(logged: str, applied: str, server_id: int) -> GtidSet:
+    """Return what a MariaDB has executed as a replica of others.
+
+    `logged` is its gtid_binlog_state, of which the entries with its own `server_id` are left out;
+    `applied` its gtid_slave_pos.
+    """
+    found: dict[str, int] = {}
+    of_others = [
+        (origin, number)
+        for origin, number in GtidSet.parse(logged).last_numbers().items()
+        if origin.partition("-")[2] != str(server_id)
+    ]
+    for origin, number in (*of_others, *GtidSet.parse(applied).last_numbers().items()):
+        found[origin] = max(number, found.get(origin, 0))
+    return GtidSet.parse(",".join(f"{origin}-{number}" for origin, number in found.items()))
 
 
 async def execute_empty(connection: Connection, gtids: GtidSet) -> None:

@@ -19,7 +19,13 @@ from mtsd.model.temporary_tables import TemporaryTables
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target import literals
 from mtsd.target.failed_groups import FailedGroups
-from mtsd.target.position_schema import PROVING, RULES_TABLE, TABLES, VERSION
+from mtsd.target.position_schema import (
+    DESPITE_EXECUTED,
+    PROVING,
+    RULES_TABLE,
+    TABLES,
+    VERSION,
+)
 from mtsd.target.prepared_table import PreparedTable
 from mtsd.target.split_table import SplitTable
 from mtsd.target.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo, present
@@ -95,6 +101,7 @@ class PositionTables:
         self._relay_log_info = quoted + b".`slave_relay_log_info`"
         self._in_doubt = quoted + b".`slave_in_doubt`"
         self._rules = quoted + b"." + literals.name(RULES_TABLE)
+        self._despite = quoted + b"." + literals.name(DESPITE_EXECUTED)
         self._channel = literals.text(channel)
         self._of_channel = b" WHERE `Channel_name`=" + self._channel
 
@@ -138,6 +145,11 @@ class PositionTables:
   `Channel_name` VARCHAR(64) NOT NULL PRIMARY KEY,
   `Rules` LONGTEXT NOT NULL COMMENT 'the section [filter], as JSON'
 ) {TABLE_OPTIONS}"""
+        despite = f"""CREATE TABLE IF NOT EXISTS {self._despite.decode()} (
+  `Channel_name` VARCHAR(64) NOT NULL PRIMARY KEY,
+  `Gtids` LONGTEXT NOT NULL,
+  `Said_at` TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)
+) {TABLE_OPTIONS}"""
         database = b"CREATE DATABASE IF NOT EXISTS " + literals.name(self.schema)
         return [
             database,
@@ -148,6 +160,7 @@ class PositionTables:
             rules.encode(),
             self.prepared.definition(),
             self.split.definition(),
+            despite.encode(),
         ]
 
     def select_tables(self) -> bytes:
@@ -200,6 +213,16 @@ class PositionTables:
         """Return the statement that records the channel's filter rules."""
         return b"REPLACE INTO %b VALUES (%b,%b)" % (
             self._rules, self._channel, literals.text(rules)
+        )  # fmt: skip
+
+    def select_despite_executed(self) -> bytes:
+        """Return the query for the GTIDs of `replace_despite_executed`: no row, or one text."""
+        return b"SELECT `Gtids` FROM " + self._despite + self._of_channel
+
+    def replace_despite_executed(self, gtids: GtidSet) -> bytes:
+        """Return the statement that records what is applied although the target has executed it."""
+        return b"REPLACE INTO %b (`Channel_name`,`Gtids`) VALUES (%b,%b)" % (
+            self._despite, self._channel, literals.text(str(gtids))
         )  # fmt: skip
 
     def channel_row(self, row: Row) -> ChannelRow:
@@ -369,7 +392,7 @@ class PositionTables:
         return [*self._forget_position(), self.insert_channel(row)]
 
     def _forget_position(self) -> list[bytes]:
-        tables = (self.workers.name, self._in_doubt, self._relay_log_info)
+        tables = (self.workers.name, self._in_doubt, self._relay_log_info, self._despite)
         return [
             *(b"DELETE FROM " + table + self._of_channel for table in tables),
             self.failed.delete_stopped(),

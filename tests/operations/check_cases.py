@@ -354,7 +354,30 @@ CASES = (
     ),
     Case(
         Kind.OTHER_SOURCE, f"{SOURCE_UUID}, but the position belongs to {TARGET_UUID}",
+        source=source({"gtid_mode": "OFF"}),
         target=at(source_uuid=TARGET_UUID, gtids=None),
+    ),
+    Case(
+        Kind.OTHER_SOURCE_NOT_TOLD, "where FLUSH BINARY LOGS makes it known",
+        target=at(source_uuid=TARGET_UUID, gtids=None),
+    ),
+    Case(
+        Kind.POSITION_RENAMED, "has another name now, binlog.000001",
+        target=at(position=Position("former.000002", 700), gtids=None),
+    ),
+    Case(Kind.POSITION_WITHOUT_GTIDS, "binlog.000002:700 is not known", target=at(gtids=None)),
+    Case(
+        Kind.TARGET_EXECUTED_BEYOND, f"executed 2 of the source's transactions after the position"
+        f" binlog.000002:700, which would be applied a second time: {SOURCE_UUID}:8-9;",
+        target=replace(
+            target({"gtid_executed": f"{SOURCE_UUID}:1-9"}), position=at().position
+        ),
+    ),
+    Case(
+        Kind.TARGET_EXECUTED_BEYOND, f"mtsd position set gtid:{SOURCE_UUID}:1-9 --forward;",
+        starting(FilePosition("binlog.000002", 700)),
+        replace(SOURCE, before=GtidSet.parse(f"{SOURCE_UUID}:1-7")),
+        target({"gtid_executed": f"{SOURCE_UUID}:8-9"}),
     ),
     Case(
         Kind.OTHER_SOURCE_NOT_TOLD, "is not known by GTID",

@@ -271,7 +271,7 @@ def _(stage: Stage) -> dict[str, Value]:
     return stage.elsewhere()
 
 
-@situation("another source, without GTIDs in the position", Kind.OTHER_SOURCE)
+@situation("another source, without GTIDs in the position", Kind.OTHER_SOURCE_NOT_TOLD)
 def _(stage: Stage) -> dict[str, Value]:
     stage.leave(replace(stage.mark, gtids=None))
     return stage.elsewhere()

@@ -49,7 +49,7 @@ def test_other_defaults(pair: Pair, tmp_path: Path) -> None:
         command(daemon, "skip", *group_of(status, "group"), *REASON)
         daemon.settings["replica.parallel_workers"] = 1
         catch_up(daemon)
-        command(daemon, "position", "set", "latest")
+        command(daemon, "position", "set", "latest", "--forward")
         assert "latest" not in command(daemon, "position", "show")
         command(daemon, "position", "reset")
     finally:
@@ -64,7 +64,7 @@ def test_a_target_that_logs_nothing_of_what_is_applied(pair: Pair, tmp_path: Pat
     end = pair.target.binlog_end()
     command(daemon, "skip", *group_of(status, "group"), *REASON)
     command(daemon, "resolve")
-    command(daemon, "position", "set", "latest")
+    command(daemon, "position", "set", "latest", "--forward")
     command(daemon, "position", "reset")
     # A replica of the target has no such tables.
     assert pair.target.binlog_end() == end

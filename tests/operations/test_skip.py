@@ -440,7 +440,7 @@ def test_the_first_group_of_a_channel(pair: Pair, tmp_path: Path) -> None:
 def test_another_position(pair: Pair, tmp_path: Path) -> None:
     daemon = begun(pair, tmp_path)
     number = str(conflict(pair, daemon)["number"])
-    command(daemon, "position", "set", "latest")
+    command(daemon, "position", "set", "latest", "--forward")
     said = command(daemon, "skip", "--group", number, *REASON, status=NEEDS_PERSON)
     assert "no group is on record" in said
     pair.source.sql("INSERT INTO a.t VALUES (5, 1)")
@@ -448,7 +448,7 @@ def test_another_position(pair: Pair, tmp_path: Path) -> None:
     stops(daemon)
     number = str(stopped_at(daemon)["number"])
     command(daemon, "skip", "--group", number, *REASON)
-    command(daemon, "position", "set", "latest")
+    command(daemon, "position", "set", "latest", "--forward")
     assert "was already skipped" in command(daemon, "skip", "--group", number, *REASON)
     command(daemon, "position", "reset")
     assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_skipped_group") == [(0,)]

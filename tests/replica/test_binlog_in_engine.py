@@ -86,7 +86,7 @@ def test_a_source_without_files(tmp_path: Path) -> None:
         checked = told(tmp_path, daemon.settings)
         assert checked.status == 0, checked.bad
         assert "what the GTIDs say" in command(daemon, "position", "show")
-        command(daemon, "position", "set", "latest")
+        command(daemon, "position", "set", "latest", "--forward")
         said = command(daemon, "position", "set", "binlog.000001:4", status=3)
         assert "inside a storage engine (binlog_storage_engine), which is read by GTID only" in said
         pair.source.sql("CREATE DATABASE later")

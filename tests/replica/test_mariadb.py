@@ -15,6 +15,7 @@ from mtsd.model.fault_points import FaultPoint
 from tests.load.mariadb import DATABASES, MariadbLoad, unequal
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.replica.test_evidence import command
 from tests.replica.test_kills import OFTEN, ON_ERROR, ON_STOP, SIGKILLED
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Server
@@ -253,6 +254,18 @@ def test_it_goes_on_by_gtid_over_domains_and_files(tmp_path: Path) -> None:
         said = [record for record in daemon.records() if record["event"].startswith("connected")]  # type: ignore[attr-defined] # a text
         assert {record["by"] for record in said} == {"GTID set"}
         assert unequal(pair.source, pair.target) == []
+        # The target's own replica goes on after that, beside what mtsd has logged in domain 0.
+        insert(pair.source, 14, domain=7)
+        ((own,),) = pair.target.sql("SELECT @@gtid_binlog_pos")
+        pair.target.sql(f"INSERT INTO a.t VALUES (14); SET GLOBAL gtid_slave_pos = '{own},7-1-4'")
+        said_to = stopped(daemon)
+        assert "executed 1 of the source's transactions after the position" in said_to
+        assert "mtsd position set gtid:0-1-4,7-1-4 --forward;" in said_to
+        assert "target-executed-beyond" in told(tmp_path, daemon.settings).bad
+        command(daemon, "position", "set", "gtid:0-1-4,7-1-4", "--forward")
+        insert(pair.source, 3)
+        caught_up(daemon)
+        assert unequal(pair.source, pair.target) == []
 
 
 @pytest.mark.parametrize("way", ["gtid", "file", "latest"])
@@ -271,7 +284,8 @@ def test_where_it_begins(way: str, tmp_path: Path) -> None:
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
         assert pair.target.sql("SELECT id FROM a.t") == [(2,)]
-        # By file, what was executed is not known before the next file begins.
+        known = pair.target.sql("SELECT Executed_gtid_set FROM mtsd.slave_relay_log_info")
+        assert known == pair.source.sql("SELECT @@gtid_binlog_pos")
         insert(pair.source, 12, domain=7)
         pair.source.sql("FLUSH BINARY LOGS")
         insert(pair.source, 3)

@@ -23,7 +23,8 @@ def pair() -> Iterator[Pair]:
 
 @pytest.fixture
 def daemon(pair: Pair, tmp_path: Path) -> Iterator[DaemonProcess]:
-    pair.target.sql("DROP DATABASE IF EXISTS mtsd; DROP DATABASE IF EXISTS a")
+    pair.target.sql("DROP DATABASE IF EXISTS mtsd; DROP DATABASE IF EXISTS a;"
+                    "RESET BINARY LOGS AND GTIDS")  # fmt: skip
     pair.source.sql("DROP DATABASE IF EXISTS a; RESET BINARY LOGS AND GTIDS;"
                     "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")  # fmt: skip
     daemon = DaemonProcess(pair.source, pair.target, tmp_path)
@@ -52,10 +53,21 @@ def test_set(pair: Pair, daemon: DaemonProcess, by: str) -> None:
     was, _ = end(pair)
     pair.source.sql("INSERT INTO a.t VALUES (1)")
     place, gtids = end(pair)
-    wanted = {"file": place, "gtid": f"gtid:{gtids}", "latest": "latest"}[by]
-    said = command(daemon, "position", "set", wanted).splitlines()
-    assert said[0].startswith(f"was  {was}")
-    assert said[1].startswith("now  by GTID set" if by == "gtid" else f"now  {place}")
+    # mysqldump writes a set as an addition.
+    wanted = {"file": place, "gtid": f"gtid:+{gtids}", "latest": "latest"}[by]
+    inserted = f"1 transaction ({gtids.partition(':')[0]}:3)"
+    said = command(daemon, "position", "set", wanted, status=3)
+    assert f"goes forward by {inserted}, never to be applied. If that is meant," in said
+    assert "say so with --forward" in said
+    assert command(daemon, "position", "show").startswith(f"executed  {was}")
+    told_of, now, *by_how_much = command(
+        daemon, "position", "set", wanted, "--forward"
+    ).splitlines()
+    assert told_of.startswith(f"was  {was}")
+    assert by_how_much == [f"forward by {inserted}, which are never applied"]
+    # Another source could take over at once.
+    assert pair.target.sql("SELECT Executed_gtid_set FROM mtsd.slave_relay_log_info") == [(gtids,)]
+    assert now.startswith("now  by GTID set" if by == "gtid" else f"now  {place}")
     shown = command(daemon, "position", "show")
     assert shown.startswith(f"executed  {'what the GTIDs say' if by == 'gtid' else place}")
     ((number,),) = pair.target.sql("SELECT Group_number FROM mtsd.slave_relay_log_info")
@@ -99,7 +111,7 @@ def test_reset_names_what_stays_prepared(pair: Pair, daemon: DaemonProcess) -> N
 
 def test_refused(pair: Pair, daemon: DaemonProcess) -> None:
     said = command(daemon, "position", "set", "binlog.000001", status=2)
-    assert "PLACE" in said
+    assert 'PLACE: not one of the four forms: "FILE:POS", "gtid:SET", "earliest" or' in said
     pair.target.sql(
         "INSERT INTO mtsd.slave_in_doubt (Channel_name, Group_number, Id, Master_log_name,"
         " Master_log_pos, Kind, Evidence_gtid, Source_gtid, `Databases`, Statement,"
@@ -221,3 +233,91 @@ def test_a_position_for_the_source_in_another_schema(pair: Pair, daemon: DaemonP
     assert daemon.stop() == 0
     assert sum("another schema" in str(each["event"]) for each in daemon.records()) == 1
     pair.target.sql("DROP DATABASE moved")
+
+
+def test_what_the_target_has_executed_itself(
+    pair: Pair, daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    """Its own replica has gone on after mtsd: both would apply it."""
+    was, before = end(pair)
+    pair.source.sql("INSERT INTO a.t VALUES (1); INSERT INTO a.t VALUES (2)")
+    gtids = end(pair)[1]
+    uuid = gtids.partition(":")[0]
+    pair.target.sql(f"SET GLOBAL gtid_purged = '+{before}'")
+    for number in (1, 2):
+        pair.target.sql(f"SET gtid_next = '{uuid}:{number + 2}'; INSERT INTO a.t VALUES ({number})")
+    beyond = f"executed 2 of the source's transactions after the position {was}, which would be"
+    daemon.start()
+    assert daemon.wait() == 3
+    assert beyond in str(daemon.records()[-1]["error"])
+    assert beyond in told(tmp_path, daemon.settings).bad["target-executed-beyond"]
+    said = command(daemon, "position", "set", was, status=3)
+    assert beyond in said
+    here = f"gtid:{before}", "--despite-executed-gtids"
+    after = f"gtid:{gtids}", "--forward"
+    for words in (here, after):
+        assert f"mtsd position set {' '.join(words)}" in said
+    # Nor does a first start apply it.
+    command(daemon, "position", "reset")
+    daemon.settings["source.start"] = was
+    assert beyond in told(tmp_path, daemon.settings).bad["target-executed-beyond"]
+    daemon.start()
+    assert daemon.wait() == 3
+    assert beyond in str(daemon.records()[-1]["error"])
+    # What a person has said counts at the next starts too.
+    command(daemon, "position", "set", *here)
+    assert "target-executed-beyond" not in told(tmp_path, daemon.settings).bad
+    for _ in range(2):
+        daemon.start()
+        assert daemon.wait() == 3
+        error = str(daemon.records()[-1]["error"])
+        assert "1062" in error
+        look, found, rest = error.partition("the target has that row already: it may already hold")
+        assert found
+        assert "mtsd skip" not in look
+        assert "mtsd position set" in rest.partition("mtsd skip")[0]
+    command(daemon, "position", "set", *after)
+    pair.source.sql("INSERT INTO a.t VALUES (3)")
+    daemon.start()
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0
+    assert differences(pair.source, pair.target) == []
+    back = command(daemon, "position", "set", f"gtid:{uuid}:1-2", status=3)
+    assert f"goes back by 3 transactions ({uuid}:3-5), to be applied again" in back
+    own = str(pair.target.sql("SELECT @@server_uuid")[0][0])
+    said = command(daemon, "position", "set", f"gtid:{gtids},{own}:1-9", status=3)
+    assert f"without them: mtsd position set gtid:{gtids}" in said.lower()
+
+
+def test_a_start_at_a_place_in_a_file_learns_its_gtids(pair: Pair, daemon: DaemonProcess) -> None:
+    command(daemon, "position", "reset")
+    pair.source.sql("FLUSH BINARY LOGS; INSERT INTO a.t VALUES (1)")
+    daemon.settings["source.start"], gtids = end(pair)
+    daemon.start()
+    daemon.wait_until_running()
+    assert daemon.stop() == 0
+    assert pair.target.sql("SELECT Executed_gtid_set FROM mtsd.slave_relay_log_info") == [(gtids,)]
+
+
+def test_the_binary_log_has_another_name(pair: Pair, daemon: DaemonProcess, tmp_path: Path) -> None:
+    """With GTIDs it goes on: while it runs, and where it starts after that."""
+    pair.source.sql("FLUSH BINARY LOGS; FLUSH BINARY LOGS")
+    daemon.start()
+    daemon.wait_until_caught_up()
+    try:
+        for number, name in enumerate(("renamed", "yet"), 1):
+            pair.source.stop()
+            pair.source.options["log_bin"] = name
+            pair.source.start()
+            pair.source.sql(f"INSERT INTO a.t VALUES ({number})")
+            if not daemon.running:
+                daemon.start()
+            daemon.wait_until_caught_up()
+            assert daemon.stop() == 0
+            assert command(daemon, "position", "show").startswith(f"executed  {name}.000001:")
+            assert not told(tmp_path, daemon.settings).bad.keys() & {"position-renamed"}
+    finally:
+        pair.source.stop()
+        pair.source.options["log_bin"] = "binlog"
+        pair.source.start()
+    assert differences(pair.source, pair.target) == []

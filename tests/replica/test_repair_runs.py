@@ -127,7 +127,7 @@ def test_another_position(tmp_path: Path) -> None:
         daemon = killed_with_a_hole(pair, tmp_path, TWO)
         before = contents(pair.target)
         command(daemon, "check")
-        command(daemon, "position", "set", "latest")
+        command(daemon, "position", "set", "latest", "--forward")
         assert pair.target.sql(VERSION) == [(1,)]
         daemon.start()
         daemon.wait_until_caught_up()

@@ -206,7 +206,7 @@ def test_sessions_that_begin_after_reading_are_known(pair: Pair, tmp_path: Path)
     catch_up(daemon)
     pair.source.sql("FLUSH BINARY LOGS")
     file, offset, *_ = pair.source.sql("SHOW BINARY LOG STATUS")[0]
-    command(daemon, "position", "set", f"{file}:{offset}")
+    command(daemon, "position", "set", f"{file}:{offset}", "--forward")
     daemon.start()
     daemon.wait_until_running()
     assert daemon.stop() == 0

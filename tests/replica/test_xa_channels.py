@@ -77,7 +77,7 @@ def test_a_completion_does_not_complete_what_is_another_channels(
         one.wait_until_caught_up()
         assert two.stop() == 0
         prepare(other, "'x'", "INSERT INTO b.t VALUES (1, 1)")
-        command(two, "position", "set", "latest")
+        command(two, "position", "set", "latest", "--forward")
         two.start()
         other.sql("XA COMMIT 'x'")
         assert two.wait() == NEEDS_PERSON

@@ -16,6 +16,7 @@ from mtsd.source.continuation import (
     PURGED,
     PURGED_APPLIED,
     PURGED_FILE,
+    RENAMED,
     Adopt,
     ByFile,
     ByGtid,
@@ -104,10 +105,10 @@ def test_nothing_is_refused_that_could_go_on() -> None:
             assert mark < world.purged
         elif way.reason is OTHER_SOURCE:
             assert world.uuid != U
-            assert not world.gtid_mode or channel.gtids is None
+            assert not world.gtid_mode
         elif way.reason is NOT_TOLD:
             assert world.uuid != U
-            assert not channel.tells_all
+            assert not channel.tells_all or channel.gtids is None
         else:
             assert way.reason is GTIDS_OFF
             assert not world.gtid_mode
@@ -197,10 +198,33 @@ def test_another_mariadb_continues_where_the_former_one_was() -> None:
     assert way == Adopt(GtidSet.parse(f"{executed},0-1:92"), "server_id 9")
     unknown = continuation(mariadb_channel(None, uuid="server_id 9"), MARIADB)
     assert isinstance(unknown, Refused)
-    assert unknown.reason is OTHER_SOURCE
+    assert unknown.reason is NOT_TOLD
 
 
 def test_a_mariadb_that_does_not_log_what_it_applies() -> None:
     state = mariadb_state("0-1-100,0-2-103", "0-3-110,7-1-4")
     assert str(state) == "0-1-100,0-2-103,0-3-110,7-1-4"
     assert mariadb_state("0-1-100,0-2-103", "0-1-50") == GtidSet.parse("0-1-100,0-2-103")
+
+
+def test_files_of_another_name_are_read_by_gtid() -> None:
+    """The source was restarted with another log_bin: its new files begin to count at 1 again."""
+    reasons = set()
+    for channel, mark, last in channels():
+        for world in worlds():
+            if world.uuid != U or not channel.position.file:
+                continue
+            purged = gtids(1, world.last) if world.gtid_mode else GtidSet()
+            files = (BinlogFile("renamed.000001", 157),)
+            way = continuation(channel, replace(world.state, purged=purged, files=files))
+            if isinstance(way, Refused):
+                reasons.add(way.reason)
+                known = world.gtid_mode and channel.gtids is not None
+                assert way.reason is (
+                    RENAMED if not known else PURGED if last <= world.last else AHEAD
+                )
+            else:
+                assert isinstance(way, ByGtid)
+                assert way.gtids == gtids(1, mark)
+                assert mark == world.last
+    assert reasons == {RENAMED, PURGED, AHEAD}

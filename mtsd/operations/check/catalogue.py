@@ -5,6 +5,7 @@ from enum import Enum, unique
 from mtsd.model.reason import Refused
 from mtsd.operations.check.line import Line, error, ok, refusal, warning
 from mtsd.replica import apply_mode, gtid_mode, verdict
+from mtsd.replica.executed_beyond import EXECUTED_BEYOND
 from mtsd.replica.one_channel import MEETING, ON_ANOTHER_CHANNEL
 from mtsd.source import continuation, handshake, start
 from mtsd.target import position_schema
@@ -303,6 +304,14 @@ class Kind(Enum):
     POSITION_FILE_PURGED = refusal("source position", continuation.PURGED_FILE)
     POSITION_FILE_APPLIED = refusal("source position", continuation.PURGED_APPLIED)
     POSITION_PAST_END = refusal("source position", continuation.PAST_END)
+    POSITION_RENAMED = refusal("source position", continuation.RENAMED)
+    POSITION_WITHOUT_GTIDS = warning(
+        "source position",
+        "{position} is not known by GTID before the source's next binary log file: until then, no"
+        " other source can take over, and what the target has executed is not compared",
+        "FLUSH BINARY LOGS on the source while mtsd runs",
+    )
+    TARGET_EXECUTED_BEYOND = refusal("target position", EXECUTED_BEYOND)
     POSITION_BY_GTID = refusal("source position", continuation.GTIDS_OFF)
     SOURCE_BEHIND = refusal("source position", continuation.AHEAD)
     OTHER_SOURCE = refusal("source position", continuation.OTHER_SOURCE)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from mtsd.config import EndpointSettings, Settings
+from mtsd.config.start import Start
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, ServerVersion
@@ -68,13 +69,19 @@ async def check(settings: Settings) -> list[Line]:
                 "source",
                 settings.source,
                 lambda connection, version: read_source(
-                    connection, version, schema, settings.source.start
+                    connection, version, schema, _first_start(settings, target.result())
                 ),
                 after=target,
             )
         )
     found = list(lines(settings, source.result(), target.result()))
     return [*found, *await status_socket_lines(settings)]
+
+
+def _first_start(settings: Settings, target: TargetFacts | Line) -> Start | None:
+    """Return the start, if the next run begins there, as far as is known."""
+    begun = isinstance(target, TargetFacts) and target.position.channel is not None
+    return None if begun else settings.source.start
 
 
 def lines(

@@ -7,8 +7,9 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
-from mtsd.operations.check.facts import ChannelFacts, SourceFacts, TargetFacts
+from mtsd.operations.check.facts import ChannelFacts, ServerFacts, SourceFacts, TargetFacts
 from mtsd.replica.apply_mode import applies_sql, in_repair
+from mtsd.replica.executed_beyond import Held, refusal
 from mtsd.replica.gtid_mode import Gtids, decide_gtids
 from mtsd.replica.recovery import gtids_beyond, unsettled
 from mtsd.replica.verdict import Verdict, judge
@@ -17,6 +18,7 @@ from mtsd.schedule.repair import Repair, repair_due
 from mtsd.source.continuation import Channel, Way, continuation
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.source.start import beginning
+from mtsd.target.executed_gtids import mariadb_held
 from mtsd.target.position_schema import defect, lost_row
 from mtsd.target.position_tables import KNOWN_VERSIONS, UNORDERED_VERSION, InDoubt
 
@@ -117,6 +119,7 @@ def state_of(source: SourceFacts) -> SourceState:
             by_gtid=True,
             without_files=bool(variables.get("binlog_storage_engine")),
             inside_group=source.starts_inside_group,
+            before=source.before,
         )
     gtid_mode = variables.get("gtid_mode") == "ON"
 
@@ -131,7 +134,34 @@ def state_of(source: SourceFacts) -> SourceState:
         files=files,
         end=source.end,
         inside_group=source.starts_inside_group,
+        before=source.before,
     )
+
+
+def executed_beyond(
+    settings: Settings, source: SourceFacts, target: TargetFacts, way: Decision | None
+) -> Refused | None:
+    """Decide whether the target has executed what a start would apply; `way` is `way_of`."""
+    mode = gtids_of(settings, source, target)
+    if way is None or isinstance(way, Refused) or isinstance(mode, Refused):
+        return None
+    held = Held(_held(target.server), target.position.despite_executed)
+    executed = state_of(source).executed
+    if isinstance(way, LowWaterMark):
+        return refusal(mode, held, way.gtids, settings.source.start, executed)
+    channel = target.position.channel
+    if channel is None:
+        return None
+    known = _channel(channel, target)
+    return refusal(mode, held, known.executed, known.position, executed)
+
+
+def _held(server: ServerFacts) -> GtidSet:
+    variables = server.variables
+    if server.flavour is not Flavour.MARIADB:
+        return GtidSet.parse(variables.get("gtid_executed", ""))
+    logged, applied = (variables.get(f"gtid_{name}", "") for name in ("binlog_state", "slave_pos"))
+    return mariadb_held(logged, applied, server.number("server_id"))
 
 
 def repair_left(

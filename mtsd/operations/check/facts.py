@@ -121,6 +121,8 @@ class SourceFacts:
     """The XA transactions that it has prepared; None if the user may not list them."""
     starts_inside_group: bool = False
     """Whether [source] start is a place that is not between transactions."""
+    before: GtidSet | None = None
+    """What it has executed before [source] start, if that is FILE:POS; None if not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,8 @@ class PositionFacts:
     """What any channel has prepared."""
     remains: bool = False
     """Whether the channel has no row, but rows that prove something about it."""
+    despite_executed: GtidSet = field(default_factory=GtidSet)
+    """What a person wants applied, although the target has executed it."""
 
     @property
     def xids_in_doubt(self) -> frozenset[XaXid]:

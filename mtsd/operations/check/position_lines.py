@@ -7,7 +7,14 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind, refused_line
-from mtsd.operations.check.decisions import Decision, damage, repair_due_at_start, verdicts
+from mtsd.operations.check.decisions import (
+    Decision,
+    damage,
+    executed_beyond,
+    repair_due_at_start,
+    state_of,
+    verdicts,
+)
 from mtsd.operations.check.facts import ChannelFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, duration, listed
 from mtsd.operations.check.source_lines import retention
@@ -74,7 +81,12 @@ def reach_lines(
         for schema, uuid in target.positions_elsewhere:
             if uuid == source.server.identity.lower():
                 yield Kind.POSITION_ELSEWHERE.line(schema=schema, uuid=uuid)
+    beyond = executed_beyond(settings, source, target, way)
+    if beyond is not None:
+        yield refused_line(beyond)
     yield from _rivals(settings, source, target)
+    if channel is not None and channel.mark.gtids is None and state_of(source).gtid_mode:
+        yield Kind.POSITION_WITHOUT_GTIDS.line(position=channel.mark.position)
     if channel is not None and not isinstance(way, Refused):
         yield from _retention_near(source, channel)
 

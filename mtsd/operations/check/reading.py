@@ -1,11 +1,12 @@
 """Reads the facts of a server: queries only, nothing is locked, written or registered."""
 
+import asyncio
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from time import time
 from typing import TypeVar
 
-from mtsd.config.start import Start
-from mtsd.model.errors import ServerError
+from mtsd.config.start import FilePosition, Start
+from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, NOWHERE, Position
@@ -23,7 +24,7 @@ from mtsd.operations.check.in_doubt import read_in_logs
 from mtsd.replica.one_channel import Channel, read_channels
 from mtsd.replica.recovery import FoundTables, read_failed, read_tables, read_workers
 from mtsd.source.place import starts_inside_group
-from mtsd.source.read_state import end_without_files, gtids_at, read_gtids
+from mtsd.source.read_state import end_without_files, gtids_at, gtids_before, read_gtids
 from mtsd.target import literals
 from mtsd.target.binlog_allowed import allows_binlog
 from mtsd.target.failed_groups import SkippedGroup
@@ -32,10 +33,11 @@ from mtsd.target.key_definitions import read_key_definitions
 from mtsd.target.misread_tables import GENERATED
 from mtsd.target.other_schemas import positions_elsewhere
 from mtsd.target.position_schema import (
+    DESPITE_EXECUTED,
     FIRST_TABLES,
     OF_FAILED_GROUPS,
+    PREPARED,
     RULES_TABLE,
-    TABLES,
 )
 from mtsd.target.position_tables import KNOWN_VERSIONS, PositionTables
 from mtsd.target.prepared_table import PreparedRow
@@ -52,6 +54,8 @@ T = TypeVar("T")
 
 _REFUSED = frozenset({1044, 1045, 1142, 1143, 1227, 1370})
 """Errors of missing privileges, which have their own lines."""
+_LONGEST_READ_S = 20.0
+"""Less than the whole look at the source may take."""
 _CASCADES = "('CASCADE' IN (delete_rule, update_rule) OR 'SET NULL' IN (delete_rule, update_rule))"
 _OLDEST_WITH_ROLES_LISTED = (8, 0, 19)
 _TABLES = "table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
@@ -93,6 +97,9 @@ async def read_source(
     if version.flavour is Flavour.MARIADB and files:
         purged = await gtids_at(connection, Position(files[0][0], FIRST_EVENT)) or purged
     inside = await _starts_inside_group(connection, start, files)
+    before = None
+    if not inside and (server.on("gtid_mode") or version.flavour is Flavour.MARIADB):
+        before = await _before(connection, version.flavour, start, files)
     replicas = await _allowed(registered_replicas(connection, version.mysql))
     return SourceFacts(
         server,
@@ -105,6 +112,7 @@ async def read_source(
         purged,
         await _prepared(connection),
         inside,
+        before,
     )
 
 
@@ -117,6 +125,22 @@ async def _starts_inside_group(
         if error.number not in _REFUSED:
             raise
         return False
+
+
+async def _before(
+    connection: Connection, flavour: Flavour, start: Start | None, files: Iterable[tuple[str, int]]
+) -> GtidSet | None:
+    if not isinstance(start, FilePosition) or start.pos > dict(files).get(start.file, 0):
+        return None
+    try:
+        async with asyncio.timeout(_LONGEST_READ_S):
+            return await gtids_before(connection, flavour, Position(start.file, start.pos))
+    except (TimeoutError, NeedsPersonError):
+        return None
+    except ServerError as error:
+        if error.number not in _REFUSED:
+            raise
+        return None
 
 
 async def read_target(
@@ -383,6 +407,7 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
     refused = ""
     prepared: tuple[PreparedRow, ...] = ()
     remains = False
+    despite = GtidSet()
     try:
         found = await read_tables(connection, tables)
         if found.engines.keys() >= set(FIRST_TABLES):
@@ -391,9 +416,12 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
                 rows = await connection.query(tables.select_remains(found.engines))
                 remains = bool(rows[0][0])
             channels = await read_channels(connection, tables, rules=RULES_TABLE in found.engines)
-        if len(found.engines) == len(TABLES):
+        if PREPARED in found.engines:
             rows = await connection.query(tables.prepared.select_of_all())
             prepared = tuple(map(tables.prepared.row, rows))
+        if DESPITE_EXECUTED in found.engines:
+            rows = await connection.query(tables.select_despite_executed())
+            despite = GtidSet.parse(str(rows[0][0])) if rows else despite
     except ServerError as error:
         refused = error.text
     return PositionFacts(
@@ -406,6 +434,7 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
         None if daemon is None else literals.number(daemon),
         prepared,
         remains,
+        despite,
     )
 
 
