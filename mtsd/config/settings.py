@@ -168,10 +168,10 @@ class ReplicaSettings:
     """Maximum number of binary log bytes combined into one transaction of the target."""
 
     pending_jobs_size_max: Annotated[int, Unit("bytes"), Field(ge=1024, le=1024 * _GIB)] = (
-        33_554_432
+        67_108_864
     )
-    """Bytes that may wait in the queues of all workers; at least the source's
-    max_allowed_packet."""
+    """Bytes that may wait in the queues of all workers; a larger transaction is applied while it
+    is read. The default is the source's default max_allowed_packet, so that any one event fits."""
 
     checkpoint_group: Annotated[int, Unit("transactions"), Field(ge=32, le=524_280)] = 8192
     """Length of the group assigned queue: maximum number of transactions between checkpoints."""

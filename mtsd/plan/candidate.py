@@ -43,7 +43,7 @@ class CommonSettings:
     """The settings that all candidates share; `alone` is `ddl` and `statements` of `[replica]`."""
 
     batch_bytes: int = 4 << 20
-    pending_jobs_size_max: int = 32 << 20
+    pending_jobs_size_max: int = 64 << 20
     checkpoint_group: int = 8192
     alone: AloneRule = BY_THEMSELVES
 

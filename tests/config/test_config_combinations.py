@@ -32,7 +32,7 @@ REFUSED: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "batches too large for the queue by default": (
         "[replica]\nbatch_bytes = 1000000000\n",
-        ("replica.batch_bytes", "found 1000000000", "replica.pending_jobs_size_max = 33554432"),
+        ("replica.batch_bytes", "found 1000000000", "replica.pending_jobs_size_max = 67108864"),
     ),
     "a queue too small for batches by default": (
         "[replica]\npending_jobs_size_max = 1024\n",

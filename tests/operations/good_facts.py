@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mtsd.config import Settings
-from mtsd.config.settings import ReplicaSettings, SourceSettings
+from mtsd.config.settings import SourceSettings
 from mtsd.config.start import Earliest, Start
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
@@ -26,10 +26,7 @@ TARGET_UUID = "4f22fa47-71ca-11e1-9e33-c80aa9429562"
 DAEMON_UUID = "5a33fa47-71ca-11e1-9e33-c80aa9429562"
 MIB = 1 << 20
 
-SETTINGS = Settings(
-    source=SourceSettings(start=Earliest()),
-    replica=ReplicaSettings(pending_jobs_size_max=64 * MIB),
-)
+SETTINGS = Settings(source=SourceSettings(start=Earliest()))
 EVERYTHING = (
     (
         "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, RELOAD, REFERENCES, INDEX, ALTER,"

@@ -26,7 +26,6 @@ def test_the_printed_grants_are_enough(tmp_path: Path, capsys: pytest.CaptureFix
             "target.user": "writer",
             "target.password": "two",
             "target.schema": "position$of_it",
-            "replica.pending_jobs_size_max": 1 << 26,
         }
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, users)
         config = configuration(tmp_path, daemon.settings)

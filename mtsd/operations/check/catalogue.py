@@ -572,7 +572,7 @@ class Kind(Enum):
     PENDING_SMALL = warning(
         "replica pending_jobs_size_max",
         "{value}, less than the source's max_allowed_packet ({source}): one event may need more"
-        " memory",
+        " memory than that, and transactions that are larger are not applied in parallel",
         "set [replica] pending_jobs_size_max = {wanted}",
     )
     TARGET_STATEMENT_FORMAT = error(
