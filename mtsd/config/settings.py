@@ -20,6 +20,7 @@ Tls = Literal["disabled", "preferred", "required", "verify_ca", "verify_identity
 SemiSync = Literal["off", "applied"]
 ApplyMode = Literal["auto", "binlog", "sql"]
 GtidMode = Literal["auto", "mirror", "preserve", "off"]
+Definer = Literal["source", "current_user"]
 ParallelType = Literal["database", "table", "logical_clock", "commit_parent", "row"]
 Consistency = Literal["any_time", "partition", "eventual"]
 ExecMode = Literal["auto", "strict", "idempotent"]
@@ -136,6 +137,10 @@ class TargetSettings(EndpointSettings):
     refused if the target writes what is applied to a binary log. preserve: each transaction is
     applied under its own GTID and none are combined. auto: mirror if the target writes no binary
     log, else off."""
+
+    definer: Definer = "source"
+    """Whose rights views, routines, triggers and events have. source: the account that they have
+    on the source. current_user: [target] user, as if the source's statement named none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)

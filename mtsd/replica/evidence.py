@@ -193,7 +193,8 @@ async def _logged(endpoint: Endpoint, tables: PositionTables, doubt: InDoubt) ->
                 if event[4] == EventType.FORMAT_DESCRIPTION_EVENT:
                     restarted = restarted or (not first and _is_of_a_start(event))
                 record.see(event)
-                if is_statement_of(event, doubt.thread):
+                # After a restart, another session may have its id.
+                if not restarted and is_statement_of(event, doubt.thread):
                     own.append(parse_query(event).statement)
                 if restarted and is_statement_of(event, _OF_RECOVERY):
                     recovered.append(excerpt(parse_query(event)))
@@ -253,12 +254,16 @@ async def _events(endpoint: Endpoint, file: BinlogFile, offset: int) -> AsyncIte
 def is_statement_of(event: bytes, thread: int) -> bool:
     """Return whether an event, without its checksum, contains a statement of that thread.
 
-    Statements that only begin or end a transaction do not count.
+    Statements that only begin or end a transaction do not count. Nor does the record of a group in
+    doubt: a target that logs statements has it under the same thread id, if the session has to
+    keep its own.
     """
     if event[4] != EventType.QUERY_EVENT:
         return False
     query = parse_query(event)
-    return query.thread_id == thread and classify(query.statement, query.context) not in _BRACKETS
+    if query.thread_id != thread or IN_DOUBT_TABLE in query.statement:
+        return False
+    return classify(query.statement, query.context) not in _BRACKETS
 
 
 _BRACKETS = frozenset({StatementKind.BEGIN, StatementKind.COMMIT, StatementKind.ROLLBACK})

@@ -1,6 +1,7 @@
 """What the target learns of the source's GTIDs: the setting `target.gtid`, decided for a target."""
 
 import enum
+from typing import Final
 
 from mtsd.config.settings import GtidMode
 from mtsd.model.errors import NeedsPersonError, ServerError
@@ -36,6 +37,11 @@ ON_MARIADB = Reason(
     " source's GTIDs",
     'set [target] gtid = "auto" or "off"',
 )
+GTIDS_NOT_ALLOWED = Reason(
+    '[target] gtid is "{setting}", but the target\'s user may not give its transactions GTIDs (set'
+    " gtid_next)",
+    'GRANT {privilege} ON *.* TO the user, or set [target] gtid = "off" or "auto"',
+)
 MIRROR_LOGGED = Reason(
     '[target] gtid is "mirror", but the target writes what mtsd applies to its own binary log:'
     " a replica of it that already has the source's GTIDs would apply everything twice",
@@ -44,10 +50,21 @@ MIRROR_LOGGED = Reason(
 )
 
 
+_OF_GTIDS: Final = {"mirror": "SYSTEM_VARIABLES_ADMIN", "preserve": "SESSION_VARIABLES_ADMIN"}
+
+
 def decide_gtids(
-    setting: GtidMode, source: Flavour, target: Flavour, *, gtid_mode: bool, logged: bool
+    setting: GtidMode,
+    source: Flavour,
+    target: Flavour,
+    *,
+    gtid_mode: bool,
+    logged: bool,
+    allowed: bool = True,
 ) -> Gtids | Refused:
     """Decide for a source and a target, depending on whether the target's gtid_mode is ON.
+
+    `allowed` is whether its user may give transactions their GTIDs.
 
     `logged` is whether it writes what is applied to a binary log: a replica of the target could
     not read past what is added without a transaction, and one that already has it would apply it
@@ -60,9 +77,11 @@ def decide_gtids(
     if source is not target:
         return refuse(OTHER_GTIDS, setting=setting, source=source.value, target=target.value)
     if setting == "auto":
-        return Gtids.MIRROR if gtid_mode and not logged else Gtids.OFF
+        return Gtids.MIRROR if gtid_mode and allowed and not logged else Gtids.OFF
     if setting != "off" and not gtid_mode:
         return refuse(WITHOUT_GTIDS, setting=setting, server="target")
+    if setting != "off" and not allowed:
+        return refuse(GTIDS_NOT_ALLOWED, setting=setting, privilege=_OF_GTIDS[setting])
     if setting == "mirror" and logged:
         return refuse(MIRROR_LOGGED)
     return Gtids(setting)
@@ -77,6 +96,7 @@ def gtids_of(setting: GtidMode, source: Flavour, session: TargetSession) -> Gtid
         traits.server.flavour,
         gtid_mode=traits.gtid_mode,
         logged=session.is_logged,
+        allowed=session.has_gtids or not traits.gtid_mode,
     )
     if isinstance(decided, Refused):
         raise NeedsPersonError(str(decided))

@@ -11,15 +11,12 @@ said what is there.
 """
 
 import asyncio
-import secrets
 from dataclasses import dataclass
 
 import structlog
 
-from mtsd.binlog.event_type import THREAD_SPECIFIC
 from mtsd.binlog.repeatable import errors_of_a_second_time
 from mtsd.binlog.statement import excerpt
-from mtsd.binlog.words import Words
 from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
@@ -31,7 +28,7 @@ from mtsd.target.applier import Applier
 from mtsd.target.bundle import table_maps
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.retry import pause_before
-from mtsd.target.session_state import NO_THREAD
+from mtsd.target.statement_states import is_of_its_thread
 from mtsd.target.unprotected import NotSettledError, RemainsError
 
 log = structlog.get_logger(__name__)
@@ -87,7 +84,7 @@ async def apply_definition(
     traceable = not gtid and not shows_itself and not depends_on_thread(group)
     recorded = (gtid or traceable) and not apart
     log = await applier.log_position() if recorded else ("", 0)
-    thread = 1 + secrets.randbelow(NO_THREAD - 1) if traceable and log[0] else 0
+    thread = applier.thread_of_its_own() if traceable and log[0] else 0
     doubt = doubt_of(group, worker.id, gtid, log, thread)
     await reached(FaultPoint.BEFORE_IN_DOUBT)
     await applier.note(doubt, anew=shows_itself)
@@ -138,15 +135,12 @@ async def apply_definition(
 def depends_on_thread(group: Group) -> bool:
     """Return whether a group may do something else under another thread id.
 
-    It would not find its session's temporary tables, and CONNECTION_ID() would be another. A DROP
-    TABLE has the flag in any case.
+    It would not find its session's temporary tables, and CONNECTION_ID() would be another.
     """
-    if group.uses_temporary is not None:
-        return True
     step = group.steps[0]
-    if not isinstance(step, Statement) or not step.flags & THREAD_SPECIFIC:
-        return False
-    return Words(step.query.statement, step.query.context).word() != b"DROP"
+    return group.uses_temporary is not None or (
+        isinstance(step, Statement) and is_of_its_thread(step)
+    )
 
 
 async def _fill(

@@ -111,6 +111,11 @@ async def start(
         others, recovered = await _recover(settings, session, tables, new_source, progress, reached)
         if recovered.repair is not None:
             settings = in_repair(settings)
+        if not session.can_imitate:
+            log.warning(
+                "the target's user may not set what statements of the source need: rows and"
+                " definitions are applied, other statements stop the replica (see `mtsd check`)"
+            )
         family = flavour_of_identity(recovered.source_uuid)
         gtids = gtids_of(settings.target.gtid, family, session)
         as_sql = await _applies_sql(settings, session, family)

@@ -6,8 +6,6 @@ come, nothing remains. Elsewhere the table is created by itself, and stays, with
 group fills it when it comes again.
 """
 
-import secrets
-
 from mtsd.binlog.repeatable import errors_of_a_second_time
 from mtsd.model.errors import ApplyError, NeedsPersonError, ServerError
 from mtsd.model.failed_group import FailedGroup
@@ -114,7 +112,7 @@ class StreamedTable:
         self._gtid = await gtid_for(applier, group, self._worker)
         traceable = not self._gtid and not depends_on_thread(group)
         log = await applier.log_position() if traceable else ("", 0)
-        thread = 1 + secrets.randbelow(0xFFFF_FFFF) if log[0] else 0
+        thread = applier.thread_of_its_own() if log[0] else 0
         doubt = doubt_of(group, self._worker.id, self._gtid, log, thread)
         await applier.note(doubt, anew=self._shows_itself)
         self._noted = True

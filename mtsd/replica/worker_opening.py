@@ -53,6 +53,7 @@ async def open_worker(
         ROW_MODE if as_sql else b"0",
         flavour_of_identity(recovered.source_uuid),
         rows_as_sql=as_sql,
+        keeps_definers=settings.target.definer == "source",
     )
     session = await TargetSession.open(target, session_settings, reached=reached)
     worker_id = CHANNEL + 1 + index

@@ -289,6 +289,13 @@ class Applier(Protocol):
         """Return of each GTID whether the target has executed it."""
         ...
 
+    def thread_of_its_own(self) -> int:
+        """Return a thread id for a definition that no other has in the target's binlog from now on.
+
+        That of the session itself, if it can have no other.
+        """
+        ...
+
     async def log_position(self) -> tuple[str, int]:
         """Return the end of the target's own binlog, if it contains all that the session does.
 

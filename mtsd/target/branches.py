@@ -279,7 +279,7 @@ class Branches:
         return completed is not await self.is_prepared(xid)
 
     def _next_gtid(self, gtid: str) -> list[bytes]:
-        return [next_gtid(gtid)] if self._session.traits.gtid_mode else []
+        return [next_gtid(gtid)] if self._session.has_gtids else []
 
     async def _return_to_automatic(self) -> None:
         try:

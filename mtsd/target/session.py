@@ -1,21 +1,24 @@
 """A session on the target: its pinned state, its transactions, and the way back from statements."""
 
+import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pymysql.constants import ER
 
-from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.model.step import Satellite, Statement, Step
 from mtsd.model.temporary_tables import TableName
 from mtsd.model.xa_xid import XaXid
 from mtsd.target import literals
+from mtsd.target.pinning import NOT_ALLOWED, pin
 from mtsd.target.retry import insist, patiently
 from mtsd.target.satellites import Collation, needs_collations
-from mtsd.target.session_state import changes
+from mtsd.target.session_state import NO_THREAD, THREAD_ID
 from mtsd.target.statement_states import StatementStates
 from mtsd.target.worker_info import ROW_GONE
 from mtsd.target.xa import roll_back
@@ -29,7 +32,6 @@ _MARIADB_COLLATIONS = (
     b"SELECT ID,FULL_COLLATION_NAME,CHARACTER_SET_NAME"
     b" FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
 )
-_NOT_ALLOWED = 1227
 _NOT_ROLLED_BACK = 1196
 NEUTRAL: Final = b"information_schema"
 _GUARD: Final = b"SAVEPOINT mtsd_guard"
@@ -50,6 +52,8 @@ class SessionSettings:
     """The family of the source; None if it is the target's."""
     rows_as_sql: bool = False
     """Whether rows are applied as SQL, which may cascade."""
+    keeps_definers: bool = True
+    """Whether views, routines, triggers and events keep the definer that the source gives them."""
 
 
 class TargetSession:
@@ -86,6 +90,8 @@ class TargetSession:
         """Whether a savepoint shows that the open transaction is still the one that was begun."""
         self.limits_lock_waits = False
         """Whether `limit_lock_waits` has set a limit."""
+        self.has_gtids = traits.gtid_mode
+        """Whether a transaction can be given a GTID: the target has them, and its user may."""
         self.changed_rows = 0
         """How many rows the statements have changed since somebody set it to 0."""
 
@@ -94,11 +100,19 @@ class TargetSession:
         """Whether the session's changes are written to the target's own binlog."""
         return self.traits.log_bin and self._settings.binary_log
 
+    @property
+    def keeps_definers(self) -> bool:
+        """See `SessionSettings`."""
+        return self._settings.keeps_definers
+
     @classmethod
     async def open(
         cls, endpoint: Endpoint, settings: SessionSettings, *, reached: Reached = nothing
     ) -> "TargetSession":
-        """Connect and pin the session's state."""
+        """Connect and pin the session's state.
+
+        Raises NeedsPersonError if the user may not set what it needs.
+        """
         await reached(FaultPoint.BEFORE_CONNECT_TARGET)
         connection = await Connection.open(endpoint)
         try:
@@ -112,20 +126,11 @@ class TargetSession:
         return session
 
     async def _pin(self) -> None:
-        sets = [changes({}, self.states.own)]
-        if not self._settings.binary_log:
-            sets.append(b"SET @@session.sql_log_bin=0")
-        elif not await self._is_logging():
-            sets.append(b"SET @@session.sql_log_bin=1")
-        await self.connection.run(b";".join(sets), len(sets))
-
-    async def _is_logging(self) -> bool:
-        """Return whether the session logs what it does, which init_connect may have set.
-
-        To set it needs a privilege, so that is left where it is as it has to be.
-        """
-        ((logs,),) = await self.connection.query(b"SELECT @@session.sql_log_bin")
-        return bool(logs)
+        pinned = await pin(self.connection, self.states.own, binary_log=self._settings.binary_log)
+        if isinstance(pinned, Refused):
+            raise NeedsPersonError(str(pinned))
+        self.states.leave_out(pinned.refused)
+        self.has_gtids = self.traits.gtid_mode and pinned.sets_gtids
 
     def refuse_too_large(self, steps: Sequence[Step]) -> None:
         """Raise ServerError 1153 if the target does not accept the text of a statement."""
@@ -304,7 +309,7 @@ class TargetSession:
         """Drop temporary tables that statements of this thread of the source have created."""
         names = (literals.shown_name(a) + "." + literals.shown_name(b) for a, b in sorted(tables))
         dropped = ",".join(names).encode("utf-8", "surrogateescape")
-        own = self.states.own[b"pseudo_thread_id"]
+        own = self.states.own[THREAD_ID]
         await self.connection.run(
             b"SET @@session.pseudo_thread_id=%d;DROP TEMPORARY TABLE IF EXISTS %b;"
             b"SET @@session.pseudo_thread_id=%b" % (thread_id, dropped, own),
@@ -331,8 +336,19 @@ class TargetSession:
 
     async def set_gtid(self, gtid: str) -> None:
         """Set the GTID of the next transaction; "" returns to automatic ones."""
-        if self.traits.gtid_mode:
+        if self.has_gtids:
             await insist(self.connection, lambda: self.connection.run(next_gtid(gtid), 1))
+
+    @property
+    def can_imitate(self) -> bool:
+        """Whether it can have the thread ids of the source's sessions, as their statements need."""
+        return THREAD_ID in self.states.own
+
+    def thread_of_its_own(self) -> int:
+        """See `Applier`."""
+        if not self.can_imitate:
+            return self.connection.thread_id
+        return 1 + secrets.randbelow(NO_THREAD - 1)
 
     async def log_position(self) -> tuple[str, int]:
         """Return the end of the target's own binlog, if it contains all that the session does.
@@ -344,7 +360,7 @@ class TargetSession:
         try:
             rows = await self.connection.query(binlog_status(self.traits.version))
         except ServerError as error:
-            if error.number != _NOT_ALLOWED:
+            if error.number != NOT_ALLOWED:
                 raise
             return "", 0
         file, offset, only, ignored, *_ = rows[0]

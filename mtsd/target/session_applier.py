@@ -96,7 +96,7 @@ class SessionApplier(ABC):
     @property
     def has_gtids(self) -> bool:
         """See `Applier`."""
-        return self._session.traits.gtid_mode
+        return self._session.has_gtids
 
     @property
     def is_logged(self) -> bool:
@@ -437,6 +437,10 @@ class SessionApplier(ABC):
     async def have_executed(self, gtids: Sequence[str]) -> tuple[bool, ...]:
         """See `Applier`."""
         return await have_executed(self._connection, gtids)
+
+    def thread_of_its_own(self) -> int:
+        """See `Applier`."""
+        return self._session.thread_of_its_own()
 
     async def log_position(self) -> tuple[str, int]:
         """See `Applier`."""

@@ -19,6 +19,7 @@ NO_THREAD = 0xFFFF_FFFF
 
 It is not 0: a MariaDB logs what it completes when it recovers from a crash under that.
 """
+THREAD_ID = b"pseudo_thread_id"
 PINNED: dict[bytes, bytes] = {
     b"sql_mode": b"0",
     b"time_zone": b"X'2b30303a3030'",
@@ -47,7 +48,7 @@ PINNED: dict[bytes, bytes] = {
     b"sql_notes": b"1",
     # By it a server finds temporary tables: with the session's own id, rows as SQL could find one
     # of a thread of the source with the same id. No thread has this one.
-    b"pseudo_thread_id": b"%d" % NO_THREAD,
+    THREAD_ID: b"%d" % NO_THREAD,
 }
 """Variables of a session between statements; those of `_NEWER` if the server has them.
 
@@ -131,13 +132,18 @@ def sets_timestamp_defaults(server: ServerVersion) -> bool:
 def of_query(
     query: QueryEvent, state: dict[bytes, bytes], server: ServerVersion
 ) -> dict[bytes, bytes]:
-    """Return the state of a statement, of which `state` is what its context says."""
-    thread_id = b"%d" % query.thread_id
+    """Return the state of a statement, of which `state` is what its context says.
+
+    It has the thread id only if `state` has one.
+    """
     timestamp = b"%d.%06d" % (query.timestamp, query.microseconds or 0)
     if server.flavour is Flavour.MARIADB:
         # It cuts off what is less than a microsecond, of a number that may be a little too small.
         timestamp += b"5"
-    return {**state, b"pseudo_thread_id": thread_id, b"timestamp": timestamp}
+    wanted = {**state, b"timestamp": timestamp}
+    if THREAD_ID in wanted:
+        wanted[THREAD_ID] = b"%d" % query.thread_id
+    return wanted
 
 
 def context_state(

@@ -3,16 +3,21 @@
 Nothing is sent here: what to send is returned.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
+from mtsd.binlog.event_type import THREAD_SPECIFIC
+from mtsd.binlog.statement import without_secrets
+from mtsd.binlog.words import Words
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.server import Flavour
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent, Satellite, Statement, StatementKind
 from mtsd.target.other_family import statement_of
+from mtsd.target.pinning import privileges_for
 from mtsd.target.satellites import after_statement
 from mtsd.target.session_state import (
+    THREAD_ID,
     TIMESTAMP_DEFAULTS,
     changes,
     collation,
@@ -27,6 +32,10 @@ from mtsd.wire.traits import ServerTraits
 FOREVER: Final = b"1073741824"
 """Of innodb_lock_wait_timeout."""
 _MOST_CONTEXTS: Final = 64
+_EXCERPT: Final = 200
+_DEFINITIONS: Final = frozenset({
+    StatementKind.CREATE_SELECT, StatementKind.DDL, StatementKind.EVENT_DDL,
+})  # fmt: skip
 
 
 class StatementStates:
@@ -65,6 +74,13 @@ class StatementStates:
         self._contexts: dict[int, tuple[SessionContext, dict[bytes, bytes]]] = {}
         """By the identity of a context: what is the same for all of its statements."""
 
+    def leave_out(self, names: Collection[bytes]) -> None:
+        """Do without variables that the session's user may not set: see `mtsd.target.pinning`."""
+        if names:
+            self.own = {name: value for name, value in self.own.items() if name not in names}
+            self._reset = changes({}, without_settled(self.own))
+            self._contexts.clear()
+
     def keep_lock(self, lock: str) -> None:
         """Let `returning` take that lock of the session again if a statement has released it.
 
@@ -93,6 +109,7 @@ class StatementStates:
 
     def translated(self, statement: Statement) -> Statement:
         """Return a statement of the source as one of the target. Raises NotSupportedError."""
+        self._refuse_thread(statement)
         if self._source is not None:
             statement = statement_of(statement, self._source, self._traits.server)
         self._refuse_timestamps(statement.query.context)
@@ -141,6 +158,17 @@ class StatementStates:
             known = self._contexts[id(query.context)] = query.context, state
         return known[1]
 
+    def _refuse_thread(self, statement: Statement) -> None:
+        if THREAD_ID in self.own or not needs_its_thread(statement):
+            return
+        shown = without_secrets(statement.query.statement)[:_EXCERPT].decode("utf-8", "replace")
+        privileges = privileges_for(self._traits.server.flavour)
+        raise NotSupportedError(
+            "a statement runs in a session that looks like the source's, which the target's user"
+            f" may not make (it may not set {THREAD_ID.decode()}): {shown!r}. GRANT {privileges} ON"
+            " *.* TO the user, or let the source log rows (binlog_format = ROW)"
+        )
+
     def _refuse_timestamps(self, context: SessionContext) -> None:
         said = context.explicit_defaults_for_timestamp
         own = self._traits.explicit_defaults_for_timestamp
@@ -151,3 +179,21 @@ class StatementStates:
                 ", which no session can set on the target, an early release of its version. Start"
                 " the target with that value, or upgrade it"
             )
+
+
+def needs_its_thread(statement: Statement) -> bool:
+    """Return whether a statement may do something else under another thread id than its own.
+
+    DML may call routines, in which nothing tells what they use.
+    """
+    return statement.kind not in _DEFINITIONS or is_of_its_thread(statement)
+
+
+def is_of_its_thread(statement: Statement) -> bool:
+    """Return whether a definition uses temporary tables, or CONNECTION_ID().
+
+    A DROP TABLE has the flag in any case.
+    """
+    if not statement.flags & THREAD_SPECIFIC:
+        return False
+    return Words(statement.query.statement, statement.query.context).word() != b"DROP"

@@ -6,6 +6,7 @@ from mtsd.binlog.default_database import (
     creates_from_default_database,
     without_default_database,
 )
+from mtsd.binlog.definer import without_definer
 from mtsd.binlog.drop_if_there import drop_if_there, in_its_database, may_name_missing_tables
 from mtsd.binlog.event_type import SUPPRESS_USE
 from mtsd.binlog.invoker import with_invoker
@@ -13,7 +14,7 @@ from mtsd.binlog.statement import disable_on_replica
 from mtsd.binlog.temporary_tables import is_rename
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.server import Flavour, ServerVersion
-from mtsd.model.step import Statement, StatementKind
+from mtsd.model.step import QueryEvent, Statement, StatementKind
 from mtsd.target.routine_tables import run_with_routines
 from mtsd.target.session import TargetSession
 from mtsd.target.session_tables import SessionTables
@@ -52,13 +53,22 @@ async def apply_statement(
         if text is not query.statement:
             statement = statement._replace(flags=statement.flags | SUPPRESS_USE)
     if statement.kind in _DEFINITIONS:
-        text = with_invoker(text, query.invoker, query.context)
+        text = _with_definer(session, text, query)
     if statement.kind is StatementKind.DROP_TEMPORARY or may_name_missing_tables(query):
         text = drop_if_there(text, query.context)
     if statement.kind is StatementKind.EVENT_DDL:
         text = disable_on_replica(text, query.context, _disabled(server))
     await run_with_routines(session, statement, text, temporary.of(query.thread_id))
     temporary.ran(statement)
+
+
+def _with_definer(session: TargetSession, text: bytes, query: QueryEvent) -> bytes:
+    """Return a definition that names the accounts of the source, or only those that it has to."""
+    if session.keeps_definers:
+        return with_invoker(text, query.invoker, query.context)
+    named = with_invoker(without_definer(text, query.context), query.invoker, query.context)
+    # An ALTER EVENT has got one.
+    return without_definer(named, query.context)
 
 
 def _without_default_database(statement: Statement) -> bytes:

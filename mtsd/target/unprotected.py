@@ -147,4 +147,4 @@ async def apply_unprotected(
 
 
 def _gtid(session: TargetSession, gtid: str) -> list[bytes]:
-    return [next_gtid(gtid)] if session.traits.gtid_mode else []
+    return [next_gtid(gtid)] if session.has_gtids else []

@@ -10,7 +10,7 @@ from mtsd.filter.rules import Rules
 from mtsd.model.errors import ConnectionLostError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
-from mtsd.model.reason import Refused
+from mtsd.model.reason import Refused, refuse
 from mtsd.model.server import Flavour
 from mtsd.model.xa_xid import XaXid
 from mtsd.operations.check.catalogue import Kind, refused_line
@@ -21,8 +21,10 @@ from mtsd.replica.one_channel import Channel
 from mtsd.replica.verdict import after_a_crash, in_another_log
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.pinning import CANNOT_LOG, CANNOT_PIN, Pinned
 from mtsd.target.position_tables import UNORDERED_VERSION, InDoubt
 from mtsd.target.prepared_table import PreparedRow
+from mtsd.target.session_state import THREAD_ID
 from mtsd.target.table_columns import TableColumn, table_column
 from mtsd.wire.refusal import NoTlsError, RefusedError
 from mtsd.wire.traits import supported
@@ -67,6 +69,11 @@ UNORDERED = at(
     schema_version=UNORDERED_VERSION,
     workers=(replace(PAST, executed=ExecutedGroups(8).with_numbers([9]), gtids=GtidSet()),),
 )
+WITHOUT_DEFINERS = (
+    EVERYTHING[0],
+    "GRANT REPLICATION_APPLIER,SESSION_VARIABLES_ADMIN,XA_RECOVER_ADMIN ON *.* TO `u`@`%`",
+)
+KEPT = Pinned(frozenset({THREAD_ID, b"max_error_count"}), sets_gtids=False)
 REPLICATION = "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO `repl`@`%`"
 
 
@@ -105,6 +112,39 @@ CASES = (
     Case(Kind.CONNECTED, "MariaDB 11.8.1 at", source=MARIADB_SOURCE, target=MARIADB_TARGET),
     Case(Kind.FAMILIES, "MariaDB to MySQL: rows are applied as SQL", source=MARIADB_SOURCE),
     Case(Kind.FAMILIES, "MySQL to MariaDB", target=MARIADB_TARGET),
+    Case(
+        Kind.DEFINERS, "lacks SET_ANY_DEFINER, ALLOW_NONEXISTENT_DEFINER, SYSTEM_USER",
+        target=target(grants=WITHOUT_DEFINERS),
+    ),
+    Case(
+        Kind.SESSION_KEPT, "may not set max_error_count, pseudo_thread_id",
+        target=replace(TARGET, pinned=KEPT),
+    ),
+    Case(
+        Kind.STATEMENTS_REFUSED, "SESSION_VARIABLES_ADMIN", target=replace(TARGET, pinned=KEPT),
+        source=source({"binlog_format": "MIXED"}),
+    ),
+    Case(
+        Kind.CANNOT_PIN, "x = 1",
+        target=replace(
+            TARGET, pinned=refuse(CANNOT_PIN, user="'m'", values="x = 1", privileges="P")
+        ),
+    ),
+    Case(
+        Kind.CANNOT_LOG, "set [target] binary_log = true",
+        target=replace(
+            TARGET,
+            pinned=refuse(CANNOT_LOG, user="'m'", wanted="false", other="true", privileges="P"),
+        ),
+    ),
+    Case(
+        Kind.GTIDS_NOT_ALLOWED, "SESSION_VARIABLES_ADMIN", target_settings(gtid="preserve"),
+        target=replace(TARGET, pinned=KEPT),
+    ),
+    Case(
+        Kind.TARGET_WITHOUT_EVIDENCE, "nothing shows whether it was applied",
+        target=replace(target({"log_bin": "OFF"}), pinned=KEPT),
+    ),
     Case(
         Kind.BINLOG_NOT_ALLOWED, "rows are applied as SQL",
         target=replace(TARGET, binlog_allowed=False),
@@ -164,10 +204,8 @@ CASES = (
     ),
     Case(
         Kind.PRIVILEGES_MISSING,
-        "lacks SESSION_VARIABLES_ADMIN; GRANT SESSION_VARIABLES_ADMIN ON *.* TO 'mtsd'@'%'",
-        target=target(
-            grants=(EVERYTHING[0], EVERYTHING[1].replace("SESSION_VARIABLES_ADMIN,", ""))
-        ),
+        "lacks RELOAD; GRANT RELOAD ON *.* TO 'mtsd'@'%'",
+        target=target(grants=(EVERYTHING[0].replace("RELOAD, ", ""), EVERYTHING[1])),
     ),
     Case(
         Kind.ROLES_INACTIVE, "'r'@'%' granted to 'mtsd'@'%', but not active",

@@ -21,10 +21,10 @@ pytestmark = pytest.mark.servers
 
 
 async def read_target_late(
-    connection: Connection, version: ServerVersion, tables: PositionTables
+    connection: Connection, version: ServerVersion, tables: PositionTables, *, binary_log: bool
 ) -> TargetFacts:
     await asyncio.sleep(1.0)
-    return await read_target(connection, version, tables)
+    return await read_target(connection, version, tables, binary_log=binary_log)
 
 
 @pytest.mark.parametrize("gtids", [GTIDS, NO_GTIDS], ids=["GTIDs", "no GTIDs"])

@@ -8,7 +8,7 @@ from mtsd.replica import apply_mode, gtid_mode, verdict
 from mtsd.replica.executed_beyond import EXECUTED_BEYOND
 from mtsd.replica.one_channel import MEETING, ON_ANOTHER_CHANNEL
 from mtsd.source import continuation, handshake, start
-from mtsd.target import position_schema
+from mtsd.target import pinning, position_schema
 from mtsd.target.branches import ATTACHED, UNLOGGED
 from mtsd.target.splitting_allowed import ON_MARIADB
 from mtsd.wire import traits
@@ -137,6 +137,27 @@ class Kind(Enum):
     # Privileges.
     PRIVILEGES = ok("{server} privileges", "{user} has what mtsd needs")
     PRIVILEGES_MISSING = error("{server} privileges", "{user} lacks {missing}", "{grants}")
+    DEFINERS = warning(
+        "target definers",
+        "{user} lacks {missing}: a view, routine, trigger or event of another account would be"
+        " refused and stop the replica; nothing else needs that",
+        '{grants}, or set [target] definer = "current_user"',
+    )
+    SESSION_KEPT = warning(
+        "target session variables",
+        "{user} may not set {variables}: rows and definitions are applied, but a statement that"
+        " changes rows (of a session with another binlog_format than ROW) stops the replica, as"
+        " does a definition with CONNECTION_ID() or temporary tables",
+        "{grants}, if the source has such statements",
+    )
+    STATEMENTS_REFUSED = error(
+        "target session variables",
+        "{user} may not set {variables}, which is needed to apply statements, and the source's"
+        " binlog_format is {value}",
+        "{grants}, or SET PERSIST binlog_format = ROW on the source",
+    )
+    CANNOT_PIN = refusal("target session variables", pinning.CANNOT_PIN)
+    CANNOT_LOG = refusal("target sql_log_bin", pinning.CANNOT_LOG)
     ROLES_INACTIVE = warning(
         "{server} roles",
         "{roles} granted to {user}, but not active when it logs in",
@@ -490,6 +511,7 @@ class Kind(Enum):
         "set enforce_gtid_consistency = ON and gtid_mode = ON on the target",
     )
     GTIDS_NEEDED = refusal("both gtid_modes", gtid_mode.WITHOUT_GTIDS)
+    GTIDS_NOT_ALLOWED = refusal("target gtid", gtid_mode.GTIDS_NOT_ALLOWED)
     MIRROR_WITH_BINLOG = refusal("target gtid", gtid_mode.MIRROR_LOGGED)
     NOTHING_TO_MIRROR = warning(
         "target gtid",

@@ -60,7 +60,9 @@ async def check(settings: Settings) -> list[Line]:
             _look(
                 "target",
                 settings.target,
-                lambda connection, version: read_target(connection, version, tables),
+                lambda connection, version: read_target(
+                    connection, version, tables, binary_log=settings.target.binary_log
+                ),
             )
         )
         # A running daemon moves on: a position read later would be past the source's end.

@@ -64,7 +64,13 @@ def gtids_of(settings: Settings, source: SourceFacts, target: TargetFacts) -> Gt
         server.flavour,
         gtid_mode=gtid_mode,
         logged=logged,
+        allowed=may_set_gtids(target),
     )
+
+
+def may_set_gtids(target: TargetFacts) -> bool:
+    """Return whether mtsd's user may give transactions GTIDs, if the target has them."""
+    return isinstance(target.pinned, Refused) or target.pinned.sets_gtids
 
 
 def rows_as_sql(

@@ -13,6 +13,7 @@ from mtsd.replica.left_split import branch_xids
 from mtsd.replica.one_channel import Channel
 from mtsd.replica.verdict import Verdict
 from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.pinning import Pinned
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.split_table import SPLIT
@@ -198,3 +199,5 @@ class TargetFacts:
     elsewhere, "schema.name", as far as the user may read it."""
     positions_elsewhere: tuple[tuple[str, str], ...] = ()
     """Other schemas with positions of mtsd, and the UUID of the source of each."""
+    pinned: Pinned | Refused = field(default_factory=Pinned)
+    """What a session of mtsd can be given there."""

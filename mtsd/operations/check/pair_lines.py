@@ -7,7 +7,7 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind, refused_line
-from mtsd.operations.check.decisions import Decision, gtids_of, rows_as_sql
+from mtsd.operations.check.decisions import Decision, gtids_of, may_set_gtids, rows_as_sql
 from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed, size
 from mtsd.operations.check.server_lines import counted, sees_tables, table_lines
@@ -95,7 +95,7 @@ def _gtids(
 def _evidence(settings: Settings, target: TargetFacts) -> Iterator[Line]:
     """Yield what is missing to tell whether an interrupted definition was applied."""
     server = target.server
-    if server.flavour is Flavour.MARIADB:
+    if server.flavour is Flavour.MARIADB or not may_set_gtids(target):
         if not (server.on("log_bin") and settings.target.binary_log):
             yield Kind.TARGET_WITHOUT_EVIDENCE.line()
     elif server.variables.get("gtid_mode", "OFF") != "ON":

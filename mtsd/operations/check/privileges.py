@@ -63,26 +63,31 @@ TARGET = (
     # FLUSH TABLES is in the binary log.
     Need(("RELOAD", "FLUSH_TABLES")),
     Need(("REPLICATION CLIENT", "SUPER"), flavour=_MYSQL),
+    Need(("BINLOG MONITOR", "SUPER"), flavour=_MARIADB),
+)
+"""In addition to those, on the whole server."""
+SESSION = (
     Need(
         ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
         since=(8, 0, 14),
         flavour=_MYSQL,
     ),
     Need(("SYSTEM_VARIABLES_ADMIN", "SUPER"), until=(8, 0, 14), flavour=_MYSQL),
-    # Views, triggers, routines and events keep the definer that they have on the source.
+    Need(("BINLOG REPLAY", "SUPER"), flavour=_MARIADB),
+)
+"""For sessions that look like the source's, in which its statements run (mtsd.target.pinning)."""
+DEFINERS = (
     Need(("SET_ANY_DEFINER",), since=_SET_ANY_DEFINER, flavour=_MYSQL),
     Need(("ALLOW_NONEXISTENT_DEFINER",), since=_SET_ANY_DEFINER, flavour=_MYSQL),
     Need(("SET_USER_ID",), until=_SET_ANY_DEFINER, flavour=_MYSQL),
     Need(("SYSTEM_USER",), since=(8, 0, 16), flavour=_MYSQL),
-    Need(("BINLOG MONITOR", "SUPER"), flavour=_MARIADB),
-    # For BINLOG, and for the session variables of statements.
-    Need(("BINLOG REPLAY", "SUPER"), flavour=_MARIADB),
     Need(("SET USER", "SUPER"), flavour=_MARIADB),
 )
-"""In addition to those, on the whole server."""
+"""For views, triggers, routines and events that keep the definer that they have on the source."""
 BINLOG = (
     Need(("REPLICATION_APPLIER", "BINLOG_ADMIN", "SUPER"), since=(8, 0, 18), flavour=_MYSQL),
     Need(("BINLOG_ADMIN", "SUPER"), until=(8, 0, 18), flavour=_MYSQL),
+    Need(("BINLOG REPLAY", "SUPER"), flavour=_MARIADB),
 )
 """For BINLOG statements: not if rows are applied as SQL."""
 MIRROR = (Need(("SYSTEM_VARIABLES_ADMIN", "SUPER")),)
@@ -183,8 +188,9 @@ def target_needs(
 ) -> tuple[Need, ...]:
     """Return what the target's user needs on the whole server in addition to `DEFINITIONS`.
 
-    `logs`: the target writes what is applied to a binary log; `gtids`: its gtid_mode is ON;
-    `as_sql`: rows are applied as SQL statements.
+    `logs`: the target writes what is applied to a binary log; `gtids`: its gtid_mode is ON, and the
+    user may give transactions GTIDs; `as_sql`: rows are applied as SQL statements. Nothing is
+    replicated without these; without `SESSION` and `DEFINERS`, most is.
     """
     common = TARGET if as_sql else (*TARGET, *BINLOG)
     # Only a MySQL can have its gtid_mode ON.
@@ -214,21 +220,32 @@ def statements(settings: Settings) -> Iterator[str]:
     yield f"-- On the target ({settings.target.address}): statements of the source run again there."
     as_sql = settings.target.apply_mode == "sql"
     needs = target_needs(settings, logs=settings.target.binary_log, as_sql=as_sql)
-    names = missing(Held(), (*DEFINITIONS, *needs, *XA), newest)
+    of_rows = missing(Held(), (*DEFINITIONS, *needs, *XA), newest)
+    names = [*of_rows, *missing(Held(), SESSION, newest)]
     static = [name for name in names if "_" not in name]
     yield grant(static, target) + ";"
     yield "-- MySQL 8.2 or later:"
     yield grant([name for name in names if "_" in name], target) + ";"
     yield "-- MySQL 8.0 and 8.1 instead (before 8.0.18 with BINLOG_ADMIN for REPLICATION_APPLIER):"
-    older = missing(Held(), needs, ServerVersion(Flavour.MYSQL, (8, 1, 0)))
+    old = ServerVersion(Flavour.MYSQL, (8, 1, 0))
+    older = missing(Held(), (*needs, *XA, *SESSION), old)
     yield "-- " + grant([name for name in older if "_" in name], target) + ";"
     yield "-- MariaDB instead of all that:"
     everything = (
         *DEFINITIONS,
-        *target_needs(settings, logs=settings.target.binary_log, gtids=False),
+        *target_needs(settings, logs=settings.target.binary_log, gtids=False, as_sql=as_sql),
+        *SESSION,
     )
     more = [] if settings.target.binary_log else ["BINLOG ADMIN"]
-    yield "-- " + grant([*missing(Held(), everything, mariadb), *more], target) + ";"
+    of_mariadb = dict.fromkeys(missing(Held(), everything, mariadb))
+    yield "-- " + grant([*of_mariadb, *more], target) + ";"
+    if settings.target.definer == "source":
+        yield "-- Only for views, routines, triggers and events, which keep the account that they"
+        yield '-- belong to; none of it is needed with [target] definer = "current_user":'
+        yield grant(missing(Held(), DEFINERS, newest), target) + ";"
+        yield "-- MySQL 8.0 and 8.1, and MariaDB, instead:"
+        yield "-- " + grant(missing(Held(), DEFINERS, old), target) + ";"
+        yield "-- " + grant(missing(Held(), DEFINERS, mariadb), target) + ";"
     if settings.replica.consistency == "any_time":
         yield '-- For consistency = "any_time": who waits for whose locks (the second on MySQL):'
         yield grant([need.anyof[0] for need in LOCKS], target) + ";"

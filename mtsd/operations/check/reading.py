@@ -32,6 +32,7 @@ from mtsd.target.fencing import CHANNEL, lock_name
 from mtsd.target.key_definitions import read_key_definitions
 from mtsd.target.misread_tables import GENERATED
 from mtsd.target.other_schemas import positions_elsewhere
+from mtsd.target.pinning import pin
 from mtsd.target.position_schema import (
     DESPITE_EXECUTED,
     FIRST_TABLES,
@@ -41,6 +42,7 @@ from mtsd.target.position_schema import (
 )
 from mtsd.target.position_tables import KNOWN_VERSIONS, PositionTables
 from mtsd.target.prepared_table import PreparedRow
+from mtsd.target.session_state import pinned
 from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
 from mtsd.target.table_keys import why_whole
 from mtsd.target.worker_info import COLUMNS as WORKER_COLUMNS
@@ -144,9 +146,12 @@ async def _before(
 
 
 async def read_target(
-    connection: Connection, version: ServerVersion, tables: PositionTables
+    connection: Connection, version: ServerVersion, tables: PositionTables, *, binary_log: bool
 ) -> TargetFacts:
-    """Query the target. Raises ServerError, ConnectionLostError."""
+    """Query the target; at the end, try out what a session of mtsd needs, on this one.
+
+    `binary_log` is that of its settings. Raises ServerError, ConnectionLostError.
+    """
     server = await _server(connection, version, tables.schema)
     position = await _position(connection, tables)
     files: tuple[str, ...] | None = None
@@ -166,8 +171,9 @@ async def read_target(
     allowed = await allows_binlog(connection)
     reaching = await _reaching(connection, tables.schema)
     elsewhere = await positions_elsewhere(connection, tables.schema)
+    session = await pin(connection, pinned(version), binary_log=binary_log)
     return TargetFacts(
-        server, position, files, in_logs, prepared, allowed, whole, reaching, elsewhere
+        server, position, files, in_logs, prepared, allowed, whole, reaching, elsewhere, session
     )
 
 

@@ -3,15 +3,18 @@
 from collections.abc import Iterator
 
 from mtsd.config import Settings
+from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
-from mtsd.operations.check.catalogue import Kind
-from mtsd.operations.check.decisions import rows_as_sql
+from mtsd.operations.check.catalogue import Kind, refused_line
+from mtsd.operations.check.decisions import may_set_gtids, rows_as_sql
 from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed, size
 from mtsd.operations.check.privileges import (
     ACCOUNTS,
+    DEFINERS,
     DEFINITIONS,
     POSITION,
+    SESSION,
     Held,
     grant,
     missing,
@@ -21,6 +24,7 @@ from mtsd.operations.check.privileges import (
 from mtsd.operations.check.server_lines import counted
 from mtsd.replica.limits import sessions_of
 from mtsd.target.bundle import BASE64_SHARE
+from mtsd.target.session_state import THREAD_ID
 
 
 def target_lines(
@@ -32,7 +36,8 @@ def target_lines(
     as_sql = rows_as_sql(settings, source, facts) is True
     if as_sql and not facts.binlog_allowed and family is server.flavour:
         yield Kind.BINLOG_NOT_ALLOWED.line(user=server.account)
-    yield from _privileges(settings, server, source, family, as_sql=as_sql)
+    yield from _privileges(settings, facts, source, family, as_sql=as_sql)
+    yield from _session_variables(facts, source)
     yield from _read_only(server)
     if server.variables.get("secure_timestamp") == "YES":
         yield Kind.SECURE_TIMESTAMP.line()
@@ -61,15 +66,16 @@ def row_bytes(server: ServerFacts) -> int:
 
 def _privileges(
     settings: Settings,
-    server: ServerFacts,
+    facts: TargetFacts,
     source: SourceFacts | None,
     family: Flavour,
     *,
     as_sql: bool,
 ) -> Iterator[Line]:
+    server = facts.server
     held = Held.of(server.grants)
     logs = server.on("log_bin") and settings.target.binary_log
-    gtids = server.variables.get("gtid_mode") == "ON"
+    gtids = server.variables.get("gtid_mode") == "ON" and may_set_gtids(facts)
     needs = target_needs(settings, logs=logs, gtids=gtids, source=family, as_sql=as_sql)
     lacking = missing(held, needs, server.server)
     grants = [grant(lacking, server.account)] if lacking else []
@@ -102,6 +108,13 @@ def _privileges(
         )
     else:
         yield Kind.PRIVILEGES.line(server="target", user=server.account)
+    definers = missing(held, DEFINERS, server.server)
+    if definers and settings.target.definer == "source":
+        yield Kind.DEFINERS.line(
+            user=server.account,
+            missing=", ".join(definers),
+            grants=grant(definers, server.account),
+        )
     accounts = missing(held, ACCOUNTS, server.server)
     if accounts:
         yield Kind.ACCOUNTS.line(
@@ -115,6 +128,19 @@ def _privileges(
             yield Kind.FUNCTION_CREATORS.line()
         if source is not None and source.server.on(trusts):
             yield Kind.UNSAFE_FUNCTIONS.line()
+
+
+def _session_variables(facts: TargetFacts, source: SourceFacts | None) -> Iterator[Line]:
+    pinned = facts.pinned
+    if isinstance(pinned, Refused):
+        yield refused_line(pinned)
+    elif THREAD_ID in pinned.refused:
+        server = facts.server
+        grants = grant(missing(Held(), SESSION, server.server), server.account)
+        variables = ", ".join(sorted(name.decode() for name in pinned.refused))
+        value = source.server.variables.get("binlog_format", "ROW") if source else "ROW"
+        kind = Kind.SESSION_KEPT if value == "ROW" else Kind.STATEMENTS_REFUSED
+        yield kind.line(user=server.account, variables=variables, grants=grants, value=value)
 
 
 def _read_only(server: ServerFacts) -> Iterator[Line]:
