@@ -1,4 +1,4 @@
-"""Definitions of views, routines, triggers and events without the account that they run as.
+"""Definitions of views, routines, triggers and events that belong to whoever runs them.
 
 `DEFINER = account` comes before the word that says what is defined; of other clauses only OR
 REPLACE and a view's ALGORITHM may come before it (manuals of MySQL and MariaDB, "CREATE VIEW",
@@ -8,11 +8,14 @@ REPLACE and a view's ALGORITHM may come before it (manuals of MySQL and MariaDB,
 from mtsd.binlog.words import Words
 from mtsd.model.session import SessionContext
 
+_OWN = b"DEFINER=CURRENT_USER"
+"""Without a clause, an ALTER VIEW would leave the view its definer."""
 
-def without_definer(statement: bytes, context: SessionContext) -> bytes:
-    """Return a statement without its DEFINER clause; any other statement as it is.
 
-    Whoever runs it becomes the definer. SQL SECURITY stays. `context` is as for `tokenize`.
+def with_current_definer(statement: bytes, context: SessionContext) -> bytes:
+    """Return a statement with CURRENT_USER in its DEFINER clause; one that has none as it is.
+
+    SQL SECURITY stays. `context` is as for `tokenize`.
     """
     words = Words(statement, context)
     if words.word() not in {b"ALTER", b"CREATE"}:
@@ -27,4 +30,4 @@ def without_definer(statement: bytes, context: SessionContext) -> bytes:
     start = words.next.start
     words.take_definer()
     end = words.last.end if words.last else start
-    return statement[:start] + statement[end:].removeprefix(b" ")
+    return statement[:start] + _OWN + statement[end:]

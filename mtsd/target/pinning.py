@@ -22,21 +22,23 @@ from mtsd.wire.connection import Connection
 
 NOT_ALLOWED: Final = 1227
 _AUTOMATIC_GTID: Final = b"SET @@session.gtid_next='AUTOMATIC'"
-_PRIVILEGES: Final = {
+PRIVILEGE: Final = {
     Flavour.MYSQL: "SESSION_VARIABLES_ADMIN",
-    Flavour.MARIADB: "BINLOG ADMIN, BINLOG REPLAY",
+    Flavour.MARIADB: "BINLOG REPLAY",
 }
+"""With which a user may set all but sql_log_bin."""
+_OF_LOGGING: Final = {**PRIVILEGE, Flavour.MARIADB: "BINLOG ADMIN"}
 
 CANNOT_PIN = Reason(
     "{user} may not set {values} in its own sessions on the target, which have other values, and"
     " mtsd needs these",
-    "GRANT {privileges} ON *.* TO the user, or set them on the target itself (of a managed service,"
+    "GRANT {privilege} ON *.* TO the user, or set them on the target itself (of a managed service,"
     " in its parameter group)",
 )
 CANNOT_LOG = Reason(
     "[target] binary_log = {wanted}, but {user} may not set sql_log_bin on the target, where its"
     " sessions have the other value",
-    "GRANT {privileges} ON *.* TO the user, or set [target] binary_log = {other}",
+    "GRANT {privilege} ON *.* TO the user, or set [target] binary_log = {other}",
 )
 
 
@@ -48,11 +50,6 @@ class Pinned:
     """Variables that its user may not set."""
     sets_gtids: bool = True
     """Whether its user may say under which GTID a transaction commits, where there are GTIDs."""
-
-
-def privileges_for(flavour: Flavour) -> str:
-    """Return the privileges with which a user may set everything."""
-    return _PRIVILEGES[flavour]
 
 
 async def pin(
@@ -76,7 +73,6 @@ async def pin(
         return Pinned()
     user = repr(connection.endpoint.user)
     flavour = flavour_of(connection.server_version)
-    privileges = privileges_for(flavour)
     # One by one: which of them are restricted depends on the version.
     refused = {
         name: value
@@ -90,10 +86,12 @@ async def pin(
     ]
     if differing:
         values = ", ".join(differing)
-        return refuse(CANNOT_PIN, user=user, values=values, privileges=privileges)
+        return refuse(CANNOT_PIN, user=user, values=values, privilege=PRIVILEGE[flavour])
     if len(sets) > 1 and not await _may(connection, sets[1]):
         wanted, other = ("true", "false") if binary_log else ("false", "true")
-        return refuse(CANNOT_LOG, user=user, wanted=wanted, other=other, privileges=privileges)
+        return refuse(
+            CANNOT_LOG, user=user, wanted=wanted, other=other, privilege=_OF_LOGGING[flavour]
+        )
     sets_gtids = flavour is Flavour.MARIADB or await _may(connection, _AUTOMATIC_GTID)
     return Pinned(frozenset(refused), sets_gtids)
 

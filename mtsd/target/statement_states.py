@@ -14,7 +14,7 @@ from mtsd.model.server import Flavour
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent, Satellite, Statement, StatementKind
 from mtsd.target.other_family import statement_of
-from mtsd.target.pinning import privileges_for
+from mtsd.target.pinning import PRIVILEGE
 from mtsd.target.satellites import after_statement
 from mtsd.target.session_state import (
     THREAD_ID,
@@ -162,10 +162,10 @@ class StatementStates:
         if THREAD_ID in self.own or not needs_its_thread(statement):
             return
         shown = without_secrets(statement.query.statement)[:_EXCERPT].decode("utf-8", "replace")
-        privileges = privileges_for(self._traits.server.flavour)
+        privilege = PRIVILEGE[self._traits.server.flavour]
         raise NotSupportedError(
             "a statement runs in a session that looks like the source's, which the target's user"
-            f" may not make (it may not set {THREAD_ID.decode()}): {shown!r}. GRANT {privileges} ON"
+            f" may not make (it may not set {THREAD_ID.decode()}): {shown!r}. GRANT {privilege} ON"
             " *.* TO the user, or let the source log rows (binlog_format = ROW)"
         )
 

@@ -6,7 +6,7 @@ from mtsd.binlog.default_database import (
     creates_from_default_database,
     without_default_database,
 )
-from mtsd.binlog.definer import without_definer
+from mtsd.binlog.definer import with_current_definer
 from mtsd.binlog.drop_if_there import drop_if_there, in_its_database, may_name_missing_tables
 from mtsd.binlog.event_type import SUPPRESS_USE
 from mtsd.binlog.invoker import with_invoker
@@ -63,12 +63,9 @@ async def apply_statement(
 
 
 def _with_definer(session: TargetSession, text: bytes, query: QueryEvent) -> bytes:
-    """Return a definition that names the accounts of the source, or only those that it has to."""
-    if session.keeps_definers:
-        return with_invoker(text, query.invoker, query.context)
-    named = with_invoker(without_definer(text, query.context), query.invoker, query.context)
-    # An ALTER EVENT has got one.
-    return without_definer(named, query.context)
+    """Return a definition that names its definer, and the account that CURRENT_USER meant."""
+    named = with_invoker(text, query.invoker, query.context)
+    return named if session.keeps_definers else with_current_definer(named, query.context)
 
 
 def _without_default_database(statement: Statement) -> bytes:

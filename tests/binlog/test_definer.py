@@ -1,8 +1,8 @@
-"""The DEFINER clause of a definition is left out, and nothing else."""
+"""The account in the DEFINER clause of a definition is replaced, and nothing else."""
 
 import pytest
 
-from mtsd.binlog.definer import without_definer
+from mtsd.binlog.definer import with_current_definer
 from mtsd.binlog.tokenizer import ANY_CONTEXT
 
 CLAUSES = (
@@ -38,20 +38,20 @@ STATEMENTS = (
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_only_the_clause_is_left_out(statement: str) -> None:
+def test_only_the_account_is_replaced(statement: str) -> None:
     without = statement.replace("{} ", "").encode()
-    assert without_definer(without, ANY_CONTEXT) == without
+    assert with_current_definer(without, ANY_CONTEXT) == without
     for clause in CLAUSES:
-        left = without_definer(statement.format(clause).encode(), ANY_CONTEXT)
-        comment = b"/* who */ " if clause.startswith("/*") else b""
-        assert left == statement.replace("{} ", "{}").encode().replace(b"{}", comment), clause
+        changed = with_current_definer(statement.format(clause).encode(), ANY_CONTEXT).decode()
+        before = "/* who */ " if clause.startswith("/*") else ""
+        assert changed == statement.format(f"{before}DEFINER=CURRENT_USER"), clause
 
 
 def test_inside_of_a_comment_that_is_executed() -> None:
     for begins in (b"/*!50017", b"/*!"):
         statement = b"ALTER %b DEFINER=`root`@`localhost`*/ EVENT e ENABLE" % begins
-        left = statement.replace(b"DEFINER=`root`@`localhost`", b"")
-        assert without_definer(statement, ANY_CONTEXT) == left
+        changed = statement.replace(b"`root`@`localhost`", b"CURRENT_USER")
+        assert with_current_definer(statement, ANY_CONTEXT) == changed
 
 
 @pytest.mark.parametrize(
@@ -68,5 +68,4 @@ def test_inside_of_a_comment_that_is_executed() -> None:
     ],
 )
 def test_other_statements_stay_as_they_are(statement: str) -> None:
-    left = without_definer(statement.encode(), ANY_CONTEXT)
-    assert left == statement.encode()
+    assert with_current_definer(statement.encode(), ANY_CONTEXT) == statement.encode()

@@ -127,14 +127,14 @@ CASES = (
     Case(
         Kind.CANNOT_PIN, "x = 1",
         target=replace(
-            TARGET, pinned=refuse(CANNOT_PIN, user="'m'", values="x = 1", privileges="P")
+            TARGET, pinned=refuse(CANNOT_PIN, user="'m'", values="x = 1", privilege="P")
         ),
     ),
     Case(
         Kind.CANNOT_LOG, "set [target] binary_log = true",
         target=replace(
             TARGET,
-            pinned=refuse(CANNOT_LOG, user="'m'", wanted="false", other="true", privileges="P"),
+            pinned=refuse(CANNOT_LOG, user="'m'", wanted="false", other="true", privilege="P"),
         ),
     ),
     Case(

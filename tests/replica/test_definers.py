@@ -43,6 +43,25 @@ OF_ANOTHER = (
     "CREATE DEFINER = another@localhost VIEW of_another AS SELECT id FROM t",
     "CREATE DEFINER = another@localhost EVENT of_another ON SCHEDULE EVERY 1 DAY DO SELECT 1",
 )
+AGAIN = (
+    "CREATE OR REPLACE DEFINER = another@localhost VIEW v AS SELECT who FROM t",
+    "ALTER ALGORITHM = MERGE DEFINER = another@localhost SQL SECURITY INVOKER VIEW v2 AS SELECT 1",
+    "DROP PROCEDURE p", "CREATE PROCEDURE p() SELECT 'DEFINER = another@localhost'",
+    "DROP FUNCTION f",
+    "CREATE DEFINER = another@localhost FUNCTION f() RETURNS INT DETERMINISTIC RETURN 3",
+    "DROP TRIGGER g", "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET NEW.id = 5",
+    "ALTER EVENT e COMMENT 'by its name only'",
+    "ALTER DEFINER = another@localhost EVENT e2 COMMENT 'another'",
+)  # fmt: skip
+AGAIN_ON_MARIADB = (
+    """CREATE OR REPLACE DEFINER = another@localhost AGGREGATE FUNCTION total(x INT) RETURNS INT
+    DETERMINISTIC BEGIN DECLARE n INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR NOT FOUND RETURN n;
+    LOOP FETCH GROUP NEXT ROW; SET n = n + x; END LOOP; END""",
+    "SET sql_mode = ORACLE",
+    "CREATE DEFINER = another@localhost PACKAGE q AS PROCEDURE r(); END",
+    """CREATE OR REPLACE DEFINER = another@localhost PACKAGE BODY q AS PROCEDURE r() AS BEGIN
+    SELECT 1; END; END""",
+)
 DEFINERS = (
     "SELECT 'view', table_name, definer, security_type FROM information_schema.views"
     " WHERE table_schema = 'd'"
@@ -91,6 +110,16 @@ def test_of_the_same_account(source: str, target: str, tmp_path: Path) -> None:
         assert len(ours) == len((*BY_ITSELF, *OF_ANOTHER, *IN_WORDS)) - 1
         assert {definer for _, _, definer, _ in ours} == {"maker@%"}
         assert pair.target.sql(DEFINERS) == ours
+
+        # Made again, each of them belongs to whom mtsd applies it as; others do not change.
+        of_mariadb = source == target == "11.8"
+        names = ["e", "e2", "f", "g", "p", *(["q", "q", "total"] if of_mariadb else []), "v", "v2"]
+        run(pair.source, *AGAIN, *(AGAIN_ON_MARIADB if of_mariadb else ()))
+        replicated(pair, tmp_path, {"target.definer": "current_user"})
+        theirs = pair.target.sql(DEFINERS)
+        assert sorted(name for _, name, of, _ in theirs if of[:5] == "root@") == names
+        security = {(kind, name): way for kind, name, _, way in pair.source.sql(DEFINERS)}
+        assert {(kind, name): way for kind, name, _, way in theirs} == security
 
 
 def test_a_role_of_mariadb_that_another_account_administers(tmp_path: Path) -> None:

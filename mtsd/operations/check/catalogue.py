@@ -83,7 +83,7 @@ class Kind(Enum):
         "target BINLOG",
         "{user} may not run BINLOG statements: rows are applied as SQL, which costs more on both"
         " sides",
-        "GRANT REPLICATION_APPLIER to the user if the target allows that",
+        "{grants}, if the target allows that",
     )
     ROWS_AS_SQL = ok("rows as SQL", "columns are found by {how}")
     NOT_BY_BINLOG = refusal("both versions", apply_mode.NOT_BY_BINLOG)

@@ -11,6 +11,7 @@ from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed, size
 from mtsd.operations.check.privileges import (
     ACCOUNTS,
+    BINLOG,
     DEFINERS,
     DEFINITIONS,
     POSITION,
@@ -35,7 +36,8 @@ def target_lines(
     family = source.server.flavour if source is not None else server.flavour
     as_sql = rows_as_sql(settings, source, facts) is True
     if as_sql and not facts.binlog_allowed and family is server.flavour:
-        yield Kind.BINLOG_NOT_ALLOWED.line(user=server.account)
+        grants = grant(missing(Held(), BINLOG, server.server), server.account)
+        yield Kind.BINLOG_NOT_ALLOWED.line(user=server.account, grants=grants)
     yield from _privileges(settings, facts, source, family, as_sql=as_sql)
     yield from _session_variables(facts, source)
     yield from _read_only(server)
