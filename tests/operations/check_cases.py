@@ -3,11 +3,13 @@
 import socket
 import ssl
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from mtsd.config import FilePosition, GtidStart, Latest, Settings
 from mtsd.config.settings import EndpointSettings
 from mtsd.filter.rules import Rules
 from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.model.failed_group import FailedGroup
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.model.reason import Refused, refuse
@@ -21,6 +23,7 @@ from mtsd.replica.one_channel import Channel
 from mtsd.replica.verdict import after_a_crash, in_another_log
 from mtsd.schedule.executed_groups import ExecutedGroups
 from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.failed_groups import StoppedGroup
 from mtsd.target.pinning import CANNOT_LOG, CANNOT_PIN, Pinned
 from mtsd.target.position_tables import UNORDERED_VERSION, InDoubt
 from mtsd.target.prepared_table import PreparedRow
@@ -69,6 +72,11 @@ UNORDERED = at(
     schema_version=UNORDERED_VERSION,
     workers=(replace(PAST, executed=ExecutedGroups(8).with_numbers([9]), gtids=GtidSet()),),
 )
+STOPPED = StoppedGroup(
+    FailedGroup(8, Position("binlog.000002", 800), "", ("shop",), "rows", 1062),
+    "error 1062, do this",
+    datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+)
 WITHOUT_DEFINERS = (
     EVERYTHING[0],
     "GRANT REPLICATION_APPLIER,SESSION_VARIABLES_ADMIN,XA_RECOVER_ADMIN ON *.* TO `u`@`%`",
@@ -105,6 +113,14 @@ MARIADB_SOURCE = replace(
         version=(11, 8, 1),
     ),
     purged=GtidSet.parse("0-1-2"),
+)
+IN_ENGINE = replace(
+    MARIADB_SOURCE,
+    server=replace(
+        MARIADB_SOURCE.server,
+        variables={**MARIADB_SOURCE.server.variables, "binlog_storage_engine": "innodb"},
+    ),
+    files=(),
 )
 MARIADB_TARGET = target(flavour=Flavour.MARIADB, version=(11, 8, 1))
 
@@ -347,6 +363,16 @@ CASES = (
         Kind.START_UNSEEN, "REPLICATION CLIENT",
         source=replace(SOURCE, files=(), files_refused="Access denied"),
     ),
+    Case(
+        Kind.START_WITHOUT_FILES, "binlog.000002:4", starting(FilePosition("binlog.000002", 4)),
+        IN_ENGINE, MARIADB_TARGET,
+    ),
+    Case(
+        Kind.POSITION_WITHOUT_FILES, "binlog.000002:700", source=IN_ENGINE,
+        target=replace(
+            at(gtids=None, source_uuid=MARIADB_SOURCE.server.identity), server=MARIADB_TARGET.server
+        ),
+    ),
     Case(Kind.START_UNSEEN, "latest", starting(Latest()), replace(SOURCE, end=None)),
     Case(Kind.POSITION_AVAILABLE, "", target=at()),
     Case(Kind.POSITION_AVAILABLE, "", starting(GtidStart(f"{SOURCE_UUID}:1-3"))),
@@ -480,6 +506,12 @@ CASES = (
     Case(
         Kind.REPAIR_LEFT, "until groups 8 to 9 have been applied",
         target=UNORDERED,
+    ),
+    Case(
+        Kind.STOPPED_GROUP,
+        "group 8, ending at binlog.000002:800, GTID none, stopped the replica at 2026-01-02"
+        " 03:04:05 UTC, and the next start applies it again: error 1062",
+        target=at(stopped=STOPPED),
     ),
     Case(Kind.IN_DOUBT, "8 (ddl)", target=at(in_doubt=(replace(DOUBT, evidence=EVIDENCE),))),
     Case(
@@ -727,7 +759,27 @@ CASES = (
         Kind.NO_KEY, "shop.visits", source=source(tables=(), grants=(REPLICATION,)),
         target=target(tables=(KEYLESS,)),
     ),
-    Case(Kind.MISSING_TABLES, "shop.orders", starting(Latest()), target=target(tables=())),
+    Case(
+        Kind.MISSING_TABLES, 'shop.orders; and mtsd starts at "latest"', starting(Latest()),
+        target=target(tables=()),
+    ),
+    Case(
+        Kind.MISSING_TABLES, 'starts at "binlog.000002:4"',
+        starting(FilePosition("binlog.000002", 4)), target=target(tables=()),
+    ),
+    Case(
+        Kind.MISSING_TABLES, 'starts at "gtid:', starting(GtidStart(f"{SOURCE_UUID}:1-5")),
+        target=target(tables=()),
+    ),
+    Case(
+        Kind.MISSING_TABLES, "continues at binlog.000002:700",
+        target=replace(at(), server=target(tables=()).server),
+    ),
+    Case(Kind.NO_TABLES, "none yet", source=source(tables=())),
+    Case(
+        Kind.NOT_COPIED, 'starts at "latest"', starting(Latest()),
+        source(tables=(), grants=(REPLICATION,)), target(tables=()),
+    ),
     Case(
         Kind.FOREIGN_KEYS, "1 foreign key from another database: a.t -> b.u",
         source=source(foreign_keys_across=("a.t -> b.u",)),

@@ -3,13 +3,20 @@
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mtsd.replica
+import mtsd.source
+import mtsd.target
+import mtsd.wire
 from mtsd.config import Latest
+from mtsd.model.reason import Reason
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.checking import check, lines
 from mtsd.operations.check.facts import TableFacts
@@ -37,6 +44,27 @@ ELSEWHERE = frozenset({
     Kind.STATUS_SOCKET_TAKEN, Kind.STATUS_SOCKET_NO_SOCKET, Kind.STATUS_SOCKET_FOLDER,
 })  # fmt: skip
 """Have tests of their own, below and in test_check_status_socket."""
+TOLD_OTHERWISE = {
+    "ATTACHED": Kind.XA_ATTACHED,
+    "UNLOGGED": Kind.XA_UNLOGGED,
+    "NOT_A_REPLICA": Kind.PRIVILEGES_MISSING,
+    "HISTORY": Kind.VERSIONED,
+    "NOT_GENERATED": Kind.NOT_GENERATED,
+    "NOT_LISTED": Kind.SPLIT_UNLISTED,
+    "ON_MARIADB": Kind.SPLIT_ON_MARIADB,
+    "MISFIT": Kind.COLUMNS_REFUSED,
+    "MISSING": Kind.COLUMNS_REFUSED,
+    "NO_TABLE": Kind.MISSING_TABLES,
+    "TRIGGERS": Kind.TRIGGERS_REFUSED,
+    "VERSIONED": Kind.VERSIONED_AS_SQL,
+}
+"""Refusals of the daemon that a line in other words foretells."""
+NOT_TOLD = {
+    # Nobody knows how an application will name its transactions.
+    "FORMAT_TOO_LARGE", "NO_GLOBAL_PART",
+    # Of two daemons that begin at the same moment.
+    "RUNS_ALREADY",
+}  # fmt: skip
 
 
 def text(line: Line) -> str:
@@ -68,6 +96,17 @@ async def test_a_missing_certificate_is_named() -> None:
 def test_every_line_is_shown_by_a_test() -> None:
     shown = {case.kind for case in CASES} | {kind for kind, _, _ in UNREACHABLE} | ELSEWHERE
     assert set(Kind) - shown == set()
+
+
+def test_every_refusal_of_the_daemon_is_foretold() -> None:
+    told = [kind.value.reason for kind in Kind]
+    reasons: dict[int, str] = {}
+    for package in (mtsd.replica, mtsd.source, mtsd.target, mtsd.wire):
+        for module in iter_modules(package.__path__, f"{package.__name__}."):
+            for name, value in vars(import_module(module.name)).items():
+                if isinstance(value, Reason) and value not in told:
+                    reasons[id(value)] = name
+    assert set(reasons.values()) == {*TOLD_OTHERWISE, *NOT_TOLD}
 
 
 def test_nothing_is_said_against_good_servers() -> None:

@@ -15,6 +15,7 @@ import pytest
 from mtsd.cli.main import main
 from mtsd.model.fault_points import FaultPoint
 from mtsd.model.gtid import GtidSet
+from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
@@ -158,11 +159,16 @@ def test_rows_that_later_groups_have_overtaken(pair: Pair, by: str, tmp_path: Pa
     assert "stopped at: group" in shown
     assert "later groups applied" in shown
     assert f"stopped at {status['time']} by group {status['number']}," in command(daemon, "skip")
+    # What the next start would stop with is foretold, as long as it has to apply the group.
+    said_before = told(tmp_path, daemon.settings)
+    assert said_before.status == NEEDS_PERSON
+    assert error in said_before.bad["stopped-group"]
     which = group_of(status, by)
     said = command(daemon, "skip", *which, *REASON, "--who", "ann")
     assert said.startswith(f"group {status['number']}, ending at ")
     assert "is skipped: the next start continues after it" in said
     assert json_status(daemon)["stopped_at"] is None
+    assert "stopped-group" not in told(tmp_path, daemon.settings).bad
     daemon.settings["replica.parallel_workers"] = 1
     catch_up(daemon)
     passed(pair)
@@ -464,6 +470,7 @@ def test_a_group_that_has_been_applied_since(pair: Pair, tmp_path: Path) -> None
     daemon.kill()
     assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_stopped_group") == [(1,)]
     assert json_status(daemon)["stopped_at"] is None
+    assert "stopped-group" not in told(tmp_path, daemon.settings).bad
     said = command(daemon, "skip", *group_of(status, "group"), *REASON, status=NEEDS_PERSON)
     assert "has been applied since" in said
     assert "no group is on record" in command(daemon, "skip")

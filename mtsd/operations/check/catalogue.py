@@ -305,6 +305,11 @@ class Kind(Enum):
         " drop {schema} if it is no longer used",
     )
     POSITION = ok("target position", "{position}, group {number}{gtids}")
+    STOPPED_GROUP = error(
+        "target channel",
+        "{group}, stopped the replica at {time}, and the next start applies it again: {message}",
+        "do what that says, then start mtsd; it goes on by itself once the group can be applied",
+    )
     DAEMON_RUNS = ok("target channel", "a daemon is running on it (connection {connection})")
     START = ok("source start", "{start}")
     START_MISSING = refusal("source start", start.MISSING)
@@ -314,6 +319,7 @@ class Kind(Enum):
     START_NOT_EXECUTED = refusal("source start", start.NOT_EXECUTED)
     START_NO_PLACE = refusal("source start", start.NO_PLACE)
     START_INSIDE_GROUP = refusal("source start", start.INSIDE_GROUP)
+    START_WITHOUT_FILES = refusal("source start", start.WITHOUT_FILES)
     START_UNSEEN = refusal("source start", start.UNSEEN)
     POSITION_AVAILABLE = ok("source position", "what is needed next is in the source's binary log")
     ANOTHER_SOURCE = ok(
@@ -333,6 +339,7 @@ class Kind(Enum):
         "FLUSH BINARY LOGS on the source while mtsd runs",
     )
     TARGET_EXECUTED_BEYOND = refusal("target position", EXECUTED_BEYOND)
+    POSITION_WITHOUT_FILES = refusal("source position", continuation.WITHOUT_FILES)
     POSITION_BY_GTID = refusal("source position", continuation.GTIDS_OFF)
     SOURCE_BEHIND = refusal("source position", continuation.AHEAD)
     OTHER_SOURCE = refusal("source position", continuation.OTHER_SOURCE)
@@ -647,6 +654,13 @@ class Kind(Enum):
 
     # Tables, triggers, events.
     TABLES = ok("{server} tables", "{count}, all transactional and with a key")
+    NO_TABLES = ok("{server} tables", "none yet")
+    NOT_COPIED = warning(
+        "target tables",
+        "none, but mtsd {begins}, as if the data had been copied to this target",
+        "load the copy here, or correct host and port in [target]; or drop the position schema, if"
+        ' there is one, and set [source] start = "earliest"',
+    )
     TABLES_UNSEEN = warning(
         "{server} tables",
         "{user} sees none, so engines and keys were not checked",
@@ -671,8 +685,10 @@ class Kind(Enum):
     )
     MISSING_TABLES = warning(
         "both tables",
-        'start is "latest", and {count} of the source are not on the target: {tables}',
-        'copy the data first and start at the copy\'s position, or with "earliest"',
+        "{count} of the source are not on the target: {tables}; and mtsd {begins}: changes of their"
+        " rows stop it (1146), unless a definition that it has still to read creates them",
+        "copy them, and start at the copy's position; or leave them out ([filter] ignore_table); or"
+        ' copy nothing, and start with "earliest"',
     )
     COLUMNS = ok("both columns", "{count} on both, with columns that accept the source's rows")
     COLUMNS_REFUSED = error(

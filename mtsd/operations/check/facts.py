@@ -13,6 +13,7 @@ from mtsd.replica.left_split import branch_xids
 from mtsd.replica.one_channel import Channel
 from mtsd.replica.verdict import Verdict
 from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.failed_groups import StoppedGroup
 from mtsd.target.pinning import Pinned
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.prepared_table import PreparedRow
@@ -140,6 +141,8 @@ class ChannelFacts:
     in_doubt: tuple[InDoubt, ...]
     skipped: frozenset[int] = frozenset()
     """The groups that a person has skipped."""
+    stopped: StoppedGroup | None = None
+    """The group that stopped the last run, if it is still to be applied."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from mtsd.config import Latest, Settings
+from mtsd.config import Earliest, Settings
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
@@ -179,6 +179,8 @@ def _tables(settings: Settings, source: SourceFacts, target: TargetFacts) -> Ite
     if not sees_tables(source.server):
         # The target's tables are the next best: most of them have come from the source.
         yield from table_lines("target", target.server, source.server.flavour)
+        if not target.server.tables and (begins := _begins(settings, target)):
+            yield Kind.NOT_COPIED.line(begins=begins)
         return
     there = {(table.schema, table.name): table for table in target.server.tables}
     unsafe: list[str] = []
@@ -191,6 +193,19 @@ def _tables(settings: Settings, source: SourceFacts, target: TargetFacts) -> Ite
             unsafe.append(str(table))
     if unsafe:
         yield Kind.TARGET_ENGINE.line(count=counted(len(unsafe), "table"), tables=listed(unsafe))
-    begins = target.position.channel is None and isinstance(settings.source.start, Latest)
-    if absent and begins:
-        yield Kind.MISSING_TABLES.line(count=counted(len(absent), "table"), tables=listed(absent))
+    if absent and (begins := _begins(settings, target)):
+        yield Kind.MISSING_TABLES.line(
+            count=counted(len(absent), "table"), tables=listed(absent), begins=begins
+        )
+
+
+def _begins(settings: Settings, target: TargetFacts) -> str:
+    """Return what mtsd does not begin with the source's history with; "" if it does."""
+    channel = target.position.channel
+    if channel is not None:
+        # Of a channel that has only begun, the history is still to be read.
+        return f"continues at {channel.mark.position}" if channel.mark.number else ""
+    start = settings.source.start
+    if start is None or isinstance(start, Earliest):
+        return ""
+    return f'starts at "{start}"'

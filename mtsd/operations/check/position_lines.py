@@ -54,6 +54,7 @@ def position_lines(settings: Settings, target: TargetFacts) -> Iterator[Line]:
     gtids = f", {_shown(mark.gtids)}" if mark.gtids else ""
     yield Kind.POSITION.line(position=mark.position, number=mark.number, gtids=gtids)
     if facts.daemon is None:
+        yield from _stopped(channel)
         yield from _in_doubt(channel, target)
         repair = repair_due_at_start(target)
         if repair is not None:
@@ -106,6 +107,15 @@ def _rivals(settings: Settings, source: SourceFacts, target: TargetFacts) -> Ite
         if refused is not None:
             yield refused_line(refused)
             return
+
+
+def _stopped(channel: ChannelFacts) -> Iterator[Line]:
+    if (stopped := channel.stopped) is not None:
+        yield Kind.STOPPED_GROUP.line(
+            group=stopped.group,
+            time=f"{stopped.time:%Y-%m-%d %H:%M:%S} UTC",
+            message=stopped.message,
+        )
 
 
 def _in_doubt(channel: ChannelFacts, target: TargetFacts) -> Iterator[Line]:

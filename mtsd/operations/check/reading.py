@@ -23,11 +23,13 @@ from mtsd.operations.check.facts import (
 from mtsd.operations.check.in_doubt import read_in_logs
 from mtsd.replica.one_channel import Channel, read_channels
 from mtsd.replica.recovery import FoundTables, read_failed, read_tables, read_workers
+from mtsd.schedule.executed_groups import recovered
+from mtsd.schedule.repair import is_passed
 from mtsd.source.place import starts_inside_group
 from mtsd.source.read_state import end_without_files, gtids_at, gtids_before, read_gtids
 from mtsd.target import literals
 from mtsd.target.binlog_allowed import allows_binlog
-from mtsd.target.failed_groups import SkippedGroup
+from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.fencing import CHANNEL, lock_name
 from mtsd.target.key_definitions import read_key_definitions
 from mtsd.target.misread_tables import GENERATED
@@ -461,10 +463,17 @@ async def _channel(
     known = list(found_tables.columns) == [column.name for column in WORKER_COLUMNS]
     workers = await read_workers(connection, tables) if known else []
     doubts = await connection.query(tables.select_in_doubt())
+    stopped: StoppedGroup | None = None
     skipped: tuple[SkippedGroup, ...] = ()
     if found_tables.engines.keys() >= set(OF_FAILED_GROUPS):
-        _, skipped = await read_failed(connection, tables)
+        stopped, skipped = await read_failed(connection, tables)
     row = tables.channel_row(rows[0])
+    by_hand = frozenset(each.group.number for each in skipped)
+    executed = recovered(row.mark.number, (worker.executed for worker in workers))
+    if stopped is not None and is_passed(
+        stopped.group.number, row.mark.number, executed, by_hand, ordered=row.ordered
+    ):
+        stopped = None
     return ChannelFacts(
         version,
         row.mark,
@@ -473,5 +482,6 @@ async def _channel(
         row.daemon_uuid.lower(),
         age,
         tuple(tables.in_doubt(doubt) for doubt in doubts),
-        frozenset(each.group.number for each in skipped),
+        by_hand,
+        stopped,
     )

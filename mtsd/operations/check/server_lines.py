@@ -55,7 +55,9 @@ def table_lines(server: str, facts: ServerFacts, source: Flavour) -> Iterator[Li
         yield Kind.NO_KEY.line(
             server=server, count=counted(len(unkeyed), "table"), tables=listed(unkeyed)
         )
-    if not plain and not unkeyed:
+    if not facts.tables:
+        yield Kind.NO_TABLES.line(server=server)
+    elif not plain and not unkeyed:
         yield Kind.TABLES.line(server=server, count=counted(len(facts.tables), "table"))
     if facts.foreign_keys_across and source is Flavour.MYSQL:
         keys = list(facts.foreign_keys_across)
