@@ -201,7 +201,7 @@ class ReplicaSettings:
     """Whether a DDL statement is ordered within its database, or runs alone."""
 
     statements: Ordering = "partition"
-    """The same for statement-based DML, which may read databases that it does not name."""
+    """The same for statement-based DML, which may read databases that the source does not list."""
 
     split_transactions: SplitTransactions = "off"
     """Apply the parts of one transaction in parallel. Needs consistency = "eventual"."""

@@ -260,6 +260,21 @@ CASES = (
         target=MARIADB_TARGET,
     ),
     Case(Kind.ROW_IMAGE, "FULL"),
+    Case(
+        Kind.NUMBERS_INTERLEAVED, "1062",
+        source=source({"binlog_format": "STATEMENT", "innodb_autoinc_lock_mode": "2"}),
+    ),
+    Case(
+        Kind.DEFAULTS_NOT_LOGGED, "a REPLACE",
+        source=replace(
+            MARIADB_SOURCE,
+            server=replace(
+                MARIADB_SOURCE.server,
+                variables={**MARIADB_SOURCE.server.variables, "binlog_row_image": "MINIMAL"},
+            ),
+        ),
+        target=MARIADB_TARGET,
+    ),
     Case(Kind.ROW_IMAGE_PARTIAL, "MINIMAL: ", source=source({"binlog_row_image": "MINIMAL"})),
     Case(Kind.ROW_METADATA, "MINIMAL: "),
     Case(

@@ -193,12 +193,27 @@ class Kind(Enum):
         " mtsd or the target stops are lost",
         "SET PERSIST binlog_format = ROW",
     )
+    NUMBERS_INTERLEAVED = warning(
+        "source innodb_autoinc_lock_mode",
+        "2, and binlog_format is STATEMENT: of an INSERT … SELECT or LOAD DATA only the first"
+        " number that AUTO_INCREMENT gave is logged, so beside other inserts its rows get other"
+        " numbers here, or those of others (1062), as on the server's own replica",
+        "SET PERSIST binlog_format = ROW or MIXED, or start the source with"
+        " innodb_autoinc_lock_mode = 1",
+    )
     ROW_IMAGE = ok("source binlog_row_image", "FULL")
     ROW_IMAGE_PARTIAL = warning(
         "source binlog_row_image",
         "{value}: rows are found by the source's key, so every table of the target must have that"
         " key and the same columns",
         "SET PERSIST binlog_row_image = FULL",
+    )
+    DEFAULTS_NOT_LOGGED = warning(
+        "source binlog_row_image",
+        "MINIMAL: a MariaDB does not log which columns a REPLACE sets to their defaults if it finds"
+        " its row by a unique key; here they keep their values, as on the server's own replica",
+        "SET PERSIST binlog_row_image = FULL (or NOBLOB), if REPLACE is used on tables with unique"
+        " keys beside the primary key",
     )
     ROW_METADATA = ok(
         "source binlog_row_metadata", "{value}: rows that are passed on undecoded do not need it"

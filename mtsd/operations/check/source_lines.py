@@ -13,9 +13,11 @@ from mtsd.source.source_state import to_see_the_binary_log
 from mtsd.target.position_schema import TABLES
 
 _DAY = 86_400
+_INTERLEAVED = 2
+"""innodb_autoinc_lock_mode: no statement waits for another one's numbers."""
 _ORDERED = (
-    "ordered by the databases that they change, so that one that reads another database may see it"
-    " at a different moment"
+    "ordered by the databases that the source lists with them; one that reads a database that is"
+    " not listed may see it at a different moment"
 )
 _ALONE = "each alone, because MariaDB does not say which databases they change"
 
@@ -64,17 +66,21 @@ def _binary_log(settings: Settings, facts: SourceFacts) -> Iterator[Line]:
         yield Kind.NO_BINARY_LOG.line(address=settings.source.address)
         return
     yield Kind.BINARY_LOG.line()
+    mariadb = server.flavour is Flavour.MARIADB
     binlog_format = variables.get("binlog_format", "ROW")
     if binlog_format == "ROW":
         yield Kind.ROW_FORMAT.line()
     else:
-        mariadb = server.flavour is Flavour.MARIADB
         yield Kind.STATEMENT_FORMAT.line(value=binlog_format, order=_ALONE if mariadb else _ORDERED)
+    if binlog_format == "STATEMENT" and server.number("innodb_autoinc_lock_mode") == _INTERLEAVED:
+        yield Kind.NUMBERS_INTERLEAVED.line()
     image = variables.get("binlog_row_image", "FULL")
     if image == "FULL":
         yield Kind.ROW_IMAGE.line()
     else:
         yield Kind.ROW_IMAGE_PARTIAL.line(value=image)
+    if image == "MINIMAL" and mariadb:
+        yield Kind.DEFAULTS_NOT_LOGGED.line()
     yield Kind.ROW_METADATA.line(value=variables.get("binlog_row_metadata", "not there"))
     checksum = variables.get("binlog_checksum", "NONE")
     options = [f"checksum {checksum}"]
