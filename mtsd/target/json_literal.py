@@ -3,6 +3,10 @@
 Its text alone would lose types that JSON does not have: unsigned integers, decimals, dates, bytes;
 and a server reads a floating-point number of a text less exactly than one of a statement. Documents
 with any of these are built by functions, all others from their text.
+
+A value of a type that JSON does not have (opaque) keeps the type of the column or expression that
+it came from, and documents that differ in nothing else are not equal. No function returns BIT,
+TIMESTAMP, BINARY or a BLOB of each size; columns of JSON_TABLE have them (since MySQL 8.0.4).
 """
 
 from typing import Final
@@ -10,6 +14,7 @@ from typing import Final
 from mtsd.binlog.column_type import ColumnType
 from mtsd.binlog.json_binary import (
     DOUBLE,
+    INT64,
     LARGE_ARRAY,
     LARGE_OBJECT,
     LITERAL,
@@ -21,19 +26,35 @@ from mtsd.binlog.json_binary import (
     JsonDocument,
     json_text,
 )
+from mtsd.model.errors import NotSupportedError
 from mtsd.target import literals
 
-_TYPED: Final = frozenset({UINT16, UINT32, UINT64, DOUBLE, OPAQUE})
+_UNSIGNED: Final = frozenset({UINT16, UINT32, UINT64})
+_TYPED: Final = frozenset({*_UNSIGNED, INT64, DOUBLE, OPAQUE})
+"""Types of values that are not those of their text: a large integer is unsigned in a text."""
 _CASTS: Final = {
     ColumnType.DATE.value: b"DATE",
     ColumnType.TIME.value: b"TIME(6)",
     ColumnType.DATETIME.value: b"DATETIME(6)",
-    ColumnType.TIMESTAMP.value: b"DATETIME(6)",
 }
+_OF_TEXT: Final = frozenset({*_CASTS, ColumnType.NEWDECIMAL.value, ColumnType.TIMESTAMP.value})
+_BLOBS: Final = {
+    ColumnType.TINY_BLOB.value: b"TINYBLOB",
+    ColumnType.BLOB.value: b"BLOB",
+    ColumnType.MEDIUM_BLOB.value: b"MEDIUMBLOB",
+    ColumnType.LONG_BLOB.value: b"LONGBLOB",
+}
+_MOST_BITS: Final = 64
+_LONGEST_BINARY: Final = 255
+_LONGEST_VARBINARY: Final = 0xFFFF
 
 
 def json_literal(raw: bytes) -> bytes:
-    """Return an expression for a document in binary form; BinlogError if it is damaged."""
+    """Return an expression for a document in binary form.
+
+    Raises BinlogError if it is damaged, NotSupportedError if it has a value that no expression
+    makes.
+    """
     if not raw:
         return b"CAST('null' AS JSON)"
     if _is_plain(JsonDocument(raw), raw[0], 1, 0):
@@ -84,7 +105,7 @@ def _scalar(document: JsonDocument, kind: int, at: int) -> bytes:
         return _of_text(text)
     if kind == DOUBLE:
         return double_literal(float(text))
-    if kind in _TYPED:
+    if kind in _UNSIGNED:
         return b"CAST(%b AS UNSIGNED)" % text.encode()
     return text.encode()
 
@@ -93,15 +114,57 @@ def _opaque(document: JsonDocument, at: int) -> bytes:
     kind = document.raw[at]
     start, end = document.sized(at + 1)
     raw = document.raw[start:end]
-    # One that has not counted these bytes yet.
-    text = JsonDocument(document.raw).scalar(OPAQUE, at)
-    if kind == ColumnType.NEWDECIMAL.value:
-        return text.encode()
-    if kind in _CASTS:
-        return b"CAST('%b' AS %b)" % (text.strip('"').encode(), _CASTS[kind])
-    if kind == ColumnType.STRING.value:
-        return b"CAST(%b AS BINARY(%d))" % (literals.blob(raw), len(raw))
-    return literals.blob(raw)
+    if kind in _OF_TEXT:
+        # One that has not counted these bytes yet.
+        text = JsonDocument(document.raw).scalar(OPAQUE, at).strip('"').encode()
+        if kind == ColumnType.NEWDECIMAL.value:
+            return _decimal(text, raw[0], raw[1])
+        if kind == ColumnType.TIMESTAMP.value:
+            return _from_column(b"TIMESTAMP(6)", b"'\"%b\"'" % text, b"$")
+        return b"CAST('%b' AS %b)" % (text, _CASTS[kind])
+    if kind == ColumnType.BIT.value and 0 < 8 * len(raw) <= _MOST_BITS:
+        return _from_column(b"BIT(%d)" % (8 * len(raw)), b"'%d'" % int.from_bytes(raw), b"$")
+    if kind == ColumnType.VARCHAR.value and len(raw) <= _LONGEST_VARBINARY:
+        return literals.blob(raw)
+    if kind == ColumnType.STRING.value and len(raw) <= _LONGEST_BINARY:
+        return _from_bytes(b"BINARY(%d)" % len(raw), raw)
+    if kind in _BLOBS:
+        return _from_bytes(_BLOBS[kind], raw)
+    raise NotSupportedError(
+        f"a JSON document has {len(raw)} bytes of the column type {_type_name(kind)}, which no"
+        " expression makes (older servers wrote such documents): write the document again on the"
+        ' source, or set [target] apply_mode = "binlog", which passes it on as it is'
+    )
+
+
+def _decimal(text: bytes, digits: int, scale: int) -> bytes:
+    """Return a DECIMAL that is kept with this number of digits, `scale` of them a fraction's."""
+    if scale and len(text.lstrip(b"-")) == digits + 1:
+        return text
+    # By itself, a whole one would be an integer; a column's have as many digits as it may have.
+    return _from_column(b"DECIMAL(%d,%d)" % (digits, scale), b"'\"%b\"'" % text, b"$")
+
+
+def _from_bytes(column: bytes, raw: bytes) -> bytes:
+    return _from_column(column, b"JSON_ARRAY(%b)" % literals.blob(raw), b"$[0]")
+
+
+def _from_column(column: bytes, document: bytes, path: bytes) -> bytes:
+    """Return an expression for what a column of this type holds of a document.
+
+    What the column cannot hold is an error, and never NULL.
+    """
+    return (
+        b"(SELECT CAST(v AS JSON) FROM JSON_TABLE(%b,'%b' COLUMNS"
+        b"(v %b PATH '$' ERROR ON EMPTY ERROR ON ERROR)) AS o)" % (document, path, column)
+    )
+
+
+def _type_name(kind: int) -> str:
+    try:
+        return ColumnType(kind).name
+    except ValueError:
+        return str(kind)
 
 
 def double_literal(value: float) -> bytes:
