@@ -3,7 +3,8 @@
 Bodies, little-endian. Intvar: kind u8, value u64. Rand: two seeds u64. User_var: name length
 u32, name, is NULL u8; unless NULL: type u8, collation u32, value length u32, value,
 and perhaps flags u8 (1: unsigned) (MySQL documentation, `mysql::binlog::event::Intvar_event`,
-`Rand_event`, `User_var_event`).
+`Rand_event`, `User_var_event`). Where the flags would be, MariaDB has a 2 for a geometry, and the
+name of its type after its length u8 (as logged by 10.11 and 11.8).
 """
 
 from mtsd.binlog.cursor import Cursor
@@ -12,6 +13,11 @@ from mtsd.model.errors import BinlogError
 from mtsd.model.step import Intvar, IntvarKind, Rand, UserVar, UserVarType
 
 _UNSIGNED = 0x1
+_TYPE_NAME = 0x2
+_GEOMETRIES = frozenset({
+    b"geometry", b"point", b"linestring", b"polygon", b"multipoint", b"multilinestring",
+    b"multipolygon", b"geometrycollection",
+})  # fmt: skip
 
 
 def parse_intvar(event: bytes) -> Intvar:
@@ -52,6 +58,12 @@ def parse_user_var(event: bytes) -> UserVar:
     if kind in {UserVarType.REAL, UserVarType.INT} and len(raw) != 8:
         raise BinlogError(f"{what}: a number of {len(raw)} bytes instead of 8")
     flags = cursor.uint(1, "flags") if cursor.left() else 0
+    if flags == _TYPE_NAME and kind is UserVarType.STRING:
+        geometry = cursor.take(cursor.uint(1, "length of the type's name"), "type's name")
+        cursor.finish()
+        if geometry not in _GEOMETRIES:
+            raise BinlogError(f"{what}: unknown type {geometry[:80]!r} of the value of @{name!r}")
+        return UserVar(name, kind, collation, raw, unsigned=False, geometry=geometry.decode())
     if flags & ~_UNSIGNED:
         raise BinlogError(f"{what}: unknown flags {flags:#x}")
     cursor.finish()

@@ -170,7 +170,9 @@ def _variable(variable: UserVar) -> str:
     kind = variable.type.name
     if variable.unsigned:
         kind += " UNSIGNED"
-    if variable.type is UserVarType.STRING:
+    if variable.geometry:
+        kind = variable.geometry.upper()
+    elif variable.type is UserVarType.STRING:
         kind += f", collation {variable.collation}"
     return f"@{name} = {as_text(value_of_variable(variable))} ({kind})"
 

@@ -122,6 +122,7 @@ class UserVar:
 
     `raw` holds the value as written, None for NULL: bytes in the collation's character
     set, a double, an integer of 8 bytes, or precision u8, scale u8 and a packed decimal.
+    `geometry`: a MariaDB's type of a geometry, such as "point"; the bytes are its SRID and WKB.
     """
 
     name: bytes
@@ -129,6 +130,7 @@ class UserVar:
     collation: int
     raw: bytes | None
     unsigned: bool
+    geometry: str = ""
 
     def number(self) -> int | float | None:
         """Return the value of a REAL or INT variable, None for NULL and the other types."""

@@ -60,7 +60,8 @@ def statement_of(statement: Statement, source: Flavour, target: ServerVersion) -
     return statement._replace(
         query=as_of(statement.query, source, target),
         satellites=tuple(
-            replace(each, collation=translated(each.collation))
+            # On MySQL, a variable with a geometry is bytes.
+            replace(each, collation=translated(each.collation), geometry="")
             if isinstance(each, UserVar) and each.type is UserVarType.STRING
             else each
             for each in statement.satellites

@@ -21,7 +21,7 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
 from mtsd.model.server import Flavour
 from mtsd.model.step import Satellite, Statement
-from mtsd.target.satellites import before_statement
+from mtsd.target.satellites import before_statement, is_geometry
 from mtsd.target.session import NEUTRAL, STATEMENTS_READ, TargetSession, next_gtid
 from mtsd.target.session_state import changes
 
@@ -88,6 +88,9 @@ async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun
     try:
         statements = [session.states.translated(each) for each in found]
         satellites = tuple(each for statement in statements for each in statement.satellites)
+        if any(map(is_geometry, satellites)):
+            # The block that sets it is not one under every sql_mode that statements before leave.
+            raise NotPlainError("a user variable is a geometry")
         collations = await session.known_collations(satellites)
     except NotSupportedError as error:
         raise NotPlainError(str(error)) from error

@@ -7,6 +7,7 @@ source: a statement such as CREATE TABLE … SELECT @v depends on them.
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from pymysql.constants import ER
 
@@ -32,19 +33,32 @@ class Collation:
 
 
 def before_statement(satellites: Sequence[Satellite], collations: Mapping[int, Collation]) -> bytes:
-    """Return the SET statement to run before a statement, in the session's pinned state.
+    """Return the statement to run before a statement, in the session's pinned state.
 
+    It is a SET, in a block if a MariaDB has variables that are geometries.
     Without an event for it, LAST_INSERT_ID() becomes 0: with sql_auto_is_null a statement would
     otherwise find what an earlier one has inserted. Raises ServerError if the target lacks a
     collation of `satellites`, BinlogError.
     """
-    sets = [_assignment(satellite, collations) for satellite in satellites]
+    sets = [_assignment(each, place, collations) for place, each in enumerate(satellites)]
     given = any(
         isinstance(each, Intvar) and each.kind is IntvarKind.LAST_INSERT_ID for each in satellites
     )
     if not given:
         sets.append(_NO_LAST_INSERT_ID)
-    return b"SET " + b",".join(sets)
+    found = b"SET " + b",".join(sets)
+    # Functions return no POINT and the like of any SRID; what a block declares has its type.
+    declared = b"".join(
+        b"DECLARE g%d %b DEFAULT %b;" % (place, each.geometry.encode(), blob(each.raw or b""))
+        for place, each in enumerate(satellites)
+        if is_geometry(each)
+    )
+    return b"BEGIN NOT ATOMIC %b%b;END" % (declared, found) if declared else found
+
+
+def is_geometry(satellite: Satellite) -> TypeGuard[UserVar]:
+    """Return whether this is a variable of a MariaDB whose value is a geometry."""
+    return isinstance(satellite, UserVar) and bool(satellite.geometry)
 
 
 def after_statement(satellites: Sequence[Satellite]) -> bytes:
@@ -65,7 +79,7 @@ def needs_collations(satellites: Sequence[Satellite]) -> bool:
     )
 
 
-def _assignment(satellite: Satellite, collations: Mapping[int, Collation]) -> bytes:
+def _assignment(satellite: Satellite, place: int, collations: Mapping[int, Collation]) -> bytes:
     match satellite:
         case Intvar():
             return _INTVARS[satellite.kind] % satellite.value
@@ -76,6 +90,8 @@ def _assignment(satellite: Satellite, collations: Mapping[int, Collation]) -> by
             )
     if satellite.raw is None:
         return _null(satellite.name)
+    if satellite.geometry:
+        return b"%b=g%d" % (_quoted(satellite.name), place)
     return b"%b=%b" % (_quoted(satellite.name), _value(satellite, satellite.raw, collations))
 
 

@@ -68,6 +68,17 @@ def test_what_rand_refuses(size: int) -> None:
 
 NUMBER = b"\1\0\0\0v\0\2\x3f\0\0\0\x08\0\0\0" + bytes(8)
 
+# SET @g = POINT(1, 2), of a MariaDB 10.11.
+POINT = bytes.fromhex(
+    "01000000670000" "3f000000" "19000000" "000000000101000000000000000000f03f0000000000000040"
+    "0205" "706f696e74"
+)  # fmt: skip
+
+
+def test_a_geometry_of_a_mariadb() -> None:
+    found = parse_user_var(event(EventType.USER_VAR_EVENT, POINT))
+    assert (found.name, found.geometry, found.raw) == (b"g", "point", POINT[15:40])
+
 
 @pytest.mark.parametrize(
     ("body", "message"),
@@ -79,6 +90,10 @@ NUMBER = b"\1\0\0\0v\0\2\x3f\0\0\0\x08\0\0\0" + bytes(8)
         (NUMBER[:11] + b"\4\0\0\0abcd", "a number of 4 bytes instead of 8"),
         (NUMBER + b"\2", "unknown flags 0x2"),
         (NUMBER + b"\1\0", "1 unexpected bytes"),
+        (NUMBER + b"\2\5point", "unknown flags 0x2"),
+        (POINT[:-1] + b"x", "unknown type b'poinx' of the value of @b'g'"),
+        (POINT[:-1], "type's name of 5 bytes"),
+        (POINT + b"\0", "1 unexpected bytes"),
     ],
 )
 def test_what_user_var_refuses(body: bytes, message: str) -> None:

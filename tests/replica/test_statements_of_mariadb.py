@@ -57,6 +57,28 @@ def package(body: str) -> list[str]:
     ]
 
 
+GEOMETRIES = {
+    "p": "POINT(1, 2)",
+    "l": "LineString(POINT(1, 2), POINT(2, 3))",
+    "c": "GeometryCollection(POINT(1, 2))",
+    "g": "ST_GeomFromText('POLYGON((0 0, 1 0, 1 1, 0 0))', 4326)",
+    "n": "NULL",
+}
+
+
+def test_user_variables_of_geometries(pair: Pair, tmp_path: Path) -> None:
+    """Also the type of a column that is made of one."""
+    pair.source.sql("SET GLOBAL binlog_format = STATEMENT")
+    statements = ["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, g GEOMETRY)"]
+    for name, value in GEOMETRIES.items():
+        statements += [
+            f"SET @{name} = {value}", f"INSERT INTO t (g) VALUES (@{name}), (@p)",
+            f"CREATE TABLE c_{name} SELECT @{name} v", f"INSERT INTO c_{name} VALUES (@{name})",
+        ]  # fmt: skip
+    run(pair, [*statements, "SET sql_mode = ORACLE", "INSERT INTO t (g) VALUES (@p)"])
+    assert_equal(pair, tmp_path)
+
+
 def test_an_error_has_no_warnings_of_another_statement(pair: Pair, tmp_path: Path) -> None:
     """A database is chosen without a statement, which leaves the warnings of the one before."""
     pair.source.sql("CREATE TABLE a.t (i INT PRIMARY KEY)")
