@@ -1,9 +1,10 @@
 """GTID, ANONYMOUS_GTID and GTID_TAGGED events: the first event of a group.
 
 Types 33 and 34, little-endian: flags u8, UUID 16 bytes, number i64; since 5.7 a type u8 (2),
-last_committed i64, sequence_number i64; since 8.0 immediate commit time u56 (bit 55 set: the
-original one follows, u56), transaction length as a length-encoded integer, immediate server
-version u32 (bit 31 set: the original one follows, u32), and perhaps a commit group ticket u64.
+last_committed i64, sequence_number i64; since 8.0.1 immediate commit time u56 (bit 55 set: the
+original one follows, u56); since 8.0.2 transaction length as a length-encoded integer; since 8.0.14
+immediate server version u32 (bit 31 set: the original one follows, u32), and perhaps a commit group
+ticket u64. What a server did not know yet is missing at the end.
 
 Type 42 is a message of MySQL's serialization library: format version (1), size of the message,
 the last field that a reader must know, then pairs of field id and value in ascending order of id;
@@ -35,6 +36,7 @@ _GTID_TAGGED: Final[int] = EventType.GTID_TAGGED_LOG_EVENT.value
 
 _ONLY_GTID: Final = Struct("<B16sq")
 _WITH_CLOCK: Final = Struct("<B16sqBqq")
+_WITH_TIME: Final = _WITH_CLOCK.size + 7
 _WITH_TIMES: Final = Struct("<B16sqBqqQ")
 _TIMES_END: Final = HEADER_SIZE + _WITH_TIMES.size
 _U16: Final = Struct("<H")
@@ -65,7 +67,7 @@ class GtidEvent:
     """What is known about a group at its beginning.
 
     `gtid` is None for an anonymous group. Commit times are in µs since 1970, and 0 if the source
-    does not provide them (before 8.0); the same applies to `transaction_length`, in bytes from
+    does not provide them (before 8.0.1); the same applies to `transaction_length`, in bytes from
     this event to the group's last as written to the file, and to the server versions (80041 for
     8.0.41). `last_committed` and `sequence_number` are 0 if there is no logical clock (5.6). Its
     constructor is as that of `mtsd.model.group.Group`.
@@ -132,7 +134,8 @@ def uuid_text(raw: bytes) -> str:
 
 def parse_gtid(event: bytes) -> GtidEvent:
     """Decode an event of type 33, 34 or 42; raises BinlogError if truncated or inconsistent."""
-    if len(event) < _TIMES_END:
+    size = len(event)
+    if size < _TIMES_END:
         return _parse_short(event)
     kind = event[4]
     if kind == _GTID_TAGGED:
@@ -159,8 +162,10 @@ def parse_gtid(event: bytes) -> GtidEvent:
             at += 7
         else:
             original = immediate
-        length = event[at]
-        at += 1
+        length = 0
+        if at < size:
+            length = event[at]
+            at += 1
         if length >= 251:
             if length == 252:
                 length = _U16.unpack_from(event, at)[0]
@@ -169,19 +174,23 @@ def parse_gtid(event: bytes) -> GtidEvent:
                 cursor = Cursor(event, at - 1, "GTID event")
                 length = cursor.net_int("transaction length")
                 at = cursor.at
-        version = u32_at(event, at)
-        at += 4
+        version = 0
+        if at < size:
+            version = u32_at(event, at)
+            at += 4
         original_version = version
         if version & _BIT_31:
             version ^= _BIT_31
             original_version = u32_at(event, at)
             at += 4
     except (struct.error, IndexError) as error:
-        raise BinlogError(f"GTID event: cut off after {len(event)} bytes") from error
+        raise BinlogError(f"GTID event: cut off after {size} bytes") from error
     ticket: int | None = None
-    if at != len(event):
-        if len(event) - at != 8:
-            raise BinlogError(f"GTID event: {len(event) - at} unexpected bytes at its end")
+    if at != size:
+        if at > size:
+            raise BinlogError(f"GTID event: cut off after {size} bytes")
+        if size - at != 8:
+            raise BinlogError(f"GTID event: {size - at} unexpected bytes at its end")
         ticket = int.from_bytes(event[at:], "little")
     if clock != _LOGICAL_CLOCK:
         raise BinlogError(f"GTID event: logical timestamps of an unknown type {clock}")
@@ -219,25 +228,28 @@ def _gtid(kind: int, sid: bytes, number: int) -> Gtid | None:
 
 
 def _parse_short(event: bytes) -> GtidEvent:
-    """Decode the formats of 5.6 and 5.7, which end before the commit times."""
+    """Decode the formats of 5.6, 5.7 and 8.0.1, which end before the transaction length."""
     size = len(event) - HEADER_SIZE
     if size >= 0 and event[4] == EventType.GTID_TAGGED_LOG_EVENT:
         return _parse_tagged(event)
-    last_committed = sequence_number = 0
+    last_committed = sequence_number = time = 0
     if size == _ONLY_GTID.size:
         flags, sid, number = _ONLY_GTID.unpack_from(event, HEADER_SIZE)
-    elif size == _WITH_CLOCK.size:
+    elif size in {_WITH_CLOCK.size, _WITH_TIME}:
         flags, sid, number, clock, last_committed, sequence_number = _WITH_CLOCK.unpack_from(
             event, HEADER_SIZE
         )
         if clock != _LOGICAL_CLOCK:
             raise BinlogError(f"GTID event: logical timestamps of an unknown type {clock}")
+        time = int.from_bytes(event[HEADER_SIZE + _WITH_CLOCK.size :], "little")
+        if time & _BIT_55:
+            raise BinlogError(f"GTID event: cut off after {len(event)} bytes")
     else:
         raise BinlogError(f"GTID event: a body of {size} bytes has no known format")
     gtid = _gtid(event[4], sid, number)
     may_have_statements = bool(flags & MAY_HAVE_STATEMENTS)
     return GtidEvent(
-        gtid, may_have_statements, last_committed, sequence_number, 0, 0, 0, 0, 0, None
+        gtid, may_have_statements, last_committed, sequence_number, time, time, 0, 0, 0, None
     )
 
 

@@ -1,5 +1,6 @@
 import re
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -116,6 +117,30 @@ def test_the_forms_of_older_servers() -> None:
     assert parse_gtid(plain(b"")) == GtidEvent(Gtid(UUID, 7), True, 3, 4, 0, 0, 0, 0, 0, None)
 
 
+def shortened(recorded: bytes, size: int) -> bytes:
+    """Return a real event as if it ended after `size` bytes of its body."""
+    event = recorded[: 19 + size]
+    return event[:9] + len(event).to_bytes(4, "little") + event[13:]
+
+
+def test_the_forms_of_8_0_before_8_0_14(recording: Recording) -> None:
+    real = next(
+        event for event in recording.of(EventType.GTID_LOG_EVENT)
+        if parse_gtid(event).original_commit_time == parse_gtid(event).immediate_commit_time
+    )  # fmt: skip
+    now = parse_gtid(real)
+    of_8_0_13 = replace(now, immediate_server_version=0, original_server_version=0)
+    end = len(real) - 19 - 4
+    assert parse_gtid(shortened(real, end)) == of_8_0_13
+    assert parse_gtid(shortened(real, len(HEAD) + 7)) == replace(of_8_0_13, transaction_length=0)
+    for damaged in (*range(len(HEAD) + 1, len(HEAD) + 7), *range(end + 1, end + 4)):
+        with pytest.raises(BinlogError, match="GTID event"):
+            parse_gtid(shortened(real, damaged))
+    original = (5 | 1 << 55).to_bytes(7, "little") + (4).to_bytes(7, "little")
+    assert parse_gtid(plain(original + b"\x64")).transaction_length == 100
+    assert parse_gtid(plain(original)).original_commit_time == 4
+
+
 def tagged(fields: list[tuple[int, bytes]], *, needed: int = 0, version: int = 1) -> bytes:
     body = varlen(needed) + b"".join(varlen(number) + value for number, value in fields)
     size = len(body) + 2
@@ -175,6 +200,7 @@ def test_a_tagged_ones_unknown_field_that_may_be_ignored() -> None:
         (plain(b"", HEAD[:24]), "a body of 24 bytes has no known format"),
         (plain(b"\0"), "a body of 43 bytes has no known format"),
         (plain(bytes(10)), "cut off after"),
+        (plain(b"\0" * 6 + b"\x80"), "cut off after"),
         (plain(b"\0" * 6 + b"\x80" + bytes(5)), "cut off after"),
         (plain(bytes(7) + b"\xff" + bytes(8)), "does not start a length-encoded integer"),
         (plain(bytes(15)), "3 unexpected bytes at its end"),
