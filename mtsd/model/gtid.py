@@ -25,6 +25,7 @@ _GTID: Final = re.compile(r"(.+):(-?[0-9]{1,20})|([0-9]{1,10}-[0-9]{1,10})-(-?[0
 _UUID_SIZE: Final = 36
 _MOST_SERVERS: Final = 1 << 32
 _MOST_NUMBERS: Final = 1 << 64
+_FEW: Final = 8
 
 _Key = tuple[str, str]
 
@@ -186,7 +187,6 @@ class GtidSet:
     def add_interval(self, uuid: str, tag: str, start: int, end: int) -> None:
         """Add the numbers from `start` up to but not including `end`."""
         intervals = self._intervals.setdefault((uuid, tag), [])
-        self._texts.pop((uuid, tag), None)
         at = bisect_right(intervals, (start, 0)) - 1
         if at < 0 or intervals[at][1] < start:
             at += 1
@@ -196,11 +196,26 @@ class GtidSet:
             end = max(end, intervals[until][1])
             until += 1
         intervals[at:until] = [(start, end)]
+        texts = self._texts.get((uuid, tag))
+        if texts is None:
+            return
+        if at < len(intervals) - 1:
+            texts[at:until] = [_interval_text(start, end)]
+        else:
+            del texts[at:]
+            if len(texts) < at:
+                texts.append(_interval_text(intervals[at - 1][0], intervals[at - 1][1]))
 
     def update(self, other: "GtidSet") -> None:
         """Add every GTID of `other`."""
-        for uuid, tag, start, end in other.intervals():
-            self.add_interval(uuid, tag, start, end)
+        for key, added in other._intervals.items():  # noqa: SLF001 - the same class
+            mine = self._intervals.get(key)
+            if mine and len(added) < _FEW:
+                for start, end in added:
+                    self.add_interval(key[0], key[1], start, end)
+            elif added:
+                self._intervals[key] = _merged(mine, added) if mine else list(added)
+                self._texts.pop(key, None)
         for origin, number in other._places.items():  # noqa: SLF001 - the same class
             self._update_place(origin, number)
 
@@ -249,7 +264,7 @@ class GtidSet:
         for key, intervals in self._intervals.items():
             holes = other._intervals.get(key)  # noqa: SLF001 - the same class
             if other._places:  # noqa: SLF001
-                holes = [(0, other._reach(key[0]) + 1), *(holes or ())]  # noqa: SLF001
+                holes = _from_zero(other._reach(key[0]) + 1, holes or [])  # noqa: SLF001
             left = _without(intervals, holes) if holes else list(intervals)
             if left:
                 result._intervals[key] = left
@@ -271,15 +286,21 @@ class GtidSet:
             holes = other._intervals.get(key) or []  # noqa: SLF001 - the same class
             place = other._places.get(key[0])  # noqa: SLF001
             if place is not None:
-                holes = [(0, place + 1), *holes]
+                holes = _from_zero(place + 1, holes)
             left = _without(intervals, holes) if holes else list(intervals)
             if left:
                 result._intervals[key] = left
         return result
 
     def copy(self) -> "GtidSet":
-        """Return an independent copy."""
+        """Return an independent copy.
+
+        The copies of a large set that grows are printed: what is made for that is kept here, or
+        each of them would make all of it again.
+        """
         result = GtidSet()
+        for key in self._intervals:
+            self._interval_texts(key)
         result._intervals = {key: list(value) for key, value in self._intervals.items()}
         result._texts = {key: list(value) for key, value in self._texts.items()}
         result._places = dict(self._places)
@@ -324,15 +345,21 @@ class GtidSet:
             intervals = self._intervals[key]
             if not intervals:
                 continue
-            if key not in self._texts:
-                self._texts[key] = [_interval_text(*one) for one in intervals[:-1]]
             uuid, tag = key
             before = texts.get(uuid, uuid) + (f":{tag}" if tag else "")
-            texts[uuid] = before + "".join(self._texts[key]) + _interval_text(*intervals[-1])
+            of_all_but_last = "".join(self._interval_texts(key))
+            texts[uuid] = before + of_all_but_last + _interval_text(*intervals[-1])
         if not self._places:
             return ",".join(texts.values())
         places = sorted(self._places, key=lambda origin: int(origin.partition("-")[0]))
         return ",".join((*(f"{each}-{self._places[each]}" for each in places), *texts.values()))
+
+    def _interval_texts(self, key: _Key) -> list[str]:
+        texts = self._texts.get(key)
+        if texts is None:
+            texts = [_interval_text(start, end) for start, end in self._intervals[key][:-1]]
+            self._texts[key] = texts
+        return texts
 
     def __repr__(self) -> str:
         return f"GtidSet({str(self)!r})"
@@ -355,25 +382,57 @@ def _interval_text(start: int, end: int) -> str:
     return f":{start}" if end == start + 1 else f":{start}-{end - 1}"
 
 
+def _merged(some: list[tuple[int, int]], others: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the union of two lists of intervals."""
+    merged: list[tuple[int, int]] = []
+    # Sorting two sorted lists behind each other merges them.
+    for start, end in sorted(some + others):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _from_zero(end: int, intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return intervals together with everything below `end`."""
+    at = bisect_right(intervals, (end, _MOST_NUMBERS))
+    if at:
+        end = max(end, intervals[at - 1][1])
+    return [(0, end), *intervals[at:]]
+
+
 def _without(
     intervals: list[tuple[int, int]], holes: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
+    """Return what is in the intervals, at least one, and not in the holes, at least one.
+
+    Each interval and each hole is met a constant number of times: sets of 100,000 occur.
+    """
     left: list[tuple[int, int]] = []
     # Most of what a checkpoint holds is removed: one hole at the beginning.
-    at = bisect_right(intervals, (holes[0][1], 0)) - 1
-    if at > 0 and holes[0][0] <= intervals[0][0]:
-        intervals = intervals[at:]
-    first_hole = 0
-    for start, end in intervals:
-        at = start
-        while first_hole < len(holes) and holes[first_hole][1] <= at:
-            first_hole += 1
-        for hole_start, hole_end in holes[first_hole:]:
-            if hole_start >= end or at >= end:
+    first = bisect_right(intervals, (holes[0][1], 0)) - 1
+    if first < 0 or holes[0][0] > intervals[0][0]:
+        first = 0
+    hole = max(0, bisect_right(holes, (intervals[first][0], _MOST_NUMBERS)) - 1)
+    for place in range(first, len(intervals)):
+        at, end = intervals[place]
+        while hole < len(holes) and holes[hole][1] <= at:
+            hole += 1
+        if hole == len(holes):
+            left += intervals[place:]
+            break
+        while hole < len(holes):
+            hole_start, hole_end = holes[hole]
+            if hole_start >= end:
                 break
             if hole_start > at:
                 left.append((at, hole_start))
             at = max(at, hole_end)
+            if at >= end:
+                # It may go on in the next interval.
+                break
+            hole += 1
         if at < end:
             left.append((at, end))
     return left

@@ -1,6 +1,7 @@
 """Sets of GTIDs against plain sets of tuples, and against those of mysql-replication."""
 
 from itertools import pairwise
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -108,6 +109,9 @@ def test_set_operations(first: Plain, second: Plain) -> None:
     assert plain_set(difference) == first - second
     assert one.issubset(other) == (first <= second)
     assert (one == other) == (first == second)
+    common = one.intersection(other)
+    check_form(common)
+    assert plain_set(common) == first & second
     union = one.copy()
     union.update(other)
     check_form(union)
@@ -116,6 +120,22 @@ def test_set_operations(first: Plain, second: Plain) -> None:
     assert plain_set(other) == second
     for uuid, tag, number in first | second:
         assert (Gtid(uuid, number, tag) in one) == ((uuid, tag, number) in first)
+
+
+def test_sets_of_many_intervals() -> None:
+    """What takes the square of their number takes minutes here."""
+    many = 100_000
+    begun = process_time()
+    one = GtidSet.parse(f"{A}:" + ":".join(f"{n}-{n + 1}" for n in range(1, 4 * many, 4)))
+    other = GtidSet.parse(f"{A}:" + ":".join(str(n) for n in range(2, 4 * many, 4)))
+    assert len(one.minus(other)) == len(one.intersection(other)) == many
+    assert other.issubset(one)
+    assert one.union(other) == one
+    assert not one.listed_beyond(one)
+    for number in range(3, 4 * many, 4000):
+        one.add(Gtid(A, number))
+        assert Gtid(A, number) in one.copy()
+    assert process_time() - begun < 5
 
 
 @ordinary
