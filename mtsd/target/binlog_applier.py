@@ -10,6 +10,7 @@ from mtsd.model.group import Group
 from mtsd.model.server import Flavour
 from mtsd.model.step import Rows
 from mtsd.schedule.in_flight import Packet, Transaction
+from mtsd.target.blackholes import explain_missing_row
 from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.bundle import (
     ENOUGH,
@@ -186,6 +187,7 @@ class BinlogApplier(SessionApplier):
         if is_of_workers_row(error, rows):
             return row_gone(error)
         try:
+            error = await explain_missing_row(self._connection, error, rows)
             return await explain_row_failure(self._connection, error, rows)
         except ServerError:
             return error

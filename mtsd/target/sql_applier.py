@@ -32,6 +32,7 @@ from mtsd.model.xa_xid import XaXid
 from mtsd.schedule.executed_groups import NO_GROUPS, ExecutedGroups
 from mtsd.schedule.in_flight import Packet
 from mtsd.target import literals
+from mtsd.target.blackholes import explain_missing_row
 from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.bundle import Bundle, Command, RowTooLargeError, table_maps
 from mtsd.target.computed_tables import ComputedTables
@@ -216,9 +217,11 @@ class SqlApplier(SessionApplier):
         await self._reached(FaultPoint.BUNDLE_SENT)
 
     async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
-        """See `Applier`: errors of SQL explain themselves."""
-        del rows
-        return error
+        """See `Applier`: other errors of SQL explain themselves."""
+        try:
+            return await explain_missing_row(self._connection, error, rows)
+        except ServerError:
+            return error
 
     def statement_count(self, group: Group) -> int:
         """See `Applier`: more than one, because a row may be a statement."""

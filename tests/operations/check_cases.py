@@ -769,6 +769,11 @@ CASES = (
         source=source(tables=(replace(MYISAM, transactional=True),)),
         target=target(tables=(MYISAM,)),
     ),
+    Case(
+        Kind.BLACKHOLES, "shop.log",
+        source=source(tables=(replace(MYISAM, transactional=True),)),
+        target=target(tables=(replace(MYISAM, is_blackhole=True),)),
+    ),
     Case(Kind.NO_KEY, "shop.visits", source=source(tables=(KEYLESS,))),
     Case(
         Kind.NO_KEY, "shop.visits", source=source(tables=(), grants=(REPLICATION,)),

@@ -114,6 +114,22 @@ def test_a_part_is_asked_about_until_a_person_says_what_is_there(
         assert_same_rows(pair)
 
 
+def test_rows_of_a_blackhole(tmp_path: Path) -> None:
+    with begun(tmp_path, {}, target="BLACKHOLE") as (pair, daemon):
+        pair.source.sql("INSERT INTO a.t VALUES (1, 'x'); CREATE TABLE a.u (id INT PRIMARY KEY)")
+        catch_up(daemon)
+        pair.source.sql("BEGIN; DELETE FROM a.t; INSERT INTO a.u VALUES (1); COMMIT")
+        for apply_mode in ("binlog", "sql"):
+            daemon.settings["target.apply_mode"] = apply_mode
+            daemon.start()
+            assert daemon.wait() == 3
+            assert "1032" in str(daemon.records()[-1]["error"])
+            assert "table a.t is a BLACKHOLE on the target" in str(daemon.records()[-1]["error"])
+        daemon.settings["filter.ignore_table"] = ["a.t"]
+        catch_up(daemon)
+        assert pair.target.sql("SELECT * FROM a.u") == [(1,)]
+
+
 def test_rows_in_the_way_of_the_first_one_leave_no_doubt(tmp_path: Path) -> None:
     with begun(tmp_path, {}, target="MyISAM") as (pair, daemon):
         pair.target.sql("INSERT INTO a.t VALUES (1, 'in the way')")

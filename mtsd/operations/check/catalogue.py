@@ -692,6 +692,12 @@ class Kind(Enum):
         " person has to compare",
         "ALTER TABLE … ENGINE = InnoDB on the target, with sql_log_bin = 0 if it has replicas",
     )
+    BLACKHOLES = error(
+        "target engines",
+        "{count} with ENGINE = BLACKHOLE, unlike on the source: {tables}; a row that is changed or"
+        " deleted is not found there (1032), except by the server's own replica",
+        "leave them out ([filter] ignore_table), or ALTER TABLE … ENGINE = InnoDB on the target",
+    )
     NO_KEY = warning(
         "{server} keys",
         "{count} without a primary key: {tables}; each changed or deleted row is searched for in"

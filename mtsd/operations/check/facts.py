@@ -30,6 +30,8 @@ class TableFacts:
     transactional: bool
     keyed: bool
     """Whether it has a primary key, or a unique one over columns that cannot be NULL."""
+    is_blackhole: bool = False
+    """Whether it keeps no rows, see `mtsd.target.blackholes`."""
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"

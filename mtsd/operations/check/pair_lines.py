@@ -12,6 +12,7 @@ from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed, size
 from mtsd.operations.check.server_lines import counted, sees_tables, table_lines
 from mtsd.operations.check.target_lines import row_bytes
+from mtsd.replica.apply_mode import is_idempotent
 from mtsd.replica.gtid_mode import Gtids
 from mtsd.source.continuation import ByFile
 
@@ -185,14 +186,19 @@ def _tables(settings: Settings, source: SourceFacts, target: TargetFacts) -> Ite
     there = {(table.schema, table.name): table for table in target.server.tables}
     unsafe: list[str] = []
     absent: list[str] = []
+    empty: list[str] = []
     for table in source.server.tables:
         found = there.get((table.schema, table.name))
         if found is None:
             absent.append(str(table))
+        elif found.is_blackhole and not (table.is_blackhole or is_idempotent(settings.replica)):
+            empty.append(str(table))
         elif table.transactional and not found.transactional:
             unsafe.append(str(table))
     if unsafe:
         yield Kind.TARGET_ENGINE.line(count=counted(len(unsafe), "table"), tables=listed(unsafe))
+    if empty:
+        yield Kind.BLACKHOLES.line(count=counted(len(empty), "table"), tables=listed(empty))
     if absent and (begins := _begins(settings, target)):
         yield Kind.MISSING_TABLES.line(
             count=counted(len(absent), "table"), tables=listed(absent), begins=begins

@@ -273,6 +273,7 @@ async def _tables(connection: Connection, position_schema: str) -> tuple[TableFa
             str(name),
             transactional=str(engine).lower() in transactional,
             keyed=(str(schema), str(name)) in keyed,
+            is_blackhole=str(engine).lower() == "blackhole",
         )
         for schema, name, engine in rows
     )
