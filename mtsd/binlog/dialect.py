@@ -46,6 +46,8 @@ class Dialect:
     """They never occur in a transaction payload."""
     compressed: Mapping[int, Callable[[bytes], bytes]] = field(default_factory=dict)
     """What turns a compressed event into one of a plain type."""
+    fragments: frozenset[int] = frozenset()
+    """Pieces of a large row event, which are not joined."""
     encrypted: frozenset[int] = frozenset()
     """What comes after such an event is encrypted."""
     all_have_gtids: bool = False
@@ -120,6 +122,7 @@ MARIADB = Dialect(
     previous_gtids={EventType.MARIADB_GTID_LIST_EVENT.value: parse_gtid_list},
     all_have_gtids=True,
     compressed=dict.fromkeys(PLAIN_TYPES, uncompressed),
+    fragments=frozenset({EventType.MARIADB_PARTIAL_ROW_DATA_EVENT.value}),
     encrypted=frozenset({EventType.MARIADB_START_ENCRYPTION_EVENT.value}),
     renames_temporary=True,
     after_gaps=frozenset({

@@ -306,6 +306,13 @@ class Grouper:
             self._opened(event).satellite(parse(event), event)
         elif code in dialect.load_data:
             yield from self._load_data(code, event)
+        elif code in dialect.fragments:
+            raise BinlogError(
+                "a row event in fragments, as MariaDB writes it from 12.3 on if it is larger than"
+                " binlog_row_event_fragment_threshold, cannot be applied; raise that variable on"
+                " the source above its largest row events, apply this transaction by hand, and"
+                " continue after it with mtsd position set"
+            )
         elif not int.from_bytes(event[17:19], "little") & IGNORABLE:
             if code in BEFORE_5_6:
                 raise BinlogError(f"a {type_name(code)}, which only servers before 5.6 write")

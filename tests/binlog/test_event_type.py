@@ -22,7 +22,7 @@ def test_numbers_are_those_of_mysql_replication() -> None:
 
 def test_all_of_mysqls_types_are_there() -> None:
     assert set(range(43)) <= set(EventType)
-    assert set(range(160, 172)) <= set(EventType)
+    assert set(range(160, 173)) <= set(EventType)
 
 
 def test_names_for_people() -> None:

@@ -30,6 +30,7 @@ HAND_MADE: Final = frozenset({
     T.INCIDENT_EVENT, T.IGNORABLE_LOG_EVENT, T.TRANSACTION_CONTEXT_EVENT, T.VIEW_CHANGE_EVENT,
     T.MARIADB_START_ENCRYPTION_EVENT, T.MARIADB_WRITE_ROWS_COMPRESSED_EVENT,
     T.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT, T.MARIADB_DELETE_ROWS_COMPRESSED_EVENT,
+    T.MARIADB_PARTIAL_ROW_DATA_EVENT,
 })  # fmt: skip
 """What the servers of the tests do not write, or only if they are made to."""
 REASONS: Final[Mapping[int, str]] = {
@@ -151,6 +152,7 @@ def test_what_the_dialects_say_is_what_happens() -> None:
             (dialect.previous_gtids, "moves the position", "stops", "stops"),
             (dialect.payloads, "stops", "ends the group", "stops"),
             (dialect.encrypted, "stops", "stops", "stops"),
+            (dialect.fragments, "stops", "stops", "stops"),
         ]
         for codes, *outcomes in cases:
             for code in codes:
