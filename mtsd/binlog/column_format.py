@@ -56,12 +56,13 @@ class ColumnFormat:
 
 
 def column_formats(
-    table: TableMap, told: OptionalMetadata | None = None
+    table: TableMap, told: OptionalMetadata | None = None, *, for_rows: bool = True
 ) -> tuple[ColumnFormat, ...]:
     """Return the formats of a table map's columns.
 
     `told` stands for what the table map does not say of them itself. Raises BinlogError where the
-    table map does not agree with itself.
+    table map does not agree with itself, and, unless it is not `for_rows`, NotSupportedError where
+    nobody tells how many bytes a value has.
     """
     own = parse_optional_metadata(table)
     if told is None:
@@ -78,6 +79,13 @@ def column_formats(
         name = names[index] if names else ""
         label = f"column `{name}`" if name else f"column {index + 1}"
         prefix, size = _framing(column)
+        if for_rows and table.mariadb and column.type in _OLD and told.fractions.get(index) != 0:
+            raise NotSupportedError(
+                f"{label} of `{table.database}`.`{table.table}` is a {column.type.name} in the"
+                " format of MariaDB 5.3, of which the binary log does not tell how many digits its"
+                " fraction of a second has, so that the rows cannot be decoded; set"
+                " mysql56_temporal_format = ON on the source, and ALTER TABLE … FORCE there"
+            )
         decimal = column.type is _T.NEWDECIMAL
         found.append(
             ColumnFormat(
@@ -160,6 +168,8 @@ _SIZES: Final = {
     _T.TIMESTAMP: 4,
     _T.NULL: 0,
 }
+_OLD: Final = frozenset({_T.TIME, _T.DATETIME, _T.TIMESTAMP})
+"""Without a fraction on MySQL; on MariaDB, the size of a value depends on it."""
 _FRACTIONS: Final = {_T.TIMESTAMP2: 4, _T.DATETIME2: 5, _T.TIME2: 3}
 """With the bytes before the fraction."""
 

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from mtsd.binlog.cursor import Cursor
-from mtsd.binlog.event_type import EventType
+from mtsd.binlog.event_type import RELAY_LOG, EventType
 from mtsd.binlog.header import HEADER_SIZE
 from mtsd.model.errors import BinlogError
 
@@ -57,6 +57,14 @@ class FormatDescription:
     header_length: int
     post_header_lengths: bytes
     created: int
+
+
+def is_of_relay_log(event: bytes) -> bool:
+    """Return whether a replica has written this event, the first one of its relay log.
+
+    Most of what follows are its source's events, which keep the positions that they had there.
+    """
+    return bool(int.from_bytes(event[17:19], "little") & RELAY_LOG)
 
 
 def parse_format_description(event: bytes) -> FormatDescription:

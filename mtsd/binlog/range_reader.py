@@ -17,9 +17,9 @@ from typing import Final, NamedTuple
 
 from mtsd.binlog.dialect import MARIADB
 from mtsd.binlog.event_reader import EventReader
-from mtsd.binlog.event_type import IN_USE, RELAY_LOG, EventType
+from mtsd.binlog.event_type import IN_USE, EventType
 from mtsd.binlog.file_beginning import read_description
-from mtsd.binlog.format_description import FormatDescription
+from mtsd.binlog.format_description import FormatDescription, is_of_relay_log
 from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.group_boundaries import ENDS, QUERY, Boundary, boundary_at
 from mtsd.binlog.grouper import Grouper
@@ -101,7 +101,7 @@ class RangeReader:
         self.description: FormatDescription = reader.description
         """The format description at the beginning of the file."""
         flags = parse_header(self._raw_description).flags
-        if flags & RELAY_LOG:
+        if is_of_relay_log(self._raw_description):
             raise NotSupportedError(
                 f"{name} is a relay log, whose events have the positions of another server's"
                 " binary log: read that one"

@@ -79,6 +79,8 @@ class OptionalMetadata:
     primary_key: tuple[tuple[int, int], ...] | None = None
     visible: tuple[bool, ...] = ()
     vector_dimensions: Mapping[int, int] = field(default_factory=dict)
+    fractions: Mapping[int, int] = field(default_factory=dict)
+    """Digits of the fraction of TIME, DATETIME and TIMESTAMP: only a definition tells these."""
 
 
 def parse_optional_metadata(table: TableMap) -> OptionalMetadata:

@@ -16,6 +16,7 @@ from mtsd.binlog.table_metadata import OptionalMetadata, parse_optional_metadata
 from mtsd.model.errors import NotSupportedError
 
 _UTF8: Final = 255
+_FRACTION: Final = re.compile(r"[a-z]+ *\( *([0-9]) *\)")
 _MEMBER: Final = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _ESCAPED: Final = re.compile(r"''|\\(.)", re.DOTALL)
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
@@ -49,6 +50,14 @@ class ColumnDefinition:
         return bool({"unsigned", "zerofill"}.intersection(behind.split())) or (
             self.kind in {"serial", "year"}
         )
+
+    @property
+    def fraction(self) -> int | None:
+        """Return how many digits the fraction of a second has; None if it is of another type."""
+        if self.kind not in {"time", "datetime", "timestamp"}:
+            return None
+        digits = _FRACTION.match(self.type)
+        return int(digits[1]) if digits else 0
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -107,6 +116,7 @@ class TableDefinition:
             )
         unsigned: dict[int, bool] = {}
         collations: dict[int, int] = {}
+        fractions: dict[int, int] = {}
         members: dict[ColumnType, dict[int, tuple[bytes, ...]]] = {
             ColumnType.ENUM: {}, ColumnType.SET: {},
         }  # fmt: skip
@@ -119,6 +129,8 @@ class TableDefinition:
                     f"column `{column.name}` of {self} is {column.kind}, and its values in the"
                     f" binary log are of type {kind.name}"
                 )
+            if column.fraction is not None:
+                fractions[index] = column.fraction
             if kind in members:
                 members[kind][index] = tuple(member.encode() for member in column.members)
                 collations[index] = _UTF8
@@ -134,6 +146,7 @@ class TableDefinition:
             tuple(column.name for column in self.columns),
             members[ColumnType.SET],
             members[ColumnType.ENUM],
+            fractions=fractions,
         )
 
     def __str__(self) -> str:

@@ -5,8 +5,10 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 
+from mtsd.binlog.format_description import is_of_relay_log
 from mtsd.binlog.grouper import Grouper
 from mtsd.cli.arguments import Subparsers, add_configuration
 from mtsd.cli.complaint import complain
@@ -153,6 +155,9 @@ def _event_table(files: Sequence[ListedFile]) -> "_Table":
 def _groups(files: Iterable[ListedFile]) -> Iterator[Group]:
     number = 1
     for file in files:
+        events = file.events()
+        first = next(events, b"")
+        in_place = not is_of_relay_log(first)
         # Only a group's summary is listed, so nothing has to be held.
         grouper = Grouper(
             start=Position(file.name, FIRST_EVENT),
@@ -160,8 +165,9 @@ def _groups(files: Iterable[ListedFile]) -> Iterator[Group]:
             hold_bytes=_PIECE,
             chunk_bytes=_PIECE,
             checksums=False,
+            in_place=in_place,
         )
-        for event in file.events():
+        for event in chain((first,) if first else (), events):
             for item in grouper.groups((event,)):
                 if isinstance(item, Group):
                     yield item

@@ -38,6 +38,7 @@ class SplitGroups(StreamedGroups):
 
     Streamed groups up to number `unsplit` are not split: one of them has failed to be. `as_sql`:
     rows are applied as SQL statements. Unless `strict`, a row that is missing is no error.
+    `mariadb`: the source is one.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class SplitGroups(StreamedGroups):
         strict: bool,
         by_table: bool,
         unsplit: int,
+        mariadb: bool,
         reached: Reached,
     ) -> None:
         super().__init__(coordinator, workers[0])
@@ -59,6 +61,7 @@ class SplitGroups(StreamedGroups):
         self._strict = strict
         self._by_table = by_table
         self._unsplit = unsplit
+        self._mariadb = mariadb
         self._reached = reached
         self._splitter: RowSplitter | None = None
         self._branches: SplitBranches | None = None
@@ -209,6 +212,7 @@ class SplitGroups(StreamedGroups):
                 by_table=self._by_table,
                 loses_cascade_errors=self._keys.loses_cascade_errors,
                 range_bytes=min(RANGE_BYTES, self._piece_bytes() // _RANGES),
+                mariadb=self._mariadb,
             )
         if lacking := splitter.lacks(events):
             splitter.learn(await self._keys.of(lacking, definitions))

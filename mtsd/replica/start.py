@@ -127,7 +127,7 @@ async def start(
         preserved, told = await _settle_gtids(gtids, session, recovered)
         held = await read_held(session.connection, session.traits, tables)
         refused_by = partial(refusal, gtids, held, recovered.gtids, recovered.mark.position)
-        changed_keys = await _changed_keys(settings, session, as_sql=as_sql)
+        changed_keys = await _changed_keys(settings, session, family, as_sql=as_sql)
         foreign_keys = await _foreign_keys(settings, session)
         coordinator = Coordinator(
             _scheduler(settings, session, recovered, changed_keys, foreign_keys),
@@ -190,6 +190,7 @@ async def start(
             strict=change_of(settings.replica, repairs=False) is Change.STRICT,
             by_table=by_table,
             unsplit=unsplit,
+            mariadb=family is Flavour.MARIADB,
             reached=reached,
         )
     dispatcher = Dispatcher(
@@ -291,7 +292,7 @@ def _worker_count(settings: Settings) -> int:
 
 
 async def _changed_keys(
-    settings: Settings, session: TargetSession, *, as_sql: bool
+    settings: Settings, session: TargetSession, family: Flavour, *, as_sql: bool
 ) -> ChangedKeys | None:
     """Return what tells the keys of groups; None if the policy does not need it."""
     replica = settings.replica
@@ -301,7 +302,10 @@ async def _changed_keys(
     known = await read_key_definitions(
         session.connection, session.traits.server.flavour, fold_case=fold_case
     )
-    return ChangedKeys(known, fold_case=fold_case, as_sql=as_sql, bind=replica.bind)
+    mariadb = family is Flavour.MARIADB
+    return ChangedKeys(
+        known, fold_case=fold_case, as_sql=as_sql, bind=replica.bind, mariadb=mariadb
+    )
 
 
 async def _foreign_keys(settings: Settings, session: TargetSession) -> ForeignKeys:

@@ -49,7 +49,8 @@ class _Changed:
 class ChangedKeys:
     """Fills in `Group.keys`; `as_sql` is as for `keys_of`, `bind` as for a policy by names.
 
-    `fold_case`: names of databases and tables are in lower case on the target.
+    `fold_case`: names of databases and tables are in lower case on the target. `mariadb`: the
+    source is one.
     """
 
     def __init__(
@@ -59,7 +60,9 @@ class ChangedKeys:
         fold_case: bool = False,
         as_sql: bool = False,
         bind: Sequence[Sequence[str]] = (),
+        mariadb: bool = False,
     ) -> None:
+        self._mariadb = mariadb
         self._fold_case = fold_case
         self._as_sql = as_sql
         self._bind = [frozenset(map(self._folded, together)) for together in bind]
@@ -221,7 +224,7 @@ class ChangedKeys:
         return list(map(_database_key, sorted(names)))
 
     def _look_at(self, event: bytes) -> _Changed:
-        table = parse_table_map(event)
+        table = parse_table_map(event, mariadb=self._mariadb)
         database = self._folded(table.database)
         name = database, self._folded(table.table)
         if len(self._changed) >= _MOST_TABLES:

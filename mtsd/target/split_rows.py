@@ -72,7 +72,9 @@ class RowSplitter:
         loses_cascade_errors: bool = False,
         strict: bool = True,
         range_bytes: int = RANGE_BYTES,
+        mariadb: bool = False,
     ) -> None:
+        self._mariadb = mariadb
         self._known = known
         self._range_bytes = range_bytes
         # Rows in BINLOG statements lose none.
@@ -251,7 +253,7 @@ class RowSplitter:
         return table
 
     def _table(self, event: bytes) -> _Table:
-        described = parse_table_map(event)
+        described = parse_table_map(event, mariadb=self._mariadb)
         name = self._folded(described.database), self._folded(described.table)
         found = self._known.tables.get(name)
         shown = ".".join(name)

@@ -148,7 +148,7 @@ def layout_of(
         return refuse(TRIGGERS, table=label, triggers=", ".join(found.triggers))
     if found.versioned and table.mariadb:
         return refuse(VERSIONED, table=label)
-    formats = column_formats(table)
+    formats = column_formats(table, for_rows=False)
     shapes = shapes_of_event(table)
     by_name = {column.name.lower(): column for column in found.columns}
     in_order = without_generated_key(found.columns, in_events=table.has_generated_key)

@@ -164,6 +164,16 @@ def test_what_the_log_of_mariadb_does_not_tell(capsys: pytest.CaptureFixture[str
             "INSERT INTO d.t VALUES (-1, 5, 'zä''', x'ff00', 'y', 'x,y')",
             "INSERT IGNORE INTO d.t VALUES (2, 255, NULL, '', '', '')",
         )
+        old = recorded(
+            server,
+            "SET GLOBAL mysql56_temporal_format = OFF",
+            "CREATE TABLE d.old (id INT PRIMARY KEY, t TIME(3))",
+            "INSERT INTO d.old VALUES (7, '01:02:03.456')",
+        )
+        assert mtsd_binlog("--rows", old) == 3
+        said = capsys.readouterr()
+        assert "insert d.old" not in said.out
+        assert "column 2 of `d`.`old` is a TIME in the format of MariaDB 5.3" in said.err
         unknown = "the log does not tell"
         first, second = below(capsys, path)
         assert first == (
