@@ -106,6 +106,7 @@ def lines(status: Status) -> Iterator[str]:
     if status.prepared_transactions:
         facts.append(("prepared", f"{status.prepared_transactions} XA transactions"))
     facts += described(status.distribution)
+    facts += [("warning", printable(warning)) for warning in status.warnings]
     if status.last_error:
         facts.append(("last error", status.last_error))
     width = max(len(name) for name, _ in facts)

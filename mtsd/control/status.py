@@ -209,6 +209,9 @@ class Status:
     """XA transactions that are prepared, and that the source has neither committed nor rolled back
     as far as it has been read."""
 
+    warnings: tuple[str, ...] = ()
+    """What may damage data later on, and does not yet: the server's own replica, and the like."""
+
     def to_json(self, *, indent: int | None = None) -> str:
         """Serialize it as a JSON object."""
         return _ADAPTER.dump_json(self, indent=indent).decode()

@@ -106,6 +106,7 @@ def stated(
         batch_groups=limits_of(settings).batch_groups,
         filter=str(rules_of(settings.filter)),
         prepared_transactions=statistics.prepared_transactions,
+        warnings=statistics.warnings,
     )
 
 

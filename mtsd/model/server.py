@@ -57,6 +57,12 @@ def identity_of(flavour: Flavour, variables: Mapping[str, str]) -> str:
     return variables.get("server_uuid", "").lower()
 
 
+def server_id_of(identity: str) -> int:
+    """Return the server_id in what `identity_of` has returned; 0 if there is none in it."""
+    number = identity.removeprefix(_MARIADB_IDENTITY)
+    return int(number) if number != identity and number.isdecimal() else 0
+
+
 def flavour_of_identity(identity: str) -> Flavour:
     """Return the family of a server from what `identity_of` has returned for it."""
     return Flavour.MARIADB if identity.startswith(_MARIADB_IDENTITY) else Flavour.MYSQL

@@ -18,6 +18,7 @@ from mtsd.replica.filters import rules_of
 from mtsd.replica.gtid_mode import Gtids, decide_gtids
 from mtsd.replica.left_split import complete, left_split
 from mtsd.replica.one_channel import claim_source
+from mtsd.replica.own_replica import require_alone
 from mtsd.replica.recovery import gtids_beyond
 from mtsd.replica.verdict import Verdict
 from mtsd.schedule.executed_groups import recovered
@@ -78,6 +79,7 @@ async def set_position(settings: Settings, start: Start, meant: Meant) -> Moved:
         held = await read_held(channel.connection, traits, channel.tables)
         source = await open_source(endpoint("source", settings.source), replica)
         try:
+            await require_alone(channel.connection, settings.source, source.traits)
             state = await read_source_state(source.connection, source.traits, start)
             former = await _former(channel, source, state)
         finally:

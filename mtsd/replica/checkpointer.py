@@ -10,6 +10,7 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import refuse
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.gtid_mode import ToldGtids
+from mtsd.replica.guard import LOOK_PERIOD_S, Guard
 from mtsd.target.position_schema import ROW_LOST
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.retry import write
@@ -28,7 +29,8 @@ class Checkpointer:
     `stale` are rows of workers of previous runs, (Id, highest group number that it proves): they
     are removed as soon as the low-water mark has passed them, as is the record of the group
     `stopped`, which stopped a previous run (0: none). `told` says what the target is told of the
-    source's GTIDs.
+    source's GTIDs. The `guard` looks at the target in between. With `rests`, a few empty groups
+    are no reason to write.
     """
 
     def __init__(
@@ -40,9 +42,14 @@ class Checkpointer:
         stale: Sequence[tuple[int, int]],
         stopped: int,
         told: ToldGtids,
+        guard: Guard,
         reached: Reached,
+        *,
+        rests: bool,
     ) -> None:
         self._told = told
+        self.guard = guard
+        self._rests = rests
         self._connection = connection
         self._tables = tables
         self._coordinator = coordinator
@@ -57,7 +64,7 @@ class Checkpointer:
         """Store the low-water mark repeatedly until the coordinator has ended."""
         due = self._coordinator.checkpoint_due
         clock = asyncio.get_running_loop().time
-        last_use = clock()
+        last_use = last_look = clock()
         while not self._coordinator.ended.is_set():
             try:
                 # However long that takes, the session has to show that it is alive.
@@ -70,6 +77,9 @@ class Checkpointer:
                 last_use = clock()
                 # However fast the groups are, most of the target's commits should be theirs.
                 await self._rest()
+            if self.guard.is_due or clock() - last_look > LOOK_PERIOD_S:
+                await self.guard.look()
+                last_use = last_look = clock()
             elif clock() - last_use > _PING_PERIOD_S:
                 # Also keeps the session, and so the lock, from being idle for too long.
                 async with self._connection.answering(_PING_PATIENCE_S):
@@ -83,12 +93,12 @@ class Checkpointer:
                 await awaited.wait()
         awaited.clear()
 
-    async def store(self) -> bool:
+    async def store(self, *, at_end: bool = False) -> bool:
         """Store the low-water mark if it has moved; return whether it had.
 
-        Raises NeedsPersonError if the channel's row is gone.
+        `at_end`: also where it rests. Raises NeedsPersonError if the channel's row is gone.
         """
-        mark = self._coordinator.scheduler.checkpoint()
+        mark = self._coordinator.scheduler.checkpoint(rests=self._rests and not at_end)
         if mark is None:
             return False
         await self._reached(FaultPoint.BEFORE_CHECKPOINT)

@@ -15,6 +15,7 @@ from mtsd.replica.executed_beyond import Held, refusal
 from mtsd.replica.filters import rules_of
 from mtsd.replica.gtid_mode import Gtids, gtids_of
 from mtsd.replica.one_channel import claim_source
+from mtsd.replica.own_replica import require_alone
 from mtsd.replica.recovery import read_channel
 from mtsd.source.handshake import open_source
 from mtsd.source.read_state import read_source_state
@@ -51,6 +52,7 @@ async def first_start(
     source = await open_source(endpoint("source", settings.source), replica)
     try:
         flavour = source.traits.server.flavour
+        await require_alone(session.connection, settings.source, source.traits)
         gtids = gtids_of(settings.target.gtid, flavour, session)
         held = await held_gtids(session.connection, session.traits)
         if isinstance(start, FilePosition) and source.traits.gtid_mode:

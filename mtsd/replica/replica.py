@@ -157,7 +157,7 @@ class Replica:
         # The workers' rows prove what it would say.
         try:
             async with asyncio.timeout(max(self._settings.replica.stop_timeout, _LAST_CHANCE_S)):
-                await self._checkpointer.store()
+                await self._checkpointer.store(at_end=True)
                 await self._checkpointer.end()
         except TimeoutError as error:
             raise StopTimeoutError(_NOT_STORED) from error
@@ -254,6 +254,7 @@ class Replica:
             reading_waits_for=scheduler.reading_waits_for,
             workers=tuple(self._worker_statistics(worker) for worker in self._workers),
             partitions=tuple(scheduler.partitions()),
+            warnings=self._checkpointer.guard.warnings,
         )
 
     def _open_sessions(self) -> Iterator[OpenSession]:

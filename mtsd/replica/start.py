@@ -17,7 +17,6 @@ from mtsd.model.errors import NeedsPersonError
 from mtsd.model.fault_points import Reached, nothing
 from mtsd.model.gtid import GtidSet
 from mtsd.model.progress import Progress
-from mtsd.model.pulse import Pulse
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, flavour_of_identity
 from mtsd.model.until import Goal, Until, refuse_other_family
@@ -32,8 +31,10 @@ from mtsd.replica.filters import filter_of, rules_of
 from mtsd.replica.first_start import first_start
 from mtsd.replica.folded_names import FoldedNames
 from mtsd.replica.gtid_mode import Gtids, ToldGtids, gtids_of
+from mtsd.replica.guard import Guard
 from mtsd.replica.key_readings import KeyReadings
 from mtsd.replica.known_keys_stage import KnownKeysStage
+from mtsd.replica.lenient_target import look_at_variables
 from mtsd.replica.limits import (
     distribution_of,
     goes_by_foreign_keys,
@@ -43,6 +44,7 @@ from mtsd.replica.limits import (
     referred_in,
     splits,
 )
+from mtsd.replica.own_replica import KnownServer
 from mtsd.replica.recovery import Recovered, adopt_source, make_tables, recover
 from mtsd.replica.replica import Replica
 from mtsd.replica.skipped_groups import AsSkipped, GroupStream
@@ -60,12 +62,13 @@ from mtsd.schedule.foreign_key_families import NO_FOREIGN_KEYS, ForeignKeys
 from mtsd.schedule.policies import choose_policy
 from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
 from mtsd.schedule.scheduler import Filler, Scheduler
+from mtsd.source.handshake import SourceSession
 from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_allowed import allows_binlog
 from mtsd.target.changed_keys import ChangedKeys
 from mtsd.target.convergent_sql import Change
 from mtsd.target.executed_gtids import execute_empty
-from mtsd.target.fencing import take_channel
+from mtsd.target.fencing import PRESERVING, lock_name, take_channel, take_lock
 from mtsd.target.foreign_keys import read_foreign_keys
 from mtsd.target.key_definitions import read_key_definitions
 from mtsd.target.position_tables import PositionTables
@@ -119,6 +122,11 @@ async def start(
         family = flavour_of_identity(recovered.source_uuid)
         gtids = gtids_of(settings.target.gtid, family, session)
         as_sql = await _applies_sql(settings, session, family)
+        if gtids is Gtids.PRESERVE:
+            # A mtsd that replicates the other way has to see that.
+            await take_lock(session.connection, lock_name(tables.channel, PRESERVING))
+        guard = _guard(settings, session, recovered, gtids, by_binlog=not as_sql)
+        await guard.look()
         progress.doing = "opens the sessions of the workers"
         if splits(settings.replica):
             refused = await why_not_split(session)
@@ -143,7 +151,7 @@ async def start(
         flavour = session.traits.server.flavour
         replicated = filter_of(settings, fold_case=fold_case, target=flavour, others=others)
         stream = _stream(
-            settings, recovered, replicated, foreign_keys, coordinator.pulse, reached, refused_by
+            settings, recovered, replicated, foreign_keys, coordinator, guard, reached, refused_by
         )
         checkpointer = Checkpointer(
             session.connection,
@@ -153,7 +161,11 @@ async def start(
             recovered.stale,
             recovered.stopped,
             told,
+            guard,
             reached,
+            # Only what is in its binary log can come back to it, and rules leave out other groups
+            # whose GTIDs a person may wait for.
+            rests=session.is_logged and not replicated.rules,
         )
         groups = _groups(stream, recovered, until)
         merged = [stream.merged]
@@ -221,7 +233,9 @@ async def _take_channel(
     # This session detects that a target has vanished, on behalf of all of them.
     session.connection.expect_receipt(_RECEIPT_S)
     # What no source makes possible is refused before anything is written.
-    gtids_of(settings.target.gtid, session.traits.server.flavour, session)
+    flavour = session.traits.server.flavour
+    gtids_of(settings.target.gtid, flavour, session)
+    (await look_at_variables(session.connection, flavour, by_binlog=False)).require()
     progress.doing = "takes the channel"
     await take_channel(session.connection, tables.channel, progress=progress)
 
@@ -285,6 +299,25 @@ async def _settle_gtids(
     if preserved is None and recovered.gtids is not None:
         await told.tell(recovered.gtids)
     return preserved, told
+
+
+def _guard(
+    settings: Settings,
+    session: TargetSession,
+    recovered: Recovered,
+    gtids: Gtids,
+    *,
+    by_binlog: bool,
+) -> Guard:
+    traits, target, source = session.traits, settings.target, settings.source
+    return Guard(
+        session.connection,
+        traits.server,
+        KnownServer(traits.uuid, traits.server_id, target.host, target.port),
+        KnownServer(recovered.source_uuid, 0, source.host, source.port),
+        by_binlog=by_binlog,
+        preserves=gtids is Gtids.PRESERVE,
+    )
 
 
 def _worker_count(settings: Settings) -> int:
@@ -384,10 +417,15 @@ def _stream(
     recovered: Recovered,
     replicated: Filter,
     foreign_keys: ForeignKeys,
-    pulse: Pulse,
+    coordinator: Coordinator,
+    guard: Guard,
     reached: Reached,
     refused_by: Callable[[GtidSet], Refused | None],
 ) -> SourceStream:
+    async def look(source: SourceSession) -> None:
+        await guard.look_at_source(source)
+        coordinator.checkpoint_due.set()
+
     return SourceStream(
         endpoint("source", settings.source),
         identity(settings.source, recovered.daemon_uuid),
@@ -400,7 +438,8 @@ def _stream(
         recovered.mark,
         recovered.source_uuid,
         executed=recovered.gtids,
-        pulse=pulse,
+        pulse=coordinator.pulse,
         reached=reached,
         refusal=refused_by,
+        look=look,
     )

@@ -61,3 +61,5 @@ class ReplicaStatistics:
     """What keeps the next group of the stream from being added."""
     workers: tuple[WorkerStatistics, ...]
     partitions: tuple[PartitionStatistics, ...]
+    warnings: tuple[str, ...]
+    """What the guard has found that does not stop it."""

@@ -55,6 +55,11 @@ class GroupAssignedQueue:
         return self._temporary
 
     @property
+    def knows_gtids(self) -> bool:
+        """Whether it is known what has been executed, by GTID."""
+        return self._gtids is not None
+
+    @property
     def oldest_commit_time(self) -> int | None:
         """When the oldest unfinished group committed on the source, in µs; None if none is."""
         return self._entries[0][2] if self._entries else None

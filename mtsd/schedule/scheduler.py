@@ -85,6 +85,8 @@ class Scheduler:
         self.in_order = in_order
         self.limits = limits
         """See `set_limits`."""
+        self._newest_change = mark.number
+        """The newest group that was not empty."""
         self._passed_completions: list[tuple[XaXid, int]] = []
         self._executed = executed
         self._executed_up_to = executed.highest
@@ -185,6 +187,8 @@ class Scheduler:
         for a group that needs nothing done.
         """
         number = group.number
+        if group.kind is not _EMPTY:
+            self._newest_change = number
         if number <= self._executed_up_to and self._is_done(group):
             self.skipped += 1
             if group.xid is not None:
@@ -327,7 +331,7 @@ class Scheduler:
 
         It has run alone: with nothing unfinished before it.
         """
-        self._highest_begun = group.number
+        self._highest_begun = self._newest_change = group.number
         if group.kind is GroupKind.CREATE_SELECT:
             # The keys that are known may be those of a former table.
             for fill in self._fillers:
@@ -518,14 +522,27 @@ class Scheduler:
         self._halted = True
         self._account_all()
 
-    def checkpoint(self) -> LowWaterMark | None:
-        """Return the low-water mark if it is beyond the one that is stored, or says more."""
+    def checkpoint(self, *, rests: bool = False) -> LowWaterMark | None:
+        """Return the low-water mark if it is beyond the one that is stored, or says more.
+
+        With `rests`, not for the sake of a few empty groups in the same file: in a circle of two
+        servers, what is stored on each would be such a group for the other, for ever.
+        """
         stored = self.stored
         gaq = self.gaq
         if (
             gaq.number == stored.number
             and gaq.position == stored.position
             and gaq.temporary is stored.temporary
+        ):
+            return None
+        if (
+            rests
+            and self._newest_change <= stored.number
+            and gaq.position.file == stored.position.file
+            and gaq.temporary is stored.temporary
+            and gaq.knows_gtids == (stored.gtids is not None)
+            and not self.checkpoint_is_urgent()
         ):
             return None
         return gaq.mark()

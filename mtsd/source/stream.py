@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -53,6 +53,9 @@ from mtsd.wire.refusal import explained
 from mtsd.wire.traits import ServerTraits
 
 _SILENT_PERIODS = 3
+
+Look = Callable[[SourceSession], Awaitable[None]]
+"""Looks at a source that has been connected, before anything is read."""
 
 log = structlog.get_logger(__name__)
 
@@ -107,8 +110,9 @@ class SourceStream:
         pulse: Pulse | None = None,
         reached: Reached = nothing,
         refusal: Callable[[GtidSet], Refused | None] = _nothing_refused,
+        look: Look | None = None,
     ) -> None:
-        """Begin after `mark`; `executed` is as in `Channel`.
+        """Begin after `mark`; `executed` is as in `Channel`; what `look` raises ends `read`.
 
         `refusal` decides, at the first connection, by what the source has executed.
         """
@@ -122,6 +126,7 @@ class SourceStream:
         self._executed = executed
         self._reached = reached
         self._refusal = refusal
+        self._look = look
         self.received = Received(mark)
         self.clock_offset = 0.0
         self.connected = False
@@ -207,6 +212,8 @@ class SourceStream:
                 raise NeedsPersonError(str(refused))
             if isinstance(way, Adopt):
                 raise SourceChangedError(way.former, source.uuid)
+            if self._look is not None:
+                await self._look(session)
             if is_renamed(self.received.position, source):
                 log.warning(
                     "the source's binary log has another name now: continues by GTID",

@@ -32,6 +32,8 @@ _NO_SUCH_THREAD = 1094
 _MAY_NOT_KILL = 1095
 CHANNEL = 0
 """The id of the session that holds the channel's lock and stores the low-water mark."""
+PRESERVING = -1
+"""The id of the lock that this session holds, too, while the source's GTIDs are preserved."""
 
 
 class FencedOutError(NeedsPersonError):

@@ -6,11 +6,28 @@ from mtsd.model.errors import ServerError
 from mtsd.target import literals
 from mtsd.wire.connection import Connection
 
-_NOT_ALLOWED: Final = frozenset({1044, 1142, 1143})
+NOT_READABLE: Final = frozenset({1044, 1142, 1143})
+"""Errors of missing privileges on a table."""
 _WITH_POSITIONS: Final = (
     b"SELECT table_schema FROM information_schema.columns WHERE table_name='slave_relay_log_info'"
     b" AND column_name='Source_uuid' AND table_schema<>%b ORDER BY 1"
 )
+
+
+async def schemas_with_positions(connection: Connection, except_for: str = "") -> list[str]:
+    """Return the schemas of a server with positions of mtsd, as far as the user may see them.
+
+    Raises ServerError, ConnectionLostError.
+    """
+    found: list[str] = []
+    for (schema,) in await connection.query(_WITH_POSITIONS % literals.text(except_for)):
+        try:
+            literals.name(str(schema))
+        except ValueError:
+            # No name that [target] schema accepts.
+            continue
+        found.append(str(schema))
+    return found
 
 
 async def positions_elsewhere(connection: Connection, schema: str) -> tuple[tuple[str, str], ...]:
@@ -19,17 +36,13 @@ async def positions_elsewhere(connection: Connection, schema: str) -> tuple[tupl
     As far as the user may see them. Raises ServerError, ConnectionLostError.
     """
     found: list[tuple[str, str]] = []
-    for (other,) in await connection.query(_WITH_POSITIONS % literals.text(schema)):
-        try:
-            table = literals.name(str(other)) + b".`slave_relay_log_info`"
-        except ValueError:
-            # No name that [target] schema accepts.
-            continue
+    for other in await schemas_with_positions(connection, schema):
+        table = literals.name(other) + b".`slave_relay_log_info`"
         try:
             rows = await connection.query(b"SELECT DISTINCT `Source_uuid` FROM " + table)
         except ServerError as error:
-            if error.number not in _NOT_ALLOWED:
+            if error.number not in NOT_READABLE:
                 raise
             continue
-        found += [(str(other), str(uuid).lower()) for (uuid,) in rows]
+        found += [(other, str(uuid).lower()) for (uuid,) in rows]
     return tuple(found)

@@ -25,6 +25,8 @@ async def make_neutral(connection: Connection) -> None:
     settings = dict(_SETTINGS)
     if flavour is Flavour.MARIADB:
         settings["max_statement_time"] = "0"
+        # Else a replica of the server may pass over what the session has logged.
+        settings["skip_replication"] = "0"
     elif (version_of(connection.server_version) or (0, 0, 0)) >= _UNLIMITED_SINCE:
         # It also ends the wait for a lock.
         settings["max_execution_time"] = "0"

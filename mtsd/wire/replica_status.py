@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mtsd.model.position import Position
-from mtsd.model.server import Version
+from mtsd.model.server import Flavour, ServerVersion, Version
 from mtsd.wire.connection import Connection, Value
 
 _SAYS_REPLICA = (8, 0, 22)
@@ -50,9 +50,12 @@ class RegisteredReplica:
     uuid: str
 
 
-def replica_status_statement(version: Version) -> str:
-    """Return the statement whose rows `replica_status` parses."""
-    return "SHOW REPLICA STATUS" if version >= _SAYS_REPLICA else "SHOW SLAVE STATUS"
+def replica_status_statement(server: ServerVersion) -> str:
+    """Return the statement whose rows `replica_status` parses: one of each channel."""
+    if server.flavour is Flavour.MARIADB:
+        # Without ALL, only of the connection without a name.
+        return "SHOW ALL SLAVES STATUS"
+    return "SHOW REPLICA STATUS" if server.number >= _SAYS_REPLICA else "SHOW SLAVE STATUS"
 
 
 def replica_status(row: Mapping[str, Value]) -> ReplicaStatus:
@@ -84,9 +87,9 @@ def replica_status(row: Mapping[str, Value]) -> ReplicaStatus:
     )
 
 
-async def own_channels(connection: Connection, version: Version) -> list[ReplicaStatus]:
+async def own_channels(connection: Connection, server: ServerVersion) -> list[ReplicaStatus]:
     """Return the channels of a server's own replica. Raises ServerError, ConnectionLostError."""
-    rows = await connection.query_named(replica_status_statement(version))
+    rows = await connection.query_named(replica_status_statement(server))
     return [replica_status(row) for row in rows]
 
 

@@ -19,6 +19,7 @@ from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.facts import SourceFacts, TableFacts, TargetFacts
 from mtsd.operations.check.line import Line
 from mtsd.operations.check.unreachable import interrupted, unreachable
+from mtsd.replica.circles import Feeding
 from mtsd.replica.one_channel import Channel
 from mtsd.replica.verdict import after_a_crash, in_another_log
 from mtsd.schedule.executed_groups import ExecutedGroups
@@ -30,6 +31,7 @@ from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.session_state import THREAD_ID
 from mtsd.target.table_columns import TableColumn, table_column
 from mtsd.wire.refusal import NoTlsError, RefusedError
+from mtsd.wire.replica_status import ReplicaStatus
 from mtsd.wire.traits import supported
 from tests.operations.good_facts import (
     DAEMON_UUID,
@@ -82,6 +84,23 @@ WITHOUT_DEFINERS = (
     "GRANT REPLICATION_APPLIER,SESSION_VARIABLES_ADMIN,XA_RECOVER_ADMIN ON *.* TO `u`@`%`",
 )
 KEPT = Pinned(frozenset({THREAD_ID, b"max_error_count"}), sets_gtids=False)
+NATIVE = ReplicaStatus(
+    channel="shop",
+    host="db9",
+    port=3306,
+    user="repl",
+    source_server_id=1,
+    source_uuid=SOURCE_UUID,
+    receiving=True,
+    applying=True,
+    received=Position("binlog.000002", 900),
+    executed=Position("binlog.000002", 900),
+    received_gtids="",
+    executed_gtids="",
+    by_gtid=True,
+    error="",
+)
+FEEDING = Feeding("mtsd", "back", TARGET_UUID, runs=True, preserves=True)
 REPLICATION = "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO `repl`@`%`"
 
 
@@ -288,7 +307,7 @@ CASES = (
     ),
     Case(
         Kind.CHAIN_CUT, "itself a replica",
-        source=source({"log_replica_updates": "OFF"}, replicates_from=(TARGET_UUID,)),
+        source=source({"log_replica_updates": "OFF"}, own_channels=(NATIVE,)),
     ),
     Case(Kind.SYNC_BINLOG, "1000: ", source=source({"sync_binlog": "1000"})),
     Case(Kind.RETENTION, "after 30 days"),
@@ -701,7 +720,48 @@ CASES = (
     ),
     Case(Kind.READ_ONLY, "GRANT CONNECTION_ADMIN", target=target({"read_only": "ON"})),
     Case(Kind.SECURE_TIMESTAMP, "1290", target=target({"secure_timestamp": "YES"})),
-    Case(Kind.NATIVE_REPLICA, "twice", target=target(replicates_from=(SOURCE_UUID,))),
+    Case(Kind.NATIVE_REPLICA, "channel 'shop' of its own", target=target(own_channels=(NATIVE,))),
+    Case(
+        Kind.NATIVE_REPLICA_CONFIGURED, "applies nothing now",
+        target=target(own_channels=(replace(NATIVE, applying=False),)),
+    ),
+    Case(
+        Kind.NATIVE_REPLICA_UNKNOWN, "is not connected",
+        target=target(own_channels=(replace(NATIVE, source_uuid="", source_server_id=0),)),
+    ),
+    Case(
+        Kind.NATIVE_REPLICA_UNSEEN, "Access denied",
+        target=target(own_channels_refused="Access denied"),
+    ),
+    Case(
+        Kind.PASSES_OVER, "slave_exec_mode = IDEMPOTENT", source=MARIADB_SOURCE,
+        target=replace(
+            MARIADB_TARGET, server=replace(
+                MARIADB_TARGET.server,
+                variables={**MARIADB_TARGET.server.variables, "slave_exec_mode": "IDEMPOTENT"},
+            ),
+        ),
+    ),
+    Case(Kind.PASSES_OVER, "holds for", target=target({"replica_skip_errors": "1032"})),
+    Case(Kind.RENAMES, "a->b", target=target({"replicate_rewrite_db": "a->b"})),
+    Case(Kind.OTHER_ENGINE, "Aria", target=target({"enforce_storage_engine": "Aria"})),
+    Case(Kind.FIRES_TRIGGERS, "= YES", target=target({"slave_run_triggers_for_rbr": "YES"})),
+    Case(Kind.CIRCLE, "channel 'back'", source=replace(SOURCE, feeding=(FEEDING,))),
+    Case(
+        Kind.CIRCLE_IF_BOTH_RUN, "does not run now",
+        source=replace(SOURCE, feeding=(replace(FEEDING, runs=False),)),
+    ),
+    Case(
+        Kind.CIRCLE_BY_REPLICA, "the source's own replica",
+        source=source(own_channels=(replace(NATIVE, source_uuid=TARGET_UUID),)),
+    ),
+    Case(
+        Kind.CIRCLE_UNSEEN, "GRANT SELECT ON mtsd.* on the source to user 'repl'@'%'",
+        source=source(grants=(REPLICATION,)),
+    ),
+    Case(
+        Kind.CIRCLE_UNSEEN, "SELECT ON other.*", source=replace(SOURCE, feeding_hidden=("other",)),
+    ),
     Case(Kind.SESSIONS, "149 free, mtsd needs 5"),
     Case(
         Kind.SESSIONS, "149 free, mtsd needs 6", settings=replica(parallel_type="row"),

@@ -70,7 +70,7 @@ def _server(account: str, **variables: str) -> ServerFacts:
         time_zones=True,
         clock_offset=0.0,
         threads_connected=3,
-        replicates_from=(),
+        own_channels=(),
     )
 
 

@@ -1,7 +1,8 @@
 """A source is replicated on one channel of a target only."""
 
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,141 @@ def test_a_daemon_with_its_position_elsewhere_is_refused_beside_them(tmp_path: P
             assert two.wait() == 3
             assert "another mtsd replicates the same source" in two.last_words()
             assert one.stop() == 0
+
+
+# The server's own replica
+
+
+@contextmanager
+def native(pair: Pair, *, start: str = "START REPLICA") -> Iterator[None]:
+    """Let the target's own replica follow the source, from its end on."""
+    ((executed,),) = pair.source.sql("SELECT @@gtid_executed")
+    pair.target.sql(
+        "CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_USER='root',"
+        f" SOURCE_PORT={pair.source.port}, GET_SOURCE_PUBLIC_KEY=1, SOURCE_AUTO_POSITION=1;"
+        f" SET GLOBAL gtid_purged='+{executed}'; {start}"
+    )
+    yield
+    pair.target.sql("STOP REPLICA; RESET REPLICA ALL")
+
+
+def wait_for(pair: Pair, condition: str) -> None:
+    deadline = time.monotonic() + 60
+    while pair.target.sql(f"SELECT {condition}") != [(1,)]:
+        assert time.monotonic() < deadline, condition
+        time.sleep(0.05)
+
+
+APPLIES = (
+    "EXISTS (SELECT 1 FROM performance_schema.replication_applier_status WHERE service_state='ON')"
+    " AND EXISTS (SELECT 1 FROM performance_schema.replication_connection_status"
+    " WHERE service_state = 'ON' AND source_uuid <> '')"
+)
+TWICE = "the target itself replicates from the same source"
+
+
+def test_the_targets_own_replica_and_mtsd_never_apply_beside_each_other(tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        pair.source.sql(BEGUN)
+        one, two = daemons(pair, tmp_path)
+        with one, closing(two):
+            one.wait_until_caught_up()
+            # While it runs: it is seen at the next look.
+            with native(pair):
+                assert one.wait() == 3, one.last_words()
+                assert TWICE in str(one.records()[-1]["error"])
+                # At the start, and by what would record a position that is wrong a moment later.
+                one.start()
+                assert one.wait() == 3
+                assert TWICE in one.last_words()
+                assert TWICE in command(one, "position", "set", "latest", status=3)
+                two.settings["source.start"] = "latest"
+                two.start()
+                assert two.wait() == 3
+                assert TWICE in two.last_words()
+                query = "SELECT COUNT(*) FROM mtsd.slave_relay_log_info WHERE Channel_name = 'two'"
+                assert pair.target.sql(query) == [(0,)]
+                # The applier alone applies what is in the relay log.
+                pair.target.sql("STOP REPLICA IO_THREAD")
+                one.start()
+                assert one.wait() == 3
+                pair.target.sql("STOP REPLICA")
+                one.start()
+                status = one.wait_for_status(lambda it: bool(it.warnings), "no warning")
+                assert "the target's own replica has the same source" in status.warnings[0]
+                assert "warning" in command(one, "status")
+            one.wait_for_status(lambda it: not it.warnings, "it is still warned of")
+            one.wait_for_record("no longer beside mtsd")
+            pair.source.sql("INSERT INTO a.t VALUES (2)")
+            one.wait_until_caught_up()
+            assert one.stop() == 0
+            assert rows(pair) == [(1,), (2,)]
+            # As dangerous: by it, BINLOG statements do not fail.
+            pair.target.restart({"replica_skip_errors": "1032"})
+            one.start()
+            assert one.wait() == 3
+            assert "replica_skip_errors = 1032 on the target holds for" in one.last_words()
+            assert "passes-over" in command(one, "check", "--json", status=3)
+
+
+# Circles
+
+
+def test_a_circle_is_refused_unless_gtids_are_kept_and_then_it_rests(tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        there, back = daemons(pair, tmp_path)
+        back.source, back.target = pair.target, pair.source
+        for daemon in (there, back):
+            daemon.settings |= {
+                "source.port": daemon.source.port,
+                "target.port": daemon.target.port,
+                "target.gtid": "preserve",
+            }
+        pair.source.sql(BEGUN)
+        with there, closing(back):
+            there.wait_until_caught_up()
+            back.start()
+            back.wait_until_running()
+            pair.target.sql("INSERT INTO a.t VALUES (2)")
+            back.wait_until_caught_up()
+            pair.source.sql("INSERT INTO a.t VALUES (3)")
+            there.wait_until_caught_up()
+            assert rows(pair) == pair.source.sql("SELECT i FROM a.t ORDER BY i")
+            rest = at_rest(pair)
+            # The end of a file is on record all the same, so that it may be purged.
+            pair.source.sql("FLUSH BINARY LOGS")
+            file = pair.source.binlog_end()[0]
+            stored = f"(SELECT MAX(Master_log_name) FROM mtsd.slave_relay_log_info) = '{file}'"
+            wait_for(pair, stored)
+            assert at_rest(pair) != rest
+            # What does not keep them is refused, by whichever starts last.
+            assert back.stop() == 0
+            back.settings["target.gtid"] = "off"
+            back.start()
+            assert back.wait() == 3
+            said = str(back.records()[-1]["error"])
+            assert said.startswith("another mtsd replicates from the target to the source")
+            assert "channel 'one', its position is in mtsd" in said
+            assert "circle" in command(back, "check", status=3)
+            assert there.stop() == 0
+            back.start()
+            back.wait_until_running()
+            back.wait_for_record("beside mtsd")
+            there.start()
+            assert there.wait() == 3
+            assert "channel 'two'" in str(there.records()[-1]["error"])
+            assert back.stop() == 0
+
+
+def at_rest(pair: Pair) -> list[str]:
+    """Wait until nothing is logged any more on either server; return what was."""
+    deadline = time.monotonic() + 60
+    former: list[str] = []
+    while True:
+        found = [server.binlog_end()[2] for server in (pair.source, pair.target)]
+        if found == former:
+            return found
+        former = found
+        assert time.monotonic() < deadline, found
+        # More than a few checkpoints.
+        time.sleep(1.5)

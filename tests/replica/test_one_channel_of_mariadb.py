@@ -1,7 +1,7 @@
 """Channels with databases of their own share a MariaDB source, in every format."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from tests.load.equality import unequal
 from tests.replica.daemon_process import DaemonProcess
 from tests.replica.test_evidence import command
 from tests.replica.test_families import NEEDS_PERSON, families
-from tests.replica.test_one_channel import of_their_own
+from tests.replica.test_one_channel import daemons, of_their_own
 from tests.servers.pair import Pair
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
@@ -120,3 +120,41 @@ def contents(pair: Pair) -> list[list[tuple[object, ...]]]:
             "SELECT * FROM b.t ORDER BY id",
         )
     ]  # fmt: skip
+
+
+def test_what_may_not_be_beside_mtsd(tmp_path: Path) -> None:
+    """What the target lets pass, its own replica with the same source, and a circle."""
+    with families("11.8", "11.8") as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT); INSERT INTO a.t VALUES (1)")
+        there, back = daemons(pair, tmp_path)
+        with there, closing(back):
+            there.wait_until_caught_up()
+            pair.target.sql("SET GLOBAL slave_exec_mode = 'IDEMPOTENT'")
+            assert_refused(there, "slave_exec_mode = IDEMPOTENT on the target holds for")
+            assert "passes-over" in command(there, "check", "--json", status=NEEDS_PERSON)
+            there.start()
+            assert_refused(there, "slave_exec_mode = IDEMPOTENT on the target holds for")
+            pair.target.sql(
+                "SET GLOBAL slave_exec_mode = 'STRICT';"
+                f"SET GLOBAL gtid_slave_pos = '{pair.source.binlog_end()[2]}';"
+                f"CHANGE MASTER 'x' TO MASTER_HOST='127.0.0.1', MASTER_PORT={pair.source.port},"
+                " MASTER_USER='root', MASTER_USE_GTID=slave_pos; START SLAVE 'x'"
+            )
+            there.start()
+            assert_refused(there, "the target itself replicates from the same source")
+            pair.target.sql("STOP SLAVE 'x'")
+            there.start()
+            there.wait_for_status(lambda it: bool(it.warnings), "no warning")
+            pair.source.sql("INSERT INTO a.t VALUES (2)")
+            there.wait_until_caught_up()
+            back.source, back.target = pair.target, pair.source
+            back.settings |= {"source.port": pair.target.port, "target.port": pair.source.port}
+            back.start()
+            assert_refused(back, "another mtsd replicates from the target to the source")
+            assert there.stop() == 0
+        assert pair.target.sql("SELECT i FROM a.t ORDER BY i") == [(1,), (2,)]
+
+
+def assert_refused(daemon: DaemonProcess, why: str) -> None:
+    assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
+    assert why in str(daemon.records()[-1]["error"])

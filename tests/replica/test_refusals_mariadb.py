@@ -21,6 +21,7 @@ NEEDED = {
         "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER",
         "EXECUTE", "CREATE VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "EVENT", "TRIGGER", "RELOAD",
         "BINLOG MONITOR", "BINLOG REPLAY", "SET USER", "REPLICATION SLAVE", "PROCESS",
+        "SLAVE MONITOR",
     ),
 }  # fmt: skip
 
@@ -71,9 +72,22 @@ def test_the_same_privilege_is_named(pair: Pair, role: str, lacking: str, tmp_pa
 @pytest.mark.parametrize("role", NEEDED)
 def test_nothing_is_lacking(pair: Pair, role: str, tmp_path: Path) -> None:
     daemon = DaemonProcess(pair.source, pair.target, tmp_path, without(pair, role, ""))
-    assert "privileges-missing" not in told(tmp_path, daemon.settings).bad
+    bad = told(tmp_path, daemon.settings).bad
+    assert not bad.keys() & {"privileges-missing", "native-replica-unseen", "circle-unseen"}
     with daemon:
         daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+
+
+def test_without_seeing_the_targets_own_replica_it_runs_and_says_so(
+    pair: Pair, tmp_path: Path
+) -> None:
+    settings = without(pair, "target", "SLAVE MONITOR")
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+    assert "GRANT SLAVE MONITOR" in told(tmp_path, daemon.settings).bad["native-replica-unseen"]
+    with daemon:
+        status = daemon.wait_for_status(lambda it: bool(it.warnings), "no warning")
+        assert "replicates from the same source cannot be seen" in status.warnings[0]
         assert daemon.stop() == 0
 
 

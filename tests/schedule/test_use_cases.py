@@ -309,6 +309,39 @@ def test_the_sequential_policy_knows_one_worker() -> None:
 # Room
 
 
+def test_at_rest_empty_groups_are_no_reason_to_store_the_mark() -> None:
+    """What a checkpoint changes is such a group for the other server of a circle."""
+    driven = Driven(2)
+    scheduler = driven.scheduler
+
+    def store() -> int:
+        mark = scheduler.checkpoint(rests=True)
+        if mark is not None:
+            scheduler.checkpointed(mark)
+        return scheduler.stored.number
+
+    driven.add(group(1, "a"), group(2, kind=GroupKind.EMPTY))
+    driven.begin()
+    driven.commit(1)
+    assert store() == 2
+    driven.add(group(3, kind=GroupKind.EMPTY))
+    assert store() == 2
+    assert scheduler.checkpoint() is not None
+    # Never in a file that may be purged.
+    scheduler.reach(Position("binlog.000002", 4), None)
+    assert store() == 3
+    scheduler.reach(Position("binlog.000002", 157), None)
+    assert scheduler.checkpoint(rests=True) is None
+    driven.add(group(4, "a"), group(5, kind=GroupKind.EMPTY))
+    driven.begin()
+    assert store() == 3
+    driven.commit(4)
+    assert store() == 5
+    most = ONE_BY_ONE.checkpoint_group // 4
+    driven.add(*(group(6 + each, kind=GroupKind.EMPTY) for each in range(most)))
+    assert store() == 5 + most
+
+
 def test_a_full_group_assigned_queue_waits_for_the_stored_mark() -> None:
     limits = Limits(
         checkpoint_group=2, pending_jobs_size_max=1000, batch_groups=1, batch_bytes=1000

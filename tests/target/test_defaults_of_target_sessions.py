@@ -64,6 +64,21 @@ async def test_init_connect(server: Server, init: str) -> None:
     await connection.quit()
 
 
+async def test_init_connect_of_one_family(server: Server) -> None:
+    """BINLOG passes over nothing, and no replica of the target passes over what mtsd does."""
+    mariadb = server.installation.binlog_reset == "RESET MASTER"
+    name, init, wanted = (
+        ("skip_replication", "1", 0) if mariadb else ("rbr_exec_mode", "IDEMPOTENT", "STRICT")
+    )
+    server.sql(f"SET GLOBAL init_connect = 'SET {name} = {init}'")
+    try:
+        session = await TargetSession.open(endpoint(server), SessionSettings(binary_log=True))
+    finally:
+        server.sql("SET GLOBAL init_connect = ''")
+    assert await session.connection.query(f"SELECT @@session.{name}") == [(wanted,)]
+    await session.connection.quit()
+
+
 async def test_limits_of_time_and_joins(server: Server) -> None:
     """Also where nothing is pinned, and of what waits for a lock."""
     mariadb = server.installation.binlog_reset == "RESET MASTER"

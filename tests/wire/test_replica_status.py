@@ -6,6 +6,7 @@ import time
 import pytest
 
 from mtsd.model.position import Position
+from mtsd.model.server import Flavour, ServerVersion
 from mtsd.wire.connection import Connection, Value
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.replica_status import (
@@ -94,8 +95,12 @@ def test_replicas_of_every_version_are_read() -> None:
 
 
 def test_the_statement_is_that_of_the_version() -> None:
-    assert replica_status_statement((8, 0, 21)) == "SHOW SLAVE STATUS"
-    assert replica_status_statement((8, 0, 22)) == "SHOW REPLICA STATUS"
+    def statement(flavour: Flavour, *number: int) -> str:
+        return replica_status_statement(ServerVersion(flavour, (number[0], number[1], number[2])))
+
+    assert statement(Flavour.MYSQL, 8, 0, 21) == "SHOW SLAVE STATUS"
+    assert statement(Flavour.MYSQL, 8, 0, 22) == "SHOW REPLICA STATUS"
+    assert statement(Flavour.MARIADB, 11, 8, 1) == "SHOW ALL SLAVES STATUS"
 
 
 @pytest.mark.servers
@@ -113,11 +118,11 @@ async def test_a_servers_own_replica_is_read() -> None:
         source = await Connection.open(
             Endpoint("source", "127.0.0.1", pair.source.port, "", "root", "")
         )
-        version = (await read_traits(target)).version
+        server = (await read_traits(target)).server
         ((uuid,),) = pair.source.sql("SELECT @@server_uuid")
         while True:
-            (channel,) = await own_channels(target, version)
-            known = await registered_replicas(source, version)
+            (channel,) = await own_channels(target, server)
+            known = await registered_replicas(source, server.mysql)
             if channel.source_uuid == uuid and channel.applying and known:
                 break
             assert time.monotonic() < deadline, channel

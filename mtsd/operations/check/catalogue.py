@@ -3,8 +3,8 @@
 from enum import Enum, unique
 
 from mtsd.model.reason import Refused
-from mtsd.operations.check.line import Line, error, ok, refusal, warning
-from mtsd.replica import apply_mode, gtid_mode, verdict
+from mtsd.operations.check.line import Line, caution, error, ok, refusal, warning
+from mtsd.replica import apply_mode, circles, gtid_mode, lenient_target, own_replica, verdict
 from mtsd.replica.executed_beyond import EXECUTED_BEYOND
 from mtsd.replica.one_channel import MEETING, ON_ANOTHER_CHANNEL
 from mtsd.source import continuation, handshake, start
@@ -277,6 +277,10 @@ class Kind(Enum):
         "{schema} contains the position tables of an mtsd that writes to the source: it is not"
         " replicated",
     )
+    CIRCLE = refusal("both servers", circles.LOOPS)
+    CIRCLE_IF_BOTH_RUN = caution("both servers", circles.WOULD_LOOP)
+    CIRCLE_BY_REPLICA = refusal("both servers", circles.OWN_LOOPS)
+    CIRCLE_UNSEEN = caution("source databases", circles.UNSEEN)
 
     # Server ids.
     SERVER_ID = ok("source server_id", "{source}; this replica's is {replica}")
@@ -583,11 +587,14 @@ class Kind(Enum):
         "YES: a definition or statement does not get the time that it had on the source (1290)",
         "start the target with secure_timestamp = REPLICATION",
     )
-    NATIVE_REPLICA = error(
-        "target replica",
-        "the target itself replicates from the same source: everything would be applied twice",
-        "STOP REPLICA on the target, and start mtsd at its position",
-    )
+    NATIVE_REPLICA = refusal("target replica", own_replica.RUNS)
+    NATIVE_REPLICA_CONFIGURED = caution("target replica", own_replica.CONFIGURED)
+    NATIVE_REPLICA_UNKNOWN = caution("target replica", own_replica.UNKNOWN)
+    NATIVE_REPLICA_UNSEEN = caution("target replica", own_replica.UNSEEN)
+    PASSES_OVER = refusal("target {variable}", lenient_target.PASSES_OVER)
+    RENAMES = refusal("target replicate_rewrite_db", lenient_target.RENAMES)
+    OTHER_ENGINE = refusal("target enforce_storage_engine", lenient_target.OTHER_ENGINE)
+    FIRES_TRIGGERS = caution("target triggers", lenient_target.FIRES_TRIGGERS)
     SESSIONS = ok("target connections", "{free} free, mtsd needs {needed}")
     TOO_FEW_SESSIONS = error(
         "target connections",
@@ -839,7 +846,7 @@ class Kind(Enum):
 
 
 def refused_line(refused: Refused) -> Line:
-    """Return the line for a refusal."""
+    """Return the line for a refusal, or for a warning with a reason of the daemon's."""
     return _BY_REASON[refused.reason].line(**refused.facts)
 
 

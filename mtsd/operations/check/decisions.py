@@ -8,9 +8,13 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.operations.check.facts import ChannelFacts, ServerFacts, SourceFacts, TargetFacts
+from mtsd.operations.check.server_lines import sees_position_schema
 from mtsd.replica.apply_mode import applies_sql, in_repair
+from mtsd.replica.circles import cannot_see, circle
 from mtsd.replica.executed_beyond import Held, refusal
 from mtsd.replica.gtid_mode import Gtids, decide_gtids
+from mtsd.replica.lenient_target import lenient
+from mtsd.replica.own_replica import KnownServer, beside, unseen
 from mtsd.replica.recovery import gtids_beyond, unsettled
 from mtsd.replica.verdict import Verdict, judge
 from mtsd.schedule.executed_groups import recovered
@@ -71,6 +75,28 @@ def gtids_of(settings: Settings, source: SourceFacts, target: TargetFacts) -> Gt
 def may_set_gtids(target: TargetFacts) -> bool:
     """Return whether mtsd's user may give transactions GTIDs, if the target has them."""
     return isinstance(target.pinned, Refused) or target.pinned.sets_gtids
+
+
+def guarded(
+    settings: Settings, source: SourceFacts, target: TargetFacts, *, by_binlog: bool
+) -> tuple[Refused, ...]:
+    """Decide what stops the daemon or is a warning of its: see `mtsd.replica.guard`."""
+    read, written = (
+        KnownServer(facts.server.identity, facts.server.number("server_id"), where.host, where.port)
+        for facts, where in ((source, settings.source), (target, settings.target))
+    )
+    preserves = gtids_of(settings, source, target) is Gtids.PRESERVE
+    found = circle(source.feeding, source.server.own_channels, written, preserves=preserves)
+    schema = settings.target.schema
+    seen = source.feeding_hidden or sees_position_schema(source.server, schema)
+    for hidden in source.feeding_hidden if seen else (schema,):
+        found |= cannot_see(hidden, source.server.account)
+    if target.server.own_channels_refused:
+        found |= unseen(target.server.flavour, target.server.own_channels_refused)
+    else:
+        found |= beside(target.server.own_channels, read)
+    found |= lenient(target.server.variables, target.server.flavour, by_binlog=by_binlog)
+    return found.stops + found.warns
 
 
 def rows_as_sql(

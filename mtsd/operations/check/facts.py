@@ -8,6 +8,7 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour, ServerVersion, identity_of
 from mtsd.model.xa_xid import XaXid
+from mtsd.replica.circles import Feeding
 from mtsd.replica.left_prepared import is_of_xa, xid_in_doubt
 from mtsd.replica.left_split import branch_xids
 from mtsd.replica.one_channel import Channel
@@ -19,6 +20,7 @@ from mtsd.target.position_tables import InDoubt
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.split_table import SPLIT
 from mtsd.target.table_columns import TableColumn
+from mtsd.wire.replica_status import ReplicaStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ class ServerFacts:
     clock_offset: float
     """Seconds that the server's clock is ahead of this machine's."""
     threads_connected: int
-    replicates_from: tuple[str, ...]
-    """server_uuids of the sources that the server's own replica applies from right now."""
+    own_channels: tuple[ReplicaStatus, ...]
+    """The channels of the server's own replica."""
     columns: Mapping[str, Sequence[TableColumn]] = field(default_factory=dict)
     """The columns of each of `tables`, by "schema.name"."""
     flavour: Flavour = Flavour.MYSQL
@@ -81,6 +83,8 @@ class ServerFacts:
     """The table of each of `triggers`."""
     generated: tuple[str, ...] = ()
     """Tables of a MariaDB with STORED generated columns, or with others and no primary key."""
+    own_channels_refused: str = ""
+    """Why its own replica could not be seen; "" if it could."""
 
     @property
     def server(self) -> ServerVersion:
@@ -127,6 +131,10 @@ class SourceFacts:
     """Whether [source] start is a place that is not between transactions."""
     before: GtidSet | None = None
     """What it has executed before [source] start, if that is FILE:POS; None if not known."""
+    feeding: tuple[Feeding, ...] = ()
+    """The positions on it of each mtsd that writes to it."""
+    feeding_hidden: tuple[str, ...] = ()
+    """Schemas with positions that the user may not read."""
 
 
 @dataclass(frozen=True, slots=True)

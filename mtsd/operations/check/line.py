@@ -37,7 +37,7 @@ class Template:
     found: str
     remedy: str = ""
     reason: Reason | None = None
-    """The daemon's refusal with the same words, if it is one."""
+    """The daemon's refusal or warning with the same words, if it is one."""
 
 
 def ok(subject: str, found: str) -> Template:
@@ -58,6 +58,11 @@ def error(subject: str, found: str, remedy: str) -> Template:
 def refusal(subject: str, reason: Reason) -> Template:
     """Return the template of a line about something that the daemon refuses."""
     return Template(Level.ERROR, subject, reason.found, reason.remedy, reason)
+
+
+def caution(subject: str, reason: Reason) -> Template:
+    """Return the template of a line about something that the daemon only warns of."""
+    return Template(Level.WARNING, subject, reason.found, reason.remedy, reason)
 
 
 SHOWN = 5

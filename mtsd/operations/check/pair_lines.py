@@ -7,7 +7,13 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind, refused_line
-from mtsd.operations.check.decisions import Decision, gtids_of, may_set_gtids, rows_as_sql
+from mtsd.operations.check.decisions import (
+    Decision,
+    gtids_of,
+    guarded,
+    may_set_gtids,
+    rows_as_sql,
+)
 from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed, size
 from mtsd.operations.check.server_lines import counted, sees_tables, table_lines
@@ -37,8 +43,9 @@ def pair_lines(
     uuid = target.server.identity
     if uuid and uuid == source.server.identity:
         yield Kind.SAME_SERVER.line(uuid=uuid)
-    elif source.server.identity in target.server.replicates_from:
-        yield Kind.NATIVE_REPLICA.line()
+    else:
+        for found in guarded(settings, source, target, by_binlog=as_sql is not True):
+            yield refused_line(found)
     if target.server.number("server_id") == settings.source.server_id:
         yield Kind.SERVER_ID_OF_TARGET.line(value=settings.source.server_id)
     newer = source.server.version[:2] > target.server.version[:2]

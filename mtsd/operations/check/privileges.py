@@ -97,6 +97,9 @@ EVIDENCE = _needs("REPLICATION SLAVE")
 XA = (Need(("XA_RECOVER_ADMIN",), flavour=_MYSQL), Need(("PROCESS",), flavour=_MARIADB))
 """To list what the target has prepared, which shows what became of an interrupted group; to see
 when InnoDB has let go of it, on MariaDB."""
+OWN_REPLICA = (Need(("SLAVE MONITOR", "SUPER"), since=(10, 5, 9), flavour=_MARIADB),)
+"""To see whether the target's own replica has the same source: on MySQL, REPLICATION CLIENT is
+enough."""
 LOCKS = _needs("PROCESS")
 """To see which transaction waits for which, with consistency = "any_time"."""
 LOCKS_OF_ROWS = _needs("SELECT")
@@ -235,6 +238,7 @@ def statements(settings: Settings) -> Iterator[str]:
         *DEFINITIONS,
         *target_needs(settings, logs=settings.target.binary_log, gtids=False, as_sql=as_sql),
         *SESSION,
+        *OWN_REPLICA,
     )
     more = [] if settings.target.binary_log else ["BINLOG ADMIN"]
     of_mariadb = dict.fromkeys(missing(Held(), everything, mariadb))

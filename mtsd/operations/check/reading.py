@@ -21,6 +21,7 @@ from mtsd.operations.check.facts import (
     TargetFacts,
 )
 from mtsd.operations.check.in_doubt import read_in_logs
+from mtsd.replica.circles import read_feeding
 from mtsd.replica.one_channel import Channel, read_channels
 from mtsd.replica.recovery import FoundTables, read_failed, read_tables, read_workers
 from mtsd.schedule.executed_groups import recovered
@@ -52,7 +53,7 @@ from mtsd.target.xa import NOT_ALLOWED, prepared_xids
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
 from mtsd.wire.neutral_session import make_neutral
-from mtsd.wire.replica_status import own_channels, registered_replicas
+from mtsd.wire.replica_status import ReplicaStatus, own_channels, registered_replicas
 
 T = TypeVar("T")
 
@@ -105,6 +106,7 @@ async def read_source(
     if not inside and (server.on("gtid_mode") or version.flavour is Flavour.MARIADB):
         before = await _before(connection, version.flavour, start, files)
     replicas = await _allowed(registered_replicas(connection, version.mysql))
+    feeding, hidden = await read_feeding(connection)
     return SourceFacts(
         server,
         files,
@@ -117,6 +119,8 @@ async def read_source(
         await _prepared(connection),
         inside,
         before,
+        tuple(feeding),
+        tuple(hidden),
     )
 
 
@@ -211,6 +215,7 @@ async def _server(
     }
     user, _, host = str(account).rpartition("@")
     triggers = await _triggers(connection, position_schema)
+    channels, channels_refused = await _own_channels(connection, version)
     zones = "SELECT CONVERT_TZ('2020-06-01 00:00:00', 'Europe/Berlin', '+00:00') IS NOT NULL"
     return ServerFacts(
         version_text=connection.server_version,
@@ -230,7 +235,7 @@ async def _server(
         time_zones=(await connection.query(zones))[0][0] == 1,
         clock_offset=offset,
         threads_connected=int(status.get("threads_connected", 0)),
-        replicates_from=await _replicates_from(connection, version.mysql),
+        own_channels=channels,
         columns=await _columns(connection, position_schema),
         flavour=version.flavour,
         cascades=await _foreign_keys(connection, position_schema, _CASCADES),
@@ -240,6 +245,7 @@ async def _server(
         expressions=await _expressions(connection, position_schema),
         triggers_on=triggers,
         generated=await _generated(connection, version, position_schema),
+        own_channels_refused=channels_refused,
     )
 
 
@@ -378,9 +384,16 @@ def _users(column: str, position_schema: str) -> str:
     )
 
 
-async def _replicates_from(connection: Connection, version: Version) -> tuple[str, ...]:
-    channels = await _allowed(own_channels(connection, version))
-    return tuple(channel.source_uuid for channel in channels if channel.applying)
+async def _own_channels(
+    connection: Connection, version: ServerVersion
+) -> tuple[tuple[ReplicaStatus, ...], str]:
+    """Return the channels of the server's own replica, or why they cannot be seen."""
+    try:
+        return tuple(await own_channels(connection, version)), ""
+    except ServerError as error:
+        if error.number not in _REFUSED:
+            raise
+        return (), error.text
 
 
 async def _tables_in(connection: Connection, schema: str) -> tuple[str, ...] | None:

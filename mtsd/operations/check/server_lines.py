@@ -71,6 +71,12 @@ def sees_tables(facts: ServerFacts) -> bool:
     return bool(facts.tables) or Held.of(facts.grants).has(_SHOWS_TABLES)
 
 
+def sees_position_schema(facts: ServerFacts, schema: str) -> bool:
+    """Return whether the user could see the position schema, if there is one."""
+    held = Held.of(facts.grants)
+    return held.has(_SHOWS_TABLES) or held.has_on(schema, "SELECT")
+
+
 def counted(count: int, noun: str) -> str:
     """Return "1 table", "2 tables"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

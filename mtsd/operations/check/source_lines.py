@@ -95,7 +95,7 @@ def _binary_log(settings: Settings, facts: SourceFacts) -> Iterator[Line]:
     if facts.filters:
         yield Kind.BINLOG_FILTERED.line(filters=", ".join(facts.filters))
     updates = variables.get("log_replica_updates", variables.get("log_slave_updates", "ON"))
-    if server.replicates_from and updates == "OFF":
+    if any(each.applying for each in server.own_channels) and updates == "OFF":
         yield Kind.CHAIN_CUT.line()
     if server.number("sync_binlog", 1) != 1:
         yield Kind.SYNC_BINLOG.line(value=server.number("sync_binlog"))
