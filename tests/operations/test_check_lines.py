@@ -46,6 +46,7 @@ ELSEWHERE = frozenset({
 """Have tests of their own, below and in test_check_status_socket."""
 TOLD_OTHERWISE = {
     "ATTACHED": Kind.XA_ATTACHED,
+    "BLACKHOLE": Kind.BLACKHOLES,
     "UNLOGGED": Kind.XA_UNLOGGED,
     "NOT_A_REPLICA": Kind.PRIVILEGES_MISSING,
     "HISTORY": Kind.VERSIONED,

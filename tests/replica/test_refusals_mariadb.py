@@ -52,9 +52,6 @@ def without(pair: Pair, role: str, lacking: str) -> dict[str, Value]:
     [
         ("source", "REPLICATION SLAVE"),
         ("source", "BINLOG MONITOR"),
-        ("target", "BINLOG REPLAY"),
-        # Needed by the view, whose definer is somebody else.
-        ("target", "SET USER"),
     ],
 )
 def test_the_same_privilege_is_named(pair: Pair, role: str, lacking: str, tmp_path: Path) -> None:
@@ -67,6 +64,27 @@ def test_the_same_privilege_is_named(pair: Pair, role: str, lacking: str, tmp_pa
     stopped = stopped_with(daemon)
     assert lacking in stopped
     assert f"the user of [{role}] user" in stopped
+
+
+def test_a_definer_of_a_view_needs_a_privilege_of_its_own(pair: Pair, tmp_path: Path) -> None:
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, without(pair, "target", "SET USER"))
+    foretold = told(tmp_path, daemon.settings)
+    assert foretold.status == 0
+    assert "GRANT SET USER ON *.* TO" in foretold.bad["definers"]
+    stopped = stopped_with(daemon)
+    assert "SET USER" in stopped
+    assert "the user of [target] user" in stopped
+
+
+def test_without_binlog_replay_rows_are_applied_as_sql(pair: Pair, tmp_path: Path) -> None:
+    settings = without(pair, "target", "BINLOG REPLAY")
+    with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
+        foretold = told(tmp_path, daemon.settings)
+        assert foretold.status == 0
+        assert "GRANT BINLOG REPLAY ON *.* TO" in foretold.bad["session-kept"]
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    assert pair.target.sql("SELECT i FROM a.t") == [(1,)]
 
 
 @pytest.mark.parametrize("role", NEEDED)
