@@ -132,6 +132,10 @@ class TargetSettings(EndpointSettings):
     """Whether the target writes what is applied to its own binary log; false: SET
     sql_log_bin=0."""
 
+    gtid_domain_id: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    """MariaDB: the GTID domain of what mtsd writes to the target's binary log; 0: the target's
+    server_id. It must not be a domain of the source."""
+
     gtid: GtidMode = "auto"
     """What the target learns of the source's GTIDs. mirror: they are added at each checkpoint;
     refused if the target writes what is applied to a binary log. preserve: each transaction is

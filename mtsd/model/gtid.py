@@ -154,6 +154,11 @@ class GtidSet:
         """Return MariaDB's last number of each domain and server ("0-1") that is listed."""
         return dict(self._places)
 
+    def domains(self) -> frozenset[int]:
+        """Return MariaDB's domains of which the set has anything."""
+        listed = [uuid for uuid, _ in self._intervals if len(uuid) != _UUID_SIZE]
+        return frozenset(int(origin.partition("-")[0]) for origin in [*self._places, *listed])
+
     def has_reached(self, place: Gtid) -> bool:
         """Return whether a place is listed, or a later one of its server, in its domain.
 

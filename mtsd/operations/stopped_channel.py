@@ -51,7 +51,8 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
     tables = PositionTables(settings.target.schema, settings.replica.channel)
     # Like the daemon's: not with the target's own defaults, and logged only if the daemon's are.
     session = await TargetSession.open(
-        endpoint("target", settings.target), SessionSettings(settings.target.binary_log)
+        endpoint("target", settings.target),
+        SessionSettings(settings.target.binary_log, settings.target.gtid_domain_id),
     )
     connection = session.connection
     try:

@@ -9,6 +9,7 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import refuse
 from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.domain_watch import DomainWatch
 from mtsd.replica.gtid_mode import ToldGtids
 from mtsd.replica.guard import LOOK_PERIOD_S, Guard
 from mtsd.target.position_schema import ROW_LOST
@@ -29,8 +30,8 @@ class Checkpointer:
     `stale` are rows of workers of previous runs, (Id, highest group number that it proves): they
     are removed as soon as the low-water mark has passed them, as is the record of the group
     `stopped`, which stopped a previous run (0: none). `told` says what the target is told of the
-    source's GTIDs. The `guard` looks at the target in between. With `rests`, a few empty groups
-    are no reason to write.
+    source's GTIDs; `domains` is shown those that are stored. The `guard` looks at the target in
+    between. With `rests`, a few empty groups are no reason to write.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Checkpointer:
         stopped: int,
         told: ToldGtids,
         guard: Guard,
+        domains: DomainWatch,
         reached: Reached,
         *,
         rests: bool,
@@ -50,6 +52,7 @@ class Checkpointer:
         self._told = told
         self.guard = guard
         self._rests = rests
+        self._domains = domains
         self._connection = connection
         self._tables = tables
         self._coordinator = coordinator
@@ -112,6 +115,8 @@ class Checkpointer:
         await self._reached(FaultPoint.AFTER_CHECKPOINT)
         self._coordinator.checkpointed(mark)
         self.checkpoints += 1
+        if mark.gtids is not None:
+            self._domains.look(mark.gtids)
         return True
 
     async def end(self) -> None:

@@ -25,6 +25,7 @@ from mtsd.replica.checkpointer import Checkpointer
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.delay_stage import DelayStage
 from mtsd.replica.dispatch import Dispatcher
+from mtsd.replica.domain_watch import DomainWatch
 from mtsd.replica.endpoints import endpoint, identity
 from mtsd.replica.executed_beyond import read_held, refusal
 from mtsd.replica.filters import filter_of, rules_of
@@ -105,7 +106,7 @@ async def start(
     current = CurrentEndpoint(endpoint("target", settings.target))
     session = await TargetSession.open(
         current.endpoint,
-        SessionSettings(settings.target.binary_log),
+        SessionSettings(settings.target.binary_log, settings.target.gtid_domain_id),
         reached=reached,
     )
     workers: list[Worker] = []
@@ -150,8 +151,17 @@ async def start(
         fold_case = session.traits.lower_case_table_names
         flavour = session.traits.server.flavour
         replicated = filter_of(settings, fold_case=fold_case, target=flavour, others=others)
+        domains = DomainWatch(session)
         stream = _stream(
-            settings, recovered, replicated, foreign_keys, coordinator, guard, reached, refused_by
+            settings,
+            recovered,
+            replicated,
+            foreign_keys,
+            coordinator,
+            guard,
+            domains,
+            reached,
+            refused_by,
         )
         checkpointer = Checkpointer(
             session.connection,
@@ -162,6 +172,7 @@ async def start(
             recovered.stopped,
             told,
             guard,
+            domains,
             reached,
             # Only what is in its binary log can come back to it, and rules leave out other groups
             # whose GTIDs a person may wait for.
@@ -419,6 +430,7 @@ def _stream(
     foreign_keys: ForeignKeys,
     coordinator: Coordinator,
     guard: Guard,
+    domains: DomainWatch,
     reached: Reached,
     refused_by: Callable[[GtidSet], Refused | None],
 ) -> SourceStream:
@@ -439,6 +451,7 @@ def _stream(
         recovered.source_uuid,
         executed=recovered.gtids,
         pulse=coordinator.pulse,
+        watch=domains.look,
         reached=reached,
         refusal=refused_by,
         look=look,

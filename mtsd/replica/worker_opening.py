@@ -50,6 +50,7 @@ async def open_worker(
     target = replace(current.endpoint, found_rows=found_rows)
     session_settings = SessionSettings(
         settings.target.binary_log,
+        settings.target.gtid_domain_id,
         ROW_MODE if as_sql else b"0",
         flavour_of_identity(recovered.source_uuid),
         rows_as_sql=as_sql,

@@ -108,13 +108,15 @@ class SourceStream:
         *,
         executed: GtidSet | None = None,
         pulse: Pulse | None = None,
+        watch: Callable[[GtidSet], None] = lambda _: None,
         reached: Reached = nothing,
         refusal: Callable[[GtidSet], Refused | None] = _nothing_refused,
         look: Look | None = None,
     ) -> None:
         """Begin after `mark`; `executed` is as in `Channel`; what `look` raises ends `read`.
 
-        `refusal` decides, at the first connection, by what the source has executed.
+        `refusal` decides, at the first connection, by what the source has executed. `watch` is
+        shown that at each connection, and may raise NeedsPersonError.
         """
         self.endpoint = endpoint
         """Where to connect next time: may be changed as long as it is the same server."""
@@ -124,6 +126,7 @@ class SourceStream:
         self._pulse = pulse or Pulse()
         self._source_uuid = source_uuid
         self._executed = executed
+        self._watch = watch
         self._reached = reached
         self._refusal = refusal
         self._look = look
@@ -204,6 +207,7 @@ class SourceStream:
         session = await open_source(self.endpoint, self._identity)
         try:
             source = await read_source_state(session.connection, session.traits)
+            self._watch(source.executed)
             way = continuation(self._channel(), source)
             if isinstance(way, Refused):
                 raise NeedsPersonError(str(way))

@@ -15,6 +15,7 @@ from mtsd.model.step import Satellite, Statement, Step
 from mtsd.model.temporary_tables import TableName
 from mtsd.model.xa_xid import XaXid
 from mtsd.target import literals
+from mtsd.target.own_domain import own_domain
 from mtsd.target.pinning import NOT_ALLOWED, pin
 from mtsd.target.retry import insist, patiently
 from mtsd.target.satellites import Collation, needs_collations
@@ -46,6 +47,8 @@ class SessionSettings:
 
     binary_log: bool
     """Whether the session's changes are written to the target's own binlog."""
+    gtid_domain_id: int = 0
+    """The domain of what it writes to the binlog of a MariaDB; 0: the target's server_id."""
     sql_mode: bytes = b"0"
     """The SQL mode between statements of the source, as an expression."""
     source: Flavour | None = None
@@ -88,6 +91,10 @@ class TargetSession:
         """The state and satellites of a statement after which nothing could be set yet."""
         self._is_guarded = False
         """Whether a savepoint shows that the open transaction is still the one that was begun."""
+        self.domain: int | None = None
+        """MariaDB: the GTID domain of what the session writes to the binlog; None: of nothing."""
+        self.sets_domain = True
+        """Whether its user may set that, and has chosen it."""
         self.limits_lock_waits = False
         """Whether `limit_lock_waits` has set a limit."""
         self.has_gtids = traits.gtid_mode
@@ -131,6 +138,28 @@ class TargetSession:
             raise NeedsPersonError(str(pinned))
         self.states.leave_out(pinned.refused)
         self.has_gtids = self.traits.gtid_mode and pinned.sets_gtids
+        await self._take_domain()
+
+    async def _take_domain(self) -> None:
+        """Write in a domain of one's own, if there are any and the user may set it."""
+        server = self.traits.server
+        wanted = own_domain(
+            self._settings.gtid_domain_id,
+            server.flavour,
+            self.traits.server_id,
+            logged=self.is_logged,
+        )
+        if wanted is None:
+            return
+        self.domain = wanted
+        try:
+            await self.connection.run(b"SET @@session.gtid_domain_id=%d" % wanted, 1)
+        except ServerError as error:
+            if error.number != NOT_ALLOWED:
+                raise
+            self.sets_domain = False
+            ((domain,),) = await self.connection.query(b"SELECT @@session.gtid_domain_id")
+            self.domain = literals.number(domain)
 
     def refuse_too_large(self, steps: Sequence[Step]) -> None:
         """Raise ServerError 1153 if the target does not accept the text of a statement."""

@@ -43,6 +43,8 @@ class ServerTraits:
     loses_cascade_errors: bool = False
     """MySQL from 9.6 on, innodb_native_foreign_keys = OFF: a statement whose cascade is the victim
     of a deadlock, or waits too long for a lock, is answered with OK."""
+    gtid_strict_mode: bool = False
+    """MariaDB: numbers of GTIDs have to grow within a domain, whichever server they are from."""
     binlog_in_engine: bool = False
     """MariaDB 12.3: its binary log is inside InnoDB (binlog_storage_engine): who reads it is told
     neither files nor offsets."""
@@ -87,6 +89,7 @@ async def read_traits(connection: Connection) -> ServerTraits:
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'gtid_mode',"
         " 'log_bin', 'binlog_checksum', 'max_allowed_packet', 'read_only', 'super_read_only',"
         " 'lower_case_table_names', 'explicit_defaults_for_timestamp', 'binlog_storage_engine',"
+        " 'gtid_strict_mode',"
         " 'innodb_native_foreign_keys')"
     )
     variables = {str(name).lower(): str(value) for name, value in rows}
@@ -103,5 +106,6 @@ async def read_traits(connection: Connection) -> ServerTraits:
         lower_case_table_names=variables.get("lower_case_table_names", "0") != "0",
         explicit_defaults_for_timestamp=variables.get("explicit_defaults_for_timestamp") == "ON",
         loses_cascade_errors=variables.get("innodb_native_foreign_keys") == "OFF",
+        gtid_strict_mode=variables.get("gtid_strict_mode") == "ON",
         binlog_in_engine=variables.get("binlog_storage_engine", "") != "",
     )

@@ -17,7 +17,7 @@ NEEDS_RESTART = {
       for name in ("host", "port", "unix_socket")),
     "source.server_id", "source.start", "source.allow_partial_history", "source.heartbeat_period",
     "source.semi_sync", "target.schema", "target.apply_mode", "target.binary_log", "target.gtid",
-    "target.definer",
+    "target.definer", "target.gtid_domain_id",
     "replica.channel", "replica.parallel_workers", "replica.parallel_type", "replica.consistency",
     "replica.exec_mode", "replica.newer_row_column", "replica.ddl", "replica.statements",
     "replica.split_transactions",

@@ -281,6 +281,11 @@ def test_a_mariadb_position_advances_over_holes_and_other_servers() -> None:
     assert [str(each) for each in gtids.places()] == ["0-2-110", "1-7-6"]
 
 
+def test_the_domains_of_a_mariadb_set() -> None:
+    gtids = GtidSet.parse("0-1-100,7-2-5,7-3-9,12-1:4:6-8,3e11fa47-71ca-11e1-9e33-c80aa9429562:1")
+    assert gtids.domains() == {0, 7, 12}
+
+
 def test_what_was_executed_ahead_is_met_once_and_then_passed() -> None:
     gtids = GtidSet.parse("0-1-100,0-2:103")
     assert [gtids.advance(Gtid("0-2", number)) for number in (101, 102, 103, 104)] == [

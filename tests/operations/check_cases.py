@@ -141,7 +141,19 @@ IN_ENGINE = replace(
     ),
     files=(),
 )
+IN_OUR_DOMAIN = source(
+    {"gtid_binlog_state": "0-1-9", "gtid_slave_pos": "2-3-4"}, flavour=Flavour.MARIADB
+)
 MARIADB_TARGET = target(flavour=Flavour.MARIADB, version=(11, 8, 1))
+
+
+def replaying(variables: dict[str, str] | None = None) -> TargetFacts:
+    """Return a MariaDB whose user may set the GTID domain of its sessions."""
+    grants = (*EVERYTHING, "GRANT BINLOG REPLAY ON *.* TO `u`@`%`")
+    return target(variables, flavour=Flavour.MARIADB, grants=grants)
+
+
+REPLAYING = replaying()
 
 CASES = (
     Case(Kind.CONNECTED, "MariaDB 11.8.1 at", source=MARIADB_SOURCE, target=MARIADB_TARGET),
@@ -211,6 +223,29 @@ CASES = (
     Case(
         Kind.MARIADB_GTIDS, "read by GTID", starting(GtidStart("0-1-5")), MARIADB_SOURCE,
         MARIADB_TARGET,
+    ),
+    Case(Kind.OWN_DOMAIN, "the domain 2,", source=MARIADB_SOURCE, target=REPLAYING),
+    Case(
+        Kind.DOMAIN_SHARED, "domain of the source's; it has 0, 2", source=IN_OUR_DOMAIN,
+        target=replaying({"gtid_strict_mode": "ON"}),
+    ),
+    Case(
+        Kind.DOMAIN_SHARED_LOOSELY, "the GTID domain 2", source=IN_OUR_DOMAIN, target=REPLAYING,
+    ),
+    Case(
+        Kind.CANNOT_LEAVE_DOMAIN, "own GTID domain 0,", source=IN_OUR_DOMAIN,
+        target=target({"gtid_strict_mode": "ON"}, flavour=Flavour.MARIADB),
+    ),
+    Case(
+        Kind.CANNOT_LEAVE_LOOSELY, "GRANT BINLOG REPLAY", source=IN_OUR_DOMAIN,
+        target=MARIADB_TARGET,
+    ),
+    Case(
+        Kind.OWN_GTIDS_AHEAD, "has written 0-2-8 itself", source=MARIADB_SOURCE,
+        target=replace(
+            replaying({"gtid_binlog_pos": "0-2-8,1-2-5,2-2-900,3-1-9"}),
+            position=at(gtids="0-1-7,1-1-5,3-1-2", source_uuid="server_id 1").position,
+        ),
     ),
     Case(Kind.START_PURGED, "0-1-2", source=MARIADB_SOURCE, target=MARIADB_TARGET),
     Case(

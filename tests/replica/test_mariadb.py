@@ -12,6 +12,7 @@ import pytest
 
 from mtsd.cli.main import main
 from mtsd.model.fault_points import FaultPoint
+from mtsd.model.gtid import GtidSet
 from tests.load.mariadb import DATABASES, MariadbLoad, unequal
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
@@ -367,6 +368,56 @@ def test_another_source_continues_by_gtid(tmp_path: Path) -> None:
         )
         assert (known, uuid) == ("0-3-42,7-3-20", "server_id 3")
         assert unequal(third, pair.target) == []
+
+
+STRICT: Options = {"gtid_strict_mode": "ON", "log_slave_updates": "ON"}
+
+
+def own_replica_position(daemon: DaemonProcess) -> str:
+    """Return what the target's own replica goes on from, as docs/mariadb.md says."""
+    ((position,),) = daemon.target.sql("SELECT Executed_gtid_set FROM mtsd.slave_relay_log_info")
+    ((own,),) = daemon.target.sql("SELECT @@gtid_binlog_pos")
+    return f"{position},{own}"
+
+
+def test_the_targets_own_replica_takes_over_and_gives_back(tmp_path: Path) -> None:
+    """Whatever mtsd writes has a domain of its own, so that nothing stands in the way."""
+    with mariadbs("11.8", "10.11", target_options=STRICT) as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY)")
+        pair.source.sql("XA START 'x'; INSERT INTO a.t VALUES (0); XA END 'x'; XA PREPARE 'x'")
+        pair.source.sql("XA COMMIT 'x'; SET binlog_format=STATEMENT; INSERT INTO a.t VALUES (1)")
+        insert(pair.source, *range(2, 9))
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path, SMALL)
+        caught_up(daemon)
+        ((goal,),) = pair.source.sql("SELECT @@gtid_binlog_pos")
+        assert main(["position", "set", f"gtid:{goal}", "--config", str(daemon.config)]) == 0
+        insert(pair.source, 9)
+        caught_up(daemon)
+        assert GtidSet.parse(pair.target.sql("SELECT @@gtid_binlog_state")[0][0]).domains() == {2}
+        position = own_replica_position(daemon)
+        pair.target.sql(f"SET GLOBAL gtid_slave_pos = '{position}'")
+        assert pair.target.sql("SELECT @@gtid_slave_pos") == [(position,)]
+        pair.target.sql(
+            f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={pair.source.port},"
+            " MASTER_USER='root', MASTER_USE_GTID=slave_pos; START SLAVE"
+        )
+        insert(pair.source, 10)
+        ((goal,),) = pair.source.sql("SELECT @@gtid_binlog_pos")
+        assert pair.target.sql(f"SELECT MASTER_GTID_WAIT('{goal}', 60)") == [(0,)]
+        pair.target.sql("STOP SLAVE; RESET SLAVE ALL")
+        assert main(["position", "set", f"gtid:{goal}", "--config", str(daemon.config)]) == 0
+        insert(pair.source, 11)
+        caught_up(daemon)
+        assert unequal(pair.source, pair.target) == []
+        found = told(tmp_path, daemon.settings)
+        assert "in the domain 2" in found.lines["own-domain"]
+        # The source begins to use that domain while the daemon runs.
+        with daemon:
+            insert(pair.source, 12, domain=2)
+            assert daemon.wait() == NEEDS_PERSON
+        said = "in the GTID domain 2, in which the source has transactions, too"
+        assert said in str(daemon.records()[-1]["error"])
+        assert said in told(tmp_path, daemon.settings).bad["domain-shared"]
 
 
 def test_numbers_that_do_not_grow(tmp_path: Path) -> None:

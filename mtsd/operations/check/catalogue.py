@@ -8,7 +8,7 @@ from mtsd.replica import apply_mode, circles, gtid_mode, lenient_target, own_rep
 from mtsd.replica.executed_beyond import EXECUTED_BEYOND
 from mtsd.replica.one_channel import MEETING, ON_ANOTHER_CHANNEL
 from mtsd.source import continuation, handshake, start
-from mtsd.target import pinning, position_schema
+from mtsd.target import own_domain, pinning, position_schema
 from mtsd.target.branches import ATTACHED, UNLOGGED
 from mtsd.target.splitting_allowed import ON_MARIADB
 from mtsd.wire import traits
@@ -519,6 +519,29 @@ class Kind(Enum):
     OTHER_FAMILY_GTIDS = refusal("target gtid", gtid_mode.OTHER_GTIDS)
     MARIADB_TARGET_GTIDS = refusal("target gtid", gtid_mode.ON_MARIADB)
     MARIADB_GTIDS = ok("both GTIDs", "MariaDB's; {way}; the target does not learn the source's")
+    OWN_DOMAIN = ok(
+        "target gtid_domain_id",
+        "mtsd writes to the target's binary log in the domain {domain}, which is none of the"
+        " source's",
+    )
+    DOMAIN_SHARED = refusal("target gtid_domain_id", own_domain.SHARED_DOMAIN)
+    DOMAIN_SHARED_LOOSELY = warning(
+        "target gtid_domain_id", own_domain.SHARED_DOMAIN.found, own_domain.SHARED_DOMAIN.remedy
+    )
+    CANNOT_LEAVE_DOMAIN = refusal("target gtid_domain_id", own_domain.CANNOT_LEAVE_DOMAIN)
+    CANNOT_LEAVE_LOOSELY = warning(
+        "target gtid_domain_id",
+        own_domain.CANNOT_LEAVE_DOMAIN.found,
+        own_domain.CANNOT_LEAVE_DOMAIN.remedy,
+    )
+    OWN_GTIDS_AHEAD = warning(
+        "target GTIDs",
+        "in domains of the source the target has written {gtids} itself, which is ahead of the"
+        " position {position}: with gtid_strict_mode its own replica could not take over at that"
+        " (error 1947)",
+        "take over only after the source's numbers have passed it, or after RESET MASTER on the"
+        " target",
+    )
     TARGET_WITHOUT_EVIDENCE = warning(
         "target log_bin",
         "OFF, or [target] binary_log = false: if mtsd or the target is killed in the middle of DDL,"

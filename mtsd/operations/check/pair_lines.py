@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from mtsd.config import Earliest, Settings
+from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
@@ -13,14 +14,17 @@ from mtsd.operations.check.decisions import (
     guarded,
     may_set_gtids,
     rows_as_sql,
+    state_of,
 )
 from mtsd.operations.check.facts import ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed, size
+from mtsd.operations.check.privileges import Held
 from mtsd.operations.check.server_lines import counted, sees_tables, table_lines
 from mtsd.operations.check.target_lines import row_bytes
 from mtsd.replica.apply_mode import is_idempotent
 from mtsd.replica.gtid_mode import Gtids
 from mtsd.source.continuation import ByFile
+from mtsd.target.own_domain import own_ahead, own_domain, shared_domain
 
 _BY_NAME = "their names, which the source logs (binlog_row_metadata = FULL)"
 _BY_PLACE = "their position in the table, because the source does not log their names"
@@ -73,6 +77,7 @@ def _gtids(
         return
     if target.server.flavour is Flavour.MARIADB:
         yield Kind.MARIADB_GTIDS.line(way=_way(way, by_gtid=True))
+        yield from _own_domain(settings, source, target)
         yield from _evidence(settings, target)
         return
     modes = {
@@ -98,6 +103,33 @@ def _gtids(
         enforced = source.server.variables.get("enforce_gtid_consistency", "OFF")
         if enforced not in {"ON", "1"}:
             yield Kind.GTID_CONSISTENCY.line(source=enforced)
+
+
+def _own_domain(settings: Settings, source: SourceFacts, target: TargetFacts) -> Iterator[Line]:
+    """Yield the lines about the domain in which mtsd writes to the binary log of a MariaDB."""
+    server = target.server
+    server_id = server.number("server_id")
+    logged = server.on("log_bin") and settings.target.binary_log
+    domain = own_domain(settings.target.gtid_domain_id, server.flavour, server_id, logged=logged)
+    if domain is None:
+        return
+    may_set = Held.of(server.grants).has(("BINLOG REPLAY", "SUPER"))
+    if not may_set:
+        domain = server.number("gtid_domain_id")
+    shared = shared_domain(domain, state_of(source).executed, may_set=may_set)
+    if shared is None:
+        yield Kind.OWN_DOMAIN.line(domain=domain)
+    elif server.on("gtid_strict_mode"):
+        yield refused_line(shared)
+    else:
+        loosely = Kind.DOMAIN_SHARED_LOOSELY if may_set else Kind.CANNOT_LEAVE_LOOSELY
+        yield loosely.line(**shared.facts)
+    channel = target.position.channel
+    if channel is not None and channel.mark.gtids is not None:
+        logged_gtids = GtidSet.parse(server.variables.get("gtid_binlog_pos", ""))
+        ahead = own_ahead(logged_gtids, server_id, channel.mark.gtids)
+        if ahead:
+            yield Kind.OWN_GTIDS_AHEAD.line(gtids=ahead, position=channel.mark.gtids)
 
 
 def _evidence(settings: Settings, target: TargetFacts) -> Iterator[Line]:
