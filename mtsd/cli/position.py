@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
@@ -13,6 +13,7 @@ from mtsd.control.status import Status
 from mtsd.model.errors import MtsdError
 from mtsd.model.exit_status import ExitStatus
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.operations.adopt import adopt_position
 from mtsd.operations.position import Meant, Moved, reset_position, set_position
 from mtsd.operations.stored_status import read_stored
 from mtsd.replica.executed_beyond import WORD
@@ -24,11 +25,13 @@ example:
   mtsd position set binlog.000042:157 --config config.toml
   mtsd position set gtid:3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77 --config config.toml
   mtsd position reset --config config.toml
+  mtsd position adopt --config config.toml
 
-set and reset require the daemon to be stopped, and change nothing but the position: what lies
-between the old and the new one is applied again, or never. set says what that is, and asks for
---back or --forward where a channel has begun. Only what a split transaction has left
-prepared is committed or rolled back before. exit status: 0; 3 if it is refused
+adopt is for position tables that were copied to another server together with the data: they go on
+as a replica of its own. All but show require the daemon to be stopped. set and reset change nothing
+but the position: what lies between the old and the new one is applied again, or never. set says
+what that is, and asks for --back or --forward where a channel has begun. Only what a split
+transaction has left prepared is committed or rolled back before. exit status: 0; 3 if it is refused
 """
 
 
@@ -64,6 +67,7 @@ def register(subparsers: Subparsers) -> None:
         " not there, so they are applied",
     )
     reset = _action(actions, "reset", "forget it: the next start begins at [source] start", _reset)
+    _action(actions, "adopt", "go on as a replica of its own with tables that were copied", _adopt)
     for action in (change, reset):
         action.add_argument(
             "--drop-doubt",
@@ -112,14 +116,33 @@ def _reset(args: argparse.Namespace) -> int:
     return _change(reset_position(settings, drop_doubt=args.drop_doubt))
 
 
+def _adopt(args: argparse.Namespace) -> int:
+    settings = load_configuration(args).settings
+    try:
+        adopted = asyncio.run(adopt_position(settings))
+    except MtsdError as error:
+        return complain(error, ExitStatus.NEEDS_PERSON)
+    _tell_settled(adopted.settled)
+    home = adopted.home
+    where = f"at home on {home.uuid} ({home.place}), " if home is not None else ""
+    print(f"was  {where}a replica with the UUID {adopted.former_uuid}")
+    now = adopted.now
+    print(f"now  at home on {now.uuid} ({now.place}), a replica with {adopted.daemon_uuid}")
+    return ExitStatus.DONE
+
+
+def _tell_settled(settled: Iterable[tuple[int, Verdict]]) -> None:
+    for number, verdict in settled:
+        done = "committed" if verdict is Verdict.APPLIED else "rolled back"
+        print(f"group {number}, which was split, is {done}: what was left of it is settled")
+
+
 def _change(change: Coroutine[None, None, Moved]) -> int:
     try:
         moved = asyncio.run(change)
     except MtsdError as error:
         return complain(error, ExitStatus.NEEDS_PERSON)
-    for number, verdict in moved.settled:
-        done = "committed" if verdict is Verdict.APPLIED else "rolled back"
-        print(f"group {number}, which was split, is {done}: what was left of it is settled")
+    _tell_settled(moved.settled)
     for xid in moved.prepared:
         print(
             f"{xid} was prepared on the target, and no record says so any more: unless the source"

@@ -1,6 +1,6 @@
-"""Where the servers are, and the identity to register with, from the settings."""
+"""Where the servers are, and what mtsd says there about itself, from the settings."""
 
-from mtsd.config import EndpointSettings
+from mtsd.config import EndpointSettings, Settings
 from mtsd.config.settings import SourceSettings
 from mtsd.source.handshake import ReplicaIdentity
 from mtsd.wire.endpoint import Endpoint
@@ -30,6 +30,21 @@ def endpoint(role: str, settings: EndpointSettings) -> Endpoint:
     )
 
 
-def identity(settings: SourceSettings, daemon_uuid: str) -> ReplicaIdentity:
-    """Return the identity that a daemon registers with at the source."""
-    return ReplicaIdentity(settings.server_id, daemon_uuid, settings.heartbeat_period)
+def identity(
+    settings: SourceSettings,
+    daemon_uuid: str,
+    channel: str = "",
+    reported: tuple[str, int] = ("", 0),
+) -> ReplicaIdentity:
+    """Return the identity that a daemon registers with at the source.
+
+    `reported` are the host and port that the source lists: those of the target.
+    """
+    return ReplicaIdentity(
+        settings.server_id, daemon_uuid, settings.heartbeat_period, *reported, channel
+    )
+
+
+def about_session(settings: Settings, role: str) -> tuple[tuple[str, str], ...]:
+    """Return the attributes of a session on the target: the channel, and who uses it."""
+    return (("channel", settings.replica.channel), ("role", role))

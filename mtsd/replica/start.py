@@ -26,7 +26,7 @@ from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.delay_stage import DelayStage
 from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.domain_watch import DomainWatch
-from mtsd.replica.endpoints import endpoint, identity
+from mtsd.replica.endpoints import about_session, endpoint, identity
 from mtsd.replica.executed_beyond import read_held, refusal
 from mtsd.replica.filters import filter_of, rules_of
 from mtsd.replica.first_start import first_start
@@ -46,6 +46,7 @@ from mtsd.replica.limits import (
     splits,
 )
 from mtsd.replica.own_replica import KnownServer
+from mtsd.replica.position_home import identity_now, settle_home
 from mtsd.replica.recovery import Recovered, adopt_source, make_tables, recover
 from mtsd.replica.replica import Replica
 from mtsd.replica.skipped_groups import AsSkipped, GroupStream
@@ -64,6 +65,7 @@ from mtsd.schedule.policies import choose_policy
 from mtsd.schedule.prepared_transactions import Prepared, PreparedTransactions
 from mtsd.schedule.scheduler import Filler, Scheduler
 from mtsd.source.handshake import SourceSession
+from mtsd.source.rivalry import Rivalry
 from mtsd.source.stream import SourceStream, StreamSettings
 from mtsd.target.binlog_allowed import allows_binlog
 from mtsd.target.changed_keys import ChangedKeys
@@ -91,13 +93,14 @@ async def start(
     unsplit: int = 0,
     until: Until | None = None,
     progress: Progress | None = None,
+    rivalry: Rivalry | None = None,
     reached: Reached = nothing,
 ) -> Replica:
     """Connect to the target, recover, and get everything ready to run.
 
     `new_source` is the UUID of a source that continues by GTID set where the previous one
     stopped; streamed groups up to number `unsplit` are not split; the run ends by itself at
-    `until`; `progress` is told what the start is doing.
+    `until`; `progress` is told what the start is doing; `rivalry` is that of the runs before.
     Raises NeedsPersonError, ServerError, ConnectionLostError, with nothing left open.
     """
     progress = progress or Progress()
@@ -106,7 +109,11 @@ async def start(
     current = CurrentEndpoint(endpoint("target", settings.target))
     session = await TargetSession.open(
         current.endpoint,
-        SessionSettings(settings.target.binary_log, settings.target.gtid_domain_id),
+        SessionSettings(
+            settings.target.binary_log,
+            settings.target.gtid_domain_id,
+            about=about_session(settings, "coordinator"),
+        ),
         reached=reached,
     )
     workers: list[Worker] = []
@@ -154,11 +161,13 @@ async def start(
         domains = DomainWatch(session)
         stream = _stream(
             settings,
+            session,
             recovered,
             replicated,
             foreign_keys,
             coordinator,
             guard,
+            rivalry,
             domains,
             reached,
             refused_by,
@@ -262,6 +271,7 @@ async def _recover(
     """Return the rules of the source's other channels, and what the run begins with."""
     progress.doing = "reads the position tables"
     await make_tables(session.connection, tables)
+    await settle_home(session.connection, tables, identity_now(session.traits))
     others = await first_start(settings, session, tables)
     count = _worker_count(settings)
     in_order = keeps_order(settings.replica)
@@ -425,11 +435,13 @@ def _groups(stream: SourceStream, recovered: Recovered, until: Until | None) -> 
 
 def _stream(
     settings: Settings,
+    session: TargetSession,
     recovered: Recovered,
     replicated: Filter,
     foreign_keys: ForeignKeys,
     coordinator: Coordinator,
     guard: Guard,
+    rivalry: Rivalry | None,
     domains: DomainWatch,
     reached: Reached,
     refused_by: Callable[[GtidSet], Refused | None],
@@ -440,7 +452,12 @@ def _stream(
 
     return SourceStream(
         endpoint("source", settings.source),
-        identity(settings.source, recovered.daemon_uuid),
+        identity(
+            settings.source,
+            recovered.daemon_uuid,
+            settings.replica.channel,
+            session.traits.reported,
+        ),
         StreamSettings(
             hold_bytes=settings.replica.pending_jobs_size_max,
             chunk_bytes=settings.replica.batch_bytes,
@@ -451,6 +468,7 @@ def _stream(
         recovered.source_uuid,
         executed=recovered.gtids,
         pulse=coordinator.pulse,
+        rivalry=rivalry,
         watch=domains.look,
         reached=reached,
         refusal=refused_by,

@@ -9,6 +9,7 @@ from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.model.server import flavour_of_identity
 from mtsd.replica.apply_mode import change_of
 from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.endpoints import about_session
 from mtsd.replica.recovery import Recovered
 from mtsd.replica.report import first_groups
 from mtsd.replica.worker import Worker, WorkerSettings
@@ -55,6 +56,7 @@ async def open_worker(
         flavour_of_identity(recovered.source_uuid),
         rows_as_sql=as_sql,
         keeps_definers=settings.target.definer == "source",
+        about=about_session(settings, f"worker {CHANNEL + 1 + index}"),
     )
     session = await TargetSession.open(target, session_settings, reached=reached)
     worker_id = CHANNEL + 1 + index

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import structlog
 from pymysql.constants import ER
 
 from mtsd.binlog.previous_gtids import encode_gtid_set
@@ -26,6 +27,8 @@ from mtsd.wire.replica_status import registered_replicas
 from mtsd.wire.steady_clock import steady
 from mtsd.wire.traits import ServerTraits, read_traits
 
+log = structlog.get_logger(__name__)
+
 NO_BINARY_LOG = Reason("the source {address} writes no binary log", "start it with log_bin")
 SAME_SERVER_ID = Reason(
     "the source {address} also has server_id {value}",
@@ -46,10 +49,22 @@ class ReplicaIdentity:
     uuid: str
     heartbeat_period: float
     """Seconds of silence after which the source sends a heartbeat."""
+    host: str = ""
+    port: int = 0
+    """Where SHOW REPLICAS on the source says that the replica is: the target."""
+    channel: str = ""
+
+
+TAKEN = Reason(
+    "another mtsd reads from the source {address} as this replica, with server_id {server_id} and"
+    " the UUID {uuid}, and was there before: the source ends the older of the two connections",
+    "stop one of them; if this target is a copy of the other one's, position tables included, run"
+    " mtsd position adopt here; on a MariaDB, another [source] server_id is enough",
+)
 
 
 class SameReplicaError(MtsdError):
-    """Another replica seems to have this identity; it may be this one's own previous connection."""
+    """Another replica is registered with this one's server_id: it may have gone a moment ago."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +85,8 @@ async def open_source(endpoint: Endpoint, identity: ReplicaIdentity) -> SourceSe
 
     Raises NeedsPersonError, ServerError, ConnectionLostError.
     """
-    connection = await Connection.open(endpoint)
+    about = (("channel", identity.channel), ("target", f"{identity.host}:{identity.port}"))
+    connection = await Connection.open(endpoint, about=about)
     try:
         async with connection.answering():
             traits = await read_traits(connection)
@@ -95,13 +111,20 @@ async def start_dump(
     identity: ReplicaIdentity,
     way: ByFile | ByGtid,
     reached: Reached,
-) -> None:
-    """Register and request what comes next.
+    *,
+    returns: bool = False,
+) -> bool:
+    """Register and request what comes next; return whether this replica was already registered.
 
+    `returns`: it was connected a moment ago, so that one with the same server_id is the newcomer.
     Raises SameReplicaError, NeedsPersonError, ServerError, ConnectionLostError.
     """
     connection = session.connection
+    found_another = False
     async with connection.answering():
+        if session.traits.server.flavour is not Flavour.MARIADB:
+            # MariaDB's list does not tell replicas apart, and needs a privilege of its own.
+            found_another = await _look_for_the_same(session, identity, returns=returns)
         await _register(session, identity)
         if isinstance(way, ByGtid) and session.traits.server.flavour is Flavour.MARIADB:
             await _connect_state(connection, way)
@@ -116,6 +139,7 @@ async def start_dump(
     else:
         request = dump(identity.server_id, way.position.file, way.position.offset)
         await connection.command(COM_BINLOG_DUMP, request, answer=False)
+    return found_another
 
 
 async def _connect_state(connection: Connection, way: ByGtid) -> None:
@@ -133,9 +157,6 @@ async def _connect_state(connection: Connection, way: ByGtid) -> None:
 
 async def _register(session: SourceSession, identity: ReplicaIdentity) -> None:
     connection = session.connection
-    if session.traits.server.flavour is not Flavour.MARIADB:
-        # MariaDB's list does not tell replicas apart, and needs a privilege of its own.
-        await _look_for_the_same(session, identity)
     heartbeat = int(identity.heartbeat_period * 1_000_000_000)
     # Older sources know only the first name of each pair, newer ones prefer the second. To other
     # servers than its own, a user variable means nothing.
@@ -154,7 +175,7 @@ async def _register(session: SourceSession, identity: ReplicaIdentity) -> None:
         ),
         2,
     )
-    request = register(identity.server_id, "", 0)
+    request = register(identity.server_id, identity.host, identity.port)
     try:
         await connection.command(COM_REGISTER_SLAVE, request, answer=True)
     except ServerError as error:
@@ -166,14 +187,25 @@ async def _register(session: SourceSession, identity: ReplicaIdentity) -> None:
         raise NeedsPersonError(str(refused)) from error
 
 
-async def _look_for_the_same(session: SourceSession, identity: ReplicaIdentity) -> None:
-    """Raise SameReplicaError if another replica is registered with this one's server_id."""
+async def _look_for_the_same(
+    session: SourceSession, identity: ReplicaIdentity, *, returns: bool
+) -> bool:
+    """Return whether this replica is registered, by its UUID.
+
+    Raises SameReplicaError if another one has its server_id, unless it `returns`.
+    """
+    found = False
     for replica in await registered_replicas(session.connection, session.traits.version):
         server_id, other = replica.server_id, replica.uuid
+        found = found or other == identity.uuid
         if server_id == identity.server_id and other not in {"", identity.uuid}:
-            raise SameReplicaError(
+            said = (
                 f"another replica of the source {session.connection.endpoint} also has server_id"
                 f" {server_id}; its server_uuid is {other}: give this one another server_id"
                 " ([source] server_id). If the other one is gone, start again when SHOW REPLICAS on"
                 " the source no longer lists it"
             )
+            if not returns:
+                raise SameReplicaError(said)
+            log.warning(said)
+    return found

@@ -35,6 +35,7 @@ from mtsd.source.continuation import (
     shown,
 )
 from mtsd.source.handshake import (
+    TAKEN,
     ReplicaIdentity,
     SameReplicaError,
     SourceSession,
@@ -43,6 +44,7 @@ from mtsd.source.handshake import (
 )
 from mtsd.source.read_state import read_source_state
 from mtsd.source.received import Received
+from mtsd.source.rivalry import Rivalry
 from mtsd.source.starts import without_missing_a_start
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.dump_packets import event_of
@@ -108,6 +110,7 @@ class SourceStream:
         *,
         executed: GtidSet | None = None,
         pulse: Pulse | None = None,
+        rivalry: Rivalry | None = None,
         watch: Callable[[GtidSet], None] = lambda _: None,
         reached: Reached = nothing,
         refusal: Callable[[GtidSet], Refused | None] = _nothing_refused,
@@ -115,8 +118,9 @@ class SourceStream:
     ) -> None:
         """Begin after `mark`; `executed` is as in `Channel`; what `look` raises ends `read`.
 
-        `refusal` decides, at the first connection, by what the source has executed. `watch` is
-        shown that at each connection, and may raise NeedsPersonError.
+        `rivalry` is that of the streams before, in the same process. `refusal` decides, at the
+        first connection, by what the source has executed. `watch` is shown that at each connection,
+        and may raise NeedsPersonError.
         """
         self.endpoint = endpoint
         """Where to connect next time: may be changed as long as it is the same server."""
@@ -143,8 +147,9 @@ class SourceStream:
         """Whether what is known about temporary tables has changed without an event."""
         self._framer: PacketFramer | None = None
         self._backoff = Backoff()
+        self._rivalry = rivalry or Rivalry()
         self._met: list[float] = []
-        """When another replica with the same identity was recently encountered."""
+        """When another replica with the same server_id was recently encountered."""
         self._closing = asyncio.Event()
 
     async def read(self) -> Iterator[StreamItem]:
@@ -188,11 +193,14 @@ class SourceStream:
                     return iter(dropped)
             except ServerError as error:
                 dropped = self._disconnect()
-                if error.number == _FATAL_READING and _TAKEN_OVER in error.text:
-                    self._met_the_same(self._taken_over())
+                least = 0.0
+                if _is_taken_over(error):
+                    if self._rivalry.gives_way(asyncio.get_running_loop().time()):
+                        raise NeedsPersonError(self._taken()) from error
+                    least = self._rivalry.pause
                 elif error.number not in BUSY:
                     raise NeedsPersonError(self._explained(error)) from error
-                await self._pause(str(error))
+                await self._pause(str(error), least)
                 if dropped:
                     return iter(dropped)
 
@@ -230,7 +238,11 @@ class SourceStream:
                 way, known = await without_missing_a_start(
                     session.connection, way, self.received.position, known
                 )
-            await start_dump(session, self._identity, way, self._reached)
+            now = asyncio.get_running_loop().time()
+            found_another = await start_dump(
+                session, self._identity, way, self._reached, returns=self._rivalry.returns(now)
+            )
+            self._rivalry.connected(now, found_another=found_another)
         except BaseException:
             session.connection.close()
             raise
@@ -292,12 +304,13 @@ class SourceStream:
             self._files = self._grouper.files
         if self._session is not None:
             self._session.connection.close()
+            self._rivalry.ended(asyncio.get_running_loop().time())
         self._session = self._grouper = self._framer = None
         self.connected = False
         return dropped
 
-    async def _pause(self, reason: str) -> None:
-        pause = self._backoff.next_pause()
+    async def _pause(self, reason: str, least: float = 0.0) -> None:
+        pause = max(self._backoff.next_pause(), least)
         log.warning(
             "source not connected", reason=reason, again_in_s=round(pause, 2),
             position=str(self.received.position),
@@ -315,13 +328,10 @@ class SourceStream:
         if len(self._met) > _OFTEN and now - self._met[0] > min(deadline, _MET_LATELY_S):
             raise NeedsPersonError(str(error)) from error
 
-    def _taken_over(self) -> SameReplicaError:
-        return SameReplicaError(
-            f"another replica has read from the source {self.endpoint} with this one's server_id"
-            f" {self._identity.server_id} and server_uuid {self._identity.uuid}, and the source"
-            " ends the older of the two connections. Stop one of them; if a target was copied"
-            " together with its position tables, give the copy another Daemon_uuid in"
-            " slave_relay_log_info"
+    def _taken(self) -> str:
+        identity = self._identity
+        return str(
+            refuse(TAKEN, address=self.endpoint, server_id=identity.server_id, uuid=identity.uuid)
         )
 
     def _explained(self, error: ServerError) -> str:
@@ -347,6 +357,14 @@ _REMEDIES = {
 }
 """By a part of the error's text: the number is the same for all of them."""
 _TAKEN_OVER = "same server_uuid/server_id"
-"""In the error by which a source ends a dump for a newer one of the same replica."""
+"""In the text of a MySQL's error."""
+_TAKEN_OVER_ON_MARIADB = 4052
 _OFTEN = 2
 _MET_LATELY_S = 60.0
+
+
+def _is_taken_over(error: ServerError) -> bool:
+    """Return whether a source has ended a dump for a newer one of the same replica."""
+    if error.number == _FATAL_READING:
+        return _TAKEN_OVER in error.text
+    return error.number == _TAKEN_OVER_ON_MARIADB

@@ -12,12 +12,16 @@ OF_FAILED_GROUPS = ("slave_stopped_group", "slave_skipped_group")
 PREPARED = "slave_prepared_transaction"
 SPLIT_BRANCHES = "slave_split_branch"
 DESPITE_EXECUTED = "slave_despite_executed"
+IDENTITY = "slave_target_identity"
 TABLES = (
     *FIRST_TABLES, *OF_FAILED_GROUPS, RULES_TABLE, PREPARED, SPLIT_BRANCHES, DESPITE_EXECUTED,
+    IDENTITY,
 )  # fmt: skip
 """All of them; a start adds those that an older mtsd has not created."""
 PROVING = tuple(
-    name for name in TABLES if name not in {"slave_relay_log_info", RULES_TABLE, DESPITE_EXECUTED}
+    name
+    for name in TABLES
+    if name not in {"slave_relay_log_info", RULES_TABLE, DESPITE_EXECUTED, IDENTITY}
 )
 """Those that say something about numbers of groups, which begin again with a channel."""
 

@@ -28,6 +28,7 @@ from mtsd.target.position_schema import (
 )
 from mtsd.target.prepared_table import PreparedTable
 from mtsd.target.split_table import SplitTable
+from mtsd.target.target_identity import IdentityTable
 from mtsd.target.worker_info import NAME_COLUMN, TABLE_OPTIONS, WorkerInfo, present
 from mtsd.wire.connection import Row
 
@@ -98,6 +99,7 @@ class PositionTables:
         self.failed = FailedGroups(schema, channel)
         self.prepared = PreparedTable(schema, channel)
         self.split = SplitTable(schema, channel)
+        self.identity = IdentityTable(schema, channel)
         self._relay_log_info = quoted + b".`slave_relay_log_info`"
         self._in_doubt = quoted + b".`slave_in_doubt`"
         self._rules = quoted + b"." + literals.name(RULES_TABLE)
@@ -161,6 +163,7 @@ class PositionTables:
             self.prepared.definition(),
             self.split.definition(),
             despite.encode(),
+            self.identity.definition(),
         ]
 
     def select_tables(self) -> bytes:
@@ -278,6 +281,14 @@ class PositionTables:
             self._of_channel,
         )
 
+    def update_daemon(self, daemon_uuid: str) -> bytes:
+        """Return the statement by which the channel becomes another replica's."""
+        return b"UPDATE %b SET `Daemon_uuid`=%b%b" % (
+            self._relay_log_info,
+            literals.text(daemon_uuid),
+            self._of_channel,
+        )
+
     def update_ordered(self, *, ordered: bool) -> bytes:
         """Return the statement that records whether no executed group lacks an earlier one."""
         return b"UPDATE %b SET `Schema_version`=%d%b" % (
@@ -381,6 +392,7 @@ class PositionTables:
             self.failed.delete_skipped(),
             b"DELETE FROM " + self._rules + self._of_channel,
             self.prepared.delete_all(),
+            self.identity.delete(),
         ]
 
     def begin_anew(self, row: ChannelRow) -> list[bytes]:

@@ -57,6 +57,8 @@ class SessionSettings:
     """Whether rows are applied as SQL, which may cascade."""
     keeps_definers: bool = True
     """Whether views, routines, triggers and events keep the definer that the source gives them."""
+    about: tuple[tuple[str, str], ...] = ()
+    """Attributes by which people find out whose session it is; see `Connection.open`."""
 
 
 class TargetSession:
@@ -121,7 +123,7 @@ class TargetSession:
         Raises NeedsPersonError if the user may not set what it needs.
         """
         await reached(FaultPoint.BEFORE_CONNECT_TARGET)
-        connection = await Connection.open(endpoint)
+        connection = await Connection.open(endpoint, about=settings.about)
         try:
             async with connection.answering():
                 traits = await read_traits(connection)

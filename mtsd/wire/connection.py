@@ -12,7 +12,7 @@ import re
 import socket
 import termios
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import NamedTuple, TypeVar
 
 from pymysql.err import MySQLError, raise_mysql_exception
@@ -75,14 +75,21 @@ class Connection:
         self._inbox = Inbox(writer.transport, writer.transport.get_protocol())
 
     @classmethod
-    async def open(cls, endpoint: Endpoint, *, program_name: str = "mtsd") -> "Connection":
-        """Connect and authenticate.
+    async def open(
+        cls,
+        endpoint: Endpoint,
+        *,
+        program_name: str = "mtsd",
+        about: Sequence[tuple[str, str]] = (),
+    ) -> "Connection":
+        """Connect and authenticate; `about` are further attributes of the session, by name.
 
+        performance_schema.session_connect_attrs shows these on the server, and the program's name.
         Raises RefusedError if another attempt would fail too, ServerError with a number in BUSY if
         one may succeed, ConnectionLostError if the server cannot be reached within
         `endpoint.connect_timeout` seconds.
         """
-        raw = LogIn(endpoint, program_name)
+        raw = LogIn(endpoint, program_name, about)
         try:
             async with asyncio.timeout(endpoint.connect_timeout):
                 await raw._connect()  # noqa: SLF001 - aiomysql.connect has no server-side cancel

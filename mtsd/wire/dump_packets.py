@@ -24,6 +24,8 @@ _EVENT = 0x00
 _EOF = 0xFE
 _ERROR = 0xFF
 _LONGEST_EOF = 9
+_LONGEST_HOST = 60
+"""Bytes; MySQL before 8.0.17 refuses to register a longer one."""
 _LONGEST_TEXT = 4096
 """Bytes of an error message; servers write at most 512."""
 
@@ -33,7 +35,7 @@ _REGISTER_TAIL = Struct("<HII")
 
 def register(server_id: int, host: str, port: int) -> bytes:
     """Return the payload of COM_REGISTER_SLAVE; user and password are left empty."""
-    name = host.encode("utf-8")[:255]
+    name = host.encode("utf-8")[:_LONGEST_HOST]
     return (
         server_id.to_bytes(4, "little")
         + bytes((len(name),))

@@ -5,10 +5,12 @@ server that asks for it, and encodes passwords as Latin-1.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 import aiomysql
 from pymysql.constants import CLIENT
 
+from mtsd import __version__
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.refusal import clear_password, no_tls, password_too_long, unknown_plugin
 
@@ -22,7 +24,9 @@ _KNOWN = frozenset({*_GREETED, _NOT_OVER_SOCKETS, _IN_CLEAR})
 class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no types
     """An aiomysql connection that is not established yet."""
 
-    def __init__(self, endpoint: Endpoint, program_name: str) -> None:
+    def __init__(
+        self, endpoint: Endpoint, program_name: str, about: Sequence[tuple[str, str]]
+    ) -> None:
         super().__init__(
             host=endpoint.host,
             port=endpoint.port,
@@ -38,6 +42,12 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
             client_flag=CLIENT.FOUND_ROWS if endpoint.found_rows else 0,
         )
         self._endpoint = endpoint
+        # aiomysql calls itself the client, and has no parameter for any other attribute.
+        self._connect_attrs |= {
+            "_client_name": "mtsd",
+            "_client_version": __version__,
+            **dict(about),
+        }
         if endpoint.role == "target":
             # For `Connection.load`. aiomysql's own answer would be any file that the server names,
             # so to aiomysql it remains off.

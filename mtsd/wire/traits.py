@@ -29,6 +29,10 @@ class ServerTraits:
     server_id: int
     uuid: str
     """What tells it from other servers: its server_uuid, or on MariaDB "server_id N"."""
+    place: str
+    """HOST:PORT, as it says itself (hostname, port)."""
+    reported: tuple[str, int]
+    """Host and port by which its own replica would be known at a source."""
     gtid_mode: bool
     """MySQL: transactions carry GTIDs, which a session can set (gtid_mode = ON)."""
     log_bin: bool
@@ -89,7 +93,8 @@ async def read_traits(connection: Connection) -> ServerTraits:
         "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_id', 'server_uuid', 'gtid_mode',"
         " 'log_bin', 'binlog_checksum', 'max_allowed_packet', 'read_only', 'super_read_only',"
         " 'lower_case_table_names', 'explicit_defaults_for_timestamp', 'binlog_storage_engine',"
-        " 'gtid_strict_mode',"
+        " 'gtid_strict_mode', 'hostname', 'port',"
+        " 'report_host', 'report_port',"
         " 'innodb_native_foreign_keys')"
     )
     variables = {str(name).lower(): str(value) for name, value in rows}
@@ -97,6 +102,11 @@ async def read_traits(connection: Connection) -> ServerTraits:
         server=version,
         server_id=int(variables["server_id"]),
         uuid=identity_of(version.flavour, variables),
+        place=f"{variables['hostname']}:{variables['port']}",
+        reported=(
+            variables.get("report_host") or variables["hostname"],
+            int(variables.get("report_port") or 0) or int(variables["port"]),
+        ),
         gtid_mode=variables.get("gtid_mode") == "ON",
         log_bin=variables["log_bin"] == "ON",
         binlog_checksum=variables.get("binlog_checksum", "NONE") != "NONE",

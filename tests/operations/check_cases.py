@@ -30,6 +30,7 @@ from mtsd.target.position_tables import UNORDERED_VERSION, InDoubt
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.session_state import THREAD_ID
 from mtsd.target.table_columns import TableColumn, table_column
+from mtsd.target.target_identity import TargetIdentity
 from mtsd.wire.refusal import NoTlsError, RefusedError
 from mtsd.wire.replica_status import ReplicaStatus
 from mtsd.wire.traits import supported
@@ -382,8 +383,12 @@ CASES = (
     Case(Kind.NO_SERVER_ID, "0: ", source=source({"server_id": "0"})),
     Case(Kind.SERVER_ID_SAME, "also has server_id 4201", source=source({"server_id": "4201"})),
     Case(
-        Kind.DAEMON_CONNECTED, "4201", target=at(),
+        Kind.DAEMON_CONNECTED, "4201", target=tables(daemon=12),
         source=replace(SOURCE, replicas=((4201, DAEMON_UUID.upper()),)),
+    ),
+    Case(
+        Kind.READ_BY_ANOTHER, "server_id 7,", target=at(),
+        source=replace(SOURCE, replicas=((7, DAEMON_UUID.upper()),)),
     ),
     Case(
         Kind.SERVER_ID_TAKEN, TARGET_UUID, target=at(),
@@ -560,6 +565,14 @@ CASES = (
         target=tables(engines={"slave_relay_log_info": "InnoDB"}, channel=None),
     ),
     Case(Kind.POSITION_ROW_LOST, "channel '' in mtsd.", target=tables(channel=None, remains=True)),
+    Case(
+        Kind.POSITION_COPIED, f"another server, {SOURCE_UUID} (old:3306)",
+        target=tables(home=TargetIdentity(SOURCE_UUID, "old:3306")),
+    ),
+    Case(
+        Kind.TARGET_MOVED, "was old:3306 at",
+        target=tables(home=TargetIdentity(TARGET_UUID, "old:3306")),
+    ),
     Case(Kind.POSITION_TABLES_ALTERED, "Id, More", target=tables(columns=("Id", "More"))),
     Case(Kind.POSITION_TABLES_VERSION, "version 99", target=at(schema_version=99)),
     Case(

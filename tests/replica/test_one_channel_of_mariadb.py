@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.load.equality import unequal
-from tests.replica.daemon_process import DaemonProcess
+from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_evidence import command
 from tests.replica.test_families import NEEDS_PERSON, families
 from tests.replica.test_one_channel import daemons, of_their_own
@@ -88,6 +88,7 @@ def test_both_reach_the_end_and_stop_at_what_is_shared(
 def test_a_statement_that_names_the_others_database(tmp_path: Path) -> None:
     """It is left out by the channel in whose databases it does not run."""
     with running("11.8", "STATEMENT", tmp_path) as (pair, one, two):
+        a_newcomer_gives_way(two, one.settings["source.server_id"])
         for statement in NAMING_BOTH:
             before = contents(pair)
             pair.source.sql(statement, "a")
@@ -98,6 +99,18 @@ def test_a_statement_that_names_the_others_database(tmp_path: Path) -> None:
             one.start()
             one.wait_until_caught_up()
         assert one.stop() == two.stop() == 0
+
+
+def a_newcomer_gives_way(two: DaemonProcess, server_id: Value) -> None:
+    """Start it with the other's server_id: a MariaDB ends the older connection of the two."""
+    assert two.stop() == 0
+    own = two.settings["source.server_id"]
+    two.settings["source.server_id"] = server_id
+    two.start()
+    assert two.wait() == NEEDS_PERSON
+    assert "was there before" in str(two.records()[-1]["error"])
+    two.settings["source.server_id"] = own
+    two.start()
 
 
 def assert_stopped_at_the_end(pair: Pair, daemon: DaemonProcess, other: str) -> str:

@@ -12,6 +12,8 @@ from pathlib import Path
 import pymysql
 import pytest
 
+from mtsd.cli.main import main
+from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.certificates import Authority
 from tests.servers.mysqld import Server
@@ -286,33 +288,59 @@ def test_another_replica_has_the_server_id(pair: Pair, tmp_path: Path) -> None:
     assert f"also has server_id 4201; its server_uuid is {uuid}" in said
 
 
-def test_two_targets_with_the_same_position_tables(pair: Pair, tmp_path: Path) -> None:
+def test_a_copied_target_becomes_a_replica_of_its_own(pair: Pair, tmp_path: Path) -> None:
+    """Whatever is copied, the daemon of the original goes on."""
     folders = tmp_path / "first", tmp_path / "second"
     for folder in folders:
         folder.mkdir()
     # The source still has the other test's replica, whose end it has not noticed.
     settings: dict[str, Value] = {"source.heartbeat_period": 0.3, "source.server_id": 4203}
-    with Server() as copy:
-        first = DaemonProcess(pair.source, pair.target, folders[0], settings)
+    with (
+        Server({"performance_schema": "ON"}) as copy,
+        DaemonProcess(pair.source, pair.target, folders[0], settings) as first,
+    ):
+        first.wait_until_caught_up()
+        copied = ("--single-transaction", "--set-gtid-purged=OFF", "--databases", "a", "mtsd")
+        copy.tool("mysql", stdin=pair.target.tool("mysqldump", *copied))
         second = DaemonProcess(pair.source, copy, folders[1], settings)
-        with second:
-            second.wait_until_caught_up()
-            assert second.stop() == 0
-        ((uuid,),) = pair.target.sql(
+        config = ["--config", str(second.config)]
+        said = stopped_with(second)
+        ((here, there),) = copy.sql(
+            "SELECT @@server_uuid, Target_uuid FROM mtsd.slave_target_identity"
+            " WHERE Channel_name = ''"
+        )
+        assert f"were copied from another server, {there} (" in said
+        assert said.split(". ")[0] in told(folders[1], second.settings).bad["position-copied"]
+        # As those of an older mtsd, or as if the files had been copied, auto.cnf included.
+        copy.sql("DROP TABLE mtsd.slave_target_identity")
+        ((uuid,),) = copy.sql(
             "SELECT Daemon_uuid FROM mtsd.slave_relay_log_info WHERE Channel_name = ''"
         )
-        copy.sql(f"UPDATE mtsd.slave_relay_log_info SET Daemon_uuid = '{uuid}'")
-        with first:
-            first.wait_until_caught_up()
-            with second:
-                deadline = time.monotonic() + 120
-                while first.running and second.running:
-                    assert time.monotonic() < deadline
-                    time.sleep(0.1)
-                one, other = (first, second) if second.running else (second, first)
-                assert one.wait() == NEEDS_PERSON
-                said = str(one.records()[-1]["error"])
-                assert f"server_id 4203 and server_uuid {uuid}" in said
-                pair.source.sql("CREATE DATABASE IF NOT EXISTS peace")
-                other.wait_until_caught_up()
-                assert other.stop() == 0
+        assert uuid in told(folders[1], second.settings).bad["read-by-another"]
+        second.log.unlink()
+        said = stopped_with(second)
+        assert f"as this replica, with server_id 4203 and the UUID {uuid}" in said
+        assert copy.sql("SELECT Target_uuid FROM mtsd.slave_target_identity") == [(here,)]
+        copy.sql(
+            "INSERT INTO mtsd.slave_in_doubt VALUES"
+            f" ('', 999, 1, 'f', 4, 'ddl', '{uuid}:999', '', 'a', 'DROP', '', 0, 0, '', NOW())"
+        )
+        assert main(["position", "adopt", *config]) == NEEDS_PERSON
+        assert main(["resolve", "--group", "999", "--not-applied", *config]) == 0
+        assert main(["position", "adopt", *config]) == 0
+        second.settings["source.server_id"] = 4204
+        with second:
+            pair.source.sql("CREATE DATABASE IF NOT EXISTS peace")
+            for daemon in (first, second):
+                daemon.wait_until_caught_up()
+            listed = {row[0]: (row[1], row[2], row[4]) for row in pair.source.sql("SHOW REPLICAS")}
+            hosts = [server.sql("SELECT @@hostname, @@port")[0] for server in (pair.target, copy)]
+            assert listed[4203] == (*hosts[0], uuid)
+            assert listed[4204][:2] == hosts[1]
+            assert listed[4204][2] != uuid
+            roles = copy.sql(
+                "SELECT attr_value FROM performance_schema.session_connect_attrs"
+                " WHERE attr_name = 'role' ORDER BY 1"
+            )
+            assert roles == [("coordinator",), *((f"worker {id_}",) for id_ in range(1, 5))]
+            assert first.stop() == second.stop() == 0

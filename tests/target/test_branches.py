@@ -226,7 +226,8 @@ async def test_a_run_is_not_recorded_without_the_row_of_its_worker(
 
 def test_where_xa_transactions_cannot_be_applied() -> None:
     traits = ServerTraits(
-        server=ServerVersion(Flavour.MYSQL, (9, 7, 0)), server_id=1, uuid="", gtid_mode=True,
+        server=ServerVersion(Flavour.MYSQL, (9, 7, 0)), server_id=1, uuid="", place="",
+        reported=("", 0), gtid_mode=True,
         log_bin=True, binlog_checksum=True, max_allowed_packet=1 << 20, read_only=False,
         super_read_only=False, lower_case_table_names=False,
         explicit_defaults_for_timestamp=True,

@@ -131,8 +131,8 @@ def test_past_4_gib() -> None:
 
 def test_a_long_host_name() -> None:
     payload = register(0xFFFFFFFF, "h" * 300, 65535)
-    assert payload[:5] == b"\xff" * 5
-    assert len(payload) == 4 + 1 + 255 + 2 + 2 + 4 + 4
+    assert payload[:5] == b"\xff" * 4 + b"\x3c"
+    assert len(payload) == 4 + 1 + 60 + 2 + 2 + 4 + 4
 
 
 def test_event_of() -> None:

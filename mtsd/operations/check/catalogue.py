@@ -8,7 +8,7 @@ from mtsd.replica import apply_mode, circles, gtid_mode, lenient_target, own_rep
 from mtsd.replica.executed_beyond import EXECUTED_BEYOND
 from mtsd.replica.one_channel import MEETING, ON_ANOTHER_CHANNEL
 from mtsd.source import continuation, handshake, start
-from mtsd.target import own_domain, pinning, position_schema
+from mtsd.target import own_domain, pinning, position_schema, target_identity
 from mtsd.target.branches import ATTACHED, UNLOGGED
 from mtsd.target.splitting_allowed import ON_MARIADB
 from mtsd.wire import traits
@@ -291,6 +291,13 @@ class Kind(Enum):
     )
     SERVER_ID_SAME = refusal("source server_id", handshake.SAME_SERVER_ID)
     DAEMON_CONNECTED = ok("source replicas", "this channel's daemon reads as server_id {value}")
+    READ_BY_ANOTHER = warning(
+        "source replicas",
+        "a replica with this channel's UUID, {uuid}, reads as server_id {value}, and no daemon runs"
+        " here: it has only just stopped, or the position tables are a copy of its target's",
+        "if it is still there after a minute, find the other mtsd, and run mtsd position adopt on"
+        " the copy: a daemon that is started here gives way to it",
+    )
     SERVER_ID_TAKEN = error(
         "source replicas",
         "another replica reads with server_id {value} ({uuid}): the source disconnects one of them",
@@ -379,6 +386,14 @@ class Kind(Enum):
     POSITION_TABLES_ALTERED = refusal("target position tables", position_schema.ALTERED)
     POSITION_TABLES_VERSION = refusal("target position tables", position_schema.VERSION)
     POSITION_TABLES_ENGINE = refusal("target position tables", position_schema.NO_TRANSACTIONS)
+    POSITION_COPIED = refusal("target position tables", target_identity.COPIED)
+    TARGET_MOVED = warning(
+        "target position tables",
+        "the target is {now} now, and was {before} at the last start: moved, or a copy of that"
+        " server with all of its files",
+        "if it is a copy, run mtsd position adopt on one of the two, and give that server another"
+        " server_uuid (remove auto.cnf) or server_id",
+    )
     POSITION_UNSEEN = error(
         "target position tables",
         "they cannot be read: {reason}",

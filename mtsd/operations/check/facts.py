@@ -21,6 +21,7 @@ from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.split_table import SPLIT
 from mtsd.target.table_columns import TableColumn
 from mtsd.wire.replica_status import ReplicaStatus
+from mtsd.target.target_identity import TargetIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,11 @@ class ServerFacts:
     def identity(self) -> str:
         """What tells it from other servers, as the position tables have it."""
         return identity_of(self.flavour, self.variables)
+
+    @property
+    def place(self) -> str:
+        """HOST:PORT, as it says itself."""
+        return f"{self.variables.get('hostname', '')}:{self.variables.get('port', '')}"
 
     def on(self, variable: str) -> bool:
         """Return whether a variable exists and is ON."""
@@ -174,6 +180,8 @@ class PositionFacts:
     """The connection of the daemon that is running on the channel."""
     prepared: tuple[PreparedRow, ...] = ()
     """What any channel has prepared."""
+    home: TargetIdentity | None = None
+    """The server on which the channel's position is recorded to be at home."""
     remains: bool = False
     """Whether the channel has no row, but rows that prove something about it."""
     despite_executed: GtidSet = field(default_factory=GtidSet)

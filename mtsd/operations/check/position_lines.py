@@ -22,6 +22,7 @@ from mtsd.replica.filters import rules_of
 from mtsd.replica.one_channel import Channel, rival
 from mtsd.source.continuation import Adopt
 from mtsd.target.position_tables import KNOWN_VERSIONS, SHOWN_VERSIONS, InDoubt
+from mtsd.target.target_identity import TargetIdentity, copied
 
 _LONGEST_SET = 300
 
@@ -50,6 +51,12 @@ def position_lines(settings: Settings, target: TargetFacts) -> Iterator[Line]:
             schema=schema, version=channel.schema_version, known=SHOWN_VERSIONS
         )
         return
+    now = TargetIdentity(target.server.identity, target.server.place)
+    refused = copied(schema, facts.home, now)
+    if refused is not None:
+        yield refused_line(refused)
+    elif facts.home is not None and facts.home != now:
+        yield Kind.TARGET_MOVED.line(before=facts.home.place, now=now.place)
     mark = channel.mark
     gtids = f", {_shown(mark.gtids)}" if mark.gtids else ""
     yield Kind.POSITION.line(position=mark.position, number=mark.number, gtids=gtids)

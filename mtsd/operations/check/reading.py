@@ -23,6 +23,7 @@ from mtsd.operations.check.facts import (
 from mtsd.operations.check.in_doubt import read_in_logs
 from mtsd.replica.circles import read_feeding
 from mtsd.replica.one_channel import Channel, read_channels
+from mtsd.replica.position_home import read_home
 from mtsd.replica.recovery import FoundTables, read_failed, read_tables, read_workers
 from mtsd.schedule.executed_groups import recovered
 from mtsd.schedule.repair import is_passed
@@ -39,6 +40,7 @@ from mtsd.target.pinning import pin
 from mtsd.target.position_schema import (
     DESPITE_EXECUTED,
     FIRST_TABLES,
+    IDENTITY,
     OF_FAILED_GROUPS,
     PREPARED,
     RULES_TABLE,
@@ -48,6 +50,7 @@ from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.session_state import pinned
 from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
 from mtsd.target.table_keys import why_whole
+from mtsd.target.target_identity import TargetIdentity
 from mtsd.target.worker_info import COLUMNS as WORKER_COLUMNS
 from mtsd.target.xa import NOT_ALLOWED, prepared_xids
 from mtsd.wire.binlog_status import binlog_status
@@ -430,6 +433,7 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
     prepared: tuple[PreparedRow, ...] = ()
     remains = False
     despite = GtidSet()
+    home: TargetIdentity | None = None
     try:
         found = await read_tables(connection, tables)
         if found.engines.keys() >= set(FIRST_TABLES):
@@ -444,6 +448,8 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
         if DESPITE_EXECUTED in found.engines:
             rows = await connection.query(tables.select_despite_executed())
             despite = GtidSet.parse(str(rows[0][0])) if rows else despite
+        if IDENTITY in found.engines:
+            home = await read_home(connection, tables)
     except ServerError as error:
         refused = error.text
     return PositionFacts(
@@ -455,6 +461,7 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
         refused,
         None if daemon is None else literals.number(daemon),
         prepared,
+        home,
         remains,
         despite,
     )

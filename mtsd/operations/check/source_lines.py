@@ -147,11 +147,15 @@ def _server_ids(
         yield Kind.SERVER_ID.line(source=its, replica=own)
     channel = target.position.channel if target is not None else None
     for server_id, uuid in facts.replicas:
-        if server_id != own:
+        known = channel is not None and bool(channel.daemon_uuid)
+        if channel is not None and known and uuid.lower() == channel.daemon_uuid:
+            if target is not None and target.position.daemon is None:
+                yield Kind.READ_BY_ANOTHER.line(value=server_id, uuid=uuid)
+            else:
+                yield Kind.DAEMON_CONNECTED.line(value=server_id)
+        elif server_id != own:
             continue
-        if channel is None or not channel.daemon_uuid or not uuid:
+        elif not known or not uuid:
             yield Kind.SERVER_ID_MAYBE_TAKEN.line(value=own, uuid=uuid or "without UUID")
-        elif uuid.lower() == channel.daemon_uuid:
-            yield Kind.DAEMON_CONNECTED.line(value=own)
         else:
             yield Kind.SERVER_ID_TAKEN.line(value=own, uuid=uuid)
