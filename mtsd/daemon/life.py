@@ -28,12 +28,12 @@ from mtsd.model.exit_status import ExitStatus
 from mtsd.model.fault_points import Reached, nothing
 from mtsd.model.progress import Progress
 from mtsd.model.until import Until
+from mtsd.replica.earlier_runs import EarlierRuns
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.limits import distribution_of
 from mtsd.replica.replica import Replica, StopTimeoutError
 from mtsd.replica.start import start
 from mtsd.replica.streamed_groups import StreamedGroupError
-from mtsd.source.rivalry import Rivalry
 from mtsd.source.stream import SourceChangedError
 from mtsd.target.retry import worth_a_retry
 from mtsd.wire.backoff import Backoff
@@ -77,7 +77,7 @@ class Daemon:
         self._new_source = ""
         self._stopping = asyncio.Event()
         self._streamed_attempts: dict[int, int] = {}
-        self._rivalry = Rivalry()
+        self._earlier = EarlierRuns()
         self._unsplit = 0
         """Up to this number, streamed groups are not split: it has turned out to be impossible."""
 
@@ -260,7 +260,7 @@ class Daemon:
                 unsplit=self._unsplit,
                 until=self._until,
                 progress=self._progress,
-                rivalry=self._rivalry,
+                earlier=self._earlier,
                 reached=self._reached,
             )
         )

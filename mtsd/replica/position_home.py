@@ -3,6 +3,7 @@
 import structlog
 
 from mtsd.model.errors import NeedsPersonError
+from mtsd.replica.earlier_runs import EarlierRuns
 from mtsd.replica.recovery import read_channel
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.retry import write
@@ -24,19 +25,27 @@ async def read_home(connection: Connection, tables: PositionTables) -> TargetIde
     return tables.identity.identity(rows[0]) if rows else None
 
 
-async def settle_home(connection: Connection, tables: PositionTables, now: TargetIdentity) -> None:
+async def settle_home(
+    connection: Connection, tables: PositionTables, now: TargetIdentity, earlier: EarlierRuns
+) -> None:
     """Record that the position is at home on this target, the one `now`.
 
     Raises NeedsPersonError if it is another one's, ServerError, ConnectionLostError.
     """
     home = await read_home(connection, tables)
+    before, earlier.home = earlier.home, now
     if home == now:
         return
-    refused = copied(tables.schema, home, now)
+    refused = copied(tables.schema, home, now, before)
     # Without a position nothing of another one is gone on with.
     if refused is not None and await read_channel(connection, tables) is not None:
         raise NeedsPersonError(str(refused))
-    if home is not None and refused is None:
+    if home is not None and home.uuid != now.uuid:
+        log.warning(
+            "the target is another server now, which has its position: a replica of the former one",
+            before=f"{home.uuid} ({home.place})", now=f"{now.uuid} ({now.place})",
+        )  # fmt: skip
+    elif home is not None:
         log.warning(
             "the target has another host name or port than before: if it is a copy of the server"
             " before, with all of its files, run mtsd position adopt on one of the two",

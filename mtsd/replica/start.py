@@ -26,6 +26,7 @@ from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.delay_stage import DelayStage
 from mtsd.replica.dispatch import Dispatcher
 from mtsd.replica.domain_watch import DomainWatch
+from mtsd.replica.earlier_runs import EarlierRuns
 from mtsd.replica.endpoints import about_session, endpoint, identity
 from mtsd.replica.executed_beyond import read_held, refusal
 from mtsd.replica.filters import filter_of, rules_of
@@ -93,17 +94,19 @@ async def start(
     unsplit: int = 0,
     until: Until | None = None,
     progress: Progress | None = None,
-    rivalry: Rivalry | None = None,
+    earlier: EarlierRuns | None = None,
     reached: Reached = nothing,
 ) -> Replica:
     """Connect to the target, recover, and get everything ready to run.
 
     `new_source` is the UUID of a source that continues by GTID set where the previous one
     stopped; streamed groups up to number `unsplit` are not split; the run ends by itself at
-    `until`; `progress` is told what the start is doing; `rivalry` is that of the runs before.
+    `until`; `progress` is told what the start is doing; `earlier` is what the process
+    keeps from its runs.
     Raises NeedsPersonError, ServerError, ConnectionLostError, with nothing left open.
     """
     progress = progress or Progress()
+    earlier = earlier or EarlierRuns()
     tables = PositionTables(settings.target.schema, settings.replica.channel)
     progress.doing = "connects to the target"
     current = CurrentEndpoint(endpoint("target", settings.target))
@@ -119,7 +122,9 @@ async def start(
     workers: list[Worker] = []
     try:
         await _take_channel(settings, session, tables, progress)
-        others, recovered = await _recover(settings, session, tables, new_source, progress, reached)
+        others, recovered = await _recover(
+            settings, session, tables, new_source, progress, earlier, reached
+        )
         if recovered.repair is not None:
             settings = in_repair(settings)
         if not session.can_imitate:
@@ -167,7 +172,7 @@ async def start(
             foreign_keys,
             coordinator,
             guard,
-            rivalry,
+            earlier.rivalry,
             domains,
             reached,
             refused_by,
@@ -266,12 +271,13 @@ async def _recover(
     tables: PositionTables,
     new_source: str,
     progress: Progress,
+    earlier: EarlierRuns,
     reached: Reached,
 ) -> tuple[Mapping[str, Rules], Recovered]:
     """Return the rules of the source's other channels, and what the run begins with."""
     progress.doing = "reads the position tables"
     await make_tables(session.connection, tables)
-    await settle_home(session.connection, tables, identity_now(session.traits))
+    await settle_home(session.connection, tables, identity_now(session.traits), earlier)
     others = await first_start(settings, session, tables)
     count = _worker_count(settings)
     in_order = keeps_order(settings.replica)
@@ -441,7 +447,7 @@ def _stream(
     foreign_keys: ForeignKeys,
     coordinator: Coordinator,
     guard: Guard,
-    rivalry: Rivalry | None,
+    rivalry: Rivalry,
     domains: DomainWatch,
     reached: Reached,
     refused_by: Callable[[GtidSet], Refused | None],

@@ -30,10 +30,10 @@ class Rivalry:
     __slots__ = ("_challenges", "_ended", "_had_been_there", "_since", "_thrown", "_thrown_last")
 
     def __init__(self) -> None:
-        self._since = 0.0
+        self._since: float | None = None
         """When it connected first, or after it had been away for long."""
         self._ended: float | None = None
-        """When its last connection ended; None if there was none."""
+        """When its last connection ended; None while it lasts."""
         self._challenges = False
         """Whether another one was registered then."""
         self._thrown_last: float | None = None
@@ -44,7 +44,9 @@ class Rivalry:
 
     def returns(self, now: float) -> bool:
         """Return whether a connection that begins now continues one that has only just ended."""
-        return self._ended is not None and now - self._ended < SETTLED_S
+        if self._since is None:
+            return False
+        return self._ended is None or now - self._ended < SETTLED_S
 
     def connected(self, now: float, *, found_another: bool) -> None:
         """Note a new connection; `found_another`: this replica was already registered."""
@@ -67,7 +69,7 @@ class Rivalry:
         """Decide, when the source has ended the connection for a newer one of this replica."""
         self.ended(now)
         if self._thrown_last is None or now - self._thrown_last > SETTLED_S:
-            self._had_been_there = now - self._since
+            self._had_been_there = 0.0 if self._since is None else now - self._since
             self._thrown = 0
         self._thrown_last = now
         self._thrown += 1

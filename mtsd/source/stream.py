@@ -209,6 +209,7 @@ class SourceStream:
         self._closing.set()
         if self._session is not None:
             self._session.connection.close()
+            self._rivalry.ended(asyncio.get_running_loop().time())
 
     async def _connect(self) -> None:
         await self._reached(FaultPoint.BEFORE_CONNECT_SOURCE)

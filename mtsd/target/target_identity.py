@@ -28,12 +28,18 @@ class TargetIdentity:
     place: str
 
 
-def copied(schema: str, home: TargetIdentity | None, now: TargetIdentity) -> Refused | None:
+def copied(
+    schema: str,
+    home: TargetIdentity | None,
+    now: TargetIdentity,
+    before: TargetIdentity | None = None,
+) -> Refused | None:
     """Decide whether position tables that are at `home` are a copy on the server `now`.
 
-    None also if no home is recorded: an older mtsd has not done that.
+    `before` is the target that this process has lost: if that was their home, a replica of it has
+    been promoted, and nobody else goes on there. No home is recorded if an older mtsd was here.
     """
-    if home is None or home.uuid == now.uuid:
+    if home is None or home.uuid == now.uuid or home == before:
         return None
     return refuse(
         COPIED,

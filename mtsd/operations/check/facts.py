@@ -20,8 +20,8 @@ from mtsd.target.position_tables import InDoubt
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.split_table import SPLIT
 from mtsd.target.table_columns import TableColumn
-from mtsd.wire.replica_status import ReplicaStatus
 from mtsd.target.target_identity import TargetIdentity
+from mtsd.wire.replica_status import ReplicaStatus
 
 
 @dataclass(frozen=True, slots=True)
