@@ -9,7 +9,7 @@ from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
 from mtsd.replica.left_split import complete, left_split
 from mtsd.replica.position_home import identity_now, read_home
 from mtsd.replica.recovery import unsettled
-from mtsd.replica.verdict import Verdict
+from mtsd.replica.verdict import Verdict, judge
 from mtsd.schedule.executed_groups import recovered
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.retry import write
@@ -88,7 +88,9 @@ async def _refuse_without_evidence(channel: StoppedChannel, doubt: InDoubt) -> N
     if doubt.resolution or doubt.kind == SPLIT:
         return
     if doubt.evidence and await has_executed(channel.connection, doubt.evidence):
-        return
+        found = judge(doubt, executed=True, logs=None)
+        if found is Verdict.APPLIED:
+            return
     raise NeedsPersonError(
         f"group {doubt.number} was in doubt when the tables were copied ({doubt.kind}): the copy"
         " may contain its changes, and nothing here shows whether it does. Compare the two servers,"
