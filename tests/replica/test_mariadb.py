@@ -390,7 +390,7 @@ def test_the_targets_own_replica_takes_over_and_gives_back(tmp_path: Path) -> No
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, SMALL)
         caught_up(daemon)
         ((goal,),) = pair.source.sql("SELECT @@gtid_binlog_pos")
-        assert main(["position", "set", f"gtid:{goal}", "--config", str(daemon.config)]) == 0
+        command(daemon, "position", "set", f"gtid:{goal}")
         insert(pair.source, 9)
         caught_up(daemon)
         assert GtidSet.parse(pair.target.sql("SELECT @@gtid_binlog_state")[0][0]).domains() == {2}
@@ -405,7 +405,7 @@ def test_the_targets_own_replica_takes_over_and_gives_back(tmp_path: Path) -> No
         ((goal,),) = pair.source.sql("SELECT @@gtid_binlog_pos")
         assert pair.target.sql(f"SELECT MASTER_GTID_WAIT('{goal}', 60)") == [(0,)]
         pair.target.sql("STOP SLAVE; RESET SLAVE ALL")
-        assert main(["position", "set", f"gtid:{goal}", "--config", str(daemon.config)]) == 0
+        command(daemon, "position", "set", f"gtid:{goal}", "--forward")
         insert(pair.source, 11)
         caught_up(daemon)
         assert unequal(pair.source, pair.target) == []
