@@ -501,7 +501,9 @@ def granted(daemon: DaemonProcess) -> list[str]:
     return [
         line.removeprefix("-- ")
         for line in printed.getvalue().splitlines()
-        if "BINLOG MONITOR" in line or (line.startswith("GRANT") and "`mtsd`" in line)
+        if "BINLOG MONITOR" in line
+        or "GRANT SET USER" in line
+        or (line.startswith("GRANT") and "`mtsd`" in line)
     ]
 
 
