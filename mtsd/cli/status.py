@@ -11,7 +11,7 @@ from mtsd.cli.distribution_lines import described
 from mtsd.cli.printable import printable
 from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
-from mtsd.control.status import Place, Status
+from mtsd.control.status import NOT_SAID, ConnectionStatus, ErrorStatus, Place, Status
 from mtsd.model.errors import MtsdError
 from mtsd.model.exit_status import ExitStatus
 from mtsd.schedule.wait_cause import OF_READING
@@ -24,8 +24,10 @@ example:
   mtsd status --config /etc/mtsd/config.toml
   mtsd status --config config.toml --json | jq .lag_seconds
 
-exit status: 0 a daemon is running; 1 it does not answer; 4 none is running: what is shown comes
-from the position tables on the target
+exit status: 0 a daemon is running, with both servers; 5 one is running, and not connected to the
+source or the target; 4 none is running: the last one was stopped gracefully, or there was none yet;
+3 none is running: an error has stopped the last one; 1 that cannot be told: it does not answer, the
+last one did not say why it ended, or the target cannot be asked; 2 bad usage or configuration
 """
 
 
@@ -52,22 +54,38 @@ def _status(args: argparse.Namespace) -> int:
         return complain(error, ExitStatus.FAILED)
     if status is not None:
         _show(status, as_json=args.json)
-        return ExitStatus.DONE
+        return exit_status(status)
     why = f"none answers on {socket}" if socket else "status.socket is empty, so none can be asked"
     print(f"mtsd: no daemon: {why}; this is what the target holds", file=sys.stderr)
     return _show_stored(settings, as_json=args.json)
 
 
+def exit_status(status: Status, *, stored: bool = False) -> ExitStatus:
+    """Decide what a status means to a script; `stored`: no daemon has answered."""
+    if status.state == "failed":
+        return ExitStatus.NEEDS_PERSON
+    if stored:
+        return ExitStatus.FAILED if status.doing == NOT_SAID else ExitStatus.NOT_RUNNING
+    connections = status.connections
+    if connections.source.connected and connections.target.connected:
+        return ExitStatus.DONE
+    return ExitStatus.NOT_CONNECTED
+
+
 def _show_stored(settings: Settings, *, as_json: bool) -> int:
     # Most of what this command would import, and not needed where a daemon answers.
-    from mtsd.operations.stored_status import read_stored  # noqa: PLC0415
+    from mtsd.operations.stored_status import read_stored, status_of_note  # noqa: PLC0415
 
     try:
         status = asyncio.run(read_stored(settings))
     except MtsdError as error:
-        return complain(error, ExitStatus.NOT_RUNNING)
+        complain(error, ExitStatus.FAILED)
+        note = status_of_note(settings)
+        if note is None:
+            return ExitStatus.FAILED
+        status = note
     _show(status, as_json=as_json)
-    return ExitStatus.NOT_RUNNING
+    return exit_status(status, stored=True)
 
 
 def _show(status: Status, *, as_json: bool) -> None:
@@ -80,9 +98,13 @@ def _show(status: Status, *, as_json: bool) -> None:
 
 def lines(status: Status) -> Iterator[str]:
     """Yield the human-readable lines of a status."""
-    running = status.state != "stopped"
+    running = status.state not in {"stopped", "failed"}
     state = f"{status.state}: {printable(status.doing)}" if status.doing else str(status.state)
-    facts = [("state", state), ("source", status.source), ("target", status.target)]
+    facts = [
+        ("state", state),
+        ("source", status.source + _connection(status.connections.source)),
+        ("target", status.target + _connection(status.connections.target)),
+    ]
     if status.channel:
         facts.append(("channel", status.channel))
     if status.filter:
@@ -91,14 +113,8 @@ def lines(status: Status) -> Iterator[str]:
         facts += _place("received", status.received)
     facts += _place("executed", status.executed)
     if running:
-        lag = status.lag_seconds
-        delayed = status.remaining_delay
-        held = f", on purpose: the next group is due in {delayed:.0f} s" if delayed else ""
         facts += [
-            (
-                "lag",
-                "unknown: not connected to the source" if lag is None else f"{lag:.3f} s{held}",
-            ),
+            ("lag", _lag(status)),
             ("pending", f"{status.pending_groups} groups, {_size(status.pending_bytes)}"),
         ]
         if status.reading_waits_for:
@@ -107,8 +123,7 @@ def lines(status: Status) -> Iterator[str]:
         facts.append(("prepared", f"{status.prepared_transactions} XA transactions"))
     facts += described(status.distribution)
     facts += [("warning", printable(warning)) for warning in status.warnings]
-    if status.last_error:
-        facts.append(("last error", status.last_error))
+    facts += _last_stop(status)
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
         yield f"{name:<{width}}  {value}"
@@ -119,6 +134,61 @@ def lines(status: Status) -> Iterator[str]:
     yield from _target_waits(status)
     yield from _partitions(status)
     yield from _waits(status)
+
+
+def _connection(connection: ConnectionStatus) -> str:
+    """Return what to say after a server's address."""
+    if not connection.since:
+        return ""
+    if connection.connected:
+        found = f", connected since {connection.since}"
+        error = connection.last_error
+        return found if error is None else f"{found}: {_error(error)}"
+    parts = [f", not connected since {connection.since}"]
+    if connection.last_error is not None:
+        parts[0] += f": {_error(connection.last_error)}"
+    if connection.attempts:
+        parts.append(f"{connection.attempts} attempt{'s' if connection.attempts > 1 else ''}")
+    if connection.next_in is not None:
+        parts.append(f"next in {connection.next_in:.1f} s")
+    return ", ".join(parts)
+
+
+def _error(error: ErrorStatus) -> str:
+    return printable(" ".join(error.text.split()))
+
+
+def _lag(status: Status) -> str:
+    lag = status.lag_seconds
+    if lag is None:
+        return "unknown: not connected to the source"
+    if not status.remaining_delay:
+        return f"{lag:.3f} s"
+    return (
+        f"{lag:.3f} s, {status.lag_beyond_delay or 0.0:.3f} s of it beyond the delay: the next"
+        f" group is due in {status.remaining_delay:.0f} s"
+    )
+
+
+def _last_stop(status: Status) -> Iterator[tuple[str, str]]:
+    """Tell how the last daemon has ended, or what is wrong with the one that runs.
+
+    What is wrong with a server stands beside its address.
+    """
+    stop = status.last_stop
+    if stop is None:
+        of_servers = (status.connections.source.last_error, status.connections.target.last_error)
+        if status.last_error and status.last_error not in {
+            each.text for each in of_servers if each is not None
+        }:
+            yield "last error", printable(" ".join(status.last_error.split()))
+    elif stop.graceful:
+        yield "last stop", f"{stop.time}, gracefully"
+    else:
+        group = f" at group {stop.group}" if stop.group else ""
+        number = f" {stop.number}" if stop.number else ""
+        text = printable(" ".join(stop.text.split()))
+        yield "last stop", f"{stop.time}, by error{number}{group}: {text}"
 
 
 def _place(name: str, place: Place) -> Iterator[tuple[str, str]]:

@@ -5,15 +5,29 @@ Times are in seconds, sizes in bytes; a list in JSON is a tuple here.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import TypeAdapter
 
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 
-State = Literal["starting", "recovering", "running", "delayed", "stopping", "stopped", "failed"]
-"""What the replica is doing."""
+State = Literal[
+    "starting", "connecting", "recovering", "running", "waiting", "delayed", "stopping", "stopped",
+    "failed",
+]  # fmt: skip
+"""What the replica is doing.
+
+connecting: a server is not connected, and is tried again. waiting: the target takes no change, and
+`doing` says why.
+"""
+
+
+NOT_SAID: Final = (
+    "the last daemon did not say why it ended: it was killed, or its machine went down"
+)
+"""What a status without a daemon says if nobody knows why there is none."""
+NONE_YET: Final = "no daemon has run on this channel yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +53,54 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class ErrorStatus:
+    """What is wrong with a server; `number` is its error's, 0 if it said nothing; ISO 8601."""
+
+    number: int
+    text: str
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionStatus:
+    """The daemon's connection to one server.
+
+    `since` is when it was connected, or was lost, in ISO 8601. `attempts` have failed since it was
+    lost; the next one is in `next_in` seconds, None if it runs or there is none to wait for.
+    `last_error` is what is wrong now: None once that is over.
+    """
+
+    connected: bool = False
+    since: str = ""
+    attempts: int = 0
+    next_in: float | None = None
+    last_error: ErrorStatus | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionsStatus:
+    """Both servers'."""
+
+    source: ConnectionStatus = ConnectionStatus()
+    target: ConnectionStatus = ConnectionStatus()
+
+
+@dataclass(frozen=True, slots=True)
+class LastStopStatus:
+    """How the last daemon has ended; `time` is ISO 8601.
+
+    `text` is the whole error, "" after a graceful stop; `number` is the server's and `group` the
+    number of the group that it is about, 0 if there is none.
+    """
+
+    time: str
+    graceful: bool
+    text: str = ""
+    number: int = 0
+    group: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class TargetWaitStatus:
     """A worker that waits for the target's answer, for `seconds`, to a statement of that kind.
 
@@ -60,7 +122,7 @@ class WorkerStatus:
 
     id: int
     state: str
-    """What it is doing, in a word or two: idle, waiting, applying, frozen."""
+    """What it is doing, in a word: idle, waiting, applying, frozen."""
     queue_groups: int = 0
     """Groups in its queue, including those that it is applying."""
     queue_bytes: int = 0
@@ -76,8 +138,9 @@ class WorkerStatus:
     target_wait: TargetWaitStatus | None = None
     """What it waits for at the target; None if it does not."""
     waits_for: str = ""
-    """What it waits for to commit, or to begin the first group of its queue: one of the causes in
-    `waits`; "" if nothing."""
+    """What it waits for: to commit, or to begin the first group of its queue, one of the causes in
+    `waits`; `target`, where that has not answered for a second; or what keeps the target from
+    taking a change. "" if nothing."""
     gave_way: int = 0
     """Target transactions applied before their turn and rolled back, because an earlier group
     needed a lock of theirs: with `consistency = "any_time"`."""
@@ -175,9 +238,10 @@ class Status:
     """Now minus the commit time of the oldest group that is not yet applied, 0.0 if there is
     none; None while the source is not connected."""
     pending_groups: int = 0
+    """Read and not yet applied; what the delay holds back counts."""
     pending_bytes: int = 0
     last_error: str | None = None
-    """The last error, whether the replica stopped because of it or recovered."""
+    """What is wrong now, or has stopped the replica; None once it is over."""
     workers: tuple[WorkerStatus, ...] = ()
     partitions: tuple[PartitionStatus, ...] = ()
     waits: Mapping[str, float] = field(default_factory=dict)
@@ -194,7 +258,7 @@ class Status:
     """Only read from the target, when no daemon is running, like `in_doubt` and `skipped`."""
     skipped: tuple[SkippedStatus, ...] = ()
     doing: str = ""
-    """What a start is at, or waits for, in words; "" once it runs."""
+    """What a start is at, or what is waited for, in words; "" while it just runs."""
     run_seconds: float = 0.0
     """Since the replica began to run: when the daemon started, or returned to a server."""
     cpu_seconds: float = 0.0
@@ -208,6 +272,11 @@ class Status:
     prepared_transactions: int = 0
     """XA transactions that are prepared, and that the source has neither committed nor rolled back
     as far as it has been read."""
+    connections: ConnectionsStatus = ConnectionsStatus()
+    lag_beyond_delay: float | None = None
+    """What of the lag is more than `replica.delay`."""
+    last_stop: LastStopStatus | None = None
+    """Only while no daemon is running; None if the last one did not say how it ended."""
 
     warnings: tuple[str, ...] = ()
     """What may damage data later on, and does not yet: the server's own replica, and the like."""

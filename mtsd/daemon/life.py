@@ -4,45 +4,53 @@ import asyncio
 import contextlib
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping
 
 import structlog
 
 from mtsd import __version__
-from mtsd.config import ConfigurationError, Loaded, Problem, Settings, reloaded
+from mtsd.config import ConfigurationError, Loaded, Settings, reloaded
 from mtsd.config.reloading import Reloaded
 from mtsd.control.distribute_route import Change, distribute_route
 from mtsd.control.reload_route import NotNowError, reload_route
 from mtsd.control.server import ControlServer
-from mtsd.control.status import DistributionStatus, State, Status
+from mtsd.control.status import DistributionStatus, Place, State, Status
 from mtsd.control.status_route import status_route
 from mtsd.daemon import signals
 from mtsd.daemon.by_hand import ByHand
+from mtsd.daemon.last_stop import StopKeeper
 from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
-from mtsd.daemon.status import stated
+from mtsd.daemon.reload_checks import check_distribution, check_tls_files
+from mtsd.daemon.status import Known, executed_of, received_of, stated
 from mtsd.daemon.watchdog import Watchdog
 from mtsd.model.build import COMPILED
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
 from mtsd.model.exit_status import ExitStatus
 from mtsd.model.fault_points import Reached, nothing
+from mtsd.model.last_stop import LastStop
 from mtsd.model.progress import Progress
 from mtsd.model.until import Until
 from mtsd.replica.earlier_runs import EarlierRuns
-from mtsd.replica.endpoints import endpoint
-from mtsd.replica.limits import distribution_of
 from mtsd.replica.replica import Replica, StopTimeoutError
 from mtsd.replica.start import start
-from mtsd.replica.streamed_groups import StreamedGroupError
+from mtsd.replica.streamed_groups import StreamedGroupError, streamed
 from mtsd.source.stream import SourceChangedError
+from mtsd.target.obstacle import Obstacles, obstacle_of, obstacle_pause, wait_out_obstacles
 from mtsd.target.retry import worth_a_retry
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.failure import BUSY
+from mtsd.wire.link import Links
 from mtsd.wire.refusal import explained
 
 log = structlog.get_logger(__name__)
 
 _STATUS_PERIOD_S = 5.0
+_LONGEST_PAUSE_OF_LARGE_S = 60.0
+"""Each attempt reads the whole group from the source again."""
+_START = "start"
+"""Who meets an obstacle before there are workers."""
 
 
 class Daemon:
@@ -71,13 +79,23 @@ class Daemon:
         self._ready = False
         self._notifier = Notifier(environ)
         self._replica: Replica | None = None
-        self._state: State = "starting"
-        self._last_error: str | None = None
+        self._phase: State = "starting"
+        self._links = Links.new()
+        self._obstacles = Obstacles()
+        self._ended_by = ""
+        """The error that has stopped it."""
+        self._retried: StreamedGroupError | None = None
+        """The large group that is applied again."""
+        self._received = self._executed = Place()
+        """Those of the last run."""
+        self._stop_keeper = StopKeeper(settings)
         self._progress = Progress()
         self._new_source = ""
         self._stopping = asyncio.Event()
         self._streamed_attempts: dict[int, int] = {}
         self._earlier = EarlierRuns()
+        self._start_attempts = 0
+        """Starts that an obstacle has ended since the last run."""
         self._unsplit = 0
         """Up to this number, streamed groups are not split: it has turned out to be impossible."""
 
@@ -98,6 +116,8 @@ class Daemon:
         except (OSError, NeedsPersonError) as error:
             log.error("cannot open the status socket", error=str(error))  # noqa: TRY400
             return ExitStatus.NEEDS_PERSON
+        self._stop_keeper.begin()
+        wait_out_obstacles(self._obstacles)
         background = [
             asyncio.create_task(self._tell_systemd()),
             asyncio.create_task(self._feed_watchdog()),
@@ -114,21 +134,34 @@ class Daemon:
     def status(self) -> Status:
         """Return the status as the status socket reports it."""
         statistics = self._replica.statistics if self._replica is not None else None
-        doing = self._progress.doing
-        distribution = self._by_hand.status(self._in_force)
-        return stated(
-            self._state, self._settings, statistics, self._last_error, doing, distribution
+        retried = self._retried
+        applied = statistics.executed_number if statistics is not None else 0
+        if retried is not None and applied >= retried.number:
+            self._retried = retried = None
+        known = Known(
+            phase=self._phase,
+            links=self._links,
+            obstacle=self._obstacles.what,
+            obstacle_error=self._obstacles.error,
+            last_error=self._ended_by or (None if retried is None else str(retried)),
+            doing=self._progress.doing,
+            received=self._received,
+            executed=self._executed,
         )
+        distribution = self._by_hand.status(self._in_force)
+        return stated(known, self._settings, statistics, distribution)
 
     def stop(self) -> None:
         """Stop gracefully; if called again, stop immediately, as in a crash."""
         if self._stopping.is_set():
-            log.warning("stopped immediately by a second signal: the next start recovers")
+            said = "stopped immediately by a second signal: the next start recovers"
+            log.warning(said)
+            self._stop_keeper.note(LastStop(time.time(), False, said))
             logging.shutdown()
             os._exit(ExitStatus.FAILED)
         log.info("stopping")
         self._stopping.set()
-        self._state = "stopping"
+        self._phase = "stopping"
         self._notifier.stopping()
         if self._by_hand.frozen:
             log.info("frozen workers continue, to finish what has begun")
@@ -182,10 +215,10 @@ class Daemon:
 
     def _go_on_with(self, loaded: Loaded) -> Reloaded:
         change = reloaded(self._settings, loaded.settings)
-        _check_tls_files(change.settings)
+        check_tls_files(change.settings)
         by_hand = self._by_hand.without(change.applied)
         in_force = by_hand.over(change.settings)
-        _check_distribution(in_force)
+        check_distribution(in_force)
         self._settings = change.settings
         self._by_hand = by_hand
         self._in_force = in_force
@@ -223,35 +256,44 @@ class Daemon:
             try:
                 await self._run_once(backoff)
             except ConnectionLostError as error:
-                await self._pause(error, backoff)
+                self._obstacles.left(_START)
+                await self._pause_without(error, backoff.next_pause())
             except StreamedGroupError as error:
-                if error.cannot_be_split:
-                    self._unsplit = error.number
-                elif not self._may_try_again(error):
+                pause = self._pause_before_again(error, backoff)
+                if pause is None:
                     retries = self._in_force.replica.transaction_retries
-                    return self._needs_person(error.final(retries))
-                await self._pause(error, backoff)
+                    return await self._needs_person(error.final(retries))
+                await self._pause(pause)
             except ServerError as error:
-                if error.number not in BUSY and not worth_a_retry(error.number):
-                    return self._needs_person(error)
-                await self._pause(error, backoff)
+                if obstacle_of(error):
+                    self._start_attempts += 1
+                    pause = obstacle_pause(self._start_attempts)
+                    self._obstacles.met(_START, error, pause)
+                    await self._pause(pause)
+                elif error.number in BUSY or worth_a_retry(error):
+                    await self._pause_without(error, backoff.next_pause())
+                else:
+                    return await self._needs_person(error)
             except NeedsPersonError as error:
-                return self._needs_person(error)
+                return await self._needs_person(error)
             except SourceChangedError as error:
                 self._new_source = error.uuid
             except StopTimeoutError as error:
                 log.error("not stopped in time", error=str(error))  # noqa: TRY400 - no traceback
+                await self._keep_stop(error, str(error))
                 return ExitStatus.FAILED
-            except Exception:
-                self._state = "failed"
+            except Exception as error:
+                self._phase = "failed"
                 log.exception("unexpected failure")
+                await self._keep_stop(error, f"unexpected failure: {error!r}")
                 return ExitStatus.FAILED
-        self._state = "stopped"
+        self._phase = "stopped"
+        await self._stop_keeper.keep(self._in_force, LastStop(time.time(), graceful=True))
         log.info("stopped")
         return ExitStatus.DONE
 
     async def _run_once(self, backoff: Backoff) -> None:
-        self._state = "recovering"
+        self._phase = "recovering"
         settings = self._in_force
         starting = asyncio.create_task(
             start(
@@ -261,6 +303,7 @@ class Daemon:
                 until=self._until,
                 progress=self._progress,
                 earlier=self._earlier,
+                links=self._links,
                 reached=self._reached,
             )
         )
@@ -282,10 +325,17 @@ class Daemon:
         for worker in self._by_hand.frozen:
             replica.freeze(worker, frozen=True)
         backoff.reset()
-        self._state = "running"
+        self._start_attempts = 0
+        self._obstacles.passed(_START)
+        away = self._links.target.works()
+        if away is not None:
+            log.info(
+                "the target is back", target=self._settings.target.address, away_s=round(away, 1)
+            )
+        self._phase = "running"
         repair = replica.repair
         if repair is not None:
-            self._state = "recovering"
+            self._phase = "recovering"
             self._progress.doing = (
                 f"applies transactions {repair.first} to {repair.last} once more, in order"
             )
@@ -300,35 +350,65 @@ class Daemon:
         try:
             await replica.run()
         finally:
+            last = replica.statistics
+            self._received, self._executed = received_of(last), executed_of(last)
             self._replica = None
+            self._links.target.closed()
             self._progress.doing = ""
         if replica.finished:
             log.info("stopped where it was to stop", until=str(self._until))
             self._stopping.set()
 
-    def _may_try_again(self, error: StreamedGroupError) -> bool:
-        attempts = self._streamed_attempts.get(error.number, 0) + 1
+    def _pause_before_again(self, error: StreamedGroupError, backoff: Backoff) -> float | None:
+        """Return how long to wait before a large group is read again; None: it is given up."""
+        self._retried = error
+        attempts = self._streamed_attempts.get(error.number, 0) + (not error.cannot_be_split)
         self._streamed_attempts = {error.number: attempts}
-        return attempts <= self._in_force.replica.transaction_retries
-
-    async def _pause(self, error: Exception, backoff: Backoff) -> None:
-        self._last_error = str(error)
-        if self._stopping.is_set():
-            return
-        self._state = "starting"
+        cause = error.error
+        if isinstance(cause, ServerError) and obstacle_of(cause):
+            pause = obstacle_pause(max(attempts, 1), _LONGEST_PAUSE_OF_LARGE_S)
+            self._obstacles.met(streamed(error.number), cause, pause)
+            return pause
+        self._obstacles.left(streamed(error.number))
+        if error.cannot_be_split:
+            self._unsplit = error.number
+        elif attempts > self._in_force.replica.transaction_retries:
+            return None
         pause = backoff.next_pause()
         log.warning("replication interrupted", error=str(error), again_in_s=round(pause, 2))
+        return pause
+
+    async def _pause_without(self, error: ConnectionLostError | ServerError, pause: float) -> None:
+        """Wait without a server; the log says so when it is time to."""
+        number = error.number if isinstance(error, ServerError) else 0
+        of_source = error.server.startswith("source")
+        link = self._links.source if of_source else self._links.target
+        if link.lost(number, str(error), pause):
+            log.warning(
+                "replication interrupted",
+                error=str(error), again_in_s=round(pause, 2), attempts=link.attempts,
+            )  # fmt: skip
+        await self._pause(pause)
+
+    async def _pause(self, pause: float) -> None:
+        if self._stopping.is_set():
+            return
+        self._phase = "starting"
         self._be_ready()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), pause)
 
-    def _needs_person(self, error: Exception) -> int:
-        self._state = "failed"
+    async def _needs_person(self, error: Exception) -> int:
+        self._phase = "failed"
         said = explained(error) if isinstance(error, ServerError) else str(error)
-        self._last_error = said
         self._notifier.status(f"stopped: {said}")
         log.error("replication stopped", error=said)  # the message is complete
+        await self._keep_stop(error, said)
         return ExitStatus.NEEDS_PERSON
+
+    async def _keep_stop(self, error: Exception, said: str) -> None:
+        self._ended_by = said
+        await self._stop_keeper.keep(self._in_force, LastStop.by(error, said, time.time()))
 
     def _be_ready(self) -> None:
         self._ready = True
@@ -338,9 +418,8 @@ class Daemon:
         while True:
             status = self.status()
             lag = "unknown" if status.lag_seconds is None else f"{status.lag_seconds:.1f} s"
-            self._notifier.status(
-                f"{status.state}, lag {lag}, {status.pending_groups} groups pending"
-            )
+            state = f"{status.state}: {status.doing}" if status.doing else status.state
+            self._notifier.status(f"{state}, lag {lag}, {status.pending_groups} groups pending")
             await asyncio.sleep(_STATUS_PERIOD_S)
 
     async def _feed_watchdog(self) -> None:
@@ -353,33 +432,3 @@ class Daemon:
             elif not hung:
                 log.critical("the dispatcher hangs: the watchdog gets no sign until it continues")
             await asyncio.sleep(interval)
-
-
-def _check_distribution(settings: Settings) -> None:
-    """Raise ConfigurationError if what was set by hand does not go with what has been reloaded."""
-    workers = settings.replica.parallel_workers
-    allowed = (
-        "allowed is what goes together with what `mtsd distribute` has set until the daemon ends;"
-        " `mtsd distribute show` prints it"
-    )
-    problems = [
-        Problem("replica.bind, pin", f"found that {problem}", allowed, "reloaded")
-        for problem in (distribution_of(settings).problems(workers) if workers else ())
-    ]
-    if problems:
-        raise ConfigurationError(tuple(problems))
-
-
-def _check_tls_files(settings: Settings) -> None:
-    """Raise ConfigurationError if new connections could not be made with these TLS files."""
-    problems = []
-    for role, section in (("source", settings.source), ("target", settings.target)):
-        try:
-            endpoint(role, section)
-        except NeedsPersonError as error:
-            allowed = "allowed are PEM files that can be read and fit together"
-            found = f"found files that cannot be used: {error}"
-            keys = f"{role}.tls_ca, tls_cert, tls_key"
-            problems.append(Problem(keys, found, allowed, "reloaded"))
-    if problems:
-        raise ConfigurationError(tuple(problems))

@@ -57,6 +57,10 @@ class LogWriter:
     def flush(self) -> None:
         """Do nothing: every record is written as soon as it can be."""
 
+    def fileno(self) -> int:
+        """Return the stream's file descriptor."""
+        return self._descriptor
+
     def isatty(self) -> bool:
         """Tell whether the stream is a terminal."""
         return self._terminal

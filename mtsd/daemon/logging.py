@@ -1,5 +1,8 @@
 """The daemon's log: one record per line on standard error, for humans or as JSON.
 
+Where systemd's journal reads it, each line begins with its priority, as sd-daemon(3) has it: so
+`journalctl -p warning` finds what it should.
+
 mtsd logs through structlog, the libraries through `logging`; both end in one handler, so all
 records have the same format. Values bound in structlog's context variables (channel, worker, gtid)
 are added to every record made in that context, including those of libraries.
@@ -9,6 +12,7 @@ import io
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from functools import cache
 from typing import TextIO
 
@@ -21,6 +25,11 @@ from mtsd.daemon.log_writer import LogWriter
 
 _OURS = "mtsd"
 _IN_FRONT = ("timestamp", "level", "event")
+_HIGHEST = logging.CRITICAL
+_PRIORITIES = {
+    logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, _HIGHEST: 2,
+}  # fmt: skip
+"""By the highest level that has it."""
 _OF_MANY_LINES = frozenset({"exception", "stack"})
 
 
@@ -32,8 +41,11 @@ def set_up_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
     """
     into = _standard_error() if stream is None else stream
     handler = _Handler(into)
+    formatter = (
+        _ForJournal if _is_journal(into, os.environ) else structlog.stdlib.ProcessorFormatter
+    )
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
+        formatter(
             foreign_pre_chain=_described(),
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
@@ -60,6 +72,25 @@ def set_up_logging(settings: LogSettings, stream: TextIO | None = None) -> None:
         # The handler does the formatting, so a cached logger does not keep an old format.
         cache_logger_on_first_use=True,
     )
+
+
+class _ForJournal(structlog.stdlib.ProcessorFormatter):
+    def format(self, record: logging.LogRecord) -> str:
+        level = min((each for each in _PRIORITIES if record.levelno <= each), default=_HIGHEST)
+        prefix = f"<{_PRIORITIES[level]}>"
+        return prefix + super().format(record).replace("\n", f"\n{prefix}")
+
+
+def _is_journal(stream: TextIO | LogWriter, environ: Mapping[str, str]) -> bool:
+    """Return whether a stream ends in the journal: systemd.exec(5) on $JOURNAL_STREAM.
+
+    A program that redirects it leaves the variable to what it starts.
+    """
+    try:
+        found = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
 
 
 class _Handler(logging.StreamHandler[TextIO | LogWriter]):

@@ -1,10 +1,15 @@
 """The daemon's state in the form of the status socket."""
 
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from mtsd.config import Settings
 from mtsd.control.status import (
+    ConnectionsStatus,
+    ConnectionStatus,
     DistributionStatus,
+    ErrorStatus,
     PartitionStatus,
     Place,
     State,
@@ -16,61 +21,108 @@ from mtsd.replica.filters import rules_of
 from mtsd.replica.limits import limits_of
 from mtsd.replica.statistics import ReplicaStatistics
 from mtsd.replica.target_waits import TargetWait
+from mtsd.wire.link import Link, LinkError, Links
 from mtsd.wire.steady_clock import steady
 
 NO_DISTRIBUTION: Final = DistributionStatus()
+NOWHERE_YET: Final = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the daemon knows itself, without a run of the replica.
+
+    `received` and `executed` are those of its last run, `obstacle` is what keeps the target from
+    taking changes, and `doing` what a start is at.
+    """
+
+    phase: State
+    links: Links
+    obstacle: str = ""
+    obstacle_error: LinkError | None = None
+    last_error: str | None = None
+    doing: str = ""
+    received: Place = NOWHERE_YET
+    executed: Place = NOWHERE_YET
+
+
+def state_of(
+    phase: State, *, source: Link, target: Link, obstacle: bool = False, delayed: bool = False
+) -> State:
+    """Decide what the replica is doing.
+
+    `phase` is what the daemon is at: starting, recovering, running, or an end. A target that takes
+    nothing comes first, then a server that is away: whoever looks has to do something about it.
+    """
+    if phase in {"stopping", "stopped", "failed"}:
+        return phase
+    if obstacle:
+        return "waiting"
+    tried = bool(source.attempts or target.attempts)
+    if not target.connected:
+        return "connecting" if tried else "starting"
+    if phase != "running":
+        return phase
+    if not source.connected:
+        return "connecting"
+    return "delayed" if delayed else "running"
 
 
 def stated(
-    state: State,
+    known: Known,
     settings: Settings,
     statistics: ReplicaStatistics | None,
-    last_error: str | None,
-    doing: str = "",
     distribution: DistributionStatus = NO_DISTRIBUTION,
 ) -> Status:
-    """Return the status.
-
-    `statistics` is None while no run is active, and `doing` says what a start is doing.
-    """
+    """Return the status; `statistics` is None while no run is active."""
+    source, target = known.links.source, known.links.target
+    connections = ConnectionsStatus(_connection(source), _connection(target, known.obstacle_error))
+    doing = known.doing
+    if known.obstacle:
+        error = known.obstacle_error
+        said = f": error {error.number}: {error.text}" if error is not None else ""
+        doing = f"{known.obstacle}{said}"
     if statistics is None:
         return Status(
-            state=state,
+            state=state_of(
+                known.phase, source=source, target=target, obstacle=bool(known.obstacle)
+            ),
             source=settings.source.address,
             target=settings.target.address,
             channel=settings.replica.channel,
-            received=Place(),
-            executed=Place(),
-            lag_seconds=None,
-            pending_groups=0,
-            pending_bytes=0,
+            received=known.received,
+            executed=known.executed,
             doing=doing,
             distribution=distribution,
-            last_error=last_error,
-            workers=(),
-            partitions=(),
-            waits={},
+            last_error=_last_error(known),
+            connections=connections,
             filter=str(rules_of(settings.filter)),
         )
     now = steady() + statistics.clock_offset
     lag: float | None = None
     if statistics.connected:
         lag = _age(now, statistics.oldest_commit_time)
-    if state == "running" and statistics.remaining_delay > 0:
-        state = "delayed"
     return Status(
-        state=state,
+        state=state_of(
+            known.phase,
+            source=source,
+            target=target,
+            obstacle=bool(known.obstacle),
+            delayed=statistics.remaining_delay > 0,
+        ),
         source=settings.source.address,
         target=settings.target.address,
         channel=settings.replica.channel,
-        received=Place.of(statistics.received, statistics.received_gtids),
-        executed=Place.of(statistics.executed, statistics.executed_gtids),
+        received=received_of(statistics),
+        executed=executed_of(statistics),
         lag_seconds=lag,
+        lag_beyond_delay=None if lag is None else round(max(0.0, lag - settings.replica.delay), 3),
         doing=doing,
         remaining_delay=round(statistics.remaining_delay, 3),
         pending_groups=statistics.pending_groups,
         pending_bytes=statistics.pending_bytes,
-        last_error=last_error,
+        last_error=_last_error(known),
+        connections=connections,
         workers=tuple(
             WorkerStatus(
                 id=worker.id,
@@ -82,7 +134,7 @@ def stated(
                 retries=worker.retries,
                 gave_way=worker.gave_way,
                 last=Place.of(worker.last_position, worker.last_gtid),
-                waits_for=worker.waits_for or "",
+                waits_for=worker.waits_for,
                 busy_ratio=round(worker.busy_seconds / max(statistics.run_seconds, 1e-9), 4),
                 target_wait=_target_wait(worker.target_wait),
             )
@@ -107,6 +159,39 @@ def stated(
         filter=str(rules_of(settings.filter)),
         prepared_transactions=statistics.prepared_transactions,
         warnings=statistics.warnings,
+    )
+
+
+def received_of(statistics: ReplicaStatistics) -> Place:
+    """Return how far a run has read."""
+    return Place.of(statistics.received, statistics.received_gtids)
+
+
+def executed_of(statistics: ReplicaStatistics) -> Place:
+    """Return the low-water mark of a run."""
+    return Place.of(statistics.executed, statistics.executed_gtids)
+
+
+def shown_time(seconds: float) -> str:
+    """Return a time in seconds since 1970 as ISO 8601, to the second."""
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat()
+
+
+def _last_error(known: Known) -> str | None:
+    """Return what is wrong now: with the daemon itself, else with the target or the source."""
+    errors = (known.obstacle_error, known.links.target.error, known.links.source.error)
+    return known.last_error or next((each.text for each in errors if each is not None), None)
+
+
+def _connection(link: Link, other: LinkError | None = None) -> ConnectionStatus:
+    error = link.error or other
+    next_in = link.next_in
+    return ConnectionStatus(
+        link.connected,
+        shown_time(link.since),
+        link.attempts,
+        None if next_in is None else round(next_in, 1),
+        None if error is None else ErrorStatus(error.number, error.text, shown_time(error.time)),
     )
 
 

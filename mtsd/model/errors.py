@@ -42,9 +42,19 @@ class ConnectionLostError(MtsdError):
     """
 
     def __init__(self, server: str, reason: str) -> None:
-        super().__init__(f"connection to the {server} lost: {reason}")
+        super().__init__(self._said(server, reason))
         self.server = server
         self.reason = reason
+
+    def _said(self, server: str, reason: str) -> str:
+        return f"connection to the {server} lost: {reason}"
+
+
+class CannotConnectError(ConnectionLostError):
+    """A server cannot be reached, or not now: there was no connection that could be lost."""
+
+    def _said(self, server: str, reason: str) -> str:
+        return f"cannot connect to the {server}: {reason}"
 
 
 class ServerError(MtsdError):

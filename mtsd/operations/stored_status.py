@@ -1,23 +1,36 @@
-"""What the position tables on the target say about a replica that is not running."""
+"""What the position tables on the target say about a replica that is not running.
+
+How the last daemon ended is there, or in the file beside the status socket.
+"""
 
 import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TypedDict
 
 from mtsd.config import Settings
 from mtsd.control.status import (
+    NONE_YET,
+    NOT_SAID,
     InDoubtStatus,
+    LastStopStatus,
     Place,
     SkippedStatus,
+    State,
     Status,
     StoppedStatus,
     WorkerStatus,
 )
+from mtsd.control.stop_file import StopFile
 from mtsd.model.errors import ConnectionLostError
+from mtsd.model.last_stop import LastStop, StopNote, newest_stop
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.filters import rules_of
 from mtsd.replica.recovery import read_failed
 from mtsd.schedule.executed_groups import recovered
 from mtsd.schedule.repair import is_passed
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
+from mtsd.target.last_stop_table import LAST_STOP
 from mtsd.target.position_schema import FIRST_TABLES, OF_FAILED_GROUPS, PREPARED
 from mtsd.target.position_tables import InDoubt, PositionTables
 from mtsd.wire.connection import Connection
@@ -27,10 +40,11 @@ from mtsd.wire.neutral_session import make_neutral
 async def read_stored(settings: Settings) -> Status:
     """Read the channel's rows, all as of one moment; nothing is locked or changed.
 
-    State is "stopped"; what only a running daemon knows is empty. `executed` is empty if the
-    target has no position for the channel. A worker's `groups` are those that it committed past
-    the low-water mark; worker 0 is what the last recovery found. Raises ConnectionLostError,
-    ServerError, NeedsPersonError (tables of another version, a TLS file).
+    State is "stopped", or "failed" if an error has stopped the last daemon; what only a running
+    one knows is empty. `executed` is empty if the target has no position for the channel. A
+    worker's `groups` are those that it committed past the low-water mark; worker 0 is what the last
+    recovery found. Raises ConnectionLostError, ServerError, NeedsPersonError (tables of another
+    version, a TLS file).
     """
     connection = await Connection.open(endpoint("target", settings.target))
     try:
@@ -43,14 +57,50 @@ async def read_stored(settings: Settings) -> Status:
         connection.close()
 
 
-async def _read(connection: Connection, settings: Settings) -> Status:
-    nothing = Status(
+def status_of_note(settings: Settings) -> Status | None:
+    """Return what this machine knows of how the last daemon ended; None if nothing."""
+    note = _note(settings)
+    return None if note is None else replace(_nothing(settings), **_ended(note.stop))
+
+
+def _note(settings: Settings) -> StopNote | None:
+    socket = settings.status.socket
+    return StopFile(socket).read() if socket is not None else None
+
+
+class _Ended(TypedDict):
+    state: State
+    last_stop: LastStopStatus | None
+    last_error: str | None
+    doing: str
+
+
+def _ended(stop: LastStop | None) -> _Ended:
+    """Return what a status says of how the last daemon ended; None: it did not say."""
+    if stop is None:
+        return _Ended(state="stopped", last_stop=None, last_error=None, doing=NOT_SAID)
+    time = datetime.fromtimestamp(int(stop.time), UTC).isoformat()
+    shown = LastStopStatus(time, stop.graceful, stop.text, stop.number, stop.group)
+    if stop.graceful:
+        return _Ended(state="stopped", last_stop=shown, last_error=None, doing="")
+    return _Ended(state="failed", last_stop=shown, last_error=stop.text, doing="")
+
+
+def _nothing(settings: Settings) -> Status:
+    return Status(
         state="stopped",
         source=settings.source.address,
         target=settings.target.address,
         channel=settings.replica.channel,
         filter=str(rules_of(settings.filter)),
     )
+
+
+async def _read(connection: Connection, settings: Settings) -> Status:
+    note = _note(settings)
+    nothing = replace(_nothing(settings), doing=NONE_YET)
+    if note is not None:
+        nothing = replace(nothing, **_ended(note.stop))
     tables = PositionTables(settings.target.schema, settings.replica.channel)
     await make_neutral(connection)
     present = {str(name) for name, _ in await connection.query(tables.select_tables())}
@@ -66,6 +116,7 @@ async def _read(connection: Connection, settings: Settings) -> Status:
     complete = present.issuperset(OF_FAILED_GROUPS)
     stopped, skipped = await read_failed(connection, tables) if complete else (None, ())
     prepared = await connection.query(tables.prepared.select()) if PREPARED in present else []
+    ended = await connection.query(tables.last_stop.select()) if LAST_STOP in present else []
     if not channel:
         return nothing
     found = tables.channel_row(channel[0])
@@ -77,11 +128,10 @@ async def _read(connection: Connection, settings: Settings) -> Status:
         stopped.group.number, mark.number, executed, by_hand, ordered=found.ordered
     ):
         stopped = None
-    return Status(
-        state="stopped",
-        source=nothing.source,
-        target=nothing.target,
-        channel=nothing.channel,
+    on_target = tables.last_stop.stop(ended[0]) if ended else None
+    return replace(
+        nothing,
+        **_ended(newest_stop(on_target, note)),
         executed=Place.of(mark.position, mark.gtids),
         workers=tuple(
             WorkerStatus(
@@ -95,7 +145,6 @@ async def _read(connection: Connection, settings: Settings) -> Status:
         in_doubt=tuple(_in_doubt(tables.in_doubt(row)) for row in in_doubt),
         stopped_at=_stopped(stopped) if stopped is not None else None,
         skipped=tuple(_skipped(each) for each in skipped),
-        filter=nothing.filter,
         prepared_transactions=len(prepared),
     )
 

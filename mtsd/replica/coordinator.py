@@ -192,6 +192,12 @@ class Coordinator:
         self.scheduler.checkpointed(mark)
         self._room.set()
 
+    async def ends_within(self, seconds: float) -> bool:
+        """Wait so long, or until nothing more will begin; return whether that has come."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.ended.wait(), seconds)
+        return self.ended.is_set()
+
     async def released(self, worker: int) -> None:
         """Wait until the worker is not frozen, or nothing more will begin."""
         scheduler = self.scheduler

@@ -36,6 +36,16 @@ class DelayStage:
         """The commit time of the group that is not due yet, in µs; None if there is none."""
         return self._held.commit_time if self._held is not None else None
 
+    @property
+    def held_groups(self) -> int:
+        """How many groups are not due yet: of those, the rest is not read."""
+        return 0 if self._held is None else 1
+
+    @property
+    def held_bytes(self) -> int:
+        """Their size; nothing of a streamed one is in memory."""
+        return self._held.size if isinstance(self._held, Group) else 0
+
     def seconds_left(self) -> float:
         """Return how long the group that is held has to wait; 0 if none is held."""
         return self._left(self._held) if self._held is not None else 0.0

@@ -9,6 +9,7 @@ from mtsd.model.gtid import GtidSet
 from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour
 from mtsd.target.executed_gtids import add_to_executed, execute_empty
+from mtsd.target.retry import worth_a_retry
 from mtsd.target.session import TargetSession
 from mtsd.wire.connection import Connection
 
@@ -131,6 +132,8 @@ class ToldGtids:
             try:
                 await add_to_executed(self._connection, new)
             except ServerError as error:
+                if worth_a_retry(error):
+                    raise
                 raise NeedsPersonError(
                     f"the target does not accept the source's GTIDs ([target] gtid): {error}"
                 ) from error

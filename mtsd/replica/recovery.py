@@ -191,6 +191,8 @@ async def recover(
         tables.update_workers(workers),
         tables.update_ordered(ordered=keeps_order and repair is None),
         *([tables.failed.delete_stopped()] if passed else []),
+        # This daemon's end is not that of the one before.
+        tables.last_stop.delete(),
     ]
     await reached(FaultPoint.BEFORE_RECOVERY_WRITE)
     await write(connection, statements)

@@ -20,13 +20,14 @@ from mtsd.replica.endpoints import endpoint
 from mtsd.replica.key_readings import KeyReadings
 from mtsd.replica.limits import distribution_of, limits_of
 from mtsd.replica.lost_answers import LostAnswers, OpenSession
-from mtsd.replica.statistics import ReplicaStatistics, WorkerStatistics
+from mtsd.replica.statistics import ReplicaStatistics, WorkerStatistics, worker_state
 from mtsd.replica.stopped_group import record_stopped
 from mtsd.replica.streamed_groups import StreamedGroupError
 from mtsd.replica.target_waits import TargetWait, TargetWaits
 from mtsd.replica.worker import Worker
 from mtsd.schedule.repair import Repair
 from mtsd.source.stream import SourceStream
+from mtsd.target.obstacle import obstacles_here
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import TargetSession
 from mtsd.wire.endpoint import CurrentEndpoint
@@ -117,7 +118,10 @@ class Replica:
             patience = _LAST_CHANCE_S if lost else max(stop_timeout, _LEAST_PATIENCE_S)
             tasks = [*worker_tasks, dispatcher, checkpointer]
             _, running = await asyncio.wait(tasks, timeout=patience)
-            for task in running:
+            obstacles = obstacles_here()
+            # What waits for the same obstacle is no news.
+            expected = lost and obstacles is not None and obstacles.what
+            for task in () if expected else running:
                 log.warning("abandoned in the middle of its work", task=task.get_name())
             if running:
                 # A large group is in no queue, so only here is it seen.
@@ -244,9 +248,9 @@ class Replica:
                 self._delayed.held_commit_time,
             ),
             remaining_delay=self._delayed.seconds_left(),
-            pending_groups=scheduler.pending_groups,
+            pending_groups=scheduler.pending_groups + self._delayed.held_groups,
             prepared_transactions=scheduler.prepared_transactions,
-            pending_bytes=scheduler.pending_bytes,
+            pending_bytes=scheduler.pending_bytes + self._delayed.held_bytes,
             skipped=scheduler.skipped,
             run_seconds=asyncio.get_running_loop().time() - self._began,
             cpu_seconds=process_time() - self._cpu_began,
@@ -270,20 +274,22 @@ class Replica:
         return [wait for worker in self._workers if (wait := worker.target_wait()) is not None]
 
     def _worker_statistics(self, worker: Worker) -> WorkerStatistics:
-        queue = self._coordinator.scheduler.workers[worker.index]
-        waits_for = self._coordinator.scheduler.waits_for(worker.index)
-        state = "waiting" if len(queue) else "idle"
-        if worker.index in self._dispatcher.at_work:
-            state = "applying"
-        elif queue.running:
-            state = "applying" if waits_for is None else "waiting"
-        elif self._coordinator.scheduler.is_frozen(worker.index):
-            state = "frozen"
+        scheduler = self._coordinator.scheduler
+        queue = scheduler.workers[worker.index]
+        target_wait = worker.target_wait()
+        state, waits_for = worker_state(
+            queued=len(queue),
+            running=bool(queue.running) or worker.index in self._dispatcher.at_work,
+            frozen=scheduler.is_frozen(worker.index),
+            waits_for=scheduler.waits_for(worker.index),
+            at_target=worker.obstacle,
+            awaited_s=target_wait.seconds if target_wait is not None else 0.0,
+        )
         return WorkerStatistics(
             id=worker.index + 1,
             state=state,
             queue_groups=len(queue) + len(queue.running),
-            queue_bytes=self._coordinator.scheduler.view.sizes[worker.index],
+            queue_bytes=scheduler.view.sizes[worker.index],
             groups=worker.groups,
             transactions=worker.transactions,
             retries=worker.retries,
@@ -292,7 +298,7 @@ class Replica:
             last_position=worker.last.end if worker.last else None,
             last_gtid=worker.last.gtid if worker.last else None,
             busy_seconds=worker.busy_seconds,
-            target_wait=worker.target_wait(),
+            target_wait=target_wait,
         )
 
     def _stop_timed_out(self) -> None:

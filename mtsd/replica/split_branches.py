@@ -19,6 +19,7 @@ from mtsd.model.session import RowState
 from mtsd.model.step import Rows
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
+from mtsd.target.obstacle import past_obstacles
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.retry import pause_before
 from mtsd.target.split_table import SPLIT, SplitRecord, branch_xid
@@ -210,7 +211,10 @@ class SplitBranches:
         attempt = 0
         while True:
             try:
-                await branches.complete(self._xids[branch], "", commits=True)
+                await past_obstacles(
+                    f"branch {branch} of group {self._number}",
+                    lambda: branches.complete(self._xids[branch], "", commits=True),
+                )
             except ServerError as error:
                 attempt += 1
                 if attempt > _COMMIT_ATTEMPTS:

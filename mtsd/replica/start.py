@@ -80,6 +80,7 @@ from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.target.splitting_allowed import why_not_split
 from mtsd.wire.binlog_status import executed_gtids
 from mtsd.wire.endpoint import CurrentEndpoint
+from mtsd.wire.link import Link, Links
 
 _CHANNEL_WAIT_TIMEOUT_S: Final = 60
 _RECEIPT_S: Final = 30.0
@@ -95,21 +96,24 @@ async def start(
     until: Until | None = None,
     progress: Progress | None = None,
     earlier: EarlierRuns | None = None,
+    links: Links | None = None,
     reached: Reached = nothing,
 ) -> Replica:
     """Connect to the target, recover, and get everything ready to run.
 
     `new_source` is the UUID of a source that continues by GTID set where the previous one
     stopped; streamed groups up to number `unsplit` are not split; the run ends by itself at
-    `until`; `progress` is told what the start is doing; `earlier` is what the process
-    keeps from its runs.
+    `until`; `progress` is told what the start is doing, and `links` which server is connected;
+    `earlier` is what the process keeps from its runs.
     Raises NeedsPersonError, ServerError, ConnectionLostError, with nothing left open.
     """
     progress = progress or Progress()
     earlier = earlier or EarlierRuns()
+    links = links or Links.new()
     tables = PositionTables(settings.target.schema, settings.replica.channel)
     progress.doing = "connects to the target"
     current = CurrentEndpoint(endpoint("target", settings.target))
+    links.target.tries()
     session = await TargetSession.open(
         current.endpoint,
         SessionSettings(
@@ -119,6 +123,7 @@ async def start(
         ),
         reached=reached,
     )
+    links.target.up()
     workers: list[Worker] = []
     try:
         await _take_channel(settings, session, tables, progress)
@@ -174,6 +179,7 @@ async def start(
             guard,
             earlier.rivalry,
             domains,
+            links.source,
             reached,
             refused_by,
         )
@@ -203,6 +209,7 @@ async def start(
         for worker in workers:
             worker.applier.close()
         session.connection.close()
+        links.target.closed()
         raise
     if changed_keys is not None:
         groups = KnownKeysStage(groups, changed_keys, coordinator.due)
@@ -449,6 +456,7 @@ def _stream(
     guard: Guard,
     rivalry: Rivalry,
     domains: DomainWatch,
+    link: Link,
     reached: Reached,
     refused_by: Callable[[GtidSet], Refused | None],
 ) -> SourceStream:
@@ -476,6 +484,7 @@ def _stream(
         pulse=coordinator.pulse,
         rivalry=rivalry,
         watch=domains.look,
+        link=link,
         reached=reached,
         refusal=refused_by,
         look=look,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
@@ -24,8 +25,9 @@ class WorkerStatistics:
     retries: int
     gave_way: int
     """Batches applied before their turn and rolled back, because an earlier group needed a lock."""
-    waits_for: WaitCause | None
-    """What its queue's head waits for while it is idle, or what it has applied."""
+    waits_for: str
+    """What its queue's head waits for while it is idle, or what it has applied, a `WaitCause`; or
+    what it waits for at the target; "" for nothing."""
     last_position: Position | None
     last_gtid: Gtid | None
     busy_seconds: float
@@ -48,6 +50,7 @@ class ReplicaStatistics:
     remaining_delay: float
     """Until the next group is due, if it is held because of `replica.delay`; else 0."""
     pending_groups: int
+    """Those that the delay holds back included."""
     prepared_transactions: int
     """XA transactions that have been read and whose completion has not."""
     pending_bytes: int
@@ -63,3 +66,34 @@ class ReplicaStatistics:
     partitions: tuple[PartitionStatistics, ...]
     warnings: tuple[str, ...]
     """What the guard has found that does not stop it."""
+
+
+LONG_WAIT_S: Final = 1.0
+"""From then on, a worker without an answer waits for the target rather than applies."""
+
+
+def worker_state(
+    *,
+    queued: int,
+    running: bool,
+    frozen: bool,
+    waits_for: WaitCause | None,
+    at_target: str = "",
+    awaited_s: float = 0.0,
+) -> tuple[str, str]:
+    """Decide what a worker does, and what it waits for.
+
+    `running`: it has begun something. `waits_for` is the scheduler's cause, `at_target` what keeps
+    the target from taking changes, `awaited_s` for how long it has not answered.
+    """
+    if running:
+        if at_target:
+            return "waiting", at_target
+        if waits_for is not None:
+            return "waiting", waits_for
+        if awaited_s >= LONG_WAIT_S:
+            return "waiting", "target"
+        return "applying", ""
+    if frozen:
+        return "frozen", waits_for or ""
+    return "waiting" if queued else "idle", waits_for or ""

@@ -29,6 +29,7 @@ from mtsd.replica.xa_groups import (
 )
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.applier import Applier
+from mtsd.target.obstacle import past_obstacles
 
 
 class StreamedBranch:
@@ -105,7 +106,10 @@ class StreamedBranch:
         completes = replace(self._group, kind=GroupKind.XA_COMPLETE)
         try:
             await self._applier.note(doubt_of(completes, self._worker.id), anew=True)
-            await self._applier.branches.complete(xid, "", commits=True)
+            await past_obstacles(
+                f"group {self._group.number}",
+                lambda: self._applier.branches.complete(xid, "", commits=True),
+            )
         except ServerError as error:
             raise ApplyError(
                 f"group {self._group.number}, which is streamed because of its size, is prepared,"

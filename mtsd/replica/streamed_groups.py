@@ -35,6 +35,7 @@ from mtsd.replica.xa_groups import without_transactions
 from mtsd.schedule.wait_cause import WaitCause
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.bundle import RowTooLargeError, table_maps
+from mtsd.target.obstacle import obstacle_of, obstacles_here
 from mtsd.target.position_tables import InDoubt
 from mtsd.target.retry import worth_a_retry
 
@@ -227,6 +228,8 @@ class StreamedGroups:
         if group.uses_temporary is not None and skipped is None:
             self._coordinator.scheduler.sessions.assigned(group.uses_temporary, self._worker.index)
             self._applier.used_temporary(group.uses_temporary)
+        if (obstacles := obstacles_here()) is not None:
+            obstacles.passed(streamed(group.number))
         self._worker.applied(group, row, skipped=skipped)
 
     async def _commit(self, opened: GroupOpened, group: Group, row: WorkerRow) -> None:
@@ -342,7 +345,9 @@ class StreamedGroups:
         if self._doubt is not None:
             raise _stopped_half(opened, str(explained), error.number) from error
         group = failed_stream(opened, explained.number)
-        if worth_a_retry(explained.number):
+        if worth_a_retry(explained):
+            if obstacle_of(explained) and (obstacles := obstacles_here()) is not None:
+                obstacles.met(streamed(opened.number), explained, 0.0)
             raise StreamedGroupError(group, explained) from error
         if branch is None and explained.number in self._worker.settings.skip_errors:
             self._opened = opened
@@ -359,6 +364,11 @@ class StreamedGroups:
             raise _stopped_half(opened, reason)
         await self.drop()
         raise _stopped(failed_stream(opened), reason, "Start again then")
+
+
+def streamed(number: int) -> str:
+    """Return the name under which a streamed group meets an obstacle."""
+    return f"streamed group {number}"
 
 
 def failed_stream(opened: GroupOpened, error: int = 0) -> FailedGroup:

@@ -21,7 +21,7 @@ from mtsd.replica.in_doubt import (
     HalfAppliedError,
     InDoubtWorker,
 )
-from mtsd.replica.report import failed, half_applied
+from mtsd.replica.report import contents, failed, half_applied
 from mtsd.replica.single_groups import SingleGroups
 from mtsd.replica.target_waits import TargetWait, kind_in_words
 from mtsd.replica.xa_groups import settle_skipped
@@ -33,6 +33,7 @@ from mtsd.schedule.worker_row import WorkerRow
 from mtsd.schedule.xa_pairs import is_one_transaction
 from mtsd.target.applier import Applier
 from mtsd.target.bundle import RowTooLargeError
+from mtsd.target.obstacle import Retrying, obstacles_here
 from mtsd.target.retry import pause_before, worth_a_retry
 from mtsd.target.worker_info import ROW_GONE
 from mtsd.wire.refusal import remedy_of
@@ -86,6 +87,7 @@ class Worker:
         self.settings = settings
         """May be changed at any time: takes effect with the next attempt."""
         self._reached = reached
+        self._obstacles = obstacles_here()
         self.transactions = 0
         """Target transactions committed."""
         self.groups = 0
@@ -117,6 +119,15 @@ class Worker:
             finally:
                 self._busy_seconds = self.busy_seconds
                 self._busy_since = None
+
+    @property
+    def _who(self) -> str:
+        return f"worker {self.index + 1}"
+
+    @property
+    def obstacle(self) -> str:
+        """What keeps the target from taking what it applies, in words; "" if nothing does."""
+        return "" if self._obstacles is None else self._obstacles.of(self._who)
 
     @property
     def busy_seconds(self) -> float:
@@ -341,7 +352,7 @@ class Worker:
             applied = bool(run) and await self._singly.apply_plain(run)
         except ServerError as error:
             self._runs.failed()
-            if len(batch) == 1 and worth_a_retry(error.number):
+            if len(batch) == 1 and worth_a_retry(error):
                 await self._retry(batch, error)
                 return 1
             log.info("applied one by one", group=batch[0].number, error=str(error))
@@ -373,31 +384,37 @@ class Worker:
     async def _retry(self, unit: Batch, error: ServerError) -> None:
         group = unit[0]
         attempt = 0
-        while True:
-            plain, error = error, await self.applier.explain(error, group.rows)
-            if self.applier.preserves and not worth_a_retry(error.number):
-                behind = error.number == ROW_GONE != plain.number
-                await self._look_for_gtids(group, behind=behind)
-            spent = group.uses_temporary is not None and not self.applier.can_repeat
-            if spent:
-                break
-            if worth_a_retry(error.number) and attempt < self.settings.transaction_retries:
-                attempt += 1
-                self.retries += 1
-                log.info(
-                    "retrying", worker=self.index + 1, group=group.number, attempt=attempt,
-                    error=error.number,
-                )  # fmt: skip
-                await asyncio.sleep(pause_before(attempt))
-            elif not await self._at_its_turn(group):
-                break
-            try:
-                await self._singly.apply(unit)
-            except ServerError as again:
-                error = again
-                continue
-            self._committed(unit)
-            return
+        with Retrying(self._who) as retrying:
+            while True:
+                plain, error = error, await self.applier.explain(error, group.rows)
+                if self.applier.preserves and not worth_a_retry(error):
+                    behind = error.number == ROW_GONE != plain.number
+                    await self._look_for_gtids(group, behind=behind)
+                skips = error.number in self.settings.skip_errors
+                spent = group.uses_temporary is not None and not self.applier.can_repeat
+                if spent:
+                    break
+                if not skips and (pause := retrying.waits_for(error)) is not None:
+                    self.retries += 1
+                    if await self._coordinator.ends_within(pause):
+                        raise error
+                elif worth_a_retry(error) and attempt < self.settings.transaction_retries:
+                    attempt += 1
+                    self.retries += 1
+                    log.info(
+                        "retrying", worker=self.index + 1, group=group.number, attempt=attempt,
+                        error=error.number, text=error.text, changes=contents(group),
+                    )  # fmt: skip
+                    await asyncio.sleep(pause_before(attempt))
+                elif not await self._at_its_turn(group):
+                    break
+                try:
+                    await self._singly.apply(unit)
+                except ServerError as again:
+                    error = again
+                    continue
+                self._committed(unit)
+                return
         if error.number not in self.settings.skip_errors:
             remedy = remedy_of(error) or "Fix the target"
             if spent:

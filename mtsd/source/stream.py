@@ -51,6 +51,7 @@ from mtsd.wire.dump_packets import event_of
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.failure import BUSY
 from mtsd.wire.framing import PacketFramer
+from mtsd.wire.link import Link
 from mtsd.wire.refusal import explained
 from mtsd.wire.traits import ServerTraits
 
@@ -112,15 +113,16 @@ class SourceStream:
         pulse: Pulse | None = None,
         rivalry: Rivalry | None = None,
         watch: Callable[[GtidSet], None] = lambda _: None,
+        link: Link | None = None,
         reached: Reached = nothing,
         refusal: Callable[[GtidSet], Refused | None] = _nothing_refused,
         look: Look | None = None,
     ) -> None:
-        """Begin after `mark`; `executed` is as in `Channel`; what `look` raises ends `read`.
+        """Begin after `mark`; `executed` is as in `Channel`; `link` is told of the connection.
 
-        `rivalry` is that of the streams before, in the same process. `refusal` decides, at the
-        first connection, by what the source has executed. `watch` is shown that at each connection,
-        and may raise NeedsPersonError.
+        `rivalry` is that of the streams before, in the same process. What `look` raises ends
+        `read`. `refusal` decides, at the first connection, by what the source has executed; `watch`
+        is shown that at each connection, and may raise NeedsPersonError.
         """
         self.endpoint = endpoint
         """Where to connect next time: may be changed as long as it is the same server."""
@@ -136,7 +138,7 @@ class SourceStream:
         self._look = look
         self.received = Received(mark)
         self.clock_offset = 0.0
-        self.connected = False
+        self._link = link or Link()
         self._session: SourceSession | None = None
         self._grouper: Grouper | None = None
         self._temporary = mark.temporary
@@ -148,6 +150,8 @@ class SourceStream:
         self._framer: PacketFramer | None = None
         self._backoff = Backoff()
         self._rivalry = rivalry or Rivalry()
+        self._is_proven = False
+        """Whether this connection has brought something."""
         self._met: list[float] = []
         """When another replica with the same server_id was recently encountered."""
         self._closing = asyncio.Event()
@@ -176,19 +180,20 @@ class SourceStream:
                         data = await self._session.connection.read()
                 await self._reached(FaultPoint.AFTER_READ)
                 events = self._framer.feed(data)
-                self._backoff.reset()
+                if not self._is_proven:
+                    self._prove()
                 return self.received.items(self._grouper, events)
             except (ConnectionLostError, TimeoutError, EOFError) as error:
                 dropped = self._disconnect()
                 if self._closing.is_set():
                     raise StreamClosedError from None
-                await self._pause(str(error) or "it has been silent for too long")
+                await self._pause(error)
                 if dropped:
                     return iter(dropped)
             except SameReplicaError as error:
                 dropped = self._disconnect()
                 self._met_the_same(error)
-                await self._pause(str(error))
+                await self._pause(error)
                 if dropped:
                     return iter(dropped)
             except ServerError as error:
@@ -200,18 +205,33 @@ class SourceStream:
                     least = self._rivalry.pause
                 elif error.number not in BUSY:
                     raise NeedsPersonError(self._explained(error)) from error
-                await self._pause(str(error), least)
+                await self._pause(error, least)
                 if dropped:
                     return iter(dropped)
 
     def close(self) -> None:
         """Make a waiting `read` end with StreamClosedError; read nothing more."""
         self._closing.set()
+        self._link.closed()
         if self._session is not None:
             self._session.connection.close()
             self._rivalry.ended(asyncio.get_running_loop().time())
 
+    @property
+    def connected(self) -> bool:
+        """Whether the source is connected and sends its binlog."""
+        return self._link.connected
+
+    def _prove(self) -> None:
+        """Note that the connection has brought something."""
+        self._is_proven = True
+        self._backoff.reset()
+        away = self._link.works()
+        if away is not None:
+            log.info("the source is back", source=str(self.endpoint), away_s=round(away, 1))
+
     async def _connect(self) -> None:
+        self._link.tries()
         await self._reached(FaultPoint.BEFORE_CONNECT_SOURCE)
         session = await open_source(self.endpoint, self._identity)
         try:
@@ -272,7 +292,8 @@ class SourceStream:
             referred_in=self.settings.referred_in,
         )
         self.received.connected()
-        self.connected = True
+        self._is_proven = False
+        self._link.up()
         log.info(
             "connected to the source",
             source=str(self.endpoint),
@@ -307,15 +328,17 @@ class SourceStream:
             self._session.connection.close()
             self._rivalry.ended(asyncio.get_running_loop().time())
         self._session = self._grouper = self._framer = None
-        self.connected = False
         return dropped
 
-    async def _pause(self, reason: str, least: float = 0.0) -> None:
+    async def _pause(self, error: Exception, least: float = 0.0) -> None:
         pause = max(self._backoff.next_pause(), least)
-        log.warning(
-            "source not connected", reason=reason, again_in_s=round(pause, 2),
-            position=str(self.received.position),
-        )  # fmt: skip
+        reason = str(error) or "it has been silent for too long"
+        number = error.number if isinstance(error, ServerError) else 0
+        if self._link.lost(number, reason, pause):
+            log.warning(
+                "source not connected", reason=reason, again_in_s=round(pause, 2),
+                attempts=self._link.attempts, position=str(self.received.position),
+            )  # fmt: skip
         with self._pulse.waiting(Wait.SOURCE), contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), pause)
 

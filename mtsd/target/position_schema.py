@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.target.last_stop_table import LAST_STOP
 from mtsd.target.worker_info import COLUMNS
 
 FIRST_TABLES = ("slave_worker_info", "slave_relay_log_info", "slave_in_doubt")
@@ -15,14 +16,13 @@ DESPITE_EXECUTED = "slave_despite_executed"
 IDENTITY = "slave_target_identity"
 TABLES = (
     *FIRST_TABLES, *OF_FAILED_GROUPS, RULES_TABLE, PREPARED, SPLIT_BRANCHES, DESPITE_EXECUTED,
-    IDENTITY,
+    IDENTITY, LAST_STOP,
 )  # fmt: skip
 """All of them; a start adds those that an older mtsd has not created."""
-PROVING = tuple(
-    name
-    for name in TABLES
-    if name not in {"slave_relay_log_info", RULES_TABLE, DESPITE_EXECUTED, IDENTITY}
-)
+_PROVING_NOTHING = {
+    "slave_relay_log_info", RULES_TABLE, DESPITE_EXECUTED, IDENTITY, LAST_STOP,
+}  # fmt: skip
+PROVING = tuple(name for name in TABLES if name not in _PROVING_NOTHING)
 """Those that say something about numbers of groups, which begin again with a channel."""
 
 PARTIAL = Reason(

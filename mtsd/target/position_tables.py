@@ -19,6 +19,7 @@ from mtsd.model.temporary_tables import TemporaryTables
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target import literals
 from mtsd.target.failed_groups import FailedGroups
+from mtsd.target.last_stop_table import LastStopTable
 from mtsd.target.position_schema import (
     DESPITE_EXECUTED,
     PROVING,
@@ -100,6 +101,7 @@ class PositionTables:
         self.prepared = PreparedTable(schema, channel)
         self.split = SplitTable(schema, channel)
         self.identity = IdentityTable(schema, channel)
+        self.last_stop = LastStopTable(schema, channel)
         self._relay_log_info = quoted + b".`slave_relay_log_info`"
         self._in_doubt = quoted + b".`slave_in_doubt`"
         self._rules = quoted + b"." + literals.name(RULES_TABLE)
@@ -164,6 +166,7 @@ class PositionTables:
             self.split.definition(),
             despite.encode(),
             self.identity.definition(),
+            self.last_stop.definition(),
         ]
 
     def select_tables(self) -> bytes:
@@ -393,6 +396,7 @@ class PositionTables:
             b"DELETE FROM " + self._rules + self._of_channel,
             self.prepared.delete_all(),
             self.identity.delete(),
+            self.last_stop.delete(),
         ]
 
     def begin_anew(self, row: ChannelRow) -> list[bytes]:

@@ -8,8 +8,10 @@ from typing import TypeVar
 import structlog
 
 from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.target.obstacle import Retrying, obstacle_of, obstacles_here
 from mtsd.target.xa import RB_DEADLOCK, RB_TIMEOUT, RETRY
 from mtsd.wire.connection import Connection
+from mtsd.wire.refusal import is_read_only
 
 T = TypeVar("T")
 
@@ -21,13 +23,10 @@ INTERRUPTED = 1317
 UNKNOWN = 1105
 """What BINLOG reports after a KILL QUERY at some of its steps, if no column is to blame (see
 `table_columns`)."""
-_FULL = frozenset({3, 28, 1021, 1026, 1114})
-"""A disk of the target is full, in cases where the server does not itself wait for space."""
-_TRANSIENT = (
-    frozenset({LOCK_WAIT_TIMEOUT, 1213, RB_TIMEOUT, RB_DEADLOCK, RETRY, INTERRUPTED, UNKNOWN})
-    | _FULL
-)
-"""Lock wait timeout and deadlock, which the servers retry too, interruptions, and full disks."""
+_TRANSIENT = frozenset({
+    LOCK_WAIT_TIMEOUT, 1213, RB_TIMEOUT, RB_DEADLOCK, RETRY, INTERRUPTED, UNKNOWN,
+})  # fmt: skip
+"""Lock wait timeout and deadlock, which the servers retry too, and interruptions."""
 _LONGEST_PAUSE = 5.0
 _ATTEMPTS = 10
 _FIRST_WORD_S = 10.0
@@ -35,9 +34,9 @@ _NEXT_WORD_S = 30.0
 _SHOWN = 80
 
 
-def worth_a_retry(number: int) -> bool:
+def worth_a_retry(error: ServerError) -> bool:
     """Return whether the same group may succeed at the next attempt."""
-    return number in _TRANSIENT
+    return error.number in _TRANSIENT or bool(obstacle_of(error))
 
 
 def pause_before(attempt: int) -> float:
@@ -51,24 +50,30 @@ async def patiently(
     """Await one of mtsd's own transactions; after a transient error roll back and retry.
 
     Other daemons write to the same tables, and people query and lock them; none of that may
-    stop this daemon: it waits for a lock indefinitely, and logs that it does. `statement` is what
-    the log shows of the transaction. Raises a ServerError that is not transient, with nothing
-    left open.
+    stop this daemon: it waits for a lock, or the end of an obstacle, indefinitely, and logs that
+    it does. `statement` is what the log shows of the transaction. Raises a ServerError that is not
+    transient, with nothing left open.
     """
     attempt = 0
-    async with telling(connection, statement):
-        while True:
-            try:
-                await transaction()
-            except ServerError as error:
-                await connection.run(b"ROLLBACK", 1)
-                if error.number != LOCK_WAIT_TIMEOUT:
-                    attempt += 1
-                if not worth_a_retry(error.number) or attempt > _ATTEMPTS:
-                    raise
-            else:
-                return
-            await asyncio.sleep(pause_before(max(attempt, 1)))
+    with Retrying(f"connection {connection.thread_id}") as retrying:
+        async with telling(connection, statement):
+            while True:
+                try:
+                    await transaction()
+                except ServerError as error:
+                    await connection.run(b"ROLLBACK", 1)
+                    if await retrying.waited_for(error):
+                        continue
+                    if is_read_only(error):
+                        # A person waits for what a command says.
+                        raise
+                    if error.number != LOCK_WAIT_TIMEOUT:
+                        attempt += 1
+                    if not worth_a_retry(error) or attempt > _ATTEMPTS:
+                        raise
+                else:
+                    return
+                await asyncio.sleep(pause_before(max(attempt, 1)))
 
 
 async def insist(connection: Connection, ask: Callable[[], Awaitable[T]]) -> T:
@@ -99,17 +104,19 @@ async def write(connection: Connection, statements: Sequence[bytes]) -> None:
 
 @contextlib.asynccontextmanager
 async def telling(connection: Connection, statement: bytes) -> AsyncIterator[None]:
-    """Log repeatedly that the block is waiting for the target."""
+    """Log repeatedly that the block is waiting for the target, unless for an obstacle's end."""
     loop = asyncio.get_running_loop()
     began = loop.time()
+    obstacles = obstacles_here()
     timers: list[asyncio.TimerHandle] = []
 
     def tell() -> None:
-        log.warning(
-            "waiting for the target: SHOW PROCESSLIST there shows what for",
-            connection=connection.thread_id, waited_s=round(loop.time() - began),
-            statement=statement[:_SHOWN].decode("utf-8", "replace"),
-        )  # fmt: skip
+        if obstacles is None or not obstacles.what:
+            log.warning(
+                "waiting for the target: SHOW PROCESSLIST there shows what for",
+                connection=connection.thread_id, waited_s=round(loop.time() - began),
+                statement=statement[:_SHOWN].decode("utf-8", "replace"),
+            )  # fmt: skip
         timers[:] = [loop.call_later(_NEXT_WORD_S, tell)]
 
     timers.append(loop.call_later(_FIRST_WORD_S, tell))

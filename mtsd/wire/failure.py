@@ -11,7 +11,7 @@ from typing import Final
 
 from pymysql.err import InternalError, MySQLError
 
-from mtsd.model.errors import ConnectionLostError, MtsdError, ServerError
+from mtsd.model.errors import CannotConnectError, ConnectionLostError, MtsdError, ServerError
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.refusal import RefusedError, refused, tls_failed, unreachable
 
@@ -41,7 +41,7 @@ def not_opened(endpoint: Endpoint, error: BaseException) -> MtsdError:
     if isinstance(cause, PermissionError):
         return RefusedError(f"mtsd may not connect to the {endpoint.role} {endpoint}: {cause}")
     if isinstance(cause, OSError | asyncio.IncompleteReadError):
-        return ConnectionLostError(endpoint.role, unreachable(endpoint, cause))
+        return CannotConnectError(endpoint.role, unreachable(endpoint, cause))
     if not isinstance(error, MySQLError) or (
         isinstance(error, InternalError) and not isinstance(error.args[0], int)
     ):
@@ -52,6 +52,8 @@ def not_opened(endpoint: Endpoint, error: BaseException) -> MtsdError:
     said = translated(error, endpoint)
     if isinstance(said, ServerError) and said.number not in BUSY:
         return refused(endpoint, said)
+    if isinstance(said, ConnectionLostError):
+        return CannotConnectError(endpoint.role, said.reason)
     return said
 
 

@@ -143,7 +143,7 @@ def unreachable(endpoint: Endpoint, error: BaseException) -> str:
             f"no answer from {endpoint} within {endpoint.connect_timeout:g} s"
             f" ([{role}] connect_timeout)"
         )
-    return f"cannot connect to {endpoint}: {said}"
+    return f"{endpoint}: {said}"
 
 
 def explained(error: ServerError) -> str:
@@ -156,12 +156,20 @@ def explained(error: ServerError) -> str:
 def remedy_of(error: ServerError) -> str:
     """Return what a person has to do about an error; "" if that depends on the request."""
     remedy = _LATER.get(error.number, "")
-    if error.number == _OPTION and not _READ_ONLY.search(error.text):
+    if error.number == _OPTION and not is_read_only(error):
         return ""
     return remedy.format(role=error.server.partition(" ")[0] or "target") if remedy else ""
 
 
+def is_read_only(error: ServerError) -> bool:
+    """Return whether a server refuses a change because it is read-only as a whole."""
+    if error.number == _OPTION:
+        return _READ_ONLY.search(error.text) is not None
+    return error.number == _READ_ONLY_MODE
+
+
 _UNKNOWN_PLUGIN = 2059
+_READ_ONLY_MODE = 1836
 _OPTION = 1290
 """An option of the server forbids the statement. In any language, the text has its name."""
 _READ_ONLY = re.compile("--(super[-_])?read[-_]only")
@@ -200,7 +208,7 @@ _LATER = {
         " grant CONNECTION_ADMIN to [{role}] user"
     ),
     1820: _LOG_IN[1820],
-    1836: "Set read_only and super_read_only OFF on the {role}",
+    _READ_ONLY_MODE: "Set read_only and super_read_only OFF on the {role}",
     3948: "Set local_infile = ON on the {role}: the files of LOAD DATA need it",
 }
 """What to do about an error of a statement."""

@@ -2,16 +2,23 @@ import asyncio
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mtsd.cli.main import main
-from mtsd.cli.status import lines
+from mtsd.cli.status import exit_status, lines
 from mtsd.control.server import ControlServer
 from mtsd.control.status import (
+    NONE_YET,
+    NOT_SAID,
+    ConnectionsStatus,
+    ConnectionStatus,
+    ErrorStatus,
     InDoubtStatus,
     PartitionStatus,
     Place,
@@ -22,7 +29,10 @@ from mtsd.control.status import (
     WorkerStatus,
 )
 from mtsd.control.status_route import status_route
+from mtsd.control.stop_file import StopFile
 from mtsd.model.exit_status import ExitStatus
+from mtsd.model.last_stop import LastStop
+from mtsd.target.position_tables import PositionTables
 from tests.control.killed_daemon import UUID, leave_behind
 from tests.servers.mysqld import Server
 from tests.test_start_of_commands import imported_by
@@ -75,8 +85,14 @@ def _daemon(path: Path, status: Status) -> Iterator[None]:
             thread.join()
 
 
+WHEN = "2026-01-02T03:04:05+00:00"
+CONNECTED = ConnectionStatus(connected=True, since=WHEN)
+LOST = ConnectionStatus(
+    since=WHEN, attempts=3, next_in=2.14, last_error=ErrorStatus(0, "connection\nlost", WHEN)
+)
 STATUS = Status(
     state="running",
+    connections=ConnectionsStatus(CONNECTED, CONNECTED),
     source="10.0.0.1:3306",
     target="/run/mysqld.sock",
     channel="c1",
@@ -85,7 +101,7 @@ STATUS = Status(
     lag_seconds=0.25,
     pending_groups=2,
     pending_bytes=5 * 1024 * 1024,
-    last_error="connection to the target lost: it is closed",
+    last_error="group 9 was rolled back",
     workers=(
         WorkerStatus(1, "applying", 12, 34567, 7, 1, 0, Place("binlog.000002", 700), 0.873),
         WorkerStatus(10, "waiting", waits_for="dependency"),
@@ -122,8 +138,8 @@ def test_the_layout_for_people() -> None:
         "\n".join(lines(STATUS))
         == f"""\
 state           running
-source          10.0.0.1:3306
-target          /run/mysqld.sock
+source          10.0.0.1:3306, connected since {WHEN}
+target          /run/mysqld.sock, connected since {WHEN}
 channel         c1
 received        binlog.000002:900
 received GTIDs  {UUID}:1-9
@@ -133,7 +149,7 @@ lag             0.250 s
 pending         2 groups, 5.0 MiB
 reading         waiting: pending_bytes
 prepared        2 XA transactions
-last error      connection to the target lost: it is closed
+last error      group 9 was rolled back
 
 in doubt: group  kind  databases  end                gtid
               8  ddl   shop       binlog.000002:800  {UUID}:8
@@ -150,6 +166,55 @@ waited for       time  share
 pending_bytes  12.2 s  49% of the time
 dependency      0.5 s  1% of the time of all workers"""
     )
+
+
+def test_who_is_away_and_why() -> None:
+    refused = replace(CONNECTED, last_error=ErrorStatus(1114, "The table 't' is full", WHEN))
+    status = Status(
+        "connecting", "s", "t", connections=ConnectionsStatus(LOST, refused),
+        last_error="connection\nlost",
+    )  # fmt: skip
+    told = list(lines(status))
+    assert told[1] == (
+        f"source    s, not connected since {WHEN}: connection lost, 3 attempts, next in 2.1 s"
+    )
+    assert told[2] == f"target    t, connected since {WHEN}: The table 't' is full"
+    # It stands there already.
+    assert not [line for line in told if line.startswith("last error")]
+    delayed = Status(
+        "delayed", "s", "t", lag_seconds=3601.5, lag_beyond_delay=1.5, remaining_delay=7.0
+    )
+    assert (
+        "lag       3601.500 s, 1.500 s of it beyond the delay: the next group is due in 7 s"
+        in lines(delayed)
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "stored", "expected"),
+    [
+        (STATUS, False, ExitStatus.DONE),
+        (replace(STATUS, state="waiting"), False, ExitStatus.DONE),
+        (replace(STATUS, state="stopping"), False, ExitStatus.DONE),
+        (
+            replace(STATUS, connections=ConnectionsStatus(LOST, CONNECTED)),
+            False,
+            ExitStatus.NOT_CONNECTED,
+        ),
+        (
+            replace(STATUS, connections=ConnectionsStatus(CONNECTED, LOST)),
+            False,
+            ExitStatus.NOT_CONNECTED,
+        ),
+        (replace(STATUS, state="failed"), False, ExitStatus.NEEDS_PERSON),
+        (Status("failed", "s", "t"), True, ExitStatus.NEEDS_PERSON),
+        (Status("stopped", "s", "t", doing=NONE_YET), True, ExitStatus.NOT_RUNNING),
+        (Status("stopped", "s", "t"), True, ExitStatus.NOT_RUNNING),
+        (Status("stopped", "s", "t", doing=NOT_SAID), True, ExitStatus.FAILED),
+    ],
+)
+def test_what_a_script_is_told(status: Status, stored: bool, expected: ExitStatus) -> None:
+    assert exit_status(status, stored=stored) == expected
 
 
 def test_who_waits_for_the_target_and_what_a_start_is_at() -> None:
@@ -225,11 +290,11 @@ def test_what_answers_wrongly_is_an_error(
 def test_where_nothing_answers_one_line_says_so(
     config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["status", "--config", str(config)]) == ExitStatus.NOT_RUNNING
+    assert main(["status", "--config", str(config)]) == ExitStatus.FAILED
     told = capsys.readouterr()
     assert told.out == ""
     _, error = told.err.splitlines()
-    assert error.startswith("mtsd: error: connection to the target lost: ")
+    assert error.startswith("mtsd: error: cannot connect to the target: ")
 
 
 @pytest.mark.servers
@@ -257,13 +322,14 @@ def test_a_stopped_replica_is_read_from_the_target(
         cursor.execute("BEGIN")
         cursor.execute("UPDATE mtsd.slave_worker_info SET Master_log_pos = 1")
         cursor.execute("UPDATE mtsd.slave_relay_log_info SET Master_log_pos = 1")
-        assert main(["status", "--config", str(config), "--json"]) == ExitStatus.NOT_RUNNING
+        assert main(["status", "--config", str(config), "--json"]) == ExitStatus.FAILED
     told = Status.from_json(capsys.readouterr().out)
     assert told == Status(
         state="stopped",
         source="127.0.0.1:3306",
         target=str(target.socket),
         channel="c1",
+        doing=NOT_SAID,
         executed=Place("binlog.000002", 700, f"{UUID}:1-7"),
         workers=(
             WorkerStatus(1, "stopped", groups=2, last=Place("binlog.000002", 1000)),
@@ -271,13 +337,13 @@ def test_a_stopped_replica_is_read_from_the_target(
         ),
         in_doubt=(InDoubtStatus(11, 2, "ddl", Place("binlog.000002", 1100, f"{UUID}:11"), "shop"),),
     )
-    assert main(["status", "--config", str(config)]) == ExitStatus.NOT_RUNNING
+    assert main(["status", "--config", str(config)]) == ExitStatus.FAILED
     shown = capsys.readouterr()
     assert "this is what the target holds" in shown.err
     assert (
         shown.out
         == f"""\
-state           stopped
+state           stopped: {NOT_SAID}
 source          127.0.0.1:3306
 target          {target.socket}
 channel         c1
@@ -300,6 +366,46 @@ worker  groups past executed  last
 
 
 @pytest.mark.servers
+def test_how_the_last_daemon_ended(
+    target: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leave_behind(target, "c3")
+    table = PositionTables("mtsd", "c3").last_stop
+    config = _config(tmp_path, target.socket, "c3")
+    file = StopFile(tmp_path / "mtsd.sock")
+
+    def told() -> tuple[int, str, str]:
+        status = main(["status", "--config", str(config)])
+        lines = capsys.readouterr().out.splitlines()
+        return status, lines[0].removeprefix("state").strip(), "".join(
+            line.partition("  ")[2].strip() for line in lines if line.startswith("last stop")
+        )  # fmt: skip
+
+    target.sql(table.replace(LastStop(0, graceful=True)).decode())
+    status, state, stop = told()
+    assert (status, state) == (ExitStatus.NOT_RUNNING, "stopped")
+    assert stop.endswith("+00:00, gracefully")
+    refused = LastStop(0, False, "the target refuses\nmtsd's user: é", 1045, 7)
+    target.sql(table.replace(refused).decode())
+    status, state, stop = told()
+    assert (status, state) == (ExitStatus.NEEDS_PERSON, "failed")
+    assert stop.endswith(", by error 1045 at group 7: the target refuses mtsd's user: é")
+    # A daemon that has begun since, and was killed before it had told the target.
+    file.begin(time.time() + 60)
+    assert told() == (ExitStatus.FAILED, f"stopped: {NOT_SAID}", "")
+    file.end(LastStop(time.time() + 60, False, "no such user"))
+    assert told()[2].endswith(", by error: no such user")
+    # One that ran elsewhere.
+    file.begin(time.time() - 60)
+    assert told()[0] == ExitStatus.NEEDS_PERSON
+    # What this machine knows is told without the target, too.
+    config = _config(tmp_path, tmp_path / "no.sock", "c3")
+    assert told()[0] == ExitStatus.FAILED
+    file.end(LastStop(time.time(), graceful=True))
+    assert told()[0] == ExitStatus.NOT_RUNNING
+
+
+@pytest.mark.servers
 def test_tables_of_another_version_are_not_guessed_at(
     target: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -307,6 +413,6 @@ def test_tables_of_another_version_are_not_guessed_at(
     target.sql("UPDATE mtsd.slave_relay_log_info SET Schema_version = 99")
     assert (
         main(["status", "--config", str(_config(tmp_path, target.socket, "c2"))])
-        == ExitStatus.NOT_RUNNING
+        == ExitStatus.FAILED
     )
     assert "schema version 99" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -203,3 +204,39 @@ def test_records_that_nobody_takes_are_counted(monkeypatch: pytest.MonkeyPatch) 
         assert taken == list(range(len(taken)))
         assert 10_000 < len(taken) < 20_000
         assert len(taken) + lost == 20_000
+
+
+def test_each_line_has_its_priority_where_the_journal_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def logged(form: Literal["console", "json"]) -> list[str]:
+        with (tmp_path / form).open("w+") as stream:
+            found = os.fstat(stream.fileno())
+            monkeypatch.setenv("JOURNAL_STREAM", f"{found.st_dev}:{found.st_ino}")
+            set_up_logging(LogSettings(level="debug", format=form), stream)
+            _ours().debug("a")
+            _ours().info("b")
+            _ours().warning("c")
+            logging.getLogger("aiomysql").error("d")
+            _ours().critical("e")
+            try:
+                raise RuntimeError("f")
+            except RuntimeError:
+                _ours().exception("g")
+            return (tmp_path / form).read_text().splitlines()
+
+    lines = logged("json")
+    assert [line[:3] for line in lines] == ["<7>", "<6>", "<4>", "<3>", "<2>", "<3>"]
+    assert json.loads(lines[3][3:])["event"] == "d"
+    shown = logged("console")
+    assert [line[:3] for line in shown[:5]] == ["<7>", "<6>", "<4>", "<3>", "<2>"]
+    # Also of the lines of a traceback.
+    assert len(shown) > 6
+    assert {line[:3] for line in shown[5:]} == {"<3>"}
+    # A pipe of somebody else's, below a service whose log goes to the journal.
+    assert not _set_up().getvalue().startswith("<")
+    monkeypatch.setenv("JOURNAL_STREAM", "1:1")
+    with (tmp_path / "file").open("w+") as stream:
+        set_up_logging(LogSettings(format="json"), stream)
+        _ours().warning("c")
+    assert (tmp_path / "file").read_text().startswith("{")

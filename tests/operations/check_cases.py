@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from mtsd.config import FilePosition, GtidStart, Latest, Settings
 from mtsd.config.settings import EndpointSettings
 from mtsd.filter.rules import Rules
-from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.model.errors import CannotConnectError, ConnectionLostError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
@@ -1073,7 +1073,7 @@ CASES = (
 
 
 def _lost(cause: BaseException) -> ConnectionLostError:
-    error = ConnectionLostError("source", f"cannot connect to 127.0.0.1:3306: {cause}")
+    error = CannotConnectError("source", f"127.0.0.1:3306: {cause}")
     error.__cause__ = cause
     return error
 

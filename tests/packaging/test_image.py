@@ -93,6 +93,7 @@ def test_its_commands_are_commands_of_mtsd(image: Stage) -> None:
     assert json.loads(command) == ["run", "--config", "/etc/mtsd/config.toml"]
     (health,) = image.values("HEALTHCHECK")
     options, _, check = health.partition("CMD ")
-    assert json.loads(check) == ["mtsd", "status", "--config", "/etc/mtsd/config.toml"]
+    shell = ["sh", "-c", "mtsd status --config /etc/mtsd/config.toml || exit 1"]
+    assert json.loads(check) == shell
     assert "--timeout=" in options
     assert image.values("STOPSIGNAL") == ["SIGTERM"]

@@ -13,6 +13,7 @@ import pymysql
 import pytest
 
 from mtsd.cli.main import main
+from tests.load.compare import differences
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.certificates import Authority
@@ -120,36 +121,49 @@ def test_source_without_a_binlog(pair: Pair, tmp_path: Path) -> None:
     assert "writes no binary log. Start it with log_bin" in stopped_with(daemon)
 
 
-@pytest.mark.parametrize("variable", ["read_only", "super_read_only"])
-def test_target_that_is_read_only(pair: Pair, variable: str, tmp_path: Path) -> None:
-    settings: dict[str, Value] = {"target.user": "plain"}
+def test_a_target_that_is_read_only_is_waited_for(pair: Pair, tmp_path: Path) -> None:
+    """At the start and later, by whatever is applied; once it is over, all is there once."""
+    settings: dict[str, Value] = {
+        "target.user": "plain",
+        "replica.transaction_retries": 0,
+        "replica.pending_jobs_size_max": 1 << 20,
+        "replica.batch_bytes": 1 << 20,
+    }
     pair.target.sql("CREATE USER IF NOT EXISTS plain@'%'; GRANT ALL ON *.* TO plain@'%'")
     pair.target.sql("REVOKE CONNECTION_ADMIN, SUPER ON *.* FROM plain@'%'")
-    pair.target.sql(f"SET GLOBAL {variable} = ON")
-    try:
-        said = stopped_with(DaemonProcess(pair.source, pair.target, tmp_path, settings))
-    finally:
-        pair.target.sql("SET GLOBAL super_read_only = OFF; SET GLOBAL read_only = OFF")
-    assert "error 1290" in said
-    assert f"the target 127.0.0.1:{pair.target.port} refuses" in said
-    assert "Set read_only and super_read_only OFF on the target" in said
-
-
-def test_target_that_becomes_read_only(pair: Pair, tmp_path: Path) -> None:
-    with DaemonProcess(pair.source, pair.target, tmp_path) as daemon:
-        daemon.wait_until_caught_up()
-        pair.target.sql("SET GLOBAL super_read_only = ON")
-        try:
-            pair.source.sql("INSERT INTO a.t VALUES (2)")
-            assert daemon.wait(AT_ONCE_S) == NEEDS_PERSON
-        finally:
-            pair.target.sql("SET GLOBAL super_read_only = OFF; SET GLOBAL read_only = OFF")
-        said = str(daemon.records()[-1]["error"])
-        assert "Set read_only and super_read_only OFF on the target" in said
-        assert "mtsd skip" not in said
-        daemon.start()
-        daemon.wait_until_caught_up()
+    pair.source.sql("CREATE TABLE a.myisam (i INT) ENGINE = MyISAM; CREATE DATABASE b")
+    pair.source.sql("CREATE TABLE b.large (v LONGBLOB); CREATE TABLE b.t (i INT)")
+    work = [
+        "INSERT INTO a.t VALUES (2); INSERT INTO a.myisam VALUES (1)",
+        "INSERT INTO b.large VALUES (REPEAT('x', 700000)), (REPEAT('y', 700000))",
+    ]
+    work[1] += "; ALTER TABLE a.t ADD INDEX (i); INSERT INTO b.t VALUES (1)"
+    daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings)
+    with daemon:
+        for variable, statements in zip(("read_only", "super_read_only"), work, strict=True):
+            pair.target.sql(f"SET GLOBAL {variable} = ON")
+            try:
+                if not daemon.running:
+                    daemon.start()
+                pair.source.sql(statements)
+                waiting = daemon.wait_for_status(lambda now: now.state == "waiting", "not waiting")
+                assert waiting.doing.startswith("the target is read-only: error 1290: ")
+                error = waiting.connections.target.last_error
+                assert error is not None
+                assert error.number == 1290
+                time.sleep(1.0)
+                assert daemon.running
+            finally:
+                pair.target.sql("SET GLOBAL super_read_only = OFF; SET GLOBAL read_only = OFF")
+            daemon.wait_until_caught_up()
+            over = daemon.wait_for_status(lambda now: not now.doing, "it is not over")
+            assert (over.state, over.last_error) == ("running", None)
+        warnings = [each for each in daemon.records() if each["level"] == "warning"]
+        events = [each["event"] for each in warnings]
+        assert events == ["waiting: the target is read-only", "the target takes changes again"] * 2
+        assert "Set read_only and super_read_only OFF" in str(warnings[0]["remedy"])
         assert daemon.stop() == 0
+    assert differences(pair.source, pair.target) == []
 
 
 @pytest.mark.parametrize("hold", [1 << 20, 32 << 20], ids=["streamed", "held"])

@@ -69,27 +69,62 @@ def fill(target: Server) -> None:
         target.sql("INSERT INTO a.filler VALUES (REPEAT('x', 1 << 20))")
 
 
-def test_a_target_without_space_is_tried_again(tmp_path: Path) -> None:
+def test_a_target_without_space_is_waited_for(tmp_path: Path) -> None:
+    """However long, by whatever is applied; also by a daemon that starts meanwhile."""
     full: Options = {
         **GTIDS,
         "innodb_file_per_table": "OFF",
         "innodb_data_file_path": "ibdata1:12M:autoextend:max:40M",
     }
+    settings: dict[str, Value] = {
+        "replica.transaction_retries": 0,
+        "replica.pending_jobs_size_max": 2 << 20,
+        "replica.batch_bytes": 1 << 20,
+    }
     with Pair(GTIDS, full) as pair:
-        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v LONGBLOB)")
-        with DaemonProcess(
-            pair.source, pair.target, tmp_path, {"replica.transaction_retries": 1000}
-        ) as daemon:
+        pair.source.sql(
+            "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY, v LONGBLOB);"
+            "CREATE DATABASE b; CREATE TABLE b.t LIKE a.t"
+        )
+        with DaemonProcess(pair.source, pair.target, tmp_path, settings) as daemon:
             daemon.wait_until_caught_up()
             pair.target.sql("SET sql_log_bin = 0; CREATE TABLE a.filler (v LONGBLOB)")
             with pytest.raises(pymysql.err.OperationalError, match="is full"):
                 fill(pair.target)
+            # In memory, streamed, and a definition that has to write as much.
+            pair.source.sql("INSERT INTO b.t VALUES (1, REPEAT('x', 1 << 20))")
+            waiting = daemon.wait_for_status(lambda now: now.state == "waiting", "it does not wait")
+            assert waiting.doing.startswith("the target's disk is full: error 1114: ")
+            error = waiting.connections.target.last_error
+            assert waiting.connections.target.connected
+            assert error is not None
+            assert error.number == 1114
+            assert "is full" in str(waiting.last_error)
+            workers = [(each.state, each.waits_for) for each in waiting.workers]
+            assert ("waiting", "the target's disk is full") in workers
             pair.source.sql("INSERT INTO a.t VALUES (1, REPEAT('y', 4 << 20))")
-            assert daemon.wait_for_record("retrying")["error"] == 1114
+            time.sleep(1)
+            assert daemon.running
+            daemon.kill()
+            daemon.start()
+            daemon.wait_for_status(lambda now: now.state == "waiting", "it does not wait")
             pair.target.sql("SET sql_log_bin = 0; DROP TABLE a.filler")
             daemon.wait_until_caught_up()
+            over = daemon.wait_for_status(lambda now: not now.doing, "it is not over")
+            assert (over.state, over.last_error) == ("running", None)
+            assert over.connections.target.last_error is None
+            told = [each for each in daemon.records() if each["level"] == "warning"]
+            events = [str(each["event"]) for each in told]
+            # Once in each daemon's life, for all attempts.
+            assert events == [
+                "waiting: the target's disk is full", "waiting: the target's disk is full",
+                "the target takes changes again",
+            ]  # fmt: skip
+            assert told[0]["error"] == 1114
+            assert "Free space" in str(told[0]["remedy"])
             assert daemon.stop() == 0
         assert pair.target.sql("SELECT LENGTH(v) FROM a.t") == [(4 << 20,)]
+        assert differences(pair.source, pair.target) == []
 
 
 @pytest.mark.parametrize(

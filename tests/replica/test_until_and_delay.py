@@ -220,6 +220,9 @@ def test_a_target_that_stays_behind(pair: Pair, tmp_path: Path) -> None:
     delayed = daemon.wait_for_status(lambda now: now.state == "delayed", "it is not delayed")
     assert 900 < delayed.remaining_delay <= 1000
     assert delayed.lag_seconds is not None
+    assert delayed.lag_beyond_delay == 0.0
+    assert delayed.pending_groups == 1
+    assert delayed.pending_bytes > 0
     assert delayed.last_error is None
     assert applied(pair.target) == [0, 1]
     # A stop does not wait, and a start holds what the run before has held.

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 import uvloop
 
-from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.model.errors import CannotConnectError, ConnectionLostError, ServerError
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.refusal import RefusedError
@@ -203,7 +203,7 @@ async def test_addresses_where_no_server_is(server: Server) -> None:
             ("", 0, str(server.folder / "nothing.sock"), 60, "or check [source] unix_socket"),
             ("127.0.0.1", silent.getsockname()[1], "", 0.5, "no answer from 127.0.0.1:"),
         ):
-            with pytest.raises(ConnectionLostError, match="connection to the source lost") as lost:
+            with pytest.raises(CannotConnectError, match="cannot connect to the source") as lost:
                 await Connection.open(
                     Endpoint("source", host, port, path, "root", "", connect_timeout=patience_s)
                 )

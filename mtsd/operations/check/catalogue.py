@@ -612,12 +612,12 @@ class Kind(Enum):
     WRITABLE = ok("target read_only", "{value}")
     SUPER_READ_ONLY = error(
         "target super_read_only",
-        "ON: every change is refused (1290)",
+        "ON: every change is refused (1290), and mtsd run waits until it is OFF",
         "SET PERSIST super_read_only = OFF; read_only may stay ON, with CONNECTION_ADMIN",
     )
     READ_ONLY = error(
         "target read_only",
-        "ON, and {user} may not write anyway (1290)",
+        "ON, and {user} may not write anyway (1290): mtsd run waits until it is OFF",
         "GRANT CONNECTION_ADMIN ON *.* TO {user}, or SET PERSIST read_only = OFF",
     )
     SECURE_TIMESTAMP = error(

@@ -39,7 +39,7 @@ def unreachable(
         )
     if not isinstance(error, ConnectionLostError):
         return _refused(server, settings, error)
-    reason = error.reason.removeprefix(f"cannot connect to {settings.address}: ")
+    reason = error.reason.removeprefix(f"{settings.address}: ")
     return Kind.UNREACHABLE.line(server=server, address=settings.address, reason=reason)
 
 

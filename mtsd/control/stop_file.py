@@ -1,0 +1,54 @@
+"""The file beside the status socket that says how a daemon ended which could not tell the target.
+
+It is there from a daemon's start on: so what a killed one leaves is not taken for the end of the
+one before it. A daemon that has told the target why it stops removes it.
+"""
+
+import json
+from pathlib import Path
+
+from mtsd.model.last_stop import LastStop, StopNote
+
+
+class StopFile:
+    """The file of the daemon that answers on `socket`."""
+
+    def __init__(self, socket: Path) -> None:
+        self.path = socket.with_name(f"{socket.name}.stop")
+
+    def begin(self, time: float) -> None:
+        """Note that a daemon has begun, at a time in seconds since 1970. Raises OSError."""
+        self._write({"time": time})
+
+    def end(self, stop: LastStop) -> None:
+        """Note how it has ended. Raises OSError."""
+        self._write({
+            "time": stop.time, "graceful": stop.graceful, "text": stop.text,
+            "number": stop.number, "group": stop.group,
+        })  # fmt: skip
+
+    def clear(self) -> None:
+        """Remove it: the target has been told. Raises OSError."""
+        self.path.unlink(missing_ok=True)
+
+    def read(self) -> StopNote | None:
+        """Return what it says; None if there is none, or if it cannot be read."""
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+            time = float(found["time"])
+            if "graceful" not in found:
+                return StopNote(time, None)
+            stop = LastStop(
+                time, bool(found["graceful"]), str(found["text"]), int(found["number"]),
+                int(found["group"]),
+            )  # fmt: skip
+            return StopNote(time, stop)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _write(self, content: dict[str, object]) -> None:
+        whole = self.path.with_name(f"{self.path.name}.new")
+        whole.unlink(missing_ok=True)
+        whole.touch(mode=0o600)
+        whole.write_text(json.dumps(content), encoding="utf-8")
+        whole.replace(self.path)

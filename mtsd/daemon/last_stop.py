@@ -1,0 +1,82 @@
+"""Telling how the daemon ends: to the target, or else to the file beside the status socket."""
+
+import asyncio
+import time
+from typing import Final
+
+import structlog
+
+from mtsd.config import Settings
+from mtsd.control.stop_file import StopFile
+from mtsd.model.errors import MtsdError
+from mtsd.model.last_stop import LastStop
+from mtsd.replica.endpoints import endpoint
+from mtsd.target.fencing import CHANNEL, lock_name, take_lock
+from mtsd.target.position_tables import PositionTables
+from mtsd.target.session import SessionSettings, TargetSession
+
+_PATIENCE_S: Final = 5.0
+_LOCK_S: Final = 2
+"""For the server to notice that the daemon's own session has ended."""
+
+log = structlog.get_logger(__name__)
+
+
+class StopKeeper:
+    """Keeps how this daemon ends, from its start on."""
+
+    def __init__(self, settings: Settings) -> None:
+        socket = settings.status.socket
+        self._file = StopFile(socket) if socket is not None else None
+
+    def begin(self) -> None:
+        """Note that the daemon runs: what an earlier one has left is no longer its end."""
+        if self._file is not None:
+            try:
+                self._file.begin(time.time())
+            except OSError as error:
+                log.warning("cannot write", file=str(self._file.path), error=str(error))
+
+    async def keep(self, settings: Settings, stop: LastStop) -> None:
+        """Record how the daemon ends; never raises."""
+        if not await _tell(settings, stop):
+            self.note(stop)
+        elif self._file is not None:
+            try:
+                self._file.clear()
+            except OSError as error:
+                log.warning("cannot remove", file=str(self._file.path), error=str(error))
+
+    def note(self, stop: LastStop) -> None:
+        """Record it on this machine only, at once; never raises."""
+        if self._file is None:
+            return
+        try:
+            self._file.end(stop)
+        except OSError as error:
+            log.warning("cannot write", file=str(self._file.path), error=str(error))
+
+
+async def _tell(settings: Settings, stop: LastStop) -> bool:
+    """Write it on the target; return whether that was possible, without waiting for long.
+
+    Only with the channel's lock: another daemon's row may not say how this one has ended.
+    """
+    tables = PositionTables(settings.target.schema, settings.replica.channel)
+    session = None
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            session = await TargetSession.open(
+                endpoint("target", settings.target),
+                SessionSettings(settings.target.binary_log, settings.target.gtid_domain_id),
+            )
+            lock = lock_name(tables.channel, CHANNEL)
+            if not await take_lock(session.connection, lock, _LOCK_S):
+                return False
+            await session.connection.run(tables.last_stop.replace(stop), 1)
+    except (MtsdError, TimeoutError):
+        return False
+    finally:
+        if session is not None:
+            session.connection.close()
+    return True
