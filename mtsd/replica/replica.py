@@ -270,8 +270,9 @@ class Replica:
             awaited = None if applier.is_sending else applier.awaited
             yield OpenSession(applier.connection_id, awaited, applier.close)
 
-    def _target_waits(self) -> list[TargetWait]:
-        return [wait for worker in self._workers if (wait := worker.target_wait()) is not None]
+    def _target_waits(self, at_least: float) -> list[TargetWait]:
+        found = (worker.target_wait(at_least) for worker in self._workers)
+        return [wait for wait in found if wait is not None]
 
     def _worker_statistics(self, worker: Worker) -> WorkerStatistics:
         scheduler = self._coordinator.scheduler

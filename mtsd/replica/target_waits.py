@@ -41,26 +41,26 @@ class TargetWait:
     databases: tuple[str, ...]
 
 
-def kind_in_words(statement: bytes) -> str:
-    """Return the words that tell the kind of a statement, of which this is the beginning."""
+def kind_in_words(packet: bytes, answered: int = 0) -> str:
+    """Return the words that tell the kind of a statement: the one after so many of a packet."""
     words: list[bytes] = []
-    for token in tokenize(statement):
-        if token.kind is not TokenKind.WORD:
-            # In BEGIN;BINLOG '…' what is waited for is the latter, mostly.
-            if words == [b"BEGIN"]:
-                words = []
-                continue
+    left = answered
+    for token in tokenize(packet):
+        if left:
+            left -= token.text == b";"
+        elif token.kind is not TokenKind.WORD:
             break
-        words.append(token.text)
-        if len(words) > 1 or words[0] not in _MORE_TELLS:
-            break
+        else:
+            words.append(token.text)
+            if len(words) > 1 or words[0] not in _MORE_TELLS:
+                break
     return b" ".join(words).decode("ascii", "replace")
 
 
 class TargetWaits:
-    """Looks at the workers again and again; `waits` returns those that wait at the moment."""
+    """Looks at the workers again and again; `waits` returns those that wait for so many seconds."""
 
-    def __init__(self, waits: Callable[[], Sequence[TargetWait]], workers: int) -> None:
+    def __init__(self, waits: Callable[[float], Sequence[TargetWait]], workers: int) -> None:
         self._waits = waits
         self._workers = workers
         self._told = False
@@ -75,7 +75,7 @@ class TargetWaits:
 
     def look(self, now: float) -> None:
         """Log what there is to say; `now` is the time of a monotonic clock, in seconds."""
-        long = [wait for wait in self._waits() if wait.seconds >= _FIRST_WORD_S]
+        long = list(self._waits(_FIRST_WORD_S))
         if not long:
             if self._told:
                 log.info("the target answers the workers again")

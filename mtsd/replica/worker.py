@@ -136,20 +136,22 @@ class Worker:
         now = 0.0 if since is None else asyncio.get_running_loop().time() - since
         return self._busy_seconds + now
 
-    def target_wait(self) -> TargetWait | None:
+    def target_wait(self, at_least: float = 0.0) -> TargetWait | None:
         """Return how long the target has not answered, and at what; None where none is waited for.
 
+        `at_least`: or not for so many seconds.
         A packet's transactions are answered one by one: it is the wait for one of them.
         """
         awaited = self.applier.awaited
-        if awaited is None:
+        now = asyncio.get_running_loop().time()
+        if awaited is None or now - awaited.since < at_least:
             return None
         running = self._coordinator.scheduler.workers[self.index].running
         return TargetWait(
             self.index + 1,
             self.applier.connection_id,
-            asyncio.get_running_loop().time() - awaited.since,
-            kind_in_words(awaited.statement),
+            now - awaited.since,
+            kind_in_words(awaited.packet, awaited.answered),
             running[0].number if running else 0,
             running[0].kind.value if running else "",
             running[0].databases if running else (),

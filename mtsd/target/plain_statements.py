@@ -46,8 +46,6 @@ class _Part:
 
     sql: bytes
     count: int
-    shown: bytes = b""
-    """How the source's begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,7 @@ async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun
             text = without_default_database(text, statement.query.context)
         ends_in_comment = b"--" in text or b"#" in text
         sql.append(text + _AFTER_COMMENT if ends_in_comment else text)
-        parts.append(_Part(_END.join(sql), len(sql), text))
+        parts.append(_Part(_END.join(sql), len(sql)))
     return PlainRun(tuple(parts), state, satellites)
 
 
@@ -143,7 +141,7 @@ async def begin_plain(
     for packet in _packets([_Part(_END.join(first), len(first)), *run.parts], limit):
         await reached(FaultPoint.BEFORE_STATEMENT)
         sql = _END.join(part.sql for part in packet)
-        session.connection.send(sql, shown=packet[-1].shown)
+        session.connection.send(sql)
         await reached(FaultPoint.STATEMENT_SENT)
         try:
             answers = await session.connection.receive_told(sum(part.count for part in packet))

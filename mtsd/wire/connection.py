@@ -37,18 +37,29 @@ T = TypeVar("T")
 
 _NUMBERS = re.compile(rb"\d+")
 """In the text of an answer, whose language may be any."""
-_SHOWN = 64
-"""Bytes of a statement that are kept: its kind is to be told, and it may hold secrets."""
 
 
 class Awaited(NamedTuple):
-    """An answer that has not come: how the newest of what was sent begins, and since when.
+    """An answer that has not come: to the statement after the first `answered` ones of a packet.
 
-    `since` is on the event loop's clock, in seconds.
+    `since` when it is awaited is on the event loop's clock, in seconds. The packet may hold secrets
+    and rows: only the kind of the statement may be shown.
     """
 
-    statement: bytes
+    packet: bytes
+    answered: int
     since: float
+
+
+class _Sent:
+    """A packet in flight: the number of the next packet of its answer, and what is answered."""
+
+    __slots__ = ("answered", "sequence", "statements")
+
+    def __init__(self, statements: bytes, sequence: int) -> None:
+        self.statements = statements
+        self.sequence = sequence
+        self.answered = 0
 
 
 class Loaded(NamedTuple):
@@ -66,9 +77,9 @@ class Connection:
     def __init__(self, raw: LogIn, endpoint: Endpoint) -> None:
         self._raw = raw
         self.endpoint = endpoint
-        self._answers: deque[int] = deque()
-        """The first packet number of the answer to each bundle in flight."""
-        self._newest = b""
+        self._in_flight: deque[_Sent] = deque()
+        self._due: _Sent | None = None
+        """That of them whose answer is being awaited."""
         self._asked_at: float | None = None
         """When something that may return rows was sent, until it is answered."""
         writer = raw._writer  # noqa: SLF001
@@ -130,8 +141,15 @@ class Connection:
     @property
     def awaited(self) -> Awaited | None:
         """What the server has not answered yet, where somebody waits for that; else None."""
-        since = self._asked_at or self._inbox.waits_since
-        return None if since is None else Awaited(self._newest, since)
+        due = self._due
+        if due is None:
+            return None
+        if self._asked_at is not None:
+            return Awaited(due.statements, 0, self._asked_at)
+        since = self._inbox.waits_since
+        if since is None:
+            return None
+        return Awaited(due.statements, due.answered + self._inbox.answered, since)
 
     @property
     def is_sending(self) -> bool:
@@ -170,16 +188,14 @@ class Connection:
         self.send(statements)
         return [answer.rows for answer in await self.receive_told(count)]
 
-    def send(self, statements: bytes, *, shown: bytes = b"") -> None:
+    def send(self, statements: bytes) -> None:
         """Start sending a bundle; `receive` must follow. Raises ConnectionLostError.
 
         A second one may be sent before that: the server begins it after it has answered the first,
-        whether successfully or not. `shown` is the statement that is `awaited`, if not the first.
+        whether successfully or not.
         """
         self._inbox.direct = True
         self._write(statements)
-        if shown:
-            self._newest = shown[:_SHOWN]
 
     def rest(self, seconds: float) -> None:
         """Do not check for answers for `seconds`."""
@@ -198,7 +214,6 @@ class Connection:
         writer = self._raw._writer  # noqa: SLF001
         if writer is None:
             raise ConnectionLostError(self.endpoint.role, "it is closed")
-        self._newest = statements[:_SHOWN]
         # A bundle is not copied just to be put after its first byte.
         left = memoryview(statements)
         command = b"%c" % _QUERY
@@ -217,7 +232,7 @@ class Connection:
             command = b""
             if size < _FULL:
                 break
-        self._answers.append(sequence)
+        self._in_flight.append(_Sent(statements, sequence))
 
     async def receive(self, count: int, *, more: bool = False) -> None:
         """Await `count` results of the first bundle in flight. Raises as `run` does.
@@ -239,7 +254,8 @@ class Connection:
                 await self.receive(1, more=True)
         finally:
             self._inbox.wanted = None
-        self._answers.popleft()
+        self._in_flight.popleft()
+        self._due = None
         if len(answers) > count:
             raise self._several()
         return answers
@@ -341,8 +357,7 @@ class Connection:
         return NotSupportedError(f"the {self.endpoint.role} has taken a statement for several")
 
     async def _results(self, *, one: bool = False) -> list[Row]:
-        self._raw._next_seq_id = self._answers.popleft()  # noqa: SLF001
-        self._asked_at = asyncio.get_running_loop().time()
+        self._begin_results()
         count = 0
         try:
             await self._raw._writer.drain()  # noqa: SLF001
@@ -356,12 +371,16 @@ class Connection:
                 raise self._several()
             return list(result.rows or ())
         finally:
-            self._asked_at = None
+            self._asked_at = self._due = None
+
+    def _begin_results(self) -> None:
+        self._due = due = self._in_flight.popleft()
+        self._raw._next_seq_id = due.sequence  # noqa: SLF001
+        self._asked_at = asyncio.get_running_loop().time()
 
     async def _load(self, pieces: AsyncIterator[bytes]) -> Loaded:
         raw = self._raw
-        raw._next_seq_id = self._answers.popleft()  # noqa: SLF001
-        self._asked_at = asyncio.get_running_loop().time()
+        self._begin_results()
         try:
             await raw._writer.drain()  # noqa: SLF001
             asked = await raw._read_packet()  # noqa: SLF001
@@ -373,7 +392,7 @@ class Connection:
             text = OKPacketWrapper(answer).message[1:]
             numbers = [int(found) for found in _NUMBERS.findall(text)]
         finally:
-            self._asked_at = None
+            self._asked_at = self._due = None
         if len(numbers) != len(Loaded._fields):
             raise AnswerError("it has not said how many rows it has loaded")
         return Loaded(*numbers)
@@ -393,13 +412,18 @@ class Connection:
         await raw._writer.drain()  # noqa: SLF001
 
     async def _receive(self, count: int, *, more: bool) -> None:
-        sequence = self._answers.popleft()
-        error = await self._inbox.answers(count, sequence)
+        self._due = due = self._in_flight.popleft()
+        error = await self._inbox.answers(count, due.sequence)
         if error:
+            self._due = None
             raise_mysql_exception(error)
         if more:
-            self._answers.appendleft((sequence + count) & 0xFF)
-        if not self._answers and not self._inbox.is_empty():
+            due.sequence = (due.sequence + count) & 0xFF
+            due.answered += count
+            self._in_flight.appendleft(due)
+        else:
+            self._due = None
+        if not self._in_flight and not self._inbox.is_empty():
             raise AnswerError("an answer without a request")
 
     async def _command(self, code: int, payload: bytes, *, answer: bool) -> None:

@@ -52,6 +52,8 @@ class Inbox(asyncio.Protocol):
         self._ended = False
         self._due = 0
         """Answers that are being waited for."""
+        self._count = 0
+        """Those that were, when the wait began."""
         self._sequence = 0
         self._error = b""
         self._unexpected = False
@@ -77,7 +79,7 @@ class Inbox(asyncio.Protocol):
 
         Returns b"", or the error packet that ended them. Raises AnswerError, ConnectionError.
         """
-        self._due = count
+        self._due = self._count = count
         self._sequence = sequence
         self._error = b""
         while not self._all_there():
@@ -87,6 +89,11 @@ class Inbox(asyncio.Protocol):
         if self._unexpected:
             raise AnswerError("an unexpected answer")
         return self._error
+
+    @property
+    def answered(self) -> int:
+        """How many of the answers that are being waited for have come."""
+        return self._count - self._due
 
     def rest(self, seconds: float) -> None:
         """Leave incoming data to the kernel for `seconds`: it wakes nobody."""

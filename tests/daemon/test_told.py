@@ -1,0 +1,126 @@
+"""What `mtsd status` says of a replica whose servers go and return, and of one that has ended."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mtsd.cli.main import main
+from mtsd.control.status import NOT_SAID, ConnectionStatus, LastStopStatus, Place, Status
+from mtsd.control.stop_file import StopFile
+from mtsd.model.exit_status import ExitStatus
+from tests.replica.daemon_process import DaemonProcess
+from tests.servers.mysqld import GTIDS
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+
+class Asked:
+    """`mtsd status --json` of a daemon's configuration: its exit status, and what it says."""
+
+    def __init__(self, daemon: DaemonProcess, capsys: pytest.CaptureFixture[str]) -> None:
+        capsys.readouterr()
+        before = Path.cwd()
+        os.chdir(daemon.folder)
+        try:
+            self.exit = main(["status", "--config", str(daemon.config), "--json"])
+        finally:
+            os.chdir(before)
+        self.status = Status.from_json(capsys.readouterr().out)
+
+    @property
+    def last_stop(self) -> LastStopStatus:
+        assert self.status.last_stop is not None
+        return self.status.last_stop
+
+
+def _connection(status: Status, name: str) -> ConnectionStatus:
+    return {"source": status.connections.source, "target": status.connections.target}[name]
+
+
+def _is_tried(name: str) -> Callable[[Status], bool]:
+    return lambda status: _connection(status, name).attempts >= 3
+
+
+def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY)")
+        with daemon:
+            daemon.wait_until_caught_up()
+            told = Asked(daemon, capsys)
+            assert (told.exit, told.status.state) == (ExitStatus.DONE, "running")
+            for each in (told.status.connections.source, told.status.connections.target):
+                assert (each.connected, each.attempts, each.last_error) == (True, 0, None)
+            executed = told.status.executed.gtid
+            for name, server in (("source", pair.source), ("target", pair.target)):
+                server.kill()
+                away = daemon.wait_for_status(_is_tried(name), "it does not try again")
+                assert Asked(daemon, capsys).exit == ExitStatus.NOT_CONNECTED
+                assert away.state == "connecting"
+                lost = _connection(away, name)
+                assert not lost.connected
+                assert lost.last_error is not None
+                assert lost.last_error.text.startswith(
+                    f"cannot connect to the {name}: nothing is listening"
+                )
+                assert away.lag_seconds is None
+                assert away.last_error == lost.last_error.text
+                assert away.executed.gtid == executed
+                assert Place() not in {away.executed, away.received}
+                server.start()
+                daemon.wait_for_record(f"the {name} is back")
+                back = daemon.wait_for_status(
+                    lambda now: now.state == "running" and now.lag_seconds is not None, "not back"
+                )
+                assert back.last_error is None
+            events = [record["event"] for record in daemon.records()]
+            # One for each reason, however many attempts there were.
+            assert 1 <= events.count("source not connected") <= 3
+            assert 1 <= events.count("replication interrupted") <= 3
+            assert daemon.stop() == 0
+        told = Asked(daemon, capsys)
+        assert (told.exit, told.status.state) == (ExitStatus.NOT_RUNNING, "stopped")
+        assert told.last_stop.graceful
+        file = StopFile(tmp_path / "mtsd.sock").path
+        assert not file.exists()
+
+        daemon.start()
+        daemon.wait_until_caught_up()
+        daemon.kill()
+        told = Asked(daemon, capsys)
+        assert (told.exit, told.status.doing) == (ExitStatus.FAILED, NOT_SAID)
+
+        daemon.settings["target.password"] = "wrong"
+        daemon.start()
+        assert daemon.wait() == ExitStatus.NEEDS_PERSON
+        del daemon.settings["target.password"]
+        daemon.configure()
+        told = Asked(daemon, capsys)
+        assert (told.exit, told.status.state) == (ExitStatus.NEEDS_PERSON, "failed")
+        assert "refuses user 'root'" in told.last_stop.text
+        assert file.stat().st_mode & 0o777 == 0o600
+
+        pair.target.sql("SET sql_log_bin = 0; INSERT INTO a.t VALUES (1)")
+        daemon.start()
+        pair.source.sql("INSERT INTO a.t VALUES (1)")
+        assert daemon.wait() == ExitStatus.NEEDS_PERSON
+        told = Asked(daemon, capsys)
+        assert told.exit == ExitStatus.NEEDS_PERSON
+        assert (told.last_stop.number, told.last_stop.group) == (1062, 3)
+        assert "Duplicate entry" in told.last_stop.text
+        assert told.status.stopped_at is not None
+        assert not file.exists()
+        # A second daemon that is refused does not speak for the one that runs.
+        pair.target.sql("SET sql_log_bin = 0; DELETE FROM a.t")
+        daemon.start()
+        daemon.wait_until_caught_up()
+        (other_folder := tmp_path / "other").mkdir()
+        other = DaemonProcess(pair.source, pair.target, other_folder, {"source.server_id": 4202})
+        other.start()
+        assert other.wait() == ExitStatus.NEEDS_PERSON
+        daemon.kill()
+        assert Asked(daemon, capsys).status.doing == NOT_SAID
+        assert "another mtsd is running" in Asked(other, capsys).last_stop.text
