@@ -25,7 +25,8 @@ def target() -> Iterator[Server]:
 
 def test_the_queries_answer_what_the_document_shows(target: Server) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
-    mark, temporary, done, goes_on, in_doubt = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    queries = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    mark, temporary, done, goes_on, in_doubt, sessions = queries
     shown = [
         [tuple(re.split(r"\s{2,}", line)) for line in table.splitlines()[1:]]
         for table in re.findall(r"```text\n(.*?)```", text, re.DOTALL)
@@ -36,6 +37,8 @@ def test_the_queries_answer_what_the_document_shows(target: Server) -> None:
     assert [_text(row) for row in target.sql(in_doubt)] == shown[3]
     ((command,),) = target.sql(goes_on)
     assert command.endswith("SOURCE_LOG_FILE='binlog.000002', SOURCE_LOG_POS=700")
+    # No daemon runs.
+    assert target.sql(sessions) == []
 
 
 @pytest.mark.parametrize("table", TABLES)
