@@ -3,12 +3,23 @@
 import argparse
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from mtsd.cli.complaint import complain
-from mtsd.config import ConfigurationError, Loaded, load
+from mtsd.config import (
+    CONFIGURATION_VARIABLE,
+    FIELDS,
+    ConfigurationError,
+    Loaded,
+    Problem,
+    environment_variable,
+    is_secret,
+    load,
+)
+from mtsd.config.kinds import is_path
+from mtsd.model.command import remember
 from mtsd.model.exit_status import ExitStatus
 
 # argparse has no public name for it.
@@ -16,14 +27,21 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  #
 """What `ArgumentParser.add_subparsers` returns."""
 
 
-def add_configuration(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add `--config FILE` and `--set KEY=VALUE`, to be read by `load_configuration`."""
+DEFAULT_CONFIGURATION: Final = Path("/etc/mtsd/config.toml")
+"""The file of settings that systemd/mtsd.service and the container image have."""
+_FOUND_BY_ITSELF: Final = f"default: ${CONFIGURATION_VARIABLE}, else {DEFAULT_CONFIGURATION}"
+
+
+def add_configuration(parser: argparse.ArgumentParser, *, default: str = _FOUND_BY_ITSELF) -> None:
+    """Add `--config FILE` and `--set KEY=VALUE`, to be read by `load_configuration`.
+
+    `default` says in the help what is done without the former.
+    """
     parser.add_argument(
         "--config",
         type=Path,
-        required=required,
         metavar="FILE",
-        help="TOML file of settings; config.example.toml documents them",
+        help=f"TOML file of settings; config.example.toml documents them ({default})",
     )
     parser.add_argument(
         "--set",
@@ -42,8 +60,9 @@ def load_configuration(
     """Load the settings from the arguments and the environment (`os.environ` if None).
 
     Warnings go to standard error. If anything is wrong, writes it there, one line each, and raises
-    SystemExit with status 2.
+    SystemExit with status 2. Messages name commands with the same configuration from then on.
     """
+    environ = os.environ if environ is None else environ
     try:
         loaded = read_configuration(args, environ)
     except ConfigurationError as error:
@@ -52,6 +71,7 @@ def load_configuration(
         raise SystemExit(ExitStatus.BAD_USAGE) from None
     for warning in loaded.warnings:
         print(f"mtsd: warning: {warning}", file=sys.stderr)
+    remember(_options(_file(args, environ), args.overrides, environ))
     return loaded
 
 
@@ -62,8 +82,49 @@ def read_configuration(
     environ = os.environ if environ is None else environ
     credentials = environ.get("CREDENTIALS_DIRECTORY")
     return load(
-        args.config, dict(args.overrides), environ, Path(credentials) if credentials else None
+        _file(args, environ),
+        dict(args.overrides),
+        environ,
+        Path(credentials) if credentials else None,
     )
+
+
+def _file(args: argparse.Namespace, environ: Mapping[str, str]) -> Path:
+    """Return the file of settings. Raises ConfigurationError if none is named and none is there."""
+    named: Path | None = args.config
+    if named is not None:
+        return named
+    if variable := environ.get(CONFIGURATION_VARIABLE):
+        return Path(variable)
+    if not DEFAULT_CONFIGURATION.exists():
+        missing = (
+            f"is not given, the environment has no {CONFIGURATION_VARIABLE}, and there is no"
+            f" {DEFAULT_CONFIGURATION}"
+        )
+        raise ConfigurationError(
+            (Problem("--config FILE", missing, "one of the three is needed", "command line"),)
+        )
+    return DEFAULT_CONFIGURATION
+
+
+def _options(
+    file: Path, overrides: Iterable[tuple[str, str]], environ: Mapping[str, str]
+) -> list[str]:
+    """Return the options by which another process has this configuration, wherever it is started.
+
+    What the environment sets is among them: another shell has another one. A secret is neither
+    shown nor left out in silence, except those of the environment, which are usually everywhere.
+    """
+    found = ["--config", str(file.absolute())]
+    given = {
+        key: environ[name]
+        for key in FIELDS
+        if (name := environment_variable(key)) in environ and not is_secret(FIELDS[key])
+    }
+    for key, value in (given | dict(overrides)).items():
+        shown = str(Path(value).absolute()) if value and is_path(FIELDS[key]) else value
+        found += ["--set", f"{key}={'SECRET' if is_secret(FIELDS[key]) else shown}"]
+    return found
 
 
 def _override(text: str) -> tuple[str, str]:

@@ -59,7 +59,7 @@ def register(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="a binary log file; with --config the name of one on the source, or none for all",
     )
-    add_configuration(parser, required=False)
+    add_configuration(parser, default="default: none, FILEs are on this machine")
     parser.add_argument("--events", action="store_true", help="list every event, not the groups")
     parser.add_argument("--rows", action="store_true", help="list every event, and all rows")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")

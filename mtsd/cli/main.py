@@ -22,7 +22,14 @@ COMMANDS: Final = (
 
 _EXAMPLE = """\
 example:
+  mtsd check --config config.toml
   mtsd run --config config.toml
+  mtsd status --config config.toml
+  mtsd skip --config config.toml
+  mtsd binlog --rows --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 --config config.toml
+
+Without --config, the file that the environment variable MTSD_CONFIG names is used, else
+/etc/mtsd/config.toml. mtsd COMMAND --help has examples and exit statuses of each.
 """
 
 

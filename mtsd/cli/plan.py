@@ -80,7 +80,7 @@ def register(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="a binary log file; with --config the name of one on the source, or none for all",
     )
-    add_configuration(parser, required=False)
+    add_configuration(parser, default="default: none, FILEs are read")
     parser.add_argument(
         "--record",
         type=Path,

@@ -31,7 +31,8 @@ adopt is for position tables that were copied to another server together with th
 as a replica of its own. All but show require the daemon to be stopped. set and reset change nothing
 but the position: what lies between the old and the new one is applied again, or never. set says
 what that is, and asks for --back or --forward where a channel has begun. Only what a split
-transaction has left prepared is committed or rolled back before. exit status: 0; 3 if it is refused
+transaction has left prepared is committed or rolled back before. If a group is in doubt, they
+refuse, and --drop-doubt makes them forget it. exit status: 0; 3 if it is refused
 """
 
 

@@ -4,7 +4,7 @@
 `config.example.toml`.
 """
 
-from mtsd.config.given import environment_variable
+from mtsd.config.given import CONFIGURATION_VARIABLE, environment_variable
 from mtsd.config.kinds import HIDDEN, is_secret
 from mtsd.config.loading import DEFAULT, Loaded, load
 from mtsd.config.problems import ConfigurationError, Problem, shown
@@ -24,6 +24,7 @@ from mtsd.config.settings import (
 from mtsd.config.start import Earliest, FilePosition, GtidStart, Latest, Start
 
 __all__ = [
+    "CONFIGURATION_VARIABLE",
     "DEFAULT",
     "FIELDS",
     "HIDDEN",

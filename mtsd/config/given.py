@@ -14,6 +14,8 @@ from mtsd.config.problems import Problem, shown
 from mtsd.config.settings import FIELDS, SECTIONS
 
 ENVIRONMENT_PREFIX = "MTSD_"
+CONFIGURATION_VARIABLE = "MTSD_CONFIG"
+"""Names the file of settings, where the command line does not; no key is called so."""
 
 _BARE_KEY = re.compile(r"[0-9A-Za-z_-]+")
 
@@ -163,7 +165,7 @@ def _read_credentials(directory: Path, gathered: Gathered) -> None:
 def _read_environment(environ: Mapping[str, str], gathered: Gathered) -> None:
     keys = {environment_variable(key): key for key in FIELDS}
     for name, text in environ.items():
-        if not name.startswith(ENVIRONMENT_PREFIX):
+        if not name.startswith(ENVIRONMENT_PREFIX) or name == CONFIGURATION_VARIABLE:
             continue
         if name not in keys:
             gathered.problems.append(_unknown(_written(name), keys, "environment"))

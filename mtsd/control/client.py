@@ -104,9 +104,9 @@ def _ask(path: Path, method: str, target: str, body: bytes | None, timeout: floa
     if response.status == http.client.OK:
         return answer
     said = (_object(answer) or {}).get("error") or response.reason
-    raise DaemonRefusedError(
-        f"the daemon on {path} answered {response.status}: {said}", response.status
-    )
+    failed = response.status >= http.client.INTERNAL_SERVER_ERROR
+    how = f"answered {response.status}" if failed else "refuses"
+    raise DaemonRefusedError(f"the daemon on {path} {how}: {said}", response.status)
 
 
 def _object(body: bytes) -> dict[str, object] | None:

@@ -1,6 +1,7 @@
 """What a reloaded configuration is refused for, beside what is wrong with it by itself."""
 
 from mtsd.config import ConfigurationError, Problem, Settings
+from mtsd.model.command import command
 from mtsd.model.errors import NeedsPersonError
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.limits import distribution_of
@@ -11,7 +12,7 @@ def check_distribution(settings: Settings) -> None:
     workers = settings.replica.parallel_workers
     allowed = (
         "allowed is what goes together with what `mtsd distribute` has set until the daemon ends;"
-        " `mtsd distribute show` prints it"
+        f" `{command('distribute', 'show')}` prints it"
     )
     problems = [
         Problem("replica.bind, pin", f"found that {problem}", allowed, "reloaded")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mtsd.model.command import command
 from mtsd.model.group import Group
 from mtsd.model.position import Position
 
@@ -32,11 +33,16 @@ class FailedGroup:
         )
 
     @property
+    def skip_command(self) -> str:
+        """The command that skips it."""
+        return command("skip", "--group", str(self.number), "--reason", "TEXT")
+
+    @property
     def way_past(self) -> str:
         """The sentence that ends the message of an error which stops the replica."""
         return (
-            "If this one group is never to be applied, `mtsd skip --group"
-            f" {self.number} --reason TEXT` skips it, and the next start continues after it"
+            f"If this one group is never to be applied, `{self.skip_command}` skips it, and the"
+            " next start continues after it"
         )
 
     def __str__(self) -> str:

@@ -3,13 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mtsd.model.command import options
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why mtsd does not start or continue, and what a person has to do.
 
     Both are clauses without a full stop, with placeholders in braces; `remedy` begins with an
-    ordinary word in lower case.
+    ordinary word in lower case. A command in it ends with `{config}`, those of this process.
     """
 
     found: str
@@ -25,7 +27,7 @@ class Refused:
 
     def __str__(self) -> str:
         found = self.reason.found.format(**self.facts)
-        remedy = self.reason.remedy.format(**self.facts)
+        remedy = self.reason.remedy.format(**self.facts, config=options())
         return f"{found}. {remedy[:1].upper()}{remedy[1:]}"
 
 

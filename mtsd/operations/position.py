@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from mtsd.config import Settings
 from mtsd.config.start import Start
+from mtsd.model.command import command
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
@@ -177,7 +178,7 @@ def _refuse_doubt(channel: StoppedChannel) -> None:
         numbers = ", ".join(str(doubt.number) for doubt in open_ones)
         raise NeedsPersonError(
             f"group {numbers} is in doubt: it may or may not have been applied. Start mtsd, which"
-            " settles it, or `mtsd resolve` it; --drop-doubt forgets it"
+            f" settles it, or `{command('resolve')}`, which lists it; --drop-doubt forgets it"
         )
 
 

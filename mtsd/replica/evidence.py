@@ -13,6 +13,7 @@ from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.query import parse_query
 from mtsd.binlog.rows import INSERTS
 from mtsd.binlog.statement import classify, excerpt
+from mtsd.model.command import command
 from mtsd.model.errors import BinlogError, NeedsPersonError, ServerError
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.reason import Refused
@@ -126,8 +127,8 @@ async def _is_prepared(connection: Connection, tables: PositionTables, doubt: In
             f"group {doubt.number}{doubt.end.as_ending}: the target has prepared the transaction"
             f" {xid}, and it may be this channel's or that of {other!r}, which is in doubt about"
             " one with the same xid. Start that channel first; or look at the changes on the target"
-            f" and say what you found: mtsd resolve --group {doubt.number} --applied, or"
-            " --not-applied"
+            " and say what you found:"
+            f" {command('resolve', '--group', str(doubt.number), '--applied')}, or --not-applied"
         )
     return xid not in others.prepared
 

@@ -17,6 +17,7 @@ import structlog
 
 from mtsd.binlog.repeatable import errors_of_a_second_time
 from mtsd.binlog.statement import excerpt
+from mtsd.model.command import command
 from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
@@ -106,8 +107,7 @@ async def apply_definition(
         await keep_record(applier, doubt_of(group, worker.id, kind=GroupKind.NON_TRANSACTIONAL))
         raise ApplyError(
             f"group {group.number}{group.end.as_ending}, is applied, but is {error}. Drop it"
-            f" on the source. Then say that it is applied: mtsd resolve --group {group.number}"
-            " --applied, and start again",
+            f" on the source. Then say that it is applied: {_say_applied(group)}, and start again",
             group=FailedGroup.of(group),
         ) from error
     except NeedsPersonError:
@@ -202,7 +202,7 @@ async def apply_unprotected(
     except NotSettledError as error:
         raise ApplyError(
             f"{error}. Position {group.end}. Once the target accepts it, say that it is applied:"
-            f" mtsd resolve --group {group.number} --applied, then start again"
+            f" {_say_applied(group)}, then start again"
         ) from error
     except RemainsError as error:
         raise HalfAppliedError(group.number, error) from error
@@ -329,11 +329,15 @@ async def gtid_for(applier: Applier, group: Group, worker: InDoubtWorker) -> str
         raise ApplyError(
             f"group {group.number}{group.end.as_ending}, has GTID {own}, which the target has"
             " already executed, so it would skip the group: once all of the group's changes are"
-            " there, or have been applied manually, say so with mtsd skip"
-            f" (mtsd skip --group {group.number} --reason TEXT), then start again",
+            " there, or have been applied manually, say so with"
+            f" {FailedGroup.of(group).skip_command}, then start again",
             group=FailedGroup.of(group),
         )
     return own
+
+
+def _say_applied(group: Group) -> str:
+    return command("resolve", "--group", str(group.number), "--applied")
 
 
 def _excerpt(group: Group) -> bytes:

@@ -20,7 +20,8 @@ from mtsd.target.retry import write
 from mtsd.wire.connection import Connection
 
 _REMEDY = (
-    "if '{other}' is no longer used, mtsd position reset --set replica.channel={other} forgets it"
+    "if '{other}' is no longer used, mtsd position reset{config} --set replica.channel={other}"
+    " forgets it"
 )
 ON_ANOTHER_CHANNEL = Reason(
     "channel '{other}' of this target replicates the same source, {uuid}: everything would be"

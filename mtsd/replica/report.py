@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.statement import without_secrets
 from mtsd.binlog.table_map import parse_table_map
+from mtsd.model.command import options
 from mtsd.model.errors import ApplyError, MtsdError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import Group
@@ -105,13 +106,13 @@ def failed(
 
 HALF_APPLIED = (
     "compare its rows with the source's, and either complete the group manually and say so:"
-    " mtsd resolve --group {number} --applied; or undo what is there, and have it applied again:"
-    " mtsd resolve --group {number} --not-applied"
+    " mtsd resolve --group {number} --applied{config}; or undo what is there, and have it applied"
+    " again: mtsd resolve --group {number} --not-applied{config}"
 )
 """What to do about a group of which a part remained."""
 
 
 def half_applied(number: int) -> str:
     """Return what to do about a group of which a part remained, as a sentence."""
-    text = HALF_APPLIED.format(number=number)
+    text = HALF_APPLIED.format(number=number, config=options())
     return text[0].upper() + text[1:]

@@ -9,6 +9,7 @@ remains, and each start stops and asks.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from mtsd.model.command import command
 from mtsd.model.errors import ApplyError, ConnectionLostError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.fault_points import FaultPoint, Reached
@@ -66,8 +67,8 @@ async def apply_by_table(
     except ServerError as error:
         raise ApplyError(
             f"{FailedGroup.of(group)}, is applied, but its record cannot be written: {error}. Once"
-            f" the target accepts it, say that it is applied: mtsd resolve --group {group.number}"
-            " --applied, then start again",
+            " the target accepts it, say that it is applied:"
+            f" {command('resolve', '--group', str(group.number), '--applied')}, then start again",
             group=FailedGroup.of(group),
         ) from error
     await reached(FaultPoint.AFTER_SETTLED)

@@ -35,8 +35,8 @@ from mtsd.target.position_tables import InDoubt
 from mtsd.target.split_table import SPLIT
 
 _SAY = (
-    "say what you found: mtsd resolve --group {number} --applied, or --not-applied, then start"
-    " again"
+    "say what you found: mtsd resolve --group {number} --applied{config}, or --not-applied, then"
+    " start again"
 )
 _CUT_OFF = (
     "group {number}, ending at {end}, in databases {databases!r}, was being applied when mtsd or"

@@ -31,8 +31,8 @@ NO_PLACE = Reason(
 )
 INSIDE_GROUP = Reason(
     "the start is {place}, but no transaction begins there: it is inside of one, or after its GTID",
-    "choose the place after a transaction, or the beginning of a file: mtsd binlog --events {file}"
-    " shows them",
+    "choose the place after a transaction, or the beginning of a file:"
+    " mtsd binlog --events {file}{config} shows them",
 )
 HISTORY_PURGED = Reason(
     'the start is "earliest", but the source\'s {record} contains {purged}: transactions that'

@@ -62,14 +62,16 @@ async def test_a_command_is_posted_and_answered(path: Path) -> None:
 
 
 async def test_what_is_refused_is_an_error_with_its_status(path: Path) -> None:
-    with pytest.raises(DaemonRefusedError, match="answered 409: not now") as raised:
+    with pytest.raises(DaemonRefusedError, match="refuses: not now") as raised:
         await asyncio.to_thread(post, path, "/refuse")
     assert raised.value.status == HTTPStatus.CONFLICT
     with pytest.raises(DaemonRefusedError, match=r"500: TimeoutError\('the target is slow'\)"):
         await asyncio.to_thread(post, path, "/fail")
-    with pytest.raises(DaemonRefusedError, match="404: there is nothing at /x, only: /echo, /fail"):
+    with pytest.raises(
+        DaemonRefusedError, match="refuses: there is nothing at /x, only: /echo, /fail"
+    ):
         await asyncio.to_thread(get, path, "/x")
-    with pytest.raises(DaemonRefusedError, match="405: /echo takes POST, PUT, not GET"):
+    with pytest.raises(DaemonRefusedError, match="refuses: /echo takes POST, PUT, not GET"):
         await asyncio.to_thread(get, path, "/echo")
 
 

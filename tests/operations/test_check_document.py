@@ -21,6 +21,7 @@ def rows() -> Iterator[str]:
 
 
 def _written(template: str) -> str:
+    template = template.replace("{config}", "")
     text = re.sub(r"\{(\w+)(?:!r)?\}", lambda field: f"*{field[1]}*", template)
     return text.replace("|", "\\|")
 

@@ -151,7 +151,8 @@ def test_rows_that_later_groups_have_overtaken(pair: Pair, by: str, tmp_path: Pa
     daemon = begun(pair, tmp_path)
     status = conflict(pair, daemon)
     error = str(daemon.records()[-1]["error"])
-    assert f"`mtsd skip --group {status['number']} --reason TEXT` skips it" in error
+    printed = f"mtsd skip --group {status['number']} --reason TEXT --config {daemon.config}"
+    assert f"`{printed}` skips it" in error
     assert status["error"] == error
     assert (status["kind"], status["databases"]) == ("rows", "a")
     assert status["later_applied"] is True

@@ -2,6 +2,7 @@
 
 from enum import Enum, unique
 
+from mtsd.model.command import options
 from mtsd.model.reason import Refused
 from mtsd.operations.check.line import Line, caution, error, ok, refusal, warning
 from mtsd.replica import apply_mode, circles, gtid_mode, lenient_target, own_replica, verdict
@@ -45,7 +46,7 @@ class Kind(Enum):
         "{server} connection",
         "user {user} is refused: {reason}",
         "correct user and password in [{server}], or create the user for the host in the message;"
-        " mtsd check --grants prints what it must be granted",
+        " mtsd check --grants{config} prints what it must be granted",
     )
     HOST_REFUSED = error(
         "{server} connection",
@@ -874,7 +875,7 @@ class Kind(Enum):
             template.level,
             template.subject.format(**facts),
             _plain(template.found.format(**facts)),
-            _plain(template.remedy.format(**facts)),
+            _plain(template.remedy.format(**facts, config=options())),
         )
 
     @property
