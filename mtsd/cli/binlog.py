@@ -1,28 +1,40 @@
 """`mtsd binlog`: the groups, the events or the rows of binary log files."""
 
 import argparse
+import asyncio
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
-from mtsd.binlog.format_description import is_of_relay_log
-from mtsd.binlog.grouper import Grouper
-from mtsd.cli.arguments import Subparsers, add_configuration
+from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.event_listing import SHORT, EventLine, event_lines
+from mtsd.cli.group_selection import (
+    NothingFoundError,
+    Place,
+    SelectedGroups,
+    Selection,
+    events_within,
+    group_at,
+    groups_of,
+    wanted_gtids,
+    wanted_table,
+)
 from mtsd.cli.listed_files import ListedFile, files_of_source, local_files
 from mtsd.cli.printable import printable
 from mtsd.cli.row_listing import RowListing, UndecodedRows
 from mtsd.cli.shown_values import LONGEST, json_of
-from mtsd.model.errors import BinlogError, MtsdError
+from mtsd.config import Settings
+from mtsd.model.errors import BinlogError, MtsdError, NeedsPersonError
 from mtsd.model.exit_status import ExitStatus
-from mtsd.model.group import Group, GroupClosed, GroupKind
-from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.model.group import Group, GroupKind
+from mtsd.model.position import Position, parse_position
+from mtsd.operations.group_place import place_of_group
 
-_PIECE = 1 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _EXAMPLE = """\
@@ -31,9 +43,15 @@ example:
   mtsd binlog --events --json binlog.000042 binlog.000043 | jq .type
   mtsd binlog --rows binlog.000042 | grep 'update shop.orders'
   mtsd binlog --config config.toml binlog.000042
+  mtsd binlog --rows --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 --config config.toml
+  mtsd binlog --rows --group 4711 --config config.toml
+  mtsd binlog --rows --from binlog.000042:1507 --table shop.orders --limit 3 binlog.000042
 
-exit status: 0 all read, 2 a file cannot be opened, 3 a file is damaged or has unknown contents
+exit status: 0 all read, 1 the GTID, position or group is in none of the files, 2 a file cannot be
+opened, 3 a file is damaged or has unknown contents
 """
+
+Parsed = TypeVar("Parsed")
 
 
 def register(subparsers: Subparsers) -> None:
@@ -57,45 +75,191 @@ def register(subparsers: Subparsers) -> None:
         nargs="*",
         type=Path,
         metavar="FILE",
-        help="a binary log file; with --config the name of one on the source, or none for all",
+        help="a binary log file; with --config, or without any, those of the source",
     )
-    add_configuration(parser, default="default: none, FILEs are on this machine")
+    add_configuration(parser, default="with FILE, only if it is given; else as everywhere")
+    selection = parser.add_argument_group(
+        "selection", "Only what fulfils all of these; events between groups are not listed then."
+    )
+    add = selection.add_argument
+    add(
+        "--gtid",
+        type=_as(wanted_gtids),
+        metavar="SET",
+        help="the groups with these GTIDs; only the files that have them are read",
+    )
+    add("--group", type=int, metavar="N", help="the one that messages call group N; of the source")
+    add("--position", type=_as(_place), metavar="FILE:POS", help="the group that ends there")
+    add(
+        "--from",
+        type=_as(_place),
+        dest="after",
+        metavar="FILE:POS",
+        help="groups from there on, the first of which may have begun before",
+    )
+    add(
+        "--to",
+        type=_as(_place),
+        dest="before",
+        metavar="FILE:POS",
+        help="groups that begin before it",
+    )
+    add(
+        "--table",
+        type=_as(wanted_table),
+        action="append",
+        default=[],
+        metavar="DB.TABLE",
+        help="groups that change it, of their rows only its own; may be repeated",
+    )
+    add(
+        "--database",
+        action="append",
+        default=[],
+        metavar="DB",
+        help="groups that change it; may be repeated",
+    )
+    add("--limit", type=_as(_count), metavar="N", help="at most N groups")
     parser.add_argument("--events", action="store_true", help="list every event, not the groups")
     parser.add_argument("--rows", action="store_true", help="list every event, and all rows")
     parser.add_argument("--json", action="store_true", help="one JSON object per line")
     parser.set_defaults(run=run)
 
 
+def _as(parse: Callable[[str], Parsed]) -> Callable[[str], Parsed]:
+    def parsed(text: str) -> Parsed:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{text[:80]!r}: {error}") from None
+
+    return parsed
+
+
+def _place(text: str) -> Position:
+    found = parse_position(text)
+    if found is None:
+        raise ValueError("FILE:POS is needed, with the name of the file alone")
+    return found
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise ValueError("a number from 1 on is needed")
+    return int(text)
+
+
 def run(args: argparse.Namespace) -> int:
     """List the files and return the exit status."""
-    if args.config is None and not args.files:
-        return complain("name a FILE, or the source with --config", ExitStatus.BAD_USAGE)
     try:
-        if args.config is None:
+        if args.files and args.config is None:
             files: Sequence[ListedFile] = local_files(args.files)
+            selection = _selection(args, None)
         else:
-            files = files_of_source(args)
+            settings = load_configuration(args).settings
+            files = files_of_source(settings, args.files)
+            selection = _selection(args, settings)
+        shown = _Shown(files, selection)
         if args.rows:
-            _list_rows(files, as_json=args.json)
+            _list_rows(shown, as_json=args.json)
         elif args.events:
-            _list_events(files, as_json=args.json)
+            _list_events(shown, as_json=args.json)
         else:
-            _list_groups(files, as_json=args.json)
+            _list_groups(shown, as_json=args.json)
     except BrokenPipeError:
         raise
     except OSError as error:
         return complain(error, ExitStatus.BAD_USAGE)
+    except NothingFoundError as error:
+        return complain(error, ExitStatus.FAILED)
     except MtsdError as error:
         sys.stdout.flush()
         return complain(error, ExitStatus.NEEDS_PERSON)
     return ExitStatus.DONE
 
 
-def _list_groups(files: Sequence[ListedFile], *, as_json: bool) -> None:
+def _selection(args: argparse.Namespace, settings: Settings | None) -> Selection:
+    """Return what is to be listed of the files, which are the source's if there are `settings`."""
+    selection = Selection(
+        gtids=args.gtid,
+        after=args.after,
+        before=args.before,
+        end=args.position,
+        tables=frozenset(args.table),
+        databases=frozenset(args.database),
+        limit=args.limit,
+    )
+    if args.group is None:
+        return selection
+    if settings is None:
+        raise NeedsPersonError(
+            "--group needs the source's binary log (--config, and no FILE of this machine): numbers"
+            " count a channel's groups, which the position on the target is needed for"
+        )
+    found = asyncio.run(place_of_group(settings, args.group))
+    if isinstance(found, Position):
+        return replace(selection, end=found)
+    return replace(selection, number=args.group, mark=found)
+
+
+class _Shown:
+    """What is listed of files."""
+
+    def __init__(self, files: Sequence[ListedFile], selection: Selection) -> None:
+        self._selection = selection
+        self._all = selection == Selection()
+        self.files = files if self._all else selection.reads(files)
+        self.position_width = max((len(f"{file.name}:{file.size}") for file in files), default=0)
+
+    def groups(self) -> Iterator[tuple[Group, int | None]]:
+        """Yield the groups, and their numbers, if they are counted."""
+        if not self._all:
+            for file, place in self._places():
+                group = place.group
+                if group is None:
+                    group = group_at(file, place)
+                    yield group, None
+                else:
+                    yield group, group.number or None
+            return
+        number = 1
+        for file in self.files:
+            for group, _, _ in groups_of(file, number):
+                yield group, group.number
+                number = group.number + 1
+
+    def lines(self) -> Iterator[Iterator[EventLine]]:
+        """Yield the lines of one file, or selected group, after another."""
+        if self._all:
+            for file in self.files:
+                yield event_lines(file.name, file.events())
+            return
+        for file, place in self._places():
+            lines = event_lines(
+                file.name,
+                events_within(file, place),
+                start=place.begin,
+                description=place.description,
+            )
+            yield self._selection.lines(lines)
+
+    def _places(self) -> Iterator[tuple[ListedFile, Place]]:
+        groups = SelectedGroups(self._selection)
+        for file in self.files:
+            for place in groups.of(file):
+                yield file, place
+            if groups.ended:
+                return
+        if not groups.found and self._selection.named:
+            names = f"{self.files[0].name} to {self.files[-1].name}" if self.files else "any file"
+            raise NothingFoundError(f"{self._selection.named} is not in {names}")
+
+
+def _list_groups(shown: _Shown, *, as_json: bool) -> None:
     kind = max(len(kind.value) for kind in GroupKind)
     table = _Table(
         {
-            "POSITION": _position_width(files),
+            "POSITION": shown.position_width,
             "NUMBER": 6,
             "KIND": kind,
             "COMMIT TIME": 26,
@@ -107,28 +271,28 @@ def _list_groups(files: Sequence[ListedFile], *, as_json: bool) -> None:
         },
         right={"NUMBER", "BYTES", "LC", "SEQ"},
     )
-    for group in _groups(files):
+    for group, number in shown.groups():
         if as_json:
-            print(_json_group(group))
+            print(_json_group(group, number))
         else:
-            print(table.line(_group_cells(group)))
+            print(table.line(_group_cells(group, number)))
 
 
-def _list_events(files: Sequence[ListedFile], *, as_json: bool) -> None:
-    table = _event_table(files)
-    for file in files:
-        for line in event_lines(file.name, file.events()):
+def _list_events(shown: _Shown, *, as_json: bool) -> None:
+    table = _event_table(shown)
+    for lines in shown.lines():
+        for line in lines:
             print(json_of(line.as_json()) if as_json else table.line(_event_cells(line)))
 
 
-def _list_rows(files: Sequence[ListedFile], *, as_json: bool) -> None:
+def _list_rows(shown: _Shown, *, as_json: bool) -> None:
     """List events and rows. Raises BinlogError at the end if not all could be decoded."""
-    table = _event_table(files)
+    table = _event_table(shown)
     first: UndecodedRows | None = None
     count = 0
-    for file in files:
+    for lines in shown.lines():
         listing = RowListing()
-        for line in event_lines(file.name, file.events()):
+        for line in lines:
             print(json_of(line.as_json()) if as_json else table.line(_event_cells(line, LONGEST)))
             for row in listing.below(line):
                 if as_json:
@@ -146,37 +310,13 @@ def _list_rows(files: Sequence[ListedFile], *, as_json: bool) -> None:
         )
 
 
-def _event_table(files: Sequence[ListedFile]) -> "_Table":
+def _event_table(shown: _Shown) -> "_Table":
     return _Table(
-        {"POSITION": _position_width(files), "TYPE": 25, "BYTES": 7, "WHAT": 4}, right={"BYTES"}
+        {"POSITION": shown.position_width, "TYPE": 25, "BYTES": 7, "WHAT": 4}, right={"BYTES"}
     )
 
 
-def _groups(files: Iterable[ListedFile]) -> Iterator[Group]:
-    number = 1
-    for file in files:
-        events = file.events()
-        first = next(events, b"")
-        in_place = not is_of_relay_log(first)
-        # Only a group's summary is listed, so nothing has to be held.
-        grouper = Grouper(
-            start=Position(file.name, FIRST_EVENT),
-            next_number=number,
-            hold_bytes=_PIECE,
-            chunk_bytes=_PIECE,
-            checksums=False,
-            in_place=in_place,
-        )
-        for event in chain((first,) if first else (), events):
-            for item in grouper.groups((event,)):
-                if isinstance(item, Group):
-                    yield item
-                elif isinstance(item, GroupClosed):
-                    yield item.group
-        number = grouper.next_number
-
-
-def _group_cells(group: Group) -> tuple[str, ...]:
+def _group_cells(group: Group, number: int | None) -> tuple[str, ...]:
     databases = ",".join(group.databases)
     remarks = ["alone"] if group.alone else []
     if group.xid is not None:
@@ -185,7 +325,7 @@ def _group_cells(group: Group) -> tuple[str, ...]:
         remarks.append(f"not applied: {group.unsupported}")
     return (
         str(group.end),
-        str(group.number),
+        "-" if number is None else str(number),
         group.kind.value,
         (_EPOCH + timedelta(microseconds=group.commit_time)).strftime("%Y-%m-%d %H:%M:%S.%f"),
         str(group.size),
@@ -196,12 +336,12 @@ def _group_cells(group: Group) -> tuple[str, ...]:
     )
 
 
-def _json_group(group: Group) -> str:
+def _json_group(group: Group, number: int | None) -> str:
     return json_of(
         {
             "file": group.end.file,
             "pos": group.end.offset,
-            "number": group.number,
+            "number": number,
             "kind": group.kind.value,
             "gtid": str(group.gtid) if group.gtid else None,
             "databases": group.databases,
@@ -219,10 +359,6 @@ def _json_group(group: Group) -> str:
 def _event_cells(line: EventLine, longest: int = SHORT) -> tuple[str, ...]:
     position = f"{line.file}:{line.offset}" if line.offset else f"{line.file}:-"
     return position, "  " * line.inner + line.type, str(line.size), line.summary(longest)
-
-
-def _position_width(files: Sequence[ListedFile]) -> int:
-    return max((len(f"{file.name}:{file.size}") for file in files), default=0)
 
 
 class _Table:

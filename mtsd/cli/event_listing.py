@@ -77,14 +77,17 @@ class EventLine:
         }
 
 
-def event_lines(file: str, events: Iterable[bytes]) -> Iterator[EventLine]:
+def event_lines(
+    file: str, events: Iterable[bytes], *, start: int = FIRST_EVENT, description: bytes = b""
+) -> Iterator[EventLine]:
     """Yield a line for every event of a file, and after a payload event for each inner one.
 
     `events` come with their checksums, which are verified. They need not be where their headers
-    say: a relay log can be listed too. Raises BinlogError with the position after the last valid
+    say: a relay log can be listed too. They begin at `start`, behind the file's format
+    `description` if it is not among them. Raises BinlogError with the position after the last valid
     event.
     """
-    reader = EventReader(Position(file, FIRST_EVENT), in_place=False)
+    reader = EventReader(Position(file, start), description=description, in_place=False)
     before = reader.position
     try:
         for raw in events:

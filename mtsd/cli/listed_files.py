@@ -1,20 +1,22 @@
 """Binary log files to list, either local or on the source."""
 
-import argparse
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from mtsd.binlog.event_type import EventType
 from mtsd.binlog.framing import FileFramer
 from mtsd.binlog.index_files import without_indexes
-from mtsd.cli.arguments import load_configuration
+from mtsd.config import Settings
+from mtsd.model.position import FIRST_EVENT
 from mtsd.replica.endpoints import endpoint
 from mtsd.source.binlog_files import BinlogFileReader, list_files
 from mtsd.source.source_state import BinlogFile
 from mtsd.wire.endpoint import Endpoint
 
 _PIECE = 1 << 20
+_FORMAT_DESCRIPTION = EventType.FORMAT_DESCRIPTION_EVENT
 
 
 class ListedFile(Protocol):
@@ -30,8 +32,8 @@ class ListedFile(Protocol):
         """Its size in bytes."""
         ...
 
-    def events(self) -> Iterator[bytes]:
-        """Yield its events with their checksums."""
+    def events(self, start: int = FIRST_EVENT) -> Generator[bytes, None, None]:
+        """Yield its events with their checksums, from the one that begins at `start`."""
         ...
 
 
@@ -41,19 +43,32 @@ class LocalFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.name = path.name
-        self.size = path.stat().st_size
+        try:
+            self.size = path.stat().st_size
+        except OSError as error:
+            reason = error.strerror or "it cannot be read"
+            raise type(error)(
+                f"there is no binary log file {path} on this machine ({reason}); one of the"
+                " source's is read with --config"
+            ) from error
 
-    def events(self) -> Iterator[bytes]:
-        """Yield its events with their checksums."""
-        framer = FileFramer()
+    def events(self, start: int = FIRST_EVENT) -> Generator[bytes, None, None]:
+        """Yield its events with their checksums, from the one that begins at `start`."""
+        from_within = start > FIRST_EVENT
+        framer = FileFramer(at_start=not from_within, offset=start)
         with self._path.open("rb") as file:
+            if from_within:
+                file.seek(start)
             while piece := file.read(_PIECE):
                 yield from framer.feed(piece)
         framer.finish()
 
 
 def local_files(paths: Sequence[Path]) -> list[LocalFile]:
-    """Return the files at these paths, which a shell may have found by a pattern."""
+    """Return the files at these paths, which a shell may have found by a pattern.
+
+    Raises FileNotFoundError, and OSError for what is no file that can be read.
+    """
     return [LocalFile(Path(path)) for path in without_indexes(list(map(str, paths)))]
 
 
@@ -66,23 +81,32 @@ class SourceFile:
         self.name = file.name
         self.size = file.size
 
-    def events(self) -> Iterator[bytes]:
-        """Yield its events with their checksums."""
+    def events(self, start: int = FIRST_EVENT) -> Generator[bytes, None, None]:
+        """Yield its events with their checksums, from the one that begins at `start`."""
         with asyncio.Runner() as runner:
-            reader = runner.run(BinlogFileReader.open(self._endpoint, self._file))
+            reader = runner.run(BinlogFileReader.open(self._endpoint, self._file, offset=start))
             try:
                 while events := runner.run(reader.read()):
-                    yield from events
+                    for event in events:
+                        # Where a dump begins within the file, the source repeats it.
+                        if start == FIRST_EVENT or event[4] != _FORMAT_DESCRIPTION:
+                            yield event
             finally:
                 reader.close()
 
 
-def files_of_source(args: argparse.Namespace) -> Sequence[ListedFile]:
-    """Return the files named in `args`, or all; raises FileNotFoundError for a missing one."""
-    source = endpoint("source", load_configuration(args).settings.source)
+def files_of_source(settings: Settings, names: Sequence[Path]) -> Sequence[ListedFile]:
+    """Return the source's files of these names, or all; raises FileNotFoundError."""
+    source = endpoint("source", settings.source)
     found = {file.name: file for file in asyncio.run(list_files(source))}
-    wanted = [str(path) for path in args.files] or list(found)
+    wanted = [str(path) for path in names] or list(found)
     for name in wanted:
         if name not in found:
-            raise FileNotFoundError(f"the source has no binary log {name}")
+            raise FileNotFoundError(
+                f"the source has no binary log {name}: its files are {_range(list(found))}"
+            )
     return [SourceFile(source, found[name]) for name in wanted]
+
+
+def _range(names: Sequence[str]) -> str:
+    return f"{names[0]} to {names[-1]}" if names else "none"

@@ -268,7 +268,7 @@ def _record(args: argparse.Namespace, record: Path, progress: Progress) -> None:
     if args.config is None:
         files: Sequence[ListedFile] = local_files(args.files)
     else:
-        files = files_of_source(args)
+        files = files_of_source(load_configuration(args).settings, args.files)
     began = time.monotonic()
     most = args.groups or None
     with _without_collector(), GroupRecorder(record) as recorder:

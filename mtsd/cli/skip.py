@@ -28,8 +28,9 @@ example:
 A group (a transaction of the source) stopped the replica and is never to be applied: from now on it
 counts as executed without being applied, and who skipped it and why is recorded on the target
 (slave_skipped_group). Only the group that stopped the replica can be skipped; without arguments,
-that group and previously skipped ones are listed. Later groups that depend on it may fail: compare
-the servers. The daemon has to be stopped. exit status: 0; 2 bad usage; 3 if it is refused
+that group and previously skipped ones are listed, also while the daemon is running. To skip one it
+has to be stopped. Later groups that depend on it may fail: compare the servers.
+exit status: 0; 2 bad usage; 3 if it is refused
 """
 
 

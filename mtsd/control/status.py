@@ -5,12 +5,15 @@ Times are in seconds, sizes in bytes; a list in JSON is a tuple here.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import TypeAdapter
 
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
+
+if TYPE_CHECKING:
+    from mtsd.target.failed_groups import SkippedGroup
 
 State = Literal[
     "starting", "connecting", "recovering", "running", "waiting", "delayed", "stopping", "stopped",
@@ -220,6 +223,20 @@ class SkippedStatus:
     why: str
     time: str
 
+    @classmethod
+    def of(cls, skipped: "SkippedGroup") -> "SkippedStatus":
+        """Return what a record of the target says."""
+        group = skipped.group
+        return cls(
+            number=group.number,
+            end=Place.of(group.end, group.gtid),
+            databases=",".join(group.databases),
+            error=skipped.message,
+            who=skipped.who,
+            why=skipped.why,
+            time=skipped.time.isoformat(),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Status:
@@ -255,8 +272,10 @@ class Status:
     "" if nothing does."""
     in_doubt: tuple[InDoubtStatus, ...] = ()
     stopped_at: StoppedStatus | None = None
-    """Only read from the target, when no daemon is running, like `in_doubt` and `skipped`."""
+    """Only read from the target, when no daemon is running, like `in_doubt`."""
     skipped: tuple[SkippedStatus, ...] = ()
+    """Nobody skips a group while a daemon is running: it knows those that were on record when it
+    began."""
     doing: str = ""
     """What a start is at, or what is waited for, in words; "" while it just runs."""
     run_seconds: float = 0.0

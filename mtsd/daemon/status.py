@@ -12,6 +12,7 @@ from mtsd.control.status import (
     ErrorStatus,
     PartitionStatus,
     Place,
+    SkippedStatus,
     State,
     Status,
     TargetWaitStatus,
@@ -159,6 +160,7 @@ def stated(
         filter=str(rules_of(settings.filter)),
         prepared_transactions=statistics.prepared_transactions,
         warnings=statistics.warnings,
+        skipped=tuple(map(SkippedStatus.of, statistics.skipped_ever)),
     )
 
 

@@ -2,6 +2,7 @@
 
 from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
+from mtsd.operations.recorded import read_recorded
 from mtsd.operations.stopped_channel import stopped_channel
 from mtsd.replica.verdict import Verdict
 from mtsd.target.position_tables import InDoubt
@@ -11,12 +12,12 @@ from mtsd.wire.connection import Connection
 
 
 async def list_in_doubt(settings: Settings) -> tuple[InDoubt, ...]:
-    """Return the in-doubt groups of a channel on which no daemon is running.
+    """Return the in-doubt groups, whether a daemon is running or not.
 
-    Raises as `stopped_channel` does.
+    Raises as `read_recorded` does.
     """
-    async with stopped_channel(settings) as channel:
-        return channel.in_doubt
+    found = await read_recorded(settings)
+    return () if found is None else found.in_doubt
 
 
 async def _refuse_if_used_up(connection: Connection, doubt: InDoubt) -> None:

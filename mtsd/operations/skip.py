@@ -7,6 +7,7 @@ from mtsd.model.errors import NeedsPersonError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.gtid import Gtid
 from mtsd.model.position import Position
+from mtsd.operations.recorded import read_recorded
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
 from mtsd.replica.evidence import verdict
 from mtsd.replica.recovery import row_of_recovery
@@ -64,15 +65,12 @@ class Failures:
 
 
 async def list_failures(settings: Settings) -> Failures:
-    """Return what can be skipped, and what has been.
+    """Return what can be skipped, and what has been, whether a daemon is running or not.
 
-    Raises as `stopped_channel` does.
+    Raises as `read_recorded` does.
     """
-    async with stopped_channel(settings) as channel:
-        stopped = channel.stopped
-        if stopped is not None and _is_passed(channel, stopped.group.number):
-            stopped = None
-        return Failures(stopped, channel.skipped)
+    found = await read_recorded(settings)
+    return Failures(None, ()) if found is None else Failures(found.stopped, found.skipped)
 
 
 async def skip(settings: Settings, wanted: Wanted, *, who: str, why: str) -> Skipped:

@@ -1,19 +1,24 @@
 """The position tables of a channel on which no daemon is running, to be changed deliberately."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from mtsd.config import Settings
+from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
 from mtsd.model.errors import NeedsPersonError
 from mtsd.replica.endpoints import endpoint
 from mtsd.replica.recovery import make_tables, read_channel, read_failed, read_workers
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
-from mtsd.target.fencing import FencedOutError, fence, take_channel
+from mtsd.target.fencing import CHANNEL, channel_holder, fence, lock_name, take_lock
 from mtsd.target.position_tables import ChannelRow, InDoubt, PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.connection import Connection
+
+_PATIENCE_S = 2
+"""Enough for the server to notice that a client is gone, unless its statement still runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +51,10 @@ class StoppedChannel:
 async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
     """Take the channel as a daemon does, and read it once nothing writes to it any more.
 
-    Raises NeedsPersonError if a daemon is running on it, ConnectionLostError, ServerError.
+    Raises NeedsPersonError, at once, if a daemon is running on it; ConnectionLostError,
+    ServerError.
     """
+    await _refuse_running(settings)
     tables = PositionTables(settings.target.schema, settings.replica.channel)
     # Like the daemon's: not with the target's own defaults, and logged only if the daemon's are.
     session = await TargetSession.open(
@@ -56,12 +63,8 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
     )
     connection = session.connection
     try:
-        try:
-            await take_channel(connection, tables.channel, patience_s=2)
-        except FencedOutError as error:
-            raise NeedsPersonError(
-                f"a daemon is running on channel {tables.channel!r} of this target: stop it first"
-            ) from error
+        if not await take_lock(connection, lock_name(tables.channel, CHANNEL), _PATIENCE_S):
+            raise NeedsPersonError(await _held(connection, tables.channel))
         await make_tables(connection, tables)
         before = await read_channel(connection, tables)
         sessions = [row.id for row in await read_workers(connection, tables)]
@@ -82,3 +85,32 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
         )
     finally:
         connection.close()
+
+
+async def _refuse_running(settings: Settings) -> None:
+    """Raise NeedsPersonError if the channel's daemon answers on this machine."""
+    socket = settings.status.socket
+    if socket is None:
+        return
+    try:
+        status = await asyncio.to_thread(fetch_status, socket)
+    except (DaemonUnavailableError, DaemonRefusedError):
+        # Whatever that is: the channel's lock tells whether a daemon holds it.
+        return
+    channel = settings.replica.channel
+    if status is not None and (status.channel, status.target) == (channel, settings.target.address):
+        raise NeedsPersonError(
+            f"a daemon is running on channel {channel!r} of this target, and answers on {socket}:"
+            f" {_STOP_IT}"
+        )
+
+
+async def _held(connection: Connection, channel: str) -> str:
+    holder = await channel_holder(connection, channel)
+    return (
+        f"a daemon is running on channel {channel!r} of this target, as {holder}: {_STOP_IT}. If it"
+        " was killed, that connection ends with its last statement: try again then"
+    )
+
+
+_STOP_IT = "stop it first (systemctl stop mtsd, where it is that service)"

@@ -62,6 +62,8 @@ class Recovered:
     """The number of the group that stopped a previous run and is still to be applied; 0: none."""
     skipped: tuple[FailedGroup, ...]
     """Those of `executed` that were not applied, because a person skipped them."""
+    skipped_ever: tuple[SkippedGroup, ...]
+    """All that people have skipped on this channel, for those who ask."""
     prepared: tuple[PreparedRow, ...]
     """The XA transactions that are prepared and not completed."""
     repair: Repair | None
@@ -216,6 +218,7 @@ async def recover(
         None if mark.gtids is None else mark.gtids.union(gtids),
         stopped.group.number if stopped is not None and not passed else 0,
         tuple(each.group for each in skipped if each.group.number in executed),
+        skipped,
         tuple(prepared),
         repair,
     )

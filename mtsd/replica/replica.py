@@ -27,6 +27,7 @@ from mtsd.replica.target_waits import TargetWait, TargetWaits
 from mtsd.replica.worker import Worker
 from mtsd.schedule.repair import Repair
 from mtsd.source.stream import SourceStream
+from mtsd.target.failed_groups import SkippedGroup
 from mtsd.target.obstacle import obstacles_here
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import TargetSession
@@ -68,6 +69,7 @@ class Replica:
         readings: KeyReadings | None = None,
         *,
         repair: Repair | None = None,
+        skipped_ever: tuple[SkippedGroup, ...] = (),
     ) -> None:
         """With a `repair`, the run ends by itself when that is done; `current` is the target's."""
         self._settings = settings
@@ -82,6 +84,7 @@ class Replica:
         self._reached = reached
         self._readings = readings
         self.repair = repair
+        self._skipped_ever = skipped_ever
         self._began = asyncio.get_running_loop().time()
         self._cpu_began = process_time()
         self._stop_requested = False
@@ -252,6 +255,7 @@ class Replica:
             prepared_transactions=scheduler.prepared_transactions,
             pending_bytes=scheduler.pending_bytes + self._delayed.held_bytes,
             skipped=scheduler.skipped,
+            skipped_ever=self._skipped_ever,
             run_seconds=asyncio.get_running_loop().time() - self._began,
             cpu_seconds=process_time() - self._cpu_began,
             waits=scheduler.wait_seconds(),

@@ -247,7 +247,7 @@ async def start(
         readings = KeyReadings(current, session.traits, changed_keys, is_committed)
     return Replica(
         settings, session, current, coordinator, workers, stream, delayed, dispatcher, checkpointer,
-        reached, readings, repair=recovered.repair,
+        reached, readings, repair=recovered.repair, skipped_ever=recovered.skipped_ever,
     )  # fmt: skip
 
 

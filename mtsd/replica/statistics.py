@@ -9,6 +9,7 @@ from mtsd.model.position import Position
 from mtsd.replica.target_waits import TargetWait
 from mtsd.schedule.partition_statistics import PartitionStatistics
 from mtsd.schedule.wait_cause import WaitCause
+from mtsd.target.failed_groups import SkippedGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,8 @@ class ReplicaStatistics:
     """XA transactions that have been read and whose completion has not."""
     pending_bytes: int
     skipped: int
+    skipped_ever: tuple[SkippedGroup, ...]
+    """What people have skipped on this channel."""
     run_seconds: float
     cpu_seconds: float
     """Of the process, in that time."""

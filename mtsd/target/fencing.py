@@ -81,7 +81,7 @@ async def take_channel(
     lock = lock_name(channel, CHANNEL)
     clock = asyncio.get_running_loop().time
     life = SignsOfLife()
-    waiting = _Waiting(progress)
+    waiting = _Waiting(progress, "the channel's session, of a former run or of another daemon,")
     while not await take_lock(connection, lock, _LOOK_PERIOD_S):
         before = clock()
         holders = await _holders(connection, channel)
@@ -102,6 +102,17 @@ async def take_channel(
         waiting.tell(lock, coordinator, holder)
 
 
+async def channel_holder(connection: Connection, channel: str) -> str:
+    """Return the connection that holds the coordinator's lock, for a message, and its client."""
+    (coordinator, *_) = await _holders(connection, channel)
+    if coordinator is None:
+        return "a connection that has just ended"
+    for id_, user, client, *_ in await connection.query(b"SHOW PROCESSLIST"):
+        if str(id_) == str(coordinator):
+            return f"connection {coordinator} on the target, of {user!s} from {client!s}"
+    return f"connection {coordinator} on the target"
+
+
 async def fence(
     connection: Connection, channel: str, ids: Iterable[int], progress: Progress | None = None
 ) -> list[str]:
@@ -114,7 +125,7 @@ async def fence(
     kinds = (False, True) if needs_branch_sessions(connection) else (False,)
     locks = [lock_name(channel, id_, branch=branch) for id_ in ids for branch in kinds]
     for lock in locks:
-        waiting = _Waiting(progress)
+        waiting = _Waiting(progress, "a session of a former run")
         while not await take_lock(connection, lock):
             rows = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
             if rows[0][0] is None:
@@ -164,8 +175,9 @@ def _session(row: Row) -> Session:
 class _Waiting:
     """Says repeatedly what is being waited for: in the log, and immediately in `progress`."""
 
-    def __init__(self, progress: Progress | None) -> None:
+    def __init__(self, progress: Progress | None, what: str) -> None:
         self._progress = progress
+        self._what = what
         self._clock = asyncio.get_running_loop().time
         self._began = self._clock()
         self._next = self._began + _FIRST_WORD_S
@@ -179,15 +191,16 @@ class _Waiting:
         now = self._clock()
         if self._progress is not None:
             self._progress.doing = (
-                f"waits for a session of a former run to end, connection {holder} on the target"
+                f"waits for {self._what} to end, connection {holder} on the target"
                 f" ({round(self.seconds)} s by now)"
             )
         if now < self._next:
             return
         self._next = now + _NEXT_WORD_S
         log.warning(
-            "waiting for a session of a former run to end",
-            lock=lock, connection=holder, waited_s=round(self.seconds), **_doing(session),
+            "waiting for a session on the target to end",
+            session=self._what, lock=lock, connection=holder, waited_s=round(self.seconds),
+            **_doing(session),
         )  # fmt: skip
 
 
@@ -196,6 +209,6 @@ def _doing(session: Session | None) -> dict[str, object]:
         return {}
     since = {"command": session.command, "since_s": session.seconds}
     if session.sleeps:
-        return {**since, "reason": "its client is silent"}
+        return {**since, "reason": "nothing shows whether its client lives"}
     statement = without_secrets(session.statement.encode())[:_SHOWN].decode("utf-8", "ignore")
     return {**since, "reason": session.state, "statement": statement}

@@ -222,8 +222,8 @@ def use(item: StreamItem) -> None:
         literals.place(group.end)
         if group.gtid is not None:
             assert group.gtid in GtidSet.parse(str(group.gtid))
-        assert all(cell.isprintable() for cell in _group_cells(group))
-        _json_group(group).encode()
+        assert all(cell.isprintable() for cell in _group_cells(group, group.number))
+        _json_group(group, group.number).encode()
         for step in group.steps:
             if isinstance(step, Statement) and step.kind is StatementKind.EVENT_DDL:
                 disable_on_replica(step.query.statement, step.query.context)

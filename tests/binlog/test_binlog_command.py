@@ -138,7 +138,8 @@ def test_a_file_cut_off_and_one_that_is_none(
 
 def test_a_missing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert mtsd_binlog(tmp_path / "binlog.000001") == 2
-    assert "No such file" in capsys.readouterr().err
+    missing = f"there is no binary log file {tmp_path / 'binlog.000001'} on this machine"
+    assert missing in capsys.readouterr().err
 
 
 def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:

@@ -186,6 +186,15 @@ def test_rows_that_later_groups_have_overtaken(pair: Pair, by: str, tmp_path: Pa
     assert any(
         record["event"] == "group not applied: skipped by a person" for record in daemon.records()
     )
+    # What is only listed does not need the daemon stopped, and does not wait.
+    daemon.start()
+    daemon.wait_until_caught_up()
+    assert f"by ann: group {status['number']}," in command(daemon, "skip")
+    assert command(daemon, "resolve") == "no group is in doubt\n"
+    assert command(daemon, "position", "show").startswith("executed  ")
+    running = json.loads(command(daemon, "status", "--json"))
+    assert (running["state"], running["skipped"]) == ("running", [skipped])
+    assert daemon.stop() == 0
 
 
 def test_without_gtids(without_gtids: Pair, tmp_path: Path) -> None:
@@ -397,8 +406,22 @@ def test_refused(pair: Pair, tmp_path: Path) -> None:
     pair.target.sql("DELETE FROM a.t WHERE id = 2")
     daemon.start()
     daemon.wait_until_caught_up()
-    said = command(daemon, "skip", *group_of(status, "group"), *REASON, status=NEEDS_PERSON)
-    assert "a daemon is running on channel" in said
+    changes = [
+        ("skip", *group_of(status, "group"), *REASON),
+        ("resolve", "--group", str(number), "--applied"),
+        ("position", "reset"),
+    ]
+    for change in changes:
+        said = command(daemon, *change, status=NEEDS_PERSON)
+        assert (
+            f"a daemon is running on channel '' of this target, and answers on {tmp_path}" in said
+        )
+        assert "stop it first" in said
+    # Without its socket, as from another machine.
+    said = command(daemon, *changes[0], "--set", "status.socket=", status=NEEDS_PERSON)
+    assert "a daemon is running on channel '' of this target, as connection" in said
+    assert " on the target, of root from " in said
+    assert "former run" not in said
     assert daemon.stop() == 0
     said = command(daemon, "skip", *group_of(status, "group"), *REASON, status=NEEDS_PERSON)
     assert "no group is on record" in said

@@ -205,11 +205,6 @@ def test_resolve_is_refused_where_it_cannot_be_meant(tmp_path: Path) -> None:
         assert "group 3 is not in doubt; in doubt: none" in said
         command(daemon, "resolve", "--group", "3", status=2)
         command(daemon, "resolve", "--applied", status=2)
-        daemon.start()
-        daemon.wait_until_running()
-        said = command(daemon, "resolve", status=3)
-        assert "a daemon is running on channel ''" in said
-        assert daemon.stop() == 0
 
 
 @pytest.mark.parametrize("then", ["", "FLUSH BINARY LOGS"])

@@ -1,0 +1,97 @@
+"""What the target has on record about a channel, whether a daemon is running or not."""
+
+import asyncio
+from dataclasses import dataclass, replace
+
+from mtsd.config import Settings
+from mtsd.model.errors import ConnectionLostError
+from mtsd.model.last_stop import LastStop
+from mtsd.replica.endpoints import endpoint
+from mtsd.replica.recovery import read_failed
+from mtsd.schedule.executed_groups import ExecutedGroups, recovered
+from mtsd.schedule.repair import is_passed
+from mtsd.schedule.worker_row import WorkerRow
+from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
+from mtsd.target.last_stop_table import LAST_STOP
+from mtsd.target.position_schema import FIRST_TABLES, OF_FAILED_GROUPS, PREPARED
+from mtsd.target.position_tables import ChannelRow, InDoubt, PositionTables
+from mtsd.wire.connection import Connection
+from mtsd.wire.neutral_session import make_neutral
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The rows of a channel that has begun, all as of one moment.
+
+    `workers` are in the order of their ids; id 0 is what the last recovery found. `stopped` is the
+    group that the replica stopped at, if it is still to be applied or skipped. `prepared` counts
+    XA transactions. `last_stop` is None if the last daemon has not said how it ended.
+    """
+
+    channel: ChannelRow
+    workers: tuple[WorkerRow, ...]
+    in_doubt: tuple[InDoubt, ...]
+    stopped: StoppedGroup | None
+    skipped: tuple[SkippedGroup, ...]
+    prepared: int
+    last_stop: LastStop | None
+
+    @property
+    def executed(self) -> ExecutedGroups:
+        """The groups past the low-water mark that have been applied or skipped."""
+        return recovered(self.channel.mark.number, (row.executed for row in self.workers))
+
+
+async def read_recorded(settings: Settings) -> Recorded | None:
+    """Read the channel's rows, or None if it has none; nothing is locked or changed.
+
+    Raises ConnectionLostError, ServerError, NeedsPersonError (tables of another version, a TLS
+    file).
+    """
+    connection = await Connection.open(endpoint("target", settings.target))
+    try:
+        # Another session may hold a table's metadata lock, and the server would wait for a year.
+        async with asyncio.timeout(settings.target.connect_timeout):
+            return await _read(connection, settings)
+    except TimeoutError as error:
+        raise ConnectionLostError("target", "no answer in time") from error
+    finally:
+        connection.close()
+
+
+async def _read(connection: Connection, settings: Settings) -> Recorded | None:
+    tables = PositionTables(settings.target.schema, settings.replica.channel)
+    await make_neutral(connection)
+    present = {str(name) for name, _ in await connection.query(tables.select_tables())}
+    if not present.issuperset(FIRST_TABLES):
+        return None
+    # A session's default may differ, and then each query would see a moment of its own.
+    await connection.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    await connection.query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+    channel = await connection.query(tables.select_channel())
+    workers = await connection.query(tables.workers.select())
+    in_doubt = await connection.query(tables.select_in_doubt())
+    # An older mtsd has not created these tables.
+    complete = present.issuperset(OF_FAILED_GROUPS)
+    stopped, skipped = await read_failed(connection, tables) if complete else (None, ())
+    prepared = await connection.query(tables.prepared.select()) if PREPARED in present else []
+    ended = await connection.query(tables.last_stop.select()) if LAST_STOP in present else []
+    if not channel:
+        return None
+    row = tables.channel_row(channel[0])
+    found = Recorded(
+        row,
+        tuple(sorted(map(tables.workers.row, workers), key=lambda each: each.id)),
+        tuple(map(tables.in_doubt, in_doubt)),
+        stopped,
+        skipped,
+        len(prepared),
+        tables.last_stop.stop(ended[0]) if ended else None,
+    )
+    if stopped is None:
+        return found
+    by_hand = [each.group.number for each in skipped]
+    passed = is_passed(
+        stopped.group.number, row.mark.number, found.executed, by_hand, ordered=row.ordered
+    )
+    return replace(found, stopped=None) if passed else found
