@@ -162,6 +162,29 @@ class RowDecoder:
             if at == start:
                 raise BinlogError(f"row event: {end - at} bytes of rows without a column")
 
+    def ends(self, event: bytes) -> list[int]:
+        """Return where each row of a row event ends; no values have to be `wanted`.
+
+        Raises as `changes` does.
+        """
+        header = parse_rows_header(event)
+        first, second = self.bitmaps(event, header)
+        kind = event[4]
+        ends: list[int] = []
+        at = header.rows_at
+        while at < len(event):
+            start = at
+            _, at = self._decoder(first).read(event, at)
+            if kind in _UPDATES:
+                partial = 0
+                if kind == _PARTIAL_UPDATE:
+                    partial, at = self._partial(event, at)
+                _, at = self._decoder(second, partial).read(event, at)
+            if at == start:
+                raise BinlogError(f"row event: {len(event) - at} bytes of rows without a column")
+            ends.append(at)
+        return ends
+
     def bitmaps(self, event: bytes, header: RowsHeader) -> tuple[bytes, bytes]:
         """Return the bitmaps of the columns before and after, the same but for updates.
 
@@ -192,12 +215,17 @@ class RowDecoder:
         end = len(event)
         while at < end:
             before, at = decoder.read(event, at)
-            cursor = Cursor(event, at, "row event")
-            partial = 0
-            if cursor.net_int("options of an image") & _PARTIAL_JSON:
-                partial = cursor.uint((len(self._json) + 7) >> 3, "partial bits")
-            after, at = self._decoder(second, partial).read(event, cursor.at)
+            partial, at = self._partial(event, at)
+            after, at = self._decoder(second, partial).read(event, at)
             yield RowChange(self._read_before(before), self._applied(before, after))
+
+    def _partial(self, event: bytes, at: int) -> tuple[int, int]:
+        """Return the bits of the JSON columns of which there are diffs only, and where they end."""
+        cursor = Cursor(event, at, "row event")
+        partial = 0
+        if cursor.net_int("options of an image") & _PARTIAL_JSON:
+            partial = cursor.uint((len(self._json) + 7) >> 3, "partial bits")
+        return partial, cursor.at
 
     def _read_before(self, image: RowImage) -> RowImage:
         values = tuple(

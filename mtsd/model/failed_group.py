@@ -38,6 +38,12 @@ class FailedGroup:
         return command("skip", "--group", str(self.number), "--reason", "TEXT")
 
     @property
+    def show_command(self) -> str:
+        """The command that lists what it changes, from the source's binary log."""
+        which = ("--gtid", self.gtid) if self.gtid else ("--group", str(self.number))
+        return command("binlog", "--rows", *which)
+
+    @property
     def way_past(self) -> str:
         """The sentence that ends the message of an error which stops the replica."""
         return (

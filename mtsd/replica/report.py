@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.statement import without_secrets
 from mtsd.binlog.table_map import parse_table_map
-from mtsd.model.command import options
+from mtsd.model.command import command, options
 from mtsd.model.errors import ApplyError, MtsdError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import Group
@@ -66,19 +66,27 @@ def wrong_position(error: MtsdError, number: int, first: int) -> str:
     return (
         "This is one of the first groups after a start, and the target"
         f" {_SHOWS_A_WRONG_POSITION[code]}: it may already hold these transactions, and the"
-        " position may be wrong. First compare the row on both servers, and mtsd position show with"
-        " what the target holds: was the position set or restored, or has another replica run?"
+        " position may be wrong. First compare the row on both servers, and"
+        f" {command('position', 'show')} with what the target holds: was the position set or"
+        " restored, or has another replica run?"
         " Then continue elsewhere with mtsd position set; skip nothing. If the position is right: "
     )
 
 
 def failed(
-    group: Group, worker: int, highest_done: int, error: MtsdError, remedy: str, first: int = 0
+    group: Group,
+    worker: int,
+    highest_done: int,
+    error: MtsdError,
+    remedy: str,
+    first: int = 0,
+    row: str = "",
 ) -> ApplyError:
     """Return the error that stops the replica at a group.
 
     `worker` is the Id of the worker that applied it, `highest_done` the highest number of a group
-    that has committed, `first` is `first_groups` of the run.
+    that has committed, `first` is `first_groups` of the run. `row` says what the group does to
+    which row when it fails, if that is known.
     """
     later = highest_done > group.number
     aftermath = (
@@ -94,12 +102,14 @@ def failed(
     way_past = "" if refused else f". {stopped_at.way_past}"
     warnings = error.warnings if isinstance(error, ServerError) else ""
     said = f" Warnings: {warnings}." if warnings else ""
+    at = f" It fails at: {row}." if row else ""
+    shows = f" `{stopped_at.show_command}` shows its rows." if group.rows and not refused else ""
     return ApplyError(
         f"group {group.number} cannot be applied: {error}.{said}"
         f" Position {group.end}, GTID {group.gtid or 'none'}, databases"
         f" {', '.join(group.databases) or 'none'}, worker {worker},"
-        f" {contents(group)}. {aftermath} {wrong_position(error, group.number, first)}{remedy},"
-        f" then start again{way_past}",
+        f" {contents(group)}.{at}{shows} {aftermath}"
+        f" {wrong_position(error, group.number, first)}{remedy}, then start again{way_past}",
         group=stopped_at,
     )
 

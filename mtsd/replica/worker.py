@@ -17,6 +17,7 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
 from mtsd.replica.commit_order import CommitOrder
 from mtsd.replica.coordinator import Coordinator
+from mtsd.replica.failing_row import failing_row
 from mtsd.replica.in_doubt import (
     HalfAppliedError,
     InDoubtWorker,
@@ -421,7 +422,8 @@ class Worker:
             remedy = remedy_of(error) or "Fix the target"
             if spent:
                 remedy = _SPENT
-            raise self._failed(group, error, remedy) from error
+            where = "" if spent or len(unit) > 1 else await failing_row(self.applier, group, error)
+            raise self._failed(group, error, remedy, where) from error
         row = self._singly.row_after(unit)
         await settle_skipped(self.applier, unit, row)
         self._flight.applied(row)
@@ -486,10 +488,10 @@ class Worker:
             return running[0]
         return max(running, key=lambda group: max(map(len, group.rows), default=0))
 
-    def _failed(self, group: Group, error: MtsdError, remedy: str) -> ApplyError:
+    def _failed(self, group: Group, error: MtsdError, remedy: str, row: str = "") -> ApplyError:
         highest_done = self._coordinator.scheduler.gaq.highest_done
         first = self.settings.first_groups
-        return failed(group, self.index + 1, highest_done, error, remedy, first)
+        return failed(group, self.index + 1, highest_done, error, remedy, first, row)
 
 
 _SPENT = (

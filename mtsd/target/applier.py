@@ -18,6 +18,7 @@ from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.branches import Branches
 from mtsd.target.bundle import Bundle
 from mtsd.target.position_tables import InDoubt
+from mtsd.target.table_layout import FoundTable
 from mtsd.wire.connection import Awaited
 
 
@@ -150,6 +151,10 @@ class Applier(Protocol):
 
         A server's error may be uninformative; the one returned then names the column.
         """
+        ...
+
+    async def read_table(self, database: str, table: str) -> FoundTable:
+        """Return what the target knows about a table."""
         ...
 
     async def has_row(self, worker: int) -> bool:

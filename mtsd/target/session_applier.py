@@ -35,6 +35,8 @@ from mtsd.target.session import TargetSession
 from mtsd.target.session_tables import SessionTables
 from mtsd.target.statements import apply_statement
 from mtsd.target.table_engines import TableEngines
+from mtsd.target.table_layout import FoundTable
+from mtsd.target.table_loading import load_table
 from mtsd.target.unprotected import apply_unprotected
 from mtsd.target.xa import unusable
 from mtsd.wire.binlog_status import has_executed, have_executed
@@ -203,6 +205,10 @@ class SessionApplier(ABC):
     @abstractmethod
     async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
         """See `Applier`."""
+
+    async def read_table(self, database: str, table: str) -> FoundTable:
+        """See `Applier`."""
+        return await load_table(self._connection, database, table)
 
     async def has_row(self, worker: int) -> bool:
         """See `Applier`."""

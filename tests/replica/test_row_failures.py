@@ -1,18 +1,21 @@
 """What hides behind "Unknown error" of rows: an interruption, or a column of another type."""
 
+import io
 import re
+import shlex
 import threading
 import time
-from contextlib import closing, suppress
+from contextlib import closing, redirect_stdout, suppress
 from pathlib import Path
 
 import pymysql
 import pytest
 
+from mtsd.cli.main import main
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_families import families
-from tests.servers.mysqld import GTIDS, Options, Server
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
@@ -198,3 +201,91 @@ def test_a_streamed_group_names_the_column_too(tmp_path: Path) -> None:
         message = str(daemon.records()[-1]["error"])
         assert "streamed because of its size" in message
         assert "column 2 of table a.t, 'v', is varchar of 3600 bytes on the source" in message
+
+
+OF_FAILURES = (
+    "CREATE DATABASE a;"
+    "CREATE TABLE a.k (n INT, t VARCHAR(99), v INT, PRIMARY KEY (n, t));"
+    "CREATE TABLE a.u (id INT PRIMARY KEY, e INT UNIQUE);"
+    "CREATE TABLE a.n (x INT, said VARCHAR(99));"
+    "INSERT INTO a.k VALUES (1, 'a', 0), (2, 'b''\n', 0), (3, REPEAT('d', 70), 0);"
+    "INSERT INTO a.n VALUES (6, 'geheim'), (7, 'geheim')"
+)
+FAILURES = [
+    (
+        "DELETE FROM a.k WHERE n = 2",
+        "START TRANSACTION; INSERT INTO a.n VALUES (1, 'x'); UPDATE a.k SET v = v + 1; COMMIT",
+        "1032", "It fails at: update of a.k, n = 2, t = \"b'\\n\".",
+        "INSERT INTO a.k VALUES (2, 'b''\n', 0)",
+    ),
+    (
+        "DELETE FROM a.k WHERE n = 3",
+        "DELETE FROM a.k WHERE n > 1",
+        "1032", f"It fails at: delete from a.k, n = 3, t = '{'d' * 64}'… (70 in all).",
+        "INSERT INTO a.k VALUES (3, REPEAT('d', 70), 1)",
+    ),
+    (
+        "INSERT INTO a.u VALUES (99, 5)",
+        "INSERT INTO a.n VALUES (1, 'x'); INSERT INTO a.u VALUES (1, 4), (2, 5), (3, 6);",
+        "1062", "It fails at: insert into a.u, id = 2.",
+        "DELETE FROM a.u WHERE id = 99",
+    ),
+    (
+        "DELETE FROM a.n WHERE x = 7",
+        "DELETE FROM a.n WHERE x > 1",
+        "1032", "It fails at: delete from a.n, which has no key to find it by, x = 7, said = (6",
+        "INSERT INTO a.n VALUES (7, 'geheim')",
+    ),
+]  # fmt: skip
+"""What the target loses, what the source does, the error, the row, and what puts it right."""
+
+
+def check_failing_rows(
+    pair: Pair, folder: Path, modes: tuple[str, ...] = ("binlog", "sql"), *, by_gtid: bool = True
+) -> None:
+    pair.source.sql(OF_FAILURES)
+    for mode in modes:
+        daemon = DaemonProcess(pair.source, pair.target, folder, {"target.apply_mode": mode})
+        daemon.start()
+        daemon.wait_until_caught_up()
+        for lost, change, number, row, cure in FAILURES if mode == "binlog" else FAILURES[::3]:
+            pair.target.sql(f"SET sql_log_bin = 0; {lost}")
+            pair.source.sql(change)
+            assert daemon.wait() == 3, daemon.last_words()
+            message = str(daemon.records()[-1]["error"])
+            assert f"error {number}" in message
+            assert row in message
+            assert "geheim" not in message
+            printed = r"`mtsd (binlog --rows (--gtid|--group) .*?)` shows its rows"
+            found = re.search(printed, message)
+            assert found, message
+            assert (found[2] == "--gtid") == by_gtid
+            said = io.StringIO()
+            with redirect_stdout(said):
+                assert main(shlex.split(found[1])) == 0
+            does = re.search(r"at: (update|delete|insert) \w+ (a\.\w)", row)
+            assert does is not None
+            assert f"{does[1]} {does[2]} (" in said.getvalue()
+            pair.target.sql(f"SET sql_log_bin = 0; {cure}")
+            daemon.start()
+            daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        for table in "kun":
+            rows = f"SELECT * FROM a.{table} ORDER BY 1, 2"
+            assert pair.source.sql(rows) == pair.target.sql(rows)
+        pair.source.sql(f"DROP DATABASE a; {OF_FAILURES}")
+
+
+def test_the_row_that_fails_is_named(tmp_path: Path) -> None:
+    with Pair(GTIDS, GTIDS) as pair:
+        check_failing_rows(pair, tmp_path)
+
+
+def test_on_a_mariadb_the_row_that_fails_is_named(tmp_path: Path) -> None:
+    with families("11.8", "11.8") as pair:
+        check_failing_rows(pair, tmp_path)
+
+
+def test_between_families_and_without_gtids_the_row_that_fails_is_named(tmp_path: Path) -> None:
+    with families("9.7", "11.8", NO_GTIDS) as pair:
+        check_failing_rows(pair, tmp_path, ("sql",), by_gtid=False)
