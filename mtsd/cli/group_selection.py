@@ -10,7 +10,8 @@ from mtsd.binlog.changed_tables import Extent, changed
 from mtsd.binlog.dialect import MYSQL
 from mtsd.binlog.event_reader import EventReader
 from mtsd.binlog.event_type import EventType
-from mtsd.binlog.format_description import CHECKSUM_CRC32
+from mtsd.binlog.format_description import CHECKSUM_CRC32, is_of_relay_log
+from mtsd.binlog.group_boundaries import QUERY
 from mtsd.binlog.grouper import Grouper
 from mtsd.binlog.rows import RowsHeader
 from mtsd.binlog.table_map import TableMap, parse_table_map
@@ -19,7 +20,7 @@ from mtsd.cli.event_listing import EventLine
 from mtsd.cli.listed_files import ListedFile
 from mtsd.model.errors import BinlogError, MtsdError
 from mtsd.model.group import Group, GroupChunk, GroupClosed
-from mtsd.model.gtid import GtidSet
+from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.step import Rows, Statement, Step
@@ -60,9 +61,9 @@ class Selection:
     limit: int | None = None
 
     @property
-    def by_gtid_alone(self) -> bool:
-        """Whether a group's first event tells whether it is selected."""
-        return self.gtids is not None and self == Selection(gtids=self.gtids, limit=self.limit)
+    def by_head(self) -> bool:
+        """Whether place and first event of a group tell whether it is selected."""
+        return self.number is None and not self.tables and not self.databases
 
     @property
     def named(self) -> str:
@@ -101,20 +102,22 @@ class Selection:
         ends = [each for each in (self.before, self.end) if each is not None]
         return any(place.file == end.file and place.offset >= end.offset for end in ends)
 
-    def selects(self, group: Group, tables: "TouchedTables", number: int) -> bool:
-        """Return whether a group is selected; `number` is its number in the channel, or 0."""
-        begin, end = Position(group.end.file, group.begin), group.end
-        if self.number is not None and number != self.number:
-            return False
+    def is_at(self, begin: Position, end: Position, gtid: Gtid | None) -> bool:
+        """Return whether the group that is there, in one file, has a selected place and GTID."""
         if self.end is not None and end != self.end:
             return False
-        if self.after is not None and (end.file, end.offset <= self.after.offset) == (
-            self.after.file, True,
-        ):  # fmt: skip
+        after = self.after
+        if after is not None and end.file == after.file and end.offset <= after.offset:
             return False
         if self.is_past(begin):
             return False
-        if self.gtids is not None and (group.gtid is None or group.gtid not in self.gtids):
+        return self.gtids is None or (gtid is not None and gtid in self.gtids)
+
+    def selects(self, group: Group, tables: "TouchedTables", number: int) -> bool:
+        """Return whether a group is selected; `number` is its number in the channel, or 0."""
+        if self.number is not None and number != self.number:
+            return False
+        if not self.is_at(Position(group.end.file, group.begin), group.end, group.gtid):
             return False
         if self.databases and self.databases.isdisjoint(group.databases):
             return False
@@ -211,11 +214,14 @@ def groups_of(
     One of more than a megabyte has no steps.
     """
     description = b""
-    grouper = _grouper(Position(file.name, FIRST_EVENT), first_number)
+    grouper: Grouper | None = None
     tables = TouchedTables()
     for event in file.events():
         if event[4] == _FORMAT_DESCRIPTION:
             description = event
+        if grouper is None:
+            in_place = not is_of_relay_log(event)
+            grouper = _grouper(Position(file.name, FIRST_EVENT), first_number, in_place=in_place)
         for item in grouper.groups((event,)):
             if isinstance(item, GroupChunk):
                 tables.add(item.steps)
@@ -228,20 +234,24 @@ def groups_of(
 
 def group_at(file: ListedFile, place: "Place") -> Group:
     """Return the group at a place. Raises BinlogError."""
-    grouper = _grouper(Position(file.name, place.begin), description=place.description)
+    # That events are where they say has been seen on the way there, except in a relay log.
+    begin = Position(file.name, place.begin)
+    grouper = _grouper(begin, description=place.description, in_place=False)
     for item in grouper.groups(tuple(events_within(file, place))):
         if isinstance(item, Group):
             return item
         if isinstance(item, GroupClosed):
             return item.group
-    raise BinlogError("a transaction without its end", Position(file.name, place.begin))
+    raise BinlogError("a transaction without its end", begin)
 
 
-def _grouper(start: Position, number: int = 1, description: bytes = b"") -> Grouper:
+def _grouper(
+    start: Position, number: int = 1, *, description: bytes = b"", in_place: bool
+) -> Grouper:
     # Only summaries are needed, so nothing has to be held.
     return Grouper(
         start=start, next_number=number, hold_bytes=_PIECE, chunk_bytes=_PIECE, checksums=False,
-        description=description,
+        description=description, in_place=in_place,
     )  # fmt: skip
 
 
@@ -265,8 +275,8 @@ class SelectedGroups:
 
     def of(self, file: ListedFile) -> Iterator[Place]:
         """Yield those of a file, in order."""
-        by_gtid = self._selection.by_gtid_alone
-        for place in self._by_head(file) if by_gtid else self._by_contents(file):
+        by_head = self._selection.by_head
+        for place in self._by_head(file) if by_head else self._by_contents(file):
             self.found += 1
             yield place
             if self.ended:
@@ -281,48 +291,58 @@ class SelectedGroups:
             if mark is not None and (file.name != mark.position.file or begin >= mark.position):
                 self._number += 1
             if self._selection.selects(group, tables, self._number):
-                if self._left is not None and group.gtid is not None:
-                    self._left = _without(self._left, group)
+                self._is_found(group.gtid)
                 numbered = replace(group, number=self._number if mark is not None else 0)
                 yield Place(group.begin, group.end.offset, description, numbered)
 
     def _by_head(self, file: ListedFile) -> Iterator[Place]:
         """Look only at the events that groups begin with: a large file takes a second or two."""
-        wanted = self._left or GtidSet()
         dialect = MYSQL
+        telling = dialect.heads | _AFTER_GROUPS | {QUERY}
         checksum = 0
         description = b""
         at = FIRST_EVENT
         begin: int | None = None
+        gtid: Gtid | None = None
         for raw in file.events():
             code = raw[4]
-            if code in dialect.heads or code in _AFTER_GROUPS:
-                if begin is not None:
-                    yield Place(begin, at, description, None)
-                    begin = None
-                if code in dialect.heads:
-                    head = dialect.parse_head(raw[: len(raw) - checksum])
-                    if head.gtid is not None and head.gtid in wanted:
-                        begin = at
-                        one = GtidSet()
-                        one.add(head.gtid)
-                        self._left = wanted = wanted.minus(one)
-            if code == _FORMAT_DESCRIPTION or code in dialect.encrypted:
+            if code not in telling:
+                at += len(raw)
+                continue
+            if begin is not None:
+                yield from self._if_selected(file, Place(begin, at, description, None), gtid)
+                begin = None
+            if self._selection.is_past(Position(file.name, at)):
+                return
+            if code in dialect.heads:
+                begin, gtid = at, dialect.parse_head(raw[: len(raw) - checksum]).gtid
+                # From here on, every group has one.
+                telling -= {QUERY}
+            elif code == QUERY:
+                yield from self._by_contents(file)
+                return
+            elif code == _FORMAT_DESCRIPTION or code in dialect.encrypted:
                 reader = EventReader(Position(file.name, at), description=description)
                 reader.read(raw)
-                if code == _FORMAT_DESCRIPTION and reader.description is not None:
-                    description, dialect = raw, reader.dialect
+                if reader.description is not None:
+                    description, dialect = reader.raw_description, reader.dialect
+                    telling |= dialect.heads | dialect.encrypted
                     checksum = 4 * (reader.description.checksum_algorithm == CHECKSUM_CRC32)
             at += len(raw)
         if begin is not None:
-            yield Place(begin, at, description, None)
+            yield from self._if_selected(file, Place(begin, at, description, None), gtid)
 
+    def _if_selected(self, file: ListedFile, place: Place, gtid: Gtid | None) -> Iterator[Place]:
+        begin, end = Position(file.name, place.begin), Position(file.name, place.end)
+        if self._selection.is_at(begin, end, gtid):
+            self._is_found(gtid)
+            yield place
 
-def _without(gtids: GtidSet, group: Group) -> GtidSet:
-    one = GtidSet()
-    if group.gtid is not None:
-        one.add(group.gtid)
-    return gtids.minus(one)
+    def _is_found(self, gtid: Gtid | None) -> None:
+        if self._left is not None and gtid is not None:
+            one = GtidSet()
+            one.add(gtid)
+            self._left = self._left.minus(one)
 
 
 def _with_gtids(files: Sequence[ListedFile], wanted: GtidSet) -> Iterator[ListedFile]:

@@ -379,7 +379,8 @@ def failed_stream(opened: GroupOpened, error: int = 0) -> FailedGroup:
 def _stopped(group: FailedGroup, reason: str, remedy: str) -> ApplyError:
     return ApplyError(
         f"{group}, which is streamed because of its size, cannot be applied: {reason}. No later"
-        f" group has been applied. {remedy}. {group.way_past}",
+        f" group has been applied. `{group.show_command}` shows its rows. {remedy}."
+        f" {group.way_past}",
         group=group,
     )
 

@@ -214,6 +214,7 @@ def test_its_gtid_counts_as_executed(mode: str, tmp_path: Path) -> None:
         daemon = begun(pair, tmp_path, {"target.gtid": mode})
         # Without a GTID of the target's own, which the channel does not know.
         status = conflict(pair, daemon)
+        assert "It fails at: insert into a.t, id = 2." in status["error"]
         command(daemon, "skip", *group_of(status, "gtid"), *REASON)
         for point in (FaultPoint.AFTER_RECOVERY_WRITE, FaultPoint.BEFORE_CHECKPOINT):
             daemon.start(fault=f"{point}:1")
