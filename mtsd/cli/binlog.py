@@ -253,6 +253,8 @@ class _Shown:
         if not groups.found and self._selection.named:
             names = f"{self.files[0].name} to {self.files[-1].name}" if self.files else "any file"
             raise NothingFoundError(f"{self._selection.named} is not in {names}")
+        if groups.found and groups.left:
+            print(f"mtsd: warning: {groups.left} is in none of them", file=sys.stderr)
 
 
 def _list_groups(shown: _Shown, *, as_json: bool) -> None:

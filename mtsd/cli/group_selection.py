@@ -260,7 +260,8 @@ class SelectedGroups:
 
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
-        self._left = selection.gtids
+        self.left = selection.gtids
+        """What of the GTIDs has not been found yet; None if any will do."""
         self._number = 0 if selection.mark is None else selection.mark.number
         self.found = 0
 
@@ -271,7 +272,7 @@ class SelectedGroups:
         if selection.limit is not None and self.found >= selection.limit:
             return True
         one = selection.number is not None or selection.end is not None
-        return (one and self.found > 0) or (self._left is not None and not self._left)
+        return (one and self.found > 0) or (self.left is not None and not self.left)
 
     def of(self, file: ListedFile) -> Iterator[Place]:
         """Yield those of a file, in order."""
@@ -339,10 +340,10 @@ class SelectedGroups:
             yield place
 
     def _is_found(self, gtid: Gtid | None) -> None:
-        if self._left is not None and gtid is not None:
+        if self.left is not None and gtid is not None:
             one = GtidSet()
             one.add(gtid)
-            self._left = self._left.minus(one)
+            self.left = self.left.minus(one)
 
 
 def _with_gtids(files: Sequence[ListedFile], wanted: GtidSet) -> Iterator[ListedFile]:

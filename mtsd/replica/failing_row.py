@@ -2,7 +2,7 @@
 
 A server says which group, table and error, and of a missing row no more. So the group's events are
 applied once more, one by one and then row by row, and rolled back. This happens once, when the
-replica is about to stop, and takes some seconds at most.
+replica is about to stop, and takes some seconds at most, unless it has to wait for a row lock.
 """
 
 import asyncio

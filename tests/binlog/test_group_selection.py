@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mtsd.binlog.framing import MAGIC
 from mtsd.cli.group_selection import Selection, previous_gtids, wanted_gtids, wanted_table
 from mtsd.cli.listed_files import local_files
 from mtsd.model.gtid import Gtid
@@ -19,9 +20,11 @@ from mtsd.operations.recorded import Recorded
 from mtsd.target.position_tables import ChannelRow
 from tests.binlog.recording import Recording
 from tests.binlog.test_binlog_command import mtsd_binlog
+from tests.binlog.transactions import begin, in_stream, rows, table_map, xid
 
 Found = dict[str, Any]
 NOT_FOUND = 1
+MISSING = "3e11fa47-71ca-11e1-9e33-c80aa9429562:7"
 REFUSED = 3
 
 
@@ -31,10 +34,12 @@ class Listing:
     def __init__(self, files: Sequence[Path], capsys: pytest.CaptureFixture[str]) -> None:
         self._files = files
         self._capsys = capsys
+        self.warned = ""
 
     def of(self, *options: str, status: int = 0) -> str:
         assert mtsd_binlog(*options, *self._files) == status
         said = self._capsys.readouterr()
+        self.warned = said.err
         return said.err if status else said.out
 
     def groups(self, *options: str) -> list[Found]:
@@ -58,12 +63,12 @@ def place(group: Found) -> str:
 def test_by_gtid(listing: Listing) -> None:
     every = listing.groups()
     events = listing.events("--events")
-    rows = listing.events("--rows")
+    in_rows = listing.events("--rows")
     # Each event of a group ends after the group before it, or is in a payload.
     for before, group in list(pairwise(every))[::7]:
         assert listing.groups("--gtid", group["gtid"]) == [group]
         if before["file"] == group["file"]:
-            for option, whole in (("--events", events), ("--rows", rows)):
+            for option, whole in (("--events", events), ("--rows", in_rows)):
                 found = listing.events(option, "--gtid", group["gtid"])
                 at = whole.index(found[0])
                 assert found == whole[at : at + len(found)]
@@ -71,10 +76,12 @@ def test_by_gtid(listing: Listing) -> None:
                 assert before["pos"] < min(ends)
                 assert max(ends) == group["pos"]
     several = [every[3], every[4], every[-1]]
-    assert listing.groups("--gtid", ",".join(each["gtid"] for each in several)) == several
-    missing = "3e11fa47-71ca-11e1-9e33-c80aa9429562:7"
-    said = listing.of("--gtid", missing, status=NOT_FOUND)
-    assert f"a group with GTID {missing} is not in " in said
+    named = ",".join(each["gtid"] for each in several)
+    assert listing.groups("--gtid", named) == several
+    assert listing.groups("--gtid", f"{named},{MISSING}") == several
+    assert f"warning: {MISSING} is in none of them" in listing.warned
+    said = listing.of("--gtid", MISSING, status=NOT_FOUND)
+    assert f"a group with GTID {MISSING} is not in " in said
     assert listing.of("--gtid", every[0]["gtid"]).splitlines()[1].split()[1] == "-"
 
 
@@ -114,9 +121,9 @@ def test_by_place(listing: Listing) -> None:
 
 def test_by_table_and_database(listing: Listing) -> None:
     every = listing.groups()
-    rows = [each for each in listing.events("--rows") if each["type"] == "row" and "table" in each]
-    table = rows[0]["schema"], rows[0]["table"]
-    own = [each for each in rows if (each["schema"], each["table"]) == table]
+    known = [each for each in listing.events("--rows") if each.get("table")]
+    table = known[0]["schema"], known[0]["table"]
+    own = [each for each in known if (each["schema"], each["table"]) == table]
     named = f"{table[0]}.{table[1]}"
     found = listing.events("--rows", "--table", named)
     assert [each for each in found if each["type"] == "row"] == own
@@ -158,3 +165,21 @@ def test_gtids_of_a_mariadb_are_only_themselves() -> None:
     uuid = "3a9962e3-1111-1111-8344-02fc00000001"
     assert Gtid(uuid, 1) in wanted_gtids(f"{uuid}:1")
     assert wanted_table("`a b`.t") == ("a b", "t")
+
+
+def test_groups_that_no_gtid_event_begins(
+    recording: Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a MySQL 5.6 without GTIDs writes them."""
+    description = recording.raw[0]
+    groups = [event for _ in range(3) for event in (begin(), table_map(7), rows(7), xid())]
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(MAGIC + description + b"".join(in_stream(groups, 4 + len(description))))
+    listing = Listing([path], capsys)
+    first, second, third = listing.groups()
+    assert listing.groups("--position", place(second)) == [second]
+    assert listing.groups("--from", place(first)) == [second, third]
+    assert listing.groups("--table", "d.t", "--limit", "2") == [first, second]
+    (begins, *_, ends) = listing.events("--events", "--position", place(second))
+    assert begins["fields"]["statement"] == "BEGIN"
+    assert ends["pos"] == second["pos"]
