@@ -323,7 +323,8 @@ class SelectedGroups:
                 yield from self._by_contents(file)
                 return
             elif code == _FORMAT_DESCRIPTION or code in dialect.encrypted:
-                reader = EventReader(Position(file.name, at), description=description)
+                place = Position(file.name, at)
+                reader = EventReader(place, description=description, in_place=False)
                 reader.read(raw)
                 if reader.description is not None:
                     description, dialect = reader.raw_description, reader.dialect

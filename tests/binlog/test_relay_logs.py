@@ -63,5 +63,8 @@ def test_the_groups_are_those_of_the_source(
         ("relay.000002", end) for end in ends
     ]
     assert [group["databases"] for group in groups] == [["d"]] * 4
+    for place in (["--gtid", gtids[2]], ["--position", f"relay.000002:{ends[2]}"]):
+        assert mtsd_binlog("--json", *place, written(recorded, tmp_path)) == 0
+        assert json.loads(capsys.readouterr().out) == groups[2] | {"number": None}
     assert mtsd_binlog("--rows", written(recorded, tmp_path)) == 0
     assert "update d.t (@1 = " in capsys.readouterr().out
