@@ -4,6 +4,7 @@ import uuid
 from dataclasses import dataclass
 
 from mtsd.config import Settings
+from mtsd.model.command import command
 from mtsd.model.errors import NeedsPersonError
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
 from mtsd.replica.left_split import complete, left_split
@@ -94,6 +95,7 @@ async def _refuse_without_evidence(channel: StoppedChannel, doubt: InDoubt) -> N
     raise NeedsPersonError(
         f"group {doubt.number} was in doubt when the tables were copied ({doubt.kind}): the copy"
         " may contain its changes, and nothing here shows whether it does. Compare the two servers,"
-        f" say what you found with mtsd resolve --group {doubt.number} --applied or --not-applied,"
+        " say what you found with"
+        f" {command('resolve', '--group', str(doubt.number), '--applied')} or --not-applied,"
         " and try again"
     )

@@ -150,7 +150,7 @@ def test_a_number_needs_the_channel(listing: Listing) -> None:
 
 def test_where_a_number_leads() -> None:
     mark = LowWaterMark(7, Position("binlog.000003", 900), None)
-    begun = Recorded(ChannelRow(mark, 1, "", ""), (), (), None, (), 0)
+    begun = Recorded(ChannelRow(mark, 1, "", ""), (), (), None, (), 0, None)
     assert where_is(8, begun, "") == mark
     for refused in (where_is(7, begun, ""), where_is(8, None, "")):
         assert isinstance(refused, Refused)
