@@ -1,7 +1,6 @@
 """Shape `changes`: every inserted, updated or deleted row, as JSON text."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -16,13 +15,14 @@ from mtsd.spark.garbage import collect_seldom
 from mtsd.spark.json_rows import json_rows
 from mtsd.spark.json_strings import TextTooLargeError
 from mtsd.spark.option_filters import FULL_NAME
-from mtsd.spark.options import Options
+from mtsd.spark.options import SKIP, Options
 from mtsd.spark.pending_rows import PendingRows, TableRows
 from mtsd.spark.row_batches import RowBatches
 from mtsd.spark.row_columns import Origins, in_order, operation
+from mtsd.spark.row_filters import RowFilters
 from mtsd.spark.shape import FixedColumns, Request
 from mtsd.spark.told_tables import ToldTables
-from mtsd.spark.unseen_changes import check_rows_tell_all
+from mtsd.spark.unseen_changes import UnseenChanges, Wants
 
 _COLUMNS: Final = FixedColumns({
     "op": StringType(),
@@ -75,13 +75,36 @@ class ChangeShape:
             return RowBatches(table, definition, own, Dates.TEXT)
 
         pending = PendingRows(choose, file, mariadb=reader.mariadb)
+        unseen = UnseenChanges(
+            _wants(filters),
+            file,
+            pending.seen,
+            request.whole,
+            skips=request.options.unseen_changes == SKIP,
+        )
         for part in reader.parts():
             if request.keeps(part, file):
-                check_rows_tell_all(part, file, partial(filters.keeps, "schema"))
-                pending.add(part)
+                unseen.check(part, pending.add(part))
                 if pending.is_full:
                     yield from _batches(request, pending, file)
         yield from _batches(request, pending, file)
+
+
+def _wants(filters: RowFilters) -> Wants:
+    """Return what tells whether a table, or any of a database, is wanted, however it is spelled."""
+    folded = filters.folded()
+
+    def wants(database: str, table: str | None) -> bool:
+        database = database.lower()
+        if table is None:
+            return folded.keeps("schema", database)
+        return (
+            folded.keeps("schema", database)
+            and folded.keeps("table", table.lower())
+            and folded.keeps(FULL_NAME, f"{database}.{table.lower()}")
+        )
+
+    return wants
 
 
 def _batches(request: Request, pending: PendingRows, file: str) -> Iterator[pa.RecordBatch]:

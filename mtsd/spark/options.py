@@ -13,6 +13,8 @@ from mtsd.spark.live_options import LIVE, LiveOptions, parse_live
 
 MAX_PARTITION_BYTES: Final = 64 << 20
 MAX_BYTES: Final = 1 << 30
+SKIP: Final = "skip"
+"""Of the option `unseen_changes`."""
 
 
 class OptionError(MtsdError):
@@ -30,6 +32,7 @@ class Options:
     `schemas`, `tables`, `ops`, `since` and `until` filter rows if they are not empty; the last two
     are commit times, and `until` is exclusive. `ddl` contains CREATE TABLE statements for tables
     whose columns the binary log does not name; `loaded` is the live source's definition of `table`.
+    `unseen_changes`: changes that are not in row events are an error, or passed over.
     """
 
     path: str = ""
@@ -48,6 +51,7 @@ class Options:
     ops: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
+    unseen_changes: str = "error"
     live: LiveOptions | None = None
     loaded: TableDefinition | None = None
 
@@ -61,6 +65,7 @@ _ONLY_WITH: Final = {
     "until": ("groups", "changes", "table"),
     "ddl": ("changes", "table"),
     "dates": ("table",),
+    "unseen_changes": ("changes", "table"),
 }
 _OPS: Final = {
     "changes": ("insert", "update", "delete"),
@@ -194,6 +199,12 @@ def _time(text: str) -> datetime:
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
+def _unseen_changes(text: str) -> str:
+    if text.lower() not in {"error", SKIP}:
+        raise ValueError(f"it is one of error, {SKIP}")
+    return text.lower()
+
+
 def _dates(text: str) -> Dates:
     try:
         return Dates[text.upper()]
@@ -220,5 +231,6 @@ _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "ops": ("ops", _columns),
     "since": ("since", _time),
     "until": ("until", _time),
+    "unseen_changes": ("unseen_changes", _unseen_changes),
 }
 """For each option, its field and a function that parses its value and raises ValueError."""

@@ -88,6 +88,8 @@ class PendingRows:
         self._mariadb = mariadb
         self._is_inside = False
         """Whether the group of the last part has not ended."""
+        self.seen: set[tuple[str, str]] = set()
+        """The tables of all row events, by database and name."""
         self._passed = 0
         """Rows of the first group that have already been taken."""
 
@@ -219,6 +221,7 @@ class PendingRows:
                 decoder = RowBatches(replace(table, optional=b""), wanted=())
             found = _Table(table, decoder, is_wanted)
             self._tables[key] = found
+            self.seen.add((table.database, table.table))
         return found
 
 

@@ -20,13 +20,22 @@ class Ranges(InputPartition):
     """What one task reads."""
 
     def __init__(
-        self, ranges: tuple[ByteRange, ...] = (), origin: str = "", stretch: Stretch | None = None
+        self,
+        ranges: tuple[ByteRange, ...] = (),
+        origin: str = "",
+        stretch: Stretch | None = None,
+        *,
+        goes_on: bool = False,
     ) -> None:
-        """`origin` is that of the logs that the ranges were planned for, `stretch` of all tasks."""
+        """`origin` is that of the logs that the ranges were planned for, `stretch` of all tasks.
+
+        `goes_on` if they are of a stream, which may have read what comes before.
+        """
         super().__init__(ranges)
         self.ranges = ranges
         self.origin = origin
         self.stretch = stretch
+        self.goes_on = goes_on
 
 
 def rows(
@@ -40,7 +49,7 @@ def rows(
         whole = None
         if partition.stretch is not None:
             is_at_begin = Position(name, bounds.begin) <= partition.stretch.begin
-            whole = WholeRead(logs, partition.stretch, is_at_begin)
+            whole = WholeRead(logs, partition.stretch, is_at_begin, partition.goes_on)
         # No context manager: each of its frames would add a line to the traceback Spark shows.
         try:
             with logs.opened(bounds, partition.origin) as contents:

@@ -1,6 +1,6 @@
 """Filters, used to skip what need not be read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 _Value = str | int
@@ -36,6 +36,14 @@ class RowFilters:
         if not self.tests:
             return True
         return all(test.holds(value) for test in self.tests if test.column == column)
+
+    def folded(self) -> "RowFilters":
+        """Return the same filters for values in lower case, however those of the tests are."""
+        return RowFilters(tuple(replace(test, values=_folded(test.values)) for test in self.tests))
+
+
+def _folded(values: tuple[_Value, ...]) -> tuple[_Value, ...]:
+    return tuple(value.lower() if isinstance(value, str) else value for value in values)
 
 
 NO_FILTERS: Final = RowFilters()

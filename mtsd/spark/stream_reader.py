@@ -91,7 +91,8 @@ class BinlogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             parts = parts_between(self._logs, begin, stop)
             planned = self._logs.planned(parts, self._request.options.max_partition_bytes)
             stretch = Stretch(begin, stop)
-            return [Ranges(ranges, self._logs.origin, stretch) for ranges in planned]
+            origin = self._logs.origin
+            return [Ranges(ranges, origin, stretch, goes_on=True) for ranges in planned]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a task's rows; raises UnreadableBinlogError if a file cannot be read."""

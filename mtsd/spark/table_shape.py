@@ -29,7 +29,7 @@ from mtsd.model.step import Statement, StatementKind
 from mtsd.spark.column_arrays import arrow_type
 from mtsd.spark.defined_formats import defined_formats
 from mtsd.spark.garbage import collect_seldom
-from mtsd.spark.options import OptionError, Options
+from mtsd.spark.options import SKIP, OptionError, Options
 from mtsd.spark.pending_rows import PendingRows, TableRows
 from mtsd.spark.redefinitions import Redefinitions
 from mtsd.spark.row_batches import ImageColumns, RowBatches
@@ -37,7 +37,7 @@ from mtsd.spark.row_columns import DELETE, INSERT, Origins, in_order
 from mtsd.spark.shape import FixedColumns, Request
 from mtsd.spark.table_maps import table_maps
 from mtsd.spark.told_tables import ToldTables
-from mtsd.spark.unseen_changes import check_rows_tell_all
+from mtsd.spark.unseen_changes import UnseenChanges
 
 PREIMAGE: Final = "update_preimage"
 POSTIMAGE: Final = "update_postimage"
@@ -104,12 +104,16 @@ class TableShape:
         collect_seldom()
         definitions = _Definitions(request)
         pending = PendingRows(definitions.choose, file, mariadb=reader.mariadb)
+        unseen = UnseenChanges(
+            definitions.may_be, file, pending.seen, request.whole,
+            skips=request.options.unseen_changes == SKIP, looks_back=True,
+        )  # fmt: skip
         for part in reader.parts():
             if request.keeps(part, file):
-                check_rows_tell_all(part, file, definitions.is_of_table)
                 definitions.learn(part, file)
-                pending.add(part)
+                tables = pending.add(part)
                 definitions.check()
+                unseen.check(part, tables)
                 if pending.is_full:
                     yield from _batches(request, pending, file)
         definitions.check(at_end=True)
@@ -165,9 +169,10 @@ class _Definitions:
         if self._redefinitions is not None:
             self._redefinitions.check(at_end=at_end)
 
-    def is_of_table(self, database: str) -> bool:
-        """Tell whether the table is in this database."""
-        return database == self._table[0]
+    def may_be(self, database: str, table: str | None) -> bool:
+        """Tell whether a table is the wanted one, or in a database, however names are spelled."""
+        of, name = self._table
+        return database.lower() == of.lower() and (table is None or table.lower() == name.lower())
 
     def choose(self, table: TableMap) -> RowBatches | None:
         """Return the decoder of the wanted columns; NotSupportedError if one does not fit."""
