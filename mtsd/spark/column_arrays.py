@@ -6,15 +6,18 @@ but UTC, so unsigned integers are widened. The text of a value is the same as fo
 """
 
 import enum
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from mtsd.binlog.column_format import ColumnFormat
 from mtsd.binlog.column_type import ColumnType
 from mtsd.binlog.column_values import is_unsigned
-from mtsd.model.errors import NotSupportedError
+from mtsd.binlog.mariadb_compressed import uncompressed_value
+from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.spark.json_arrays import json_array
-from mtsd.spark.lockstep import Buffer, Slots
+from mtsd.spark.lockstep import PADDING, Buffer, Slots
 from mtsd.spark.number_arrays import (
     WIDEST_DECIMAL,
     bit_array,
@@ -43,6 +46,8 @@ _INTEGERS = {
     _T.LONGLONG: (pa.int64(), pa.decimal128(20, 0)),
 }
 """Signed and unsigned."""
+_MOST: Final = (1 << 31) - 1 - PADDING
+"""The most bytes of values that an array can hold."""
 _TEMPORAL = {
     _T.DATE: pa.date32(),
     _T.NEWDATE: pa.date32(),
@@ -71,8 +76,6 @@ def arrow_type(column: ColumnFormat, dates: Dates = Dates.STRICT) -> pa.DataType
 
     Raises NotSupportedError if the column's metadata is incomplete, as for `converter`.
     """
-    if column.compressed:
-        raise NotSupportedError(f"{column.where}: COMPRESSED columns of MariaDB are not decoded")
     match column.type:
         case kind if kind in _INTEGERS:
             return _INTEGERS[kind][is_unsigned(column)]
@@ -112,6 +115,8 @@ def column_array(
     Raises BinlogError for a value that is invalid for its type, NotSupportedError for a date
     that the array's type cannot hold.
     """
+    if column.compressed:
+        buffer, slots = _uncompressed(buffer, slots, column)
     kind = arrow_type(column, dates)
     match column.type:
         case found if found in _INTEGERS:
@@ -146,3 +151,21 @@ def column_array(
             return text_array(buffer, slots, column)
         case _:
             return binary_array(buffer, slots.starts, slots.sizes, slots.valid)
+
+
+def _uncompressed(buffer: Buffer, slots: Slots, column: ColumnFormat) -> tuple[Buffer, Slots]:
+    """Return the plain values of a COMPRESSED column of MariaDB, and where each is."""
+    packed = binary_array(buffer, slots.starts, slots.sizes, slots.valid)
+    try:
+        # One by one: each was compressed on its own.
+        values = [uncompressed_value(raw or b"") for raw in packed.to_pylist()]
+    except BinlogError as error:
+        raise BinlogError(f"{column.where}: {error}") from error
+    sizes = np.fromiter(map(len, values), np.int64, len(values))
+    ends = np.cumsum(sizes)
+    if len(ends) and int(ends[-1]) > _MOST:
+        raise NotSupportedError(
+            f"{column.where}: more than 2 GB of uncompressed values in {len(values)} rows"
+        )
+    plain = Buffer(b"".join([*values, bytes(PADDING)]))
+    return plain, Slots(ends - sizes, 0, sizes, slots.valid)

@@ -32,6 +32,8 @@ _DELETES: Final = frozenset(
 )
 _LARGEST: Final = 64 << 20
 """The most bytes of events in a batch, unless it is a single event."""
+_LARGEST_COMPRESSED: Final = 1 << 20
+"""The same where columns are COMPRESSED, so that plain values stay under 2 GB: zlib packs 1032."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,9 @@ class RowBatches:
             for kind in (_PLAIN if len(self.formats) < 251 else ())
         }
         """Where rows begin in version 2 events without extra data, by event type."""
+        self._largest = _LARGEST
+        if any(self.formats[column].compressed for column in self.wanted):
+            self._largest = _LARGEST_COMPRESSED
         self._layouts: dict[bytes, ImageLayout] = {}
 
     def type_of(self, column: int) -> pa.DataType:
@@ -120,7 +125,7 @@ class RowBatches:
             if group is not None:
                 group.members.append(number)
         for group in groups.values():
-            for part in _parts(group.members, events):
+            for part in _parts(group.members, events, self._largest):
                 try:
                     batch = self._batch(group, part, events)
                 except BinlogError as error:
@@ -231,12 +236,14 @@ class _Group:
     members: list[int] = field(default_factory=list)
 
 
-def _parts(members: Sequence[int], events: Sequence[bytes]) -> Iterator[Sequence[int]]:
-    """Split events into parts of at most _LARGEST bytes or a single event."""
+def _parts(
+    members: Sequence[int], events: Sequence[bytes], largest: int
+) -> Iterator[Sequence[int]]:
+    """Split events into parts of at most `largest` bytes or a single event."""
     begin = size = 0
     for place, number in enumerate(members):
         more = len(events[number])
-        if size and size + more > _LARGEST:
+        if size and size + more > largest:
             yield members[begin:place]
             begin, size = place, 0
         size += more

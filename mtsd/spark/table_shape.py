@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
     DataType,
     LongType,
+    NullType,
     StringType,
     StructField,
     StructType,
@@ -86,10 +87,7 @@ class TableShape:
         twice = _twice(formats, options.columns or tuple(_META))
         if twice:
             raise OptionError(f"`{database}`.`{name}`: {twice}")
-        columns = [
-            StructField(column.name, from_arrow_type(arrow_type(column, options.dates)))
-            for column in formats
-        ]
+        columns = [StructField(column.name, _type(column, options)) for column in formats]
         return StructType([*(StructField(*column) for column in _META.items()), *columns])
 
     def check(self, request: Request) -> None:
@@ -124,6 +122,13 @@ def _wanted(options: Options) -> tuple[str, str]:
     if options.table is None:
         raise OptionError("shape 'table' needs the option 'table': \"database.table\"")
     return options.table
+
+
+def _type(column: ColumnFormat, options: Options) -> DataType:
+    """Return a column's type; one that is left out may be of any, which need not be known."""
+    if options.columns and column.name not in options.columns:
+        return NullType()
+    return from_arrow_type(arrow_type(column, options.dates))
 
 
 def _unknown(options: Options, database: str, name: str) -> str:

@@ -1,6 +1,9 @@
 """A live MariaDB as a source, with the documented grants alone."""
 
+import json
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,7 +48,15 @@ def source(request: pytest.FixtureRequest) -> Iterator[Server]:
             " CREATE TABLE a.places (p POINT, a TEXT CHARACTER SET utf8mb4, b BLOB, c BLOB, d BLOB,"
             " e TEXT CHARACTER SET latin2);"
             " INSERT INTO a.places VALUES (NULL, 'é', '', '', '', 'ł');"
-            " DELETE FROM a.hashed WHERE id = 1"
+            " DELETE FROM a.hashed WHERE id = 1;"
+            " CREATE TABLE a.packed (id INT, t VARCHAR(500) COMPRESSED CHARACTER SET utf8mb4,"
+            " b BLOB COMPRESSED, l TEXT COMPRESSED CHARACTER SET latin2);"
+            " INSERT INTO a.packed VALUES (1, REPEAT('é', 200), REPEAT('x', 9000), 'ł'),"
+            " (2, NULL, '', NULL), (3, '', NULL, 'no');"
+            # What is left out ends no read.
+            " CREATE DATABASE b; CREATE TABLE b.x (id INT PRIMARY KEY);"
+            " XA START 'x'; INSERT INTO b.x VALUES (1); XA END 'x'; XA PREPARE 'x'; XA COMMIT 'x';"
+            " SET binlog_format = STATEMENT; INSERT INTO b.x VALUES (2); TRUNCATE b.x"
         )
         yield server
 
@@ -129,6 +140,22 @@ def test_groups_with_geometry(source: Server) -> None:
     if source.options["binlog_row_metadata"] == "FULL":
         (place,) = of_files(ChangeShape(), Options(path, "changes", tables=(("a", "places"),)))
         assert place["after"] == '{"p":null,"a":"é","b":"","c":"","d":"","e":"ł"}'
+
+
+@pytest.mark.parametrize("source", ["FULL"], indirect=True)
+def test_compressed_columns(source: Server) -> None:
+    path = str(source.datadir)
+    options = Options(path, "table", ("a", "packed"))
+    wanted = [("é" * 200, b"x" * 9000, "ł"), (None, b"", None), ("", None, "no")]
+    found = of_files(TableShape(), options)
+    assert [(one["t"], one["b"], one["l"]) for one in found] == wanted
+    (first, *_) = of_files(ChangeShape(), Options(path, "changes", tables=(("a", "packed"),)))
+    assert json.loads(str(first["after"]))["t"] == "é" * 200
+    live = LiveOptions(port=source.port, user="spark", password="pw", retry_seconds=0.0)
+    with closing(LiveLogs(live)) as logs:
+        loaded = logs.definition("a", "packed")
+    of_table = TableShape().schema(replace(options, live=live, loaded=loaded), [])
+    assert of_table == TableShape().schema(options, FolderLogs(path).files())
 
 
 def test_a_record_of_groups_with_geometry(source: Server, tmp_path: Path) -> None:
