@@ -1,22 +1,21 @@
 """Binary logs in a folder, or wherever else `mtsd.spark.binlog_files` finds them."""
 
-from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 
 from mtsd.binlog.file_beginning import LARGEST_DESCRIPTION
 from mtsd.binlog.file_end import begins_with_a_server, ends_as_written
 from mtsd.binlog.format_description import FormatDescription
 from mtsd.binlog.group_ends import end_behind, end_within, is_described, last_end
 from mtsd.binlog.range_reader import RangeReader
-from mtsd.binlog.ranges import ByteRange, Tail, planned, whole_file, whole_files
+from mtsd.binlog.ranges import ByteRange, Tail, planned, whole_file
 from mtsd.binlog.table_metadata import parse_optional_metadata
 from mtsd.catalog.definition import TableDefinition
 from mtsd.model.position import FIRST_EVENT
 from mtsd.spark.binlog_files import OpenFile, listed, opened
 from mtsd.spark.failure import one_line
-from mtsd.spark.logs import FilesError, Stretch, name_of, place_of
+from mtsd.spark.logs import FilesError, Stretch, name_of
 from mtsd.spark.table_maps import table_maps
+from mtsd.spark.whole_read import parts_within
 
 _ALWAYS_GTID_EVENTS = (5, 7)
 
@@ -74,6 +73,10 @@ class FolderLogs:
         """Open the file of a range."""
         return opened(bounds)
 
+    def aside(self) -> "FolderLogs":
+        """Return these logs: any number of files may be open."""
+        return self
+
     def check_end(self, bounds: ByteRange) -> None:
         """Raise FilesError if the file of a range is incomplete although another one follows."""
         with opened(bounds) as contents:
@@ -101,14 +104,14 @@ class FolderLogs:
 
     def are_columns_named(self, stretch: Stretch) -> bool:
         """Tell whether the first rows there come with column names; True if there are none."""
-        table = next(table_maps(_parts_within(stretch, self.files())), None)
+        table = next(table_maps(parts_within(stretch, self.files())), None)
         return table is None or bool(parse_optional_metadata(table).names)
 
     def may_have_rows(self, database: str, table: str, stretch: Stretch) -> bool:
         """Tell whether there are rows of a table there."""
         return any(
             (one.database, one.table) == (database, table)
-            for one in table_maps(_parts_within(stretch, self.files()))
+            for one in table_maps(parts_within(stretch, self.files()))
         )
 
     def close(self) -> None:
@@ -117,15 +120,6 @@ class FolderLogs:
     def planned(self, parts: list[ByteRange], most: int) -> list[tuple[ByteRange, ...]]:
         """Return what each task reads; any range of a file can be read independently."""
         return planned(parts, most)
-
-
-def _parts_within(stretch: Stretch, files: Sequence[tuple[str, int]]) -> Iterator[ByteRange]:
-    """Yield what is inside of a stretch, one range per file."""
-    for part in whole_files(files):
-        begin = max(stretch.begin, place_of(part.file, part.begin))
-        end = min(stretch.end, place_of(part.file, part.end))
-        if begin < end and begin.file == end.file == name_of(part.file):
-            yield replace(part, begin=begin.offset, end=end.offset)
 
 
 def _version(description: FormatDescription) -> tuple[int, ...]:

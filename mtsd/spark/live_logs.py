@@ -8,6 +8,7 @@ to read in order to find where its next batch ends, if that is within a file.
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeVar
 
 from mtsd.binlog.group_ends import end_behind, end_within, last_end
@@ -78,6 +79,10 @@ class LiveLogs:
             yield contents
         finally:
             contents.close()
+
+    def aside(self) -> "LiveLogs":
+        """Return the source's logs, read without a server id: those there are may be taken."""
+        return LiveLogs(replace(self._live, server_ids=()))
 
     def check_end(self, _bounds: ByteRange) -> None:
         """Do nothing: the source's own files are complete."""

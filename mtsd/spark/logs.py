@@ -63,6 +63,10 @@ class Logs(Protocol):
         """Open the file of a range, which belongs to the log with this origin if one is given."""
         ...
 
+    def aside(self) -> "Logs":
+        """Return the same logs, to be read while a file of these is open."""
+        ...
+
     def check_end(self, bounds: ByteRange) -> None:
         """Raise FilesError if the file of a range is incomplete although another one follows."""
         ...

@@ -155,3 +155,16 @@ def redefines(query: QueryEvent, database: str, table: str) -> bool:
     catalog.move_on(query)
     after = catalog.find(*wanted)
     return after is None or bool(after.columns or after.character_set)
+
+
+def creates(query: QueryEvent, database: str, table: str) -> bool:
+    """Tell whether a definition makes a new table of this name, which is compared as above."""
+    words = Words(query.statement, query.context)
+    if words.word() != b"CREATE":
+        return False
+    words.take_words(b"OR", b"REPLACE")
+    if words.word() != b"TABLE":
+        return False
+    words.take_words(b"IF", b"NOT", b"EXISTS")
+    of, name = words.take_name()
+    return ((of or query.database).lower(), name.lower()) == (database.lower(), table.lower())

@@ -6,6 +6,7 @@ table's columns. As in Delta Lake's change data feed, an update is two rows: `up
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -22,14 +23,15 @@ from pyspark.sql.types import (
 
 from mtsd.binlog.column_format import ColumnFormat, column_formats, is_hidden
 from mtsd.binlog.range_reader import GroupPart, RangeReader
-from mtsd.binlog.ranges import whole_files
+from mtsd.binlog.ranges import ByteRange, whole_files
 from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.table_metadata import OptionalMetadata, parse_optional_metadata
 from mtsd.model.errors import NotSupportedError
-from mtsd.model.step import Statement, StatementKind
+from mtsd.model.position import Position
 from mtsd.spark.column_arrays import arrow_type
 from mtsd.spark.defined_formats import defined_formats
 from mtsd.spark.garbage import collect_seldom
+from mtsd.spark.last_definition import definition_before, definition_in
 from mtsd.spark.options import SKIP, OptionError, Options
 from mtsd.spark.pending_rows import PendingRows, TableRows
 from mtsd.spark.redefinitions import Redefinitions
@@ -39,9 +41,16 @@ from mtsd.spark.shape import FixedColumns, Request
 from mtsd.spark.table_maps import table_maps
 from mtsd.spark.told_tables import ToldTables
 from mtsd.spark.unseen_changes import UnseenChanges
+from mtsd.spark.whole_read import parts_within, stretch_of
 
+_IN_PARTS: Final = (
+    "; leave the column out by option 'columns', or read what is before and after the statement"
+    " that made the difference each on its own (options 'end' and 'start')"
+)
 PREIMAGE: Final = "update_preimage"
 POSTIMAGE: Final = "update_postimage"
+_SEARCHED: Final = 512 << 20
+"""How many bytes of the log are searched for the table's columns, at its beginning and end each."""
 _META: Final[dict[str, DataType]] = {
     "_op": StringType(),
     "_file": StringType(),
@@ -62,14 +71,7 @@ class TableShape:
         """
         database, name = _wanted(options)
         told = ToldTables(options.ddl, database, options.loaded)
-        table = next(
-            (
-                one
-                for one in table_maps(whole_files(files))
-                if (one.database, one.table) == (database, name)
-            ),
-            None,
-        )
+        table = _first_described(options, files)
         if table is None:
             definition = told.definition(database, name)
             if definition is None:
@@ -124,6 +126,29 @@ def _wanted(options: Options) -> tuple[str, str]:
     return options.table
 
 
+def _first_described(options: Options, files: Sequence[tuple[str, int]]) -> TableMap | None:
+    """Return the description of the first rows that are to be read; None if none are found.
+
+    Planning would take as long as reading if all of a long log were searched.
+    """
+    stretch = stretch_of(whole_files(files), options.start, options.end)
+    if stretch is None:
+        return None
+    parts = list(parts_within(stretch, files))
+    searched: list[ByteRange] = []
+    left = _SEARCHED
+    for part in parts:
+        if left <= 0:
+            break
+        searched.append(replace(part, end=min(part.end, part.begin + left)))
+        left -= part.end - part.begin
+    if left < 0:
+        last = parts[-1]
+        searched.append(replace(last, begin=max(last.begin, last.end - _SEARCHED)))
+    wanted = _wanted(options)
+    return next((one for one in table_maps(searched) if (one.database, one.table) == wanted), None)
+
+
 def _type(column: ColumnFormat, options: Options) -> DataType:
     """Return a column's type; one that is left out may be of any, which need not be known."""
     if options.columns and column.name not in options.columns:
@@ -138,8 +163,9 @@ def _unknown(options: Options, database: str, name: str) -> str:
             f" {options.live.user!r}, or give its columns by .schema(…)"
         )
     return (
-        f"there are no rows of `{database}`.`{name}`: give its columns by .schema(…) if it may be"
-        " without any"
+        f"there are no rows of `{database}`.`{name}` (of a long log, only the first and the last"
+        f" {_SEARCHED >> 20} MB are searched): give its CREATE TABLE statement as option 'ddl', or"
+        " its columns by .schema(…)"
     )
 
 
@@ -151,6 +177,8 @@ class _Definitions:
         self._table = _wanted(request.options)
         self._told = ToldTables(request.options.ddl, self._table[0], request.options.loaded)
         self._names = [name for name in request.schema.names if name not in _META]
+        self._place: Position | None = None
+        """Where the group begins that is being read."""
         self._last_ddl = ""
         told = self._told.definition(*self._table)
         self._redefinitions = (
@@ -161,13 +189,8 @@ class _Definitions:
         """Keep the last statement that may have changed the table, to name it in errors."""
         if self._redefinitions is not None:
             self._redefinitions.learn(part, file)
-        name = self._table[1].encode().lower()
-        for step in part.steps:
-            if isinstance(step, Statement) and step.kind is StatementKind.DDL:
-                statement = step.query.statement
-                if name in statement.lower():
-                    text = " ".join(statement[:200].decode(errors="replace").split())
-                    self._last_ddl = f", since the statement at {file}:{part.begin}: {text}"
+        self._place = Position(file, part.begin)
+        self._last_ddl = definition_in(part, file, *self._table) or self._last_ddl
 
     def check(self, *, at_end: bool = False) -> None:
         """Raise NotSupportedError if rows may belong to another definition than the one told."""
@@ -193,7 +216,14 @@ class _Definitions:
         places = _places(self._names, formats)
         missing = [name for name in self._names if name not in places]
         if missing:
-            raise self._misfit(f"there is no column `{missing[0]}`")
+            raise self._misfit(f"there is no column `{missing[0]}`", _IN_PARTS)
+        if self._names and not self._request.options.columns:
+            known = set(places.values())
+            for place, column in enumerate(formats):
+                if place not in known and not is_hidden(table, column):
+                    raise self._misfit(
+                        f"there is a column `{column.name}` that is not one of this read", _IN_PARTS
+                    )
         decoder = RowBatches(table, told, tuple(places.values()), self._request.options.dates)
         arrow = self._request.arrow_schema
         for name, place in places.items():
@@ -216,9 +246,13 @@ class _Definitions:
             )
         return OptionalMetadata(names=tuple(self._names))
 
-    def _misfit(self, what: str) -> NotSupportedError:
+    def _misfit(self, what: str, remedy: str = "") -> NotSupportedError:
         database, name = self._table
-        return NotSupportedError(f"`{database}`.`{name}`: {what}{self._last_ddl}")
+        statement, whole = self._last_ddl, self._request.whole
+        if not statement and whole is not None and self._place is not None:
+            statement = definition_before(whole.logs.aside(), self._place, database, name)
+        since = f", since the statement at {statement}" if statement else ""
+        return NotSupportedError(f"`{database}`.`{name}`: {what}{since}{remedy}")
 
 
 def _twice(formats: Sequence[ColumnFormat], requested: Sequence[str]) -> str:

@@ -1,12 +1,12 @@
 """The whole of a read, or of a stream's batch, for tasks that have to know more than their part."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from mtsd.binlog.ranges import ByteRange
+from mtsd.binlog.ranges import ByteRange, whole_files
 from mtsd.model.position import Position
-from mtsd.spark.logs import Logs, Stretch, place_of
+from mtsd.spark.logs import Logs, Stretch, name_of, place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +44,12 @@ def stretch_of(
     return Stretch(
         begin if start is None else max(begin, start), stop if end is None else min(stop, end)
     )
+
+
+def parts_within(stretch: Stretch, files: Sequence[tuple[str, int]]) -> Iterator[ByteRange]:
+    """Yield the ranges of these files that are inside of a stretch, one per file."""
+    for part in whole_files(files):
+        begin = max(stretch.begin, place_of(part.file, part.begin))
+        end = min(stretch.end, place_of(part.file, part.end))
+        if begin < end and begin.file == end.file == name_of(part.file):
+            yield replace(part, begin=begin.offset, end=end.offset)

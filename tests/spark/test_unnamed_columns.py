@@ -1,10 +1,12 @@
 """One table from files some of which do not name its columns, with changes of the table."""
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from mtsd.spark.data_source import BinlogDataSource
 from mtsd.spark.failure import UnreadableBinlogError
@@ -88,17 +90,7 @@ def test_names_from_the_middle_of_a_file_on(record: Record) -> None:
     )  # fmt: skip
     with pytest.raises(UnreadableBinlogError, match="ALTER TABLE t MODIFY b INT FIRST"):
         read(folder)
-    source = BinlogDataSource({"path": str(folder), "shape": "groups"})
-    reader = source.reader(source.schema())
-    begins = [
-        row["begin"]
-        for task in reader.partitions()
-        for batch in reader.read(task)
-        for row in batch.to_pylist()
-        if row["kind"] == "ddl"
-    ]
-    start = f"binlog.000001:{begins[-1]}"
-    assert read(folder, start=start) == [(2, 20)]
+    assert read(folder, start=begins(folder, "ddl")[-1]) == [(2, 20)]
 
 
 @pytest.mark.parametrize("is_first_named", [False, True])
@@ -151,13 +143,68 @@ def test_a_drop_that_may_change_columns(record: Record, statements: list[str]) -
         read(folder, unseen_changes="skip")
 
 
+ADDED = [
+    DDL, "INSERT INTO t VALUES (1, 10)",
+    "ALTER TABLE t ADD c TEXT FIRST", "INSERT INTO t VALUES ('x', 2, 20)",
+    "ALTER TABLE t DROP c, MODIFY b BIGINT", "INSERT INTO t VALUES (3, 30)",
+]  # fmt: skip
+LATER = (
+    r"there is a column `c` that is not one of this read, since the statement at"
+    r" binlog.000001:\d+: ALTER TABLE t ADD c TEXT FIRST; leave the column out by option 'columns'"
+)
+
+
 def test_a_definition_does_not_matter_to_rows_with_names(record: Record) -> None:
-    folder = record([
-        DDL,
-        "INSERT INTO t VALUES (1, 10)",
-        "ALTER TABLE t ADD c TEXT FIRST",
-        "INSERT INTO t VALUES ('x', 2, 20)",
-        "ALTER TABLE t DROP c, MODIFY b BIGINT",
-        "INSERT INTO t VALUES (3, 30)",
-    ])  # fmt: skip
-    assert read(folder) == [(1, 10), (2, 20), (3, 30)]
+    folder = record(ADDED)
+    assert read(folder, columns="a,b") == [(1, 10), (2, 20), (3, 30)]
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_a_column_that_is_added_later_is_named(record: Record, *, flushed: bool) -> None:
+    folder = record([*ADDED[:3], *[FLUSH] * flushed, *ADDED[3:4]])
+    # Whether the statement is read by the same task, or by another one, of another file.
+    for size in ("1g", "150"):
+        with pytest.raises(UnreadableBinlogError, match=LATER):
+            read(folder, max_partition_bytes=size, ddl="")
+    assert read(folder, columns="a,b") == [(1, 10), (2, 20)]
+    after = next(place for place in begins(folder, "rows") if place != begins(folder, "rows")[0])
+    options = {"path": str(folder), "shape": "table", "table": "d.t", "start": after}
+    assert "c" in BinlogDataSource(options).schema().names
+    assert read(folder, ddl="", start=after) == [(2, 20)]
+
+
+def test_a_column_that_is_added_while_a_stream_runs(record: Record, server: Server) -> None:
+    folder = record([*ADDED[:2], FLUSH])
+    name = str(server.sql("SHOW BINARY LOGS")[-2][0])
+    live = {"host": "127.0.0.1", "port": str(server.port), "user": "root", "start": name}
+    for given in (live, {"path": str(folder)}):
+        options = {**given, "shape": "table", "table": "d.t"}
+        source = BinlogDataSource(options)
+        schema = source.schema()
+        if given is live:
+            server.sql(f"USE d; {'; '.join(ADDED[2:4])}; FLUSH BINARY LOGS")
+        else:
+            record(ADDED[:4])
+        place: dict[str, str | int] | None = None
+        for _ in range(2):
+            # A query that is started again reads the same batch.
+            reader = source.streamReader(schema)
+            place = place or reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+            end = reader.latestOffset(place, ReadAllAvailable())
+            tasks = [reader.read(task) for task in reader.partitions(place, end)]
+            with pytest.raises(UnreadableBinlogError, match=r"since the statement at .*ADD c TEXT"):
+                list(itertools.chain(*tasks))
+            reader.stop()
+
+
+def begins(folder: Path, kind: str) -> list[str]:
+    """Return where the groups of a kind begin."""
+    source = BinlogDataSource({"path": str(folder), "shape": "groups"})
+    reader = source.reader(source.schema())
+    return [
+        f"{row['file']}:{row['begin']}"
+        for task in reader.partitions()
+        for batch in reader.read(task)
+        for row in batch.to_pylist()
+        if row["kind"] == kind
+    ]
