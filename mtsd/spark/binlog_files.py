@@ -2,109 +2,166 @@
 
 import glob
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
-from mtsd.binlog.index_files import without_indexes
+from mtsd.binlog.file_order import number_of
 from mtsd.binlog.ranges import ByteRange
 from mtsd.model.position import Position
 from mtsd.spark.logs import FilesError, name_of
 
-_NUMBERED: Final = re.compile(r"(?!aria_log\.)(.+)\.\d{6,}")
+_OTHER_LOG: Final = re.compile(r"aria_log\..+")
 """MariaDB numbers the log of its storage engine Aria, too."""
+_BESIDE: Final = re.compile(r"(.+)\.([0-9]{6,})[^0-9].*")
+"""A file that is named after a binary log: a copy, or a packed one."""
+_KEPT_BY_SERVERS: Final = (".index", ".state", ".idx")
+"""What servers keep beside their binary logs: lists of them, and MariaDB's state and indexes."""
 _PATTERN: Final = re.compile(r"[*?\[]")
 _TRIES: Final = 5
 """How often files are listed if one of them is gone before its size is known."""
 
 
-def listed(path: str) -> list[tuple[str, int]]:
-    """Return the files that a path, folder or pattern names, with their sizes, in log order.
+class _Found(NamedTuple):
+    """The files at a path, with their sizes, and the names of others that are named after them."""
+
+    files: list[tuple[str, int]]
+    beside: list[str] = []  # noqa: RUF012 - never changed
+
+
+def listed(*paths: str) -> list[tuple[str, int]]:
+    """Return the files that paths, folders or patterns name, with their sizes, in log order.
 
     From a folder, only the numbered files are taken (binlog.000001 and so on). Raises FilesError
-    if there are no files or they cannot be listed, or if a folder contains several logs or has a
-    gap in the numbering.
+    if there are no files or they cannot be listed, or if several are not those of one log, without
+    gaps.
     """
+    found = [_listed(path) for path in paths]
+    files = [file for one in found for file in one.files]
+    where = ", ".join(paths)
+    if not files:
+        raise FilesError(f"there are no binary logs at {where}")
+    files.sort(key=lambda file: Position(name_of(file[0]), 0))
+    names = [name_of(file) for file, _ in files]
+    beside = [name for one in found for name in one.beside]
+    if len(files) > 1 or beside:
+        _check_order(where, names, beside)
+    return files
+
+
+def left_out(*paths: str) -> list[str]:
+    """Return the names of files in folders that are named after a binary log, and not read."""
+    return [name for path in paths for name in _listed(path).beside]
+
+
+def _listed(path: str) -> _Found:
     try:
-        found, is_folder = _listed(path)
+        for _ in range(_TRIES - 1):
+            # A purge may remove files after their names were listed; then all are listed anew.
+            with suppress(FileNotFoundError):
+                return _listed_once(path)
+        return _listed_once(path)
     except OSError as error:
         place = error.filename or path
         raise FilesError(f"{place} cannot be read: {error.strerror or error}") from error
-    if not found:
-        raise FilesError(f"there are no binary logs at {path}")
-    found.sort(key=lambda file: Position(name_of(file[0]), 0))
-    if is_folder:
-        _check_folder(path, [name_of(file) for file, _ in found])
-    return found
 
 
-def _listed(path: str) -> tuple[list[tuple[str, int]], bool]:
-    """Return files and their sizes, and whether they are those of a folder."""
-    for _ in range(_TRIES - 1):
-        # A purge may remove files after their names were listed; then all are listed anew.
-        with suppress(FileNotFoundError):
-            return _listed_once(path)
-    return _listed_once(path)
-
-
-def _listed_once(path: str) -> tuple[list[tuple[str, int]], bool]:
+def _listed_once(path: str) -> _Found:
     if _is_remote(path):
         return _listed_remotely(path)
     return _listed_here(path.removeprefix("file://"))
 
 
-def _check_folder(path: str, names: list[str]) -> None:
-    bases = sorted({name.rpartition(".")[0] for name in names})
+def _check_order(where: str, names: list[str], beside: list[str]) -> None:
+    """Check that files are those of one log; a file `beside` them may stand for one of it."""
+    places = [number_of(name) for name in names]
+    for name, place in zip(names, places, strict=True):
+        if place is None:
+            raise FilesError(
+                f"{where}: {name} is not named like a binary log, with a number at the end"
+                " (binlog.000001), as files that are read together have to be: leave it out, and"
+                " unpack it if it is compressed"
+            )
+    numbered = [place for place in places if place is not None]
+    bases = sorted({base for base, _ in numbered})
     if len(bases) > 1:
         patterns = " or ".join(f"{base}.[0-9]*" for base in bases)
-        raise FilesError(f"{path} has several logs: say which, by a pattern: {patterns}")
-    numbers = [int(name.rpartition(".")[2]) for name in names]
+        raise FilesError(f"{where} has several logs: say which, by a pattern: {patterns}")
+    numbers = [number for _, number in numbered]
+    packed = {found[2]: name for name in beside if (found := _BESIDE.fullmatch(name))}
+    others = {int(number): name for number, name in packed.items() if int(number) > numbers[0]}
     for before, after, name in zip(numbers, numbers[1:], names[1:], strict=False):
-        if after != before + 1:
+        if after == before:
+            raise FilesError(f"{where}: {name} is there twice")
+        if after != before + 1 and before + 1 not in others:
             raise FilesError(
-                f"{path}: the files before {name}, from number {before + 1}, are missing"
+                f"{where}: the files before {name}, from number {before + 1}, are missing"
+            )
+    for number, name in others.items():
+        if number not in numbers:
+            raise FilesError(
+                f"{where}: {name} is in the place of a binary log, and is none by its name: unpack"
+                " it, or read what is before and after it each by a pattern"
             )
 
 
-def _listed_here(path: str) -> tuple[list[tuple[str, int]], bool]:
+def _of_names(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return which of the names in a folder are binary logs, and which are named after one."""
+    logs = [one for one in names if number_of(name_of(one)) and not _is_of_server(one)]
+    bases = {number[0] for one in logs if (number := number_of(name_of(one)))}
+    beside = [
+        name_of(one)
+        for one in names
+        if not _is_of_server(one)
+        and (found := _BESIDE.fullmatch(name_of(one)))
+        and found[1] in bases
+    ]
+    return logs, sorted(beside)
+
+
+def _is_of_server(name: str) -> bool:
+    return name.endswith(_KEPT_BY_SERVERS) or bool(_OTHER_LOG.fullmatch(name_of(name)))
+
+
+def _listed_here(path: str) -> _Found:
     place = Path(path)
     if place.is_dir():
         # Names before sizes: a file that has a successor no longer grows.
         # Others are not asked for: a server has some only for a moment, such as binlog.~rec~.
-        files = [file for file in place.iterdir() if _NUMBERED.fullmatch(file.name)]
-        return [(str(file), file.stat().st_size) for file in files], True
+        logs, beside = _of_names([str(file) for file in place.iterdir()])
+        return _Found([(file, Path(file).stat().st_size) for file in logs], beside)
     if place.exists():
-        return [(path, place.stat().st_size)], False
-    names = without_indexes(glob.glob(path)) if _PATTERN.search(path) else []  # noqa: PTH207
-    return [(name, Path(name).stat().st_size) for name in names], False
+        return _Found([(path, place.stat().st_size)])
+    names = glob.glob(path) if _PATTERN.search(path) else []  # noqa: PTH207
+    return _Found([
+        (name, Path(name).stat().st_size) for name in names if not _is_of_server(name)
+    ])  # fmt: skip
 
 
 def _is_remote(path: str) -> bool:
     return "://" in path and not path.startswith("file://")
 
 
-def _listed_remotely(path: str) -> tuple[list[tuple[str, int]], bool]:
+def _listed_remotely(path: str) -> _Found:
     system, inside = _fsspec().core.url_to_fs(path)
     # Most file systems cache listings, but a stream needs to see new files.
     system.invalidate_cache()
+    beside: list[str] = []
     if _PATTERN.search(inside):
-        names, is_folder = without_indexes(system.glob(inside)), False
+        names = [one for one in system.glob(inside) if not _is_of_server(one)]
     elif system.isdir(inside):
-        names = [
-            one for one in system.ls(inside, detail=False) if _NUMBERED.fullmatch(name_of(one))
-        ]
-        is_folder = True
+        names, beside = _of_names(system.ls(inside, detail=False))
     else:
-        names, is_folder = ([inside] if system.exists(inside) else []), False
+        names = [inside] if system.exists(inside) else []
     found = [
         (str(system.unstrip_protocol(name)), int(system.size(name) or 0))
         for name in names
         if not system.isdir(name)
     ]
-    return found, is_folder
+    return _Found(found, beside)
 
 
 def _fsspec() -> ModuleType:

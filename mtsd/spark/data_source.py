@@ -6,6 +6,7 @@ A read has one task per `max_partition_bytes` or so of the files, planned from t
 (`mtsd.binlog.ranges`). Tasks are independent of each other.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -31,6 +32,8 @@ from mtsd.spark.stream_reader import BinlogStreamReader
 from mtsd.spark.table_shape import TableShape
 from mtsd.spark.whole_read import stretch_of
 
+_log: Final = logging.getLogger(__name__)
+"""Unless it is configured, Python prints its warnings where Spark prints its own."""
 _SHAPES: Final[dict[str, Shape]] = {
     "events": EventShape(),
     "groups": GroupShape(),
@@ -89,7 +92,10 @@ class BinlogReader(DataSourceReader):
         with one_line(), closing(self._logs):
             files = self._logs.files()
             _check_bounds(options, files)
-            parts = whole_files(_between(options, files))
+            read = _between(options, files)
+            for remark in self._logs.remarks(read):
+                _log.warning("mtsd_binlog: %s", remark)
+            parts = whole_files(read)
             planned = self._logs.planned(parts, options.max_partition_bytes)
             origin = self._logs.origin
         stretch = stretch_of(parts, options.start, options.end)
@@ -112,7 +118,7 @@ def _request(options: Options, logs: Logs, schema: StructType) -> Request:
 
 
 def _logs(options: Options) -> Logs:
-    return FolderLogs(options.path) if options.live is None else LiveLogs(options.live)
+    return FolderLogs(*options.paths) if options.live is None else LiveLogs(options.live)
 
 
 def _with_definition(options: Options, logs: Logs) -> Options:

@@ -1,17 +1,21 @@
 """Binary logs in a folder, or wherever else `mtsd.spark.binlog_files` finds them."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from mtsd.binlog.file_beginning import LARGEST_DESCRIPTION
-from mtsd.binlog.file_end import begins_with_a_server, ends_as_written
+from mtsd.binlog.event_type import IN_USE
+from mtsd.binlog.file_beginning import read_description
+from mtsd.binlog.file_end import file_end
+from mtsd.binlog.file_order import file_beginning, misnamed, out_of_order
 from mtsd.binlog.format_description import FormatDescription
 from mtsd.binlog.group_ends import end_behind, end_within, is_described, last_end
+from mtsd.binlog.header import parse_header
 from mtsd.binlog.range_reader import RangeReader
 from mtsd.binlog.ranges import ByteRange, Tail, planned, whole_file
 from mtsd.binlog.table_metadata import parse_optional_metadata
 from mtsd.catalog.definition import TableDefinition
 from mtsd.model.position import FIRST_EVENT
-from mtsd.spark.binlog_files import OpenFile, listed, opened
+from mtsd.spark.binlog_files import OpenFile, left_out, listed, opened
 from mtsd.spark.failure import one_line
 from mtsd.spark.logs import FilesError, Stretch, name_of
 from mtsd.spark.table_maps import table_maps
@@ -21,10 +25,10 @@ _ALWAYS_GTID_EVENTS = (5, 7)
 
 
 class FolderLogs:
-    """The files at a path; the last one may still be growing."""
+    """The files at paths, as `listed` takes them; the last one may still be growing."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, *paths: str) -> None:
+        self._paths = paths
 
     @property
     def origin(self) -> str:
@@ -33,7 +37,7 @@ class FolderLogs:
 
     def files(self) -> list[tuple[str, int]]:
         """Return the files and their sizes, in order."""
-        return listed(self._path)
+        return listed(*self._paths)
 
     def is_begun(self, file: str, size: int) -> bool:
         """Tell whether the server has written the beginning of a file."""
@@ -78,24 +82,49 @@ class FolderLogs:
         return self
 
     def check_end(self, bounds: ByteRange) -> None:
-        """Raise FilesError if the file of a range is incomplete although another one follows."""
+        """Raise FilesError if the file of a range is incomplete, or not where it belongs."""
+        name, following = name_of(bounds.file), name_of(bounds.following)
         with opened(bounds) as contents:
-            if ends_as_written(contents):
-                return
-        head = FIRST_EVENT + LARGEST_DESCRIPTION
-        with one_line(bounds.following), opened(
-            ByteRange(bounds.following, FIRST_EVENT, head, head)
-        ) as contents:  # fmt: skip
-            if not begins_with_a_server(contents):
+            end = file_end(contents, name)
+            wrong = misnamed(name, end, following)
+            before = file_beginning(contents, name) if following and not wrong else None
+        if before is not None:
+            ((file, size),) = listed(bounds.following)
+            with one_line(file), opened(whole_file(file, size)) as contents:
+                after = file_beginning(contents, following)
+            if end is None and not after.by_a_server:
                 raise FilesError(
-                    f"{bounds.file} is not complete: {name_of(bounds.following)} follows it, but it"
-                    " ends neither with a Rotate nor with a Stop event. Copy it again"
+                    f"{bounds.file} is not complete: {following} follows it, but it ends neither"
+                    " with a Rotate nor with a Stop event. Copy it again"
                 )
+            wrong = out_of_order(before, end, following, after)
+        if wrong:
+            raise FilesError(
+                f"{bounds.file} is not the file that its name says, or one is missing: {wrong}."
+                " Copy the files again"
+            )
+
+    def remarks(self, files: Sequence[tuple[str, int]]) -> list[str]:
+        """Return what should be known of the files that are read, and is no error."""
+        found = [
+            f"{name} is not read: it is no binary log by its name"
+            for name in left_out(*self._paths)
+        ]
+        for file, size in files[-1:]:
+            name = name_of(file)
+            with one_line(file), opened(whole_file(file, size)) as contents:
+                flags = parse_header(read_description(contents, name)).flags
+                if not flags & IN_USE and file_end(contents, name) is None:
+                    found.append(
+                        f"{file} may be incomplete: it is not marked as being written, and ends"
+                        " neither with a Rotate nor with a Stop event"
+                    )
+        return found
 
     def missing(self, file: str) -> FilesError:
         """Return the error for a file that no longer exists."""
         return FilesError(
-            f"{self._path}: {file} is not there any more, and was not read to its end"
+            f"{', '.join(self._paths)}: {file} is not there any more, and was not read to its end"
         )
 
     def definition(self, _database: str, _table: str) -> TableDefinition | None:

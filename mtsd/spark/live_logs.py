@@ -6,7 +6,7 @@ to read in order to find where its next batch ends, if that is within a file.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeVar
@@ -86,6 +86,10 @@ class LiveLogs:
 
     def check_end(self, _bounds: ByteRange) -> None:
         """Do nothing: the source's own files are complete."""
+
+    def remarks(self, _files: Sequence[tuple[str, int]]) -> list[str]:
+        """Return nothing."""
+        return []
 
     def missing(self, file: str) -> FilesError:
         """Return the error for a file that no longer exists."""

@@ -1,5 +1,6 @@
 """The interface to binary logs, wherever they are: what planning needs, and how tasks open them."""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -68,7 +69,14 @@ class Logs(Protocol):
         ...
 
     def check_end(self, bounds: ByteRange) -> None:
-        """Raise FilesError if the file of a range is incomplete although another one follows."""
+        """Raise FilesError if the file of a range is not where it belongs in the log.
+
+        Or if it is incomplete, although another one follows.
+        """
+        ...
+
+    def remarks(self, files: Sequence[tuple[str, int]]) -> list[str]:
+        """Return what should be known of the files that are read, and is no error."""
         ...
 
     def missing(self, file: str) -> FilesError:

@@ -1,8 +1,10 @@
 """The validated options of the format `mtsd_binlog`."""
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Final
 
 from mtsd.catalog.definition import TableDefinition
@@ -25,13 +27,14 @@ class OptionError(MtsdError):
 class Options:
     """What to read, and how to split it.
 
-    `path` is a file, a folder, a pattern, or an address that fsspec opens; it is empty for a `live`
-    source. `columns` are the requested ones in this order, empty for all. `table` is (database,
-    table) for the shape `table`. Only groups that begin at or after `start` and end at or before
-    `end` are read. A stream begins at the end if `latest` is set, and reads `max_bytes` per batch.
-    `schemas`, `tables`, `ops`, `since` and `until` filter rows if they are not empty; the last two
-    are commit times, and `until` is exclusive. `ddl` contains CREATE TABLE statements for tables
-    whose columns the binary log does not name; `loaded` is the live source's definition of `table`.
+    `path` is a file, a folder, a pattern, or an address that fsspec opens, or there are `several`
+    of them; it is empty for a `live` source. `columns` are the requested ones in this order, empty
+    for all. `table` is (database, table) for the shape `table`. Only groups that begin at or after
+    `start` and end at or before `end` are read. A stream begins at the end if `latest` is set, and
+    reads `max_bytes` per batch. `schemas`, `tables`, `ops`, `since` and `until` filter rows if they
+    are not empty; the last two are commit times, and `until` is exclusive. `ddl` contains CREATE
+    TABLE statements for tables whose columns the binary log does not name; `loaded` is the live
+    source's definition of `table`.
     `unseen_changes`: changes that are not in row events are an error, or passed over.
     """
 
@@ -54,6 +57,12 @@ class Options:
     unseen_changes: str = "error"
     live: LiveOptions | None = None
     loaded: TableDefinition | None = None
+    several: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All paths."""
+        return self.several or (self.path,)
 
 
 SHAPES: Final = ("events", "groups", "changes", "table")
@@ -78,13 +87,18 @@ def parse_options(given: Mapping[str, str]) -> Options:
 
     Raises OptionError, which lists everything that is wrong.
     """
-    found = {name.lower(): value for name, value in given.items()}
+    found: dict[str, str] = {}
     problems: list[str] = []
     known = {*_KNOWN, *LIVE}
-    problems += [
-        f"option {name!r} is unknown: there are {', '.join(sorted(known))}"
-        for name in sorted(set(found) - known)
-    ]
+    for name, value in given.items():
+        lower = name.lower()
+        own = _ALIASES.get(lower, lower)
+        if own in found and own != lower:
+            problems.append(f"options {own!r} and {name!r} are the same: give one of them")
+        elif own in known:
+            found[own] = value
+        elif not _is_of_spark(lower):
+            problems.append(f"option {name!r} is unknown{_nearest(lower, known)}")
     live, wrong = parse_live(found)
     problems += wrong
     values: dict[str, object] = {"live": live}
@@ -99,12 +113,13 @@ def parse_options(given: Mapping[str, str]) -> Options:
             except ValueError as error:
                 problems.append(f"option {name!r} is {found[name]!r}: {error}")
     is_live = bool(set(found) & set(LIVE))
-    if not found.get("path") and not is_live:
+    has_path = bool(found.get("path") or found.get("paths"))
+    if not has_path and not is_live:
         problems.append(
             "option 'path' is missing: a binary log file, a folder of them or a pattern; or 'host'"
             " of a live source"
         )
-    elif found.get("path") and is_live:
+    elif has_path and is_live:
         problems.append("there are both 'path' and options of a live source")
     if not problems:
         is_table = values.get("shape") == "table"
@@ -116,6 +131,18 @@ def parse_options(given: Mapping[str, str]) -> Options:
     if problems:
         raise OptionError("; ".join(problems))
     return Options(**values)  # type: ignore[arg-type]
+
+
+def _is_of_spark(name: str) -> bool:
+    """Tell whether Spark gives such an option to every source, as for a table of its catalog."""
+    return name in _OF_SPARK or name.startswith("option.")
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    like = get_close_matches(name, [*known, *_ALIASES], n=1)
+    if not like:
+        return ": docs/spark.md has those that there are"
+    return f": did you mean {_ALIASES.get(like[0], like[0])!r}?"
 
 
 def _misplaced(values: Mapping[str, object]) -> list[str]:
@@ -141,6 +168,16 @@ def _shape(text: str) -> str:
     if text.lower() not in SHAPES:
         raise ValueError(f"it is one of {', '.join(SHAPES)}")
     return text.lower()
+
+
+def _paths(text: str) -> tuple[str, ...]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not (isinstance(found, list) and all(isinstance(one, str) and one for one in found)):
+        raise ValueError('it is a JSON list of paths, as load(["a", "b"]) makes it')
+    return tuple(found)
 
 
 def _table(text: str) -> tuple[str, str]:
@@ -214,9 +251,19 @@ def _dates(text: str) -> Dates:
         ) from None
 
 
+_OF_SPARK: Final = frozenset({
+    "external", "is_managed_location", "location", "owner", "provider", "serialization.format",
+})  # fmt: skip
+_ALIASES: Final = {
+    "startingoffsets": "start",
+    "endingoffsets": "end",
+    "maxbytespertrigger": "max_bytes",
+}
+"""What Spark's own sources call these options."""
 _STARTS: Final = frozenset({"earliest", "latest"})
 _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "path": ("path", str),
+    "paths": ("several", _paths),
     "shape": ("shape", _shape),
     "table": ("table", _table),
     "columns": ("columns", _columns),

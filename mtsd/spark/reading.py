@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from mtsd.binlog.range_reader import RangeReader
-from mtsd.binlog.ranges import ByteRange
+from mtsd.binlog.ranges import ByteRange, Tail
 from mtsd.model.errors import MtsdError
 from mtsd.model.position import Position
 from mtsd.spark.failure import unreadable
@@ -55,7 +55,7 @@ def rows(
             with logs.opened(bounds, partition.origin) as contents:
                 reader = RangeReader(contents, bounds, name)
                 yield from shape.read(replace(request, whole=whole), reader, name)
-            if bounds.following and bounds.end == bounds.size:
+            if bounds.tail is Tail.AS_FLAGGED and bounds.end == bounds.size:
                 logs.check_end(bounds)
         except MtsdError as error:
             raise unreadable(error, bounds.file) from None

@@ -115,7 +115,7 @@ def test_filters_and_positions(read: Read, folder: Path) -> None:
 
 def test_what_is_wrong_is_said_by_name(spark: SparkSession, read: Read, folder: Path) -> None:
     for options, message in (
-        ({"nonsense": 1}, "option 'nonsense' is unknown"),
+        ({"shap": 1}, "option 'shap' is unknown: did you mean 'shape'?"),
         ({"columns": "file,a"}, "there is no a: there are file, begin, pos"),
         ({"path": folder / "none"}, "there are no binary logs at"),
         ({"start": "binlog.000000"}, "'start': there is no binlog.000000, there is binlog.000001"),

@@ -39,6 +39,21 @@ def test_all_options() -> None:
     assert parse_options({"path": "/x", "start": "b.000001"}).start == Position("b.000001", 4)
 
 
+def test_what_spark_gives_to_every_source_is_not_read() -> None:
+    given = {
+        "paths": '["/a","/b"]', "location": "/x", "owner": "o", "provider": "mtsd_binlog",
+        "external": "true", "option.shape": "changes", "serialization.format": "1",
+    }  # fmt: skip
+    assert parse_options(given).paths == ("/a", "/b")
+
+
+def test_names_of_sparks_own_sources() -> None:
+    given = {"path": "/x", "startingOffsets": "latest", "maxBytesPerTrigger": "1k"}
+    found = parse_options({**given, "endingOffsets": "b.000001:4"})
+    assert (found.latest, found.max_bytes) == (True, 1024)
+    assert found.end == Position("b.000001", 4)
+
+
 def test_filters_and_the_beginning() -> None:
     found = parse_options(
         {
@@ -85,7 +100,13 @@ def test_a_live_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"path": "/x", "nonsense": "1"}, "option 'nonsense' is unknown: there are columns, "),
+        ({"path": "/x", "nonsense": "1"}, "option 'nonsense' is unknown: docs/spark.md has"),
+        ({"path": "/x", "startOffsets": "1"}, "'startOffsets' is unknown: did you mean 'start'"),
+        ({"path": "/x", "colums": "1"}, r"^option 'colums' is unknown: did you mean 'columns'\?$"),
+        ({"path": "/x", "start": "a", "startingOffsets": "a"}, "are the same: give one of them"),
+        ({"paths": "/x"}, r'a JSON list of paths, as load\(\["a", "b"\]\) makes it'),
+        ({"path": "/x", "unseen_changes": "skip"}, "belongs to shape 'changes' or 'table'"),
+        ({"path": "/x", "shape": "changes", "unseen_changes": "no"}, "is one of error, skip"),
         ({}, "option 'path' is missing"),
         ({"path": "/x", "shape": "rows"}, "'shape' is 'rows': it is one of events, groups,"),
         ({"path": "/x", "shape": "table"}, "shape 'table' needs the option 'table'"),

@@ -1,19 +1,21 @@
 """A stream of a folder, without Spark, while a server does to its files whatever it may do."""
 
+import json
 import random
 import shutil
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Mapping
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import pytest
 
-from mtsd.binlog.file_end import ends_as_written
+from mtsd.binlog.file_end import file_end
 from mtsd.binlog.range_reader import RangeReader
-from mtsd.binlog.ranges import whole_file
+from mtsd.binlog.ranges import Tail, whole_file
 from mtsd.model.errors import MtsdError
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.spark.change_shape import ChangeShape
+from mtsd.spark.data_source import BinlogDataSource
 from mtsd.spark.failure import UnreadableBinlogError
 from mtsd.spark.folder_logs import FolderLogs
 from mtsd.spark.logs import FilesError
@@ -63,7 +65,7 @@ def groups(logs: FolderLogs, start: Position, end: Position, most: int = 7000) -
             with logs.opened(bounds) as contents:
                 reader = RangeReader(contents, bounds, name)
                 found += [(name, one) for one in told(list(reader.parts()))]
-            if bounds.following and bounds.end == bounds.size:
+            if bounds.tail is Tail.AS_FLAGGED and bounds.end == bounds.size:
                 logs.check_end(bounds)
     return found
 
@@ -127,7 +129,7 @@ def test_a_group_cut_off_by_a_crash_is_passed(recorded: Path, tmp_path: Path) ->
     shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
     paths = sorted(tmp_path.iterdir())
     crashed, after = next(
-        pair for pair in pairwise(paths) if not ends_as_written(Contents(pair[0].read_bytes()))
+        pair for pair in pairwise(paths) if file_end(Contents(pair[0].read_bytes()), "f") is None
     )
     data = bytearray(crashed.read_bytes())
     data[FIRST_EVENT + 17] |= 1
@@ -171,6 +173,62 @@ def test_a_copy_that_lacks_the_end_of_a_file_is_an_error(recorded: Path, tmp_pat
     reader = Reader(tmp_path)
     reader.read()
     assert reader.groups == everything(recorded)
+
+
+def rows(path: Path | str, **options: str) -> list[tuple[object, ...]]:
+    source = BinlogDataSource({"path": str(path), "shape": "groups", **options})
+    reader = source.reader(source.schema())
+    tasks = reader.partitions()
+    return [tuple(row.values()) for t in tasks for b in reader.read(t) for row in b.to_pylist()]
+
+
+def test_files_that_are_not_in_their_places(recorded: Path, tmp_path: Path) -> None:
+    """Swapped, copied over each other, or missing; whichever they are."""
+    names = sorted(path.name for path in recorded.iterdir())
+    whole = {name: name for name in names}
+
+    def damaged(files: Mapping[str, str], message: str, pattern: str = "") -> None:
+        shutil.rmtree(tmp_path)
+        tmp_path.mkdir()
+        for name, source in files.items():
+            shutil.copy(recorded / source, tmp_path / name)
+        with pytest.raises(UnreadableBinlogError, match=message):
+            rows(tmp_path / pattern)
+
+    misplaced = "is not the file that its name says|is not complete"
+    for one, other in random.Random(8).sample(list(permutations(names, 2)), 6):
+        damaged(whole | {one: other}, misplaced)
+        damaged(whole | {one: other, other: one}, misplaced)
+    for name in names[2:3]:
+        others = {one: one for one in names if one != name}
+        damaged(others, "the files before .*are missing")
+        damaged(others, "the files before .*are missing", "binlog.*")
+        packed = f"{name}.gz"
+        damaged(others | {packed: name}, f"{packed} is in the place of a binary log")
+        damaged(whole | {f"{name}.bak": name}, "bak is not named like a binary log", "binlog.*")
+    several = [str(recorded / name) for name in names]
+    assert len(rows("", paths=json.dumps(several))) == len(rows(recorded)) > 50
+    with pytest.raises(UnreadableBinlogError, match=r"the files before binlog.000003, from number"):
+        rows("", paths=json.dumps([several[0], several[2]]))
+
+
+def test_what_is_told_of_files(
+    recorded: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
+    first, *_, last = sorted(tmp_path.iterdir())
+    shutil.copy(first, tmp_path / f"{first.name}.bak")
+    data = bytearray(last.read_bytes())
+    data[FIRST_EVENT + 17] |= 1
+    last.write_bytes(data)
+    rows(tmp_path)
+    assert f"{first.name}.bak is not read: it is no binary log by its name" in caplog.text
+    assert "may be incomplete" not in caplog.text
+    # A copy whose last groups are missing.
+    data[FIRST_EVENT + 17] &= ~1
+    last.write_bytes(data[: int(str(rows(tmp_path)[-1][2]))])
+    rows(tmp_path)
+    assert f"{last} may be incomplete: it is not marked as being written" in caplog.text
 
 
 def test_stops_are_not_passed(recorded: Path) -> None:

@@ -1,6 +1,7 @@
 """One table from files some of which do not name its columns, with changes of the table."""
 
 import itertools
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -27,16 +28,14 @@ def record(server: Server, tmp_path: Path) -> Iterator[Record]:
     """Return a function that returns a folder of the files, numbered from 1, of statements."""
 
     def record(statements: Sequence[str]) -> Path:
-        server.sql("DROP DATABASE IF EXISTS d; CREATE DATABASE d; FLUSH BINARY LOGS")
-        before = [str(name) for name, *_ in server.sql("SHOW BINARY LOGS")]
+        server.sql("DROP DATABASE IF EXISTS d; CREATE DATABASE d; RESET BINARY LOGS AND GTIDS")
         with closing(server.client("d")) as client, client.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
         server.sql(FLUSH)
         names = [str(name) for name, *_ in server.sql("SHOW BINARY LOGS")]
-        for number, name in enumerate(names[len(before) - 1 : -1], 1):
-            copy = tmp_path / f"binlog.{number:06}"
-            copy.write_bytes((server.datadir / name).read_bytes())
+        for name in names[:-1]:
+            shutil.copy(server.datadir / name, tmp_path)
         return tmp_path
 
     yield record
