@@ -17,7 +17,8 @@ from mtsd.spark.logs import FilesError, name_of
 _OTHER_LOG: Final = re.compile(r"aria_log\..+")
 """MariaDB numbers the log of its storage engine Aria, too."""
 _BESIDE: Final = re.compile(r"(.+)\.([0-9]{6,})[^0-9].*")
-"""A file that is named after a binary log: a copy, or a packed one."""
+"""A file that is named after a binary log: a copy, one that is being copied, or a packed one."""
+_PACKED: Final = (".7z", ".br", ".bz2", ".gpg", ".gz", ".lz4", ".lzma", ".xz", ".zip", ".zst")
 _KEPT_BY_SERVERS: Final = (".index", ".state", ".idx")
 """What servers keep beside their binary logs: lists of them, and MariaDB's state and indexes."""
 _PATTERN: Final = re.compile(r"[*?\[]")
@@ -91,8 +92,12 @@ def _check_order(where: str, names: list[str], beside: list[str]) -> None:
         patterns = " or ".join(f"{base}.[0-9]*" for base in bases)
         raise FilesError(f"{where} has several logs: say which, by a pattern: {patterns}")
     numbers = [number for _, number in numbered]
-    packed = {found[2]: name for name in beside if (found := _BESIDE.fullmatch(name))}
-    others = {int(number): name for number, name in packed.items() if int(number) > numbers[0]}
+    packed = {
+        int(found[2]): name
+        for name in beside
+        if name.endswith(_PACKED) and (found := _BESIDE.fullmatch(name))
+    }
+    others = {number: name for number, name in packed.items() if number > numbers[0]}
     for before, after, name in zip(numbers, numbers[1:], names[1:], strict=False):
         if after == before:
             raise FilesError(f"{where}: {name} is there twice")
@@ -103,7 +108,7 @@ def _check_order(where: str, names: list[str], beside: list[str]) -> None:
     for number, name in others.items():
         if number not in numbers:
             raise FilesError(
-                f"{where}: {name} is in the place of a binary log, and is none by its name: unpack"
+                f"{where}: {name} is packed, and without it a part of the log is missing: unpack"
                 " it, or read what is before and after it each by a pattern"
             )
 

@@ -18,7 +18,15 @@ from mtsd.spark.option_filters import FULL_NAME
 from mtsd.spark.options import SKIP, Options
 from mtsd.spark.pending_rows import PendingRows, TableRows
 from mtsd.spark.row_batches import RowBatches
-from mtsd.spark.row_columns import Origins, in_order, operation
+from mtsd.spark.row_columns import (
+    DELETE,
+    INSERT,
+    UPDATE,
+    Origins,
+    event_types,
+    in_order,
+    operation,
+)
 from mtsd.spark.row_filters import RowFilters
 from mtsd.spark.shape import FixedColumns, Request
 from mtsd.spark.told_tables import ToldTables
@@ -74,7 +82,8 @@ class ChangeShape:
                 own = [n for n, one in enumerate(formats) if not is_hidden(table, one)]
             return RowBatches(table, definition, own, Dates.TEXT)
 
-        pending = PendingRows(choose, file, mariadb=reader.mariadb)
+        kinds = event_types(op for op in (INSERT, UPDATE, DELETE) if filters.keeps("op", op))
+        pending = PendingRows(choose, file, mariadb=reader.mariadb, kinds=kinds)
         unseen = UnseenChanges(
             _wants(filters),
             file,
@@ -111,10 +120,9 @@ def _batches(request: Request, pending: PendingRows, file: str) -> Iterator[pa.R
     """Yield the pending rows, in the order of the stream."""
     taken = pending.take()
     origins = Origins(taken, file)
-    chosen = [rows for rows in taken.tables if request.filters.keeps("op", operation(rows))]
-    if chosen:
+    if taken.tables:
         batches = []
-        for rows in chosen:
+        for rows in taken.tables:
             try:
                 batches.append(_batch(request, origins, rows))
             except (TextTooLargeError, pa.ArrowCapacityError) as error:
@@ -124,7 +132,7 @@ def _batches(request: Request, pending: PendingRows, file: str) -> Iterator[pa.R
                     " JSON, which Spark has no place for: leave the table out by a filter, or read"
                     f" it in the shape 'table' (in a group from {file}:{begin} on)"
                 ) from error
-        yield from in_order(batches, [(rows.events, rows.rows) for rows in chosen])
+        yield from in_order(batches, [(rows.events, rows.rows) for rows in taken.tables])
 
 
 def _batch(request: Request, origins: Origins, rows: TableRows) -> pa.RecordBatch:

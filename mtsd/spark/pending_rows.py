@@ -1,6 +1,6 @@
 """Row events of groups, kept until there are enough to decode together."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -62,17 +62,25 @@ class _Table:
     is_wanted: bool
     events: list[bytes] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
+    counted: "_Table | None" = None
+    """Where its events of kinds that are not wanted go, whose rows are only counted."""
 
 
 class PendingRows:
     """Collects the row events of parts of groups; `file` is used for positions in errors.
 
     Groups without any wanted row are left out, unless `counts_all` is set. `mariadb`: they are of
-    a MariaDB.
+    a MariaDB. Of `kinds` of row events, by type, all are wanted if it is None.
     """
 
     def __init__(
-        self, choose: Choose, file: str, *, counts_all: bool = False, mariadb: bool = False
+        self,
+        choose: Choose,
+        file: str,
+        *,
+        counts_all: bool = False,
+        mariadb: bool = False,
+        kinds: Collection[int] | None = None,
     ) -> None:
         self._choose = choose
         self._file = file
@@ -86,6 +94,7 @@ class PendingRows:
         self._size = 0
         self._counts_all = counts_all
         self._mariadb = mariadb
+        self._kinds = kinds
         self._is_inside = False
         """Whether the group of the last part has not ended."""
         self.seen: set[tuple[str, str]] = set()
@@ -104,7 +113,7 @@ class PendingRows:
 
     def add(self, part: GroupPart) -> list[TableMap]:
         """Add a part; return the tables whose maps it contains. Raises BinlogError."""
-        maps = self._maps
+        maps, kinds = self._maps, self._kinds
         found: list[TableMap] = []
         events: list[tuple[_Table, bytes]] = []
         for step in part.steps:
@@ -118,6 +127,8 @@ class PendingRows:
                     continue
                 table_of = maps.get(table_id)
                 if table_of is not None:
+                    if kinds is not None and event[4] not in kinds:
+                        table_of = _counted(table_of)
                     events.append((table_of, event))
                 elif table_id != _DUMMY:
                     raise self._error(BinlogError("a row event without its table map"), part)
@@ -149,9 +160,7 @@ class PendingRows:
         self._size = 0
         counts = np.zeros(len(part_of), np.int64)
         decoded: list[tuple[_Table, Places, RowBatch]] = []
-        for table in self._tables.values():
-            if not table.events:
-                continue
+        for table in self._with_events():
             numbers = np.array(table.numbers, np.int64)
             events, table.events, table.numbers = table.events, [], []
             for batch in self._decoded(table, events, numbers, part_of, parts):
@@ -175,6 +184,13 @@ class PendingRows:
             if table.is_wanted
         ]
         return TakenRows(parts, by_part, rows)
+
+    def _with_events(self) -> Iterator[_Table]:
+        for table in self._tables.values():
+            if table.events:
+                yield table
+            if table.counted is not None and table.counted.events:
+                yield table.counted
 
     def _bases(self, parts: list[GroupPart], counts: Places) -> Places:
         """Return how many rows of its group precede each part."""
@@ -216,13 +232,21 @@ class PendingRows:
             except (BinlogError, NotSupportedError) as error:
                 raise self._error(error, part) from error
             is_wanted = decoder is not None
-            if decoder is None:
-                # Rows are counted by the columns' types alone.
-                decoder = RowBatches(replace(table, optional=b""), wanted=())
-            found = _Table(table, decoder, is_wanted)
+            found = _Table(table, decoder or _counter(table), is_wanted)
             self._tables[key] = found
             self.seen.add((table.database, table.table))
         return found
+
+
+def _counted(table: _Table) -> _Table:
+    if table.counted is None:
+        table.counted = _Table(table.table, _counter(table.table), is_wanted=False)
+    return table.counted
+
+
+def _counter(table: TableMap) -> RowBatches:
+    """Return a decoder that only counts rows, by the columns' types alone."""
+    return RowBatches(replace(table, optional=b""), wanted=())
 
 
 def no_rows(_table: TableMap) -> None:

@@ -77,7 +77,10 @@ class UnsupportedEventError(NotSupportedError):
 
 
 class RowBatches:
-    """Reads the row events of one table map; `told` and `wanted` are as for `RowDecoder`."""
+    """Reads the row events of one table map; `told` and `wanted` are as for `RowDecoder`.
+
+    `of_updates`: whether the columns before, and those after an update are wanted.
+    """
 
     def __init__(
         self,
@@ -85,7 +88,9 @@ class RowBatches:
         told: OptionalMetadata | None = None,
         wanted: Collection[int] | None = None,
         dates: Dates = Dates.STRICT,
+        of_updates: tuple[bool, bool] = (True, True),
     ) -> None:
+        self._of_updates = of_updates
         self._rows = RowDecoder(table, told, wanted)
         self.formats = self._rows.formats
         self.wanted = frozenset(range(len(self.formats)) if wanted is None else wanted)
@@ -170,9 +175,12 @@ class RowBatches:
         sizes = np.fromiter(map(len, chosen), np.int64, len(chosen))
         ends = np.cumsum(sizes)
         found = walk(buffer, ends - sizes + group.rows_at, ends, before, after)
+        wants_before, wants_after = self._of_updates if kind in _UPDATES else (True, True)
         return RowBatch(
-            self._columns(before, buffer, found.before),
-            self._columns(after, buffer, found.after, texts=is_partial),
+            self._columns(before, buffer, found.before, self.wanted if wants_before else ()),
+            self._columns(
+                after, buffer, found.after, self.wanted if wants_after else (), texts=is_partial
+            ),
             np.array(members)[found.events],
             found.rows,
         )
@@ -203,16 +211,17 @@ class RowBatches:
         layout: ImageLayout | None,
         buffer: Buffer,
         images: Step | None,
+        wanted: Collection[int],
         *,
         texts: bool = False,
     ) -> ImageColumns | None:
-        """Return the columns of some images; with `texts`, their documents are text."""
+        """Return the wanted columns of some images; with `texts`, their documents are text."""
         if layout is None or images is None:
             return None
         columns: list[int] = []
         arrays: list[pa.Array] = []
         for number, index in enumerate(layout.present):
-            if index not in self.wanted:
+            if index not in wanted:
                 continue
             column = self.formats[index]
             lie_in, slots = layout.values(buffer, images, number)

@@ -1,11 +1,12 @@
 """The columns that tell where a row comes from, in the shapes `changes` and `table`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from mtsd.binlog.event_type import EventType
 from mtsd.spark.lockstep import Places
 from mtsd.spark.pending_rows import TableRows, TakenRows
 from mtsd.spark.shape import UTC_MICROSECONDS
@@ -13,6 +14,21 @@ from mtsd.spark.shape import UTC_MICROSECONDS
 INSERT: Final = "insert"
 UPDATE: Final = "update"
 DELETE: Final = "delete"
+
+_TYPES: Final[dict[str, tuple[EventType, ...]]] = {
+    INSERT: (EventType.WRITE_ROWS_EVENT, EventType.WRITE_ROWS_EVENT_V1),
+    UPDATE: (
+        EventType.UPDATE_ROWS_EVENT,
+        EventType.UPDATE_ROWS_EVENT_V1,
+        EventType.PARTIAL_UPDATE_ROWS_EVENT,
+    ),
+    DELETE: (EventType.DELETE_ROWS_EVENT, EventType.DELETE_ROWS_EVENT_V1),
+}
+
+
+def event_types(operations: Iterable[str]) -> frozenset[int]:
+    """Return the types of the row events with these operations."""
+    return frozenset(kind.value for one in operations for kind in _TYPES[one])
 
 
 def operation(rows: TableRows) -> str:

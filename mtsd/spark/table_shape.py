@@ -36,7 +36,7 @@ from mtsd.spark.options import SKIP, OptionError, Options
 from mtsd.spark.pending_rows import PendingRows, TableRows
 from mtsd.spark.redefinitions import Redefinitions
 from mtsd.spark.row_batches import ImageColumns, RowBatches
-from mtsd.spark.row_columns import DELETE, INSERT, Origins, in_order
+from mtsd.spark.row_columns import DELETE, INSERT, UPDATE, Origins, event_types, in_order
 from mtsd.spark.shape import FixedColumns, Request
 from mtsd.spark.table_maps import table_maps
 from mtsd.spark.told_tables import ToldTables
@@ -103,7 +103,13 @@ class TableShape:
         """Yield the table's rows in a range."""
         collect_seldom()
         definitions = _Definitions(request)
-        pending = PendingRows(definitions.choose, file, mariadb=reader.mariadb)
+        operations = {INSERT: (INSERT,), UPDATE: (PREIMAGE, POSTIMAGE), DELETE: (DELETE,)}
+        kinds = event_types(
+            one
+            for one, ops in operations.items()
+            if any(request.filters.keeps("op", op) for op in ops)
+        )
+        pending = PendingRows(definitions.choose, file, mariadb=reader.mariadb, kinds=kinds)
         unseen = UnseenChanges(
             definitions.may_be, file, pending.seen, request.whole,
             skips=request.options.unseen_changes == SKIP, looks_back=True,
@@ -224,7 +230,14 @@ class _Definitions:
                     raise self._misfit(
                         f"there is a column `{column.name}` that is not one of this read", _IN_PARTS
                     )
-        decoder = RowBatches(table, told, tuple(places.values()), self._request.options.dates)
+        filters = self._request.filters
+        decoder = RowBatches(
+            table,
+            told,
+            tuple(places.values()),
+            self._request.options.dates,
+            (filters.keeps("op", PREIMAGE), filters.keeps("op", POSTIMAGE)),
+        )
         arrow = self._request.arrow_schema
         for name, place in places.items():
             found, asked = decoder.type_of(place), arrow.field(name).type

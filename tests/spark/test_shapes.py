@@ -178,6 +178,32 @@ def test_rows_keep_their_numbers_whatever_is_left_out(few: Recorded) -> None:
     ]
 
 
+def test_operations_that_are_left_out_are_not_decoded(server: Server, folder: Path) -> None:
+    """A date that is not in the calendar is an error only where it is decoded."""
+    recorded = log(
+        server,
+        folder,
+        "operations",
+        [
+            LENIENT,
+            "CREATE TABLE t (id INT PRIMARY KEY, d DATE)",
+            "BEGIN",
+            "INSERT INTO t VALUES (1, 0), (2, '2026-01-02')",
+            "UPDATE t SET d = '2026-01-01' WHERE id = 1",
+            "DELETE FROM t WHERE id = 2",
+            "COMMIT",
+        ],
+    )
+    options = Options("f", "table", ("operations", "t"))
+    for op, row in (("update_postimage", (1, 2)), ("delete", (2, 3))):
+        filters = RowFilters((ColumnTest("op", "=", (op,)),))
+        (found,) = read(TableShape(), recorded, options, filters=filters)
+        assert (found["_op"], found["id"], found["_row"]) == (op, *row)
+        assert found["d"] is not None
+    with pytest.raises(NotSupportedError, match="not in the calendar"):
+        read(TableShape(), recorded, options)
+
+
 def replayed(rows: Rows, key: str = "id") -> dict[object, dict[str, object]]:
     """Return the table that results from these rows of shape `table`."""
     found: dict[object, dict[str, object]] = {}

@@ -204,7 +204,7 @@ def test_files_that_are_not_in_their_places(recorded: Path, tmp_path: Path) -> N
         damaged(others, "the files before .*are missing")
         damaged(others, "the files before .*are missing", "binlog.*")
         packed = f"{name}.gz"
-        damaged(others | {packed: name}, f"{packed} is in the place of a binary log")
+        damaged(others | {packed: name}, f"{packed} is packed, and without it")
         damaged(whole | {f"{name}.bak": name}, "bak is not named like a binary log", "binlog.*")
     several = [str(recorded / name) for name in names]
     assert len(rows("", paths=json.dumps(several))) == len(rows(recorded)) > 50
