@@ -195,10 +195,10 @@ def test_operations_that_are_left_out_are_not_decoded(server: Server, folder: Pa
         ],
     )
     options = Options("f", "table", ("operations", "t"))
-    for op, row in (("update_postimage", (1, 2)), ("delete", (2, 3))):
+    for op, place in (("update_postimage", (1, 2)), ("delete", (2, 3))):
         filters = RowFilters((ColumnTest("op", "=", (op,)),))
         (found,) = read(TableShape(), recorded, options, filters=filters)
-        assert (found["_op"], found["id"], found["_row"]) == (op, *row)
+        assert (found["_op"], found["id"], found["_row"]) == (op, *place)
         assert found["d"] is not None
     with pytest.raises(NotSupportedError, match="not in the calendar"):
         read(TableShape(), recorded, options)
