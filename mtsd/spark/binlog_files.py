@@ -22,6 +22,8 @@ _PACKED: Final = (".7z", ".br", ".bz2", ".gpg", ".gz", ".lz4", ".lzma", ".xz", "
 _KEPT_BY_SERVERS: Final = (".index", ".state", ".idx")
 """What servers keep beside their binary logs: lists of them, and MariaDB's state and indexes."""
 _PATTERN: Final = re.compile(r"[*?\[]")
+_FILE_URI: Final = re.compile(r"^file:(?://)?")
+"""Spark's catalog writes file:/var/lib, others file:///var/lib."""
 _TRIES: Final = 5
 """How often files are listed if one of them is gone before its size is known."""
 
@@ -73,7 +75,7 @@ def _listed(path: str) -> _Found:
 def _listed_once(path: str) -> _Found:
     if _is_remote(path):
         return _listed_remotely(path)
-    return _listed_here(path.removeprefix("file://"))
+    return _listed_here(_FILE_URI.sub("", path))
 
 
 def _check_order(where: str, names: list[str], beside: list[str]) -> None:

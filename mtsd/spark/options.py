@@ -87,6 +87,11 @@ def parse_options(given: Mapping[str, str]) -> Options:
 
     Raises OptionError, which lists everything that is wrong.
     """
+    if not given:
+        raise OptionError(
+            "there are no options: Spark does not pass those of a table in its catalog (CREATE"
+            " TABLE … USING mtsd_binlog), but those of CREATE TEMPORARY VIEW … USING mtsd_binlog"
+        )
     found: dict[str, str] = {}
     problems: list[str] = []
     known = {*_KNOWN, *LIVE}
@@ -134,7 +139,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
 
 
 def _is_of_spark(name: str) -> bool:
-    """Tell whether Spark gives such an option to every source, as for a table of its catalog."""
+    """Tell whether Spark gives such an option, besides ours, for a table of its catalog."""
     return name in _OF_SPARK or name.startswith("option.")
 
 

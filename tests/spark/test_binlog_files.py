@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_a_pattern_and_a_file(folder: Path) -> None:
     wanted = [(str(folder / f"binlog.{number:06}"), number) for number in (8, 9, 10, 11)]
     assert listed(str(folder)) == wanted
-    assert listed(f"file://{folder}") == wanted
+    assert listed(f"file://{folder}") == listed(f"file:{folder}") == wanted
     assert listed(f"{folder}/binlog.00001[01]") == wanted[2:]
     assert listed(wanted[1][0]) == wanted[1:2]
 
