@@ -89,8 +89,8 @@ def parse_options(given: Mapping[str, str]) -> Options:
     """
     if not given:
         raise OptionError(
-            "there are no options: Spark does not pass those of a table in its catalog (CREATE"
-            " TABLE … USING mtsd_binlog), but those of CREATE TEMPORARY VIEW … USING mtsd_binlog"
+            "option 'path' is missing, as all others are: Spark does not pass those of a table in"
+            " its catalog (CREATE TABLE … USING mtsd_binlog), use CREATE TEMPORARY VIEW … USING"
         )
     found: dict[str, str] = {}
     problems: list[str] = []

@@ -107,7 +107,7 @@ def test_a_live_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"paths": "/x"}, r'a JSON list of paths, as load\(\["a", "b"\]\) makes it'),
         ({"path": "/x", "unseen_changes": "skip"}, "belongs to shape 'changes' or 'table'"),
         ({"path": "/x", "shape": "changes", "unseen_changes": "no"}, "is one of error, skip"),
-        ({}, "there are no options: .* but those of CREATE TEMPORARY VIEW"),
+        ({}, "as all others are: .* use CREATE TEMPORARY VIEW"),
         ({"shape": "changes"}, "option 'path' is missing"),
         ({"path": "/x", "shape": "rows"}, "'shape' is 'rows': it is one of events, groups,"),
         ({"path": "/x", "shape": "table"}, "shape 'table' needs the option 'table'"),
