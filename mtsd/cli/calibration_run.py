@@ -43,9 +43,10 @@ class _Reading:
 
 
 def three_points(settings: Settings) -> list[Candidate]:
-    """Return what is measured: one worker unbatched, one batched, several unbatched.
+    """Return what is measured: one worker unbatched, several unbatched, one batched.
 
-    Where transactions keep their own GTIDs, none is batched.
+    The last one takes by far the most of the backlog. Where transactions keep their own GTIDs,
+    none is batched.
     """
     replica = settings.replica
     policy = replica.parallel_type
@@ -53,20 +54,49 @@ def three_points(settings: Settings) -> list[Candidate]:
     batch = max(2, replica.batch_groups)
     bind = tuple(tuple(names) for names in replica.bind)
     batched = [] if settings.target.gtid == "preserve" else [Candidate(policy, 1, batch)]
-    return [Candidate(policy, 1, 1), *batched, Candidate(policy, several, 1, bind)]
+    return [Candidate(policy, 1, 1), Candidate(policy, several, 1, bind), *batched]
 
 
 def measure(
-    options: Sequence[str], settings: Settings, seconds: float, tell: Callable[[str], None]
+    options: Sequence[str],
+    settings: Settings,
+    seconds: float,
+    tell: Callable[[str], None],
+    keep: Callable[[Sequence[Point]], None],
 ) -> list[Point]:
     """Run `mtsd run` with the options at each point for so long, and return what it did.
 
-    It replicates as it always does, each time from where it stopped. Raises MeasuringError.
+    It replicates as it always does, each time from where it stopped. `keep` is called with all
+    points so far after each. Raises MeasuringError if there is none.
     """
-    points = []
-    for candidate in three_points(settings):
+
+    def measured(candidate: Candidate) -> Point:
         tell(f"measuring for {seconds:g} s: {candidate}")
-        points.append(_measured(options, settings, candidate, seconds))
+        return _measured(options, settings, candidate, seconds)
+
+    return measured_points(three_points(settings), measured, tell, keep)
+
+
+def measured_points(
+    candidates: Sequence[Candidate],
+    measured: Callable[[Candidate], Point],
+    tell: Callable[[str], None],
+    keep: Callable[[Sequence[Point]], None],
+) -> list[Point]:
+    """Return what `measured` returns for each candidate, up to one that cannot be measured.
+
+    Raises MeasuringError if that is the first.
+    """
+    points: list[Point] = []
+    for candidate in candidates:
+        try:
+            points.append(measured(candidate))
+        except MeasuringError as error:
+            if not points:
+                raise
+            tell(f"{error}; going on with what was measured before")
+            break
+        keep(points)
     return points
 
 

@@ -22,6 +22,7 @@ from mtsd.config.settings import ReplicaSettings
 from mtsd.model.errors import BinlogError, MtsdError
 from mtsd.model.exit_status import ExitStatus
 from mtsd.model.position import FIRST_EVENT, Position
+from mtsd.plan.backlog import backlog_of
 from mtsd.plan.calibration import TYPICAL, Point, PointsError, calibrated
 from mtsd.plan.candidate import (
     DEFAULT_SETTINGS,
@@ -35,7 +36,7 @@ from mtsd.plan.load import binds_worth_a_try, load_of
 from mtsd.plan.page import page
 from mtsd.plan.plan import Fit, Plan
 from mtsd.plan.points import points_json, read_points
-from mtsd.plan.replayed_group import repeated
+from mtsd.plan.replayed_group import ReplayedGroup, repeated
 from mtsd.plan.table import lines
 from mtsd.replica.filters import rules_of
 from mtsd.schedule.alone import AloneRule
@@ -55,8 +56,8 @@ example:
   mtsd plan --record load.parquet --points status.json --workers 1,2,4,8 --json
 
 --measure runs the daemon of the configuration three times for so many seconds, without pin and
-weigh: it replicates, from where the last one stopped, and needs a backlog. Points are also what
-`mtsd status --json` prints.
+weigh: it replicates, from where the last one stopped, and needs a backlog. How long that lasts is
+told first, and each point is kept. Points are also what `mtsd status --json` prints.
 
 exit status: 0 done; 2 a file cannot be opened, or something is missing; 3 a file is damaged, or
 the daemon could not be measured
@@ -180,7 +181,6 @@ def _planned(args: argparse.Namespace) -> Plan:
 
     settings = load_configuration(args).settings if args.config else None
     with Progress() as progress, TemporaryDirectory(prefix="mtsd-plan-") as folder:
-        points = _points(args, settings, progress)
         record = args.record or Path(folder, "groups.parquet")
         if not record.exists():
             _record(args, record, progress)
@@ -193,6 +193,12 @@ def _planned(args: argparse.Namespace) -> Plan:
         load = load_of(replayed_groups(path, most))
         machines = Machines(args.processors, args.target_processors)
         common = DEFAULT_SETTINGS if settings is None else _common(settings.replica)
+        if args.measure and settings is not None:
+            load_sample = list(islice(replayed_groups(path, most), _SAMPLE))
+            progress.say(_told_backlog(args.measure, settings, load_sample, machines, common))
+            points = _measured(args, settings, progress)
+        else:
+            points = _read(args.points)
         costs, fits = TYPICAL, tuple[Fit, ...]()
         if points:
             progress.say("finding costs that fit to what was measured")
@@ -236,21 +242,41 @@ def _longest_first(tried: Sequence[Candidate]) -> list[Candidate]:
     return sorted(tried, key=lambda one: one.batch_groups)
 
 
-def _points(
-    args: argparse.Namespace, settings: Settings | None, progress: Progress
-) -> Sequence[Point]:
-    if args.measure and settings is not None:
-        from mtsd.cli.calibration_run import measure  # noqa: PLC0415
+def _told_backlog(
+    seconds: float,
+    settings: Settings,
+    sample: Sequence[ReplayedGroup],
+    machines: Machines,
+    common: CommonSettings,
+) -> str:
+    """Return in words how long the backlog lasts that is about to be measured."""
+    from mtsd.cli.backlog_size import backlog_size  # noqa: PLC0415
+    from mtsd.cli.calibration_run import three_points  # noqa: PLC0415
 
-        options = ["--config", str(args.config)]
-        for key, value in args.overrides:
-            options += ["--set", f"{key}={value}"]
-        points = measure(options, settings, args.measure, progress.say)
+    found = backlog_of(
+        backlog_size(settings), three_points(settings), seconds, sample, machines, common
+    )
+    return str(found)
+
+
+def _measured(args: argparse.Namespace, settings: Settings, progress: Progress) -> Sequence[Point]:
+    """Measure, and write each point at once: another one may fail."""
+    from mtsd.cli.calibration_run import measure  # noqa: PLC0415
+
+    options = ["--config", str(args.config)]
+    for key, value in args.overrides:
+        options += ["--set", f"{key}={value}"]
+
+    def keep(points: Sequence[Point]) -> None:
         for path in args.points[:1]:
             path.write_text(points_json(points), "utf-8")
-        return points
+
+    return measure(options, settings, args.measure, progress.say, keep)
+
+
+def _read(paths: Sequence[Path]) -> Sequence[Point]:
     found = []
-    for path in args.points:
+    for path in paths:
         try:
             found += read_points(path.read_text("utf-8"))
         except PointsError as error:

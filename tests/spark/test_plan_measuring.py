@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from mtsd.cli.backlog_size import backlog_size
 from mtsd.cli.main import main
+from mtsd.config import load
 from tests.load import small
 from tests.load.compare import differences
 from tests.replica.daemon_process import DaemonProcess
@@ -40,14 +42,20 @@ def test_a_replica_that_has_nothing_to_do_cannot_be_measured(
         found = capsys.readouterr()
         assert "caught up within" in found.err.splitlines()[-1]
         assert "measuring needs a longer backlog, or a shorter time" in found.err
+        assert "how many transactions the backlog has is not known; with typical" in found.err
         # It has replicated, and stopped in the usual way.
         assert differences(pair.source, pair.target) == []
         assert "measuring for 5 s: database, 1 workers, batches of 1" in found.err
+        settings = load(config).settings
+        assert backlog_size(settings) == 0
+        small.fill(pair.source, 50, 2, seed=2)
+        assert 5_000 < (backlog_size(settings) or 0) < 50_000
 
 
 def test_a_daemon_that_ends_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Pair() as pair:
         daemon = configured(pair, tmp_path)
+        pair.source.sql("CREATE DATABASE a")
         daemon.settings["target.user"] = "nobody"
         daemon.configure()
         assert main(["plan", "--config", str(daemon.config), "--measure", "1"]) == 3
@@ -75,8 +83,8 @@ def test_three_points_of_a_live_load(
         measured = [
             (fit["parallel_workers"], fit["batch_groups"]) for fit in document["calibration"]
         ]
-        assert measured == [(1, 1), (1, 512), (2, 1)]
-        one, combined, several = (fit["measured"] for fit in document["calibration"])
+        assert measured == [(1, 1), (2, 1), (1, 512)]
+        one, several, combined = (fit["measured"] for fit in document["calibration"])
         assert combined > 2 * one
         assert several > one
         # On the same machine and over a Unix socket, the target's processor time is known.
