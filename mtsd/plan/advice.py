@@ -83,6 +83,25 @@ def reasons(result: Result, load: Load, machines: Machines) -> list[str]:
     return [text for _, text in sorted(found, key=lambda one: -one[0])]
 
 
+def excesses(result: Result, load: Load, machines: Machines) -> list[str]:
+    """Return what should be said of a number of workers that exceeds what there is for them."""
+    one = result.candidate
+    workers, processors = one.parallel_workers, machines.target or machines.daemon
+    found = []
+    if workers > processors:
+        found.append(
+            f"{workers} workers are more than the {processors} processors of the target's machine:"
+            " they only help to share syncs"
+        )
+    parts = load.number_of_databases
+    if one.parallel_type == "database" and 0 < parts < workers:
+        found.append(
+            f"{workers} workers are more than the {parts} databases of the load: under the database"
+            f" policy, at most {parts} of them have work"
+        )
+    return found
+
+
 def _of_processors(outcome: Outcome, machines: Machines) -> Iterator[tuple[float, str]]:
     shared = machines.target is None
     daemon = outcome.reading + outcome.sending

@@ -4,15 +4,18 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
+from mtsd.plan.alike import alike
 from mtsd.plan.plan import Plan, toml
 from mtsd.plan.table import calibration_rows, load_lines, part_rows, result_rows
 
 _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .7rem; border-bottom: 1px solid #8884; text-align: right; }
+div.wide { overflow-x: auto; margin: 1rem 0; }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .45rem; border-bottom: 1px solid #8884; text-align: right; }
 th:first-child, td:first-child { text-align: left; }
+p.warning { background: #e904; padding: .5rem 1rem; border-radius: .4rem; }
 tr.best { font-weight: bold; background: #4a84; }
 pre { background: #8882; padding: 1rem; border-radius: .4rem; overflow-x: auto; }
 img { max-width: 100%; background: white; border-radius: .4rem; }
@@ -22,6 +25,7 @@ img { max-width: 100%; background: white; border-radius: .4rem; }
 def page(plan: Plan, plots: Mapping[str, bytes]) -> str:
     """Return the page; `plots` are PNG images by name."""
     best = plan.best
+    found = alike(plan.results)
     speed_up = best.outcome.rate / (plan.serial or 1.0)
     predicted = (
         f"<b>{best.outcome.rate:,.0f}</b> transactions of the source a second, {speed_up:.1f} times"
@@ -35,12 +39,16 @@ def page(plan: Plan, plots: Mapping[str, bytes]) -> str:
         "<h1>Which configuration serves this load</h1>",
         f"<p>Predicted: {predicted}.</p>",
         f"<pre>{_text(toml(best.candidate))}</pre>",
+        *(f'<p class="warning">{_text(warning)}</p>' for warning in plan.warnings()),
         "<h2>What holds it back</h2>",
         _list(plan.reasons() or ["nothing that was simulated"]),
         "<h2>Predictions</h2>",
         _image(plots, "throughput"),
         _image(plots, "speed_up"),
-        _table(*result_rows(plan), best=plan.results.index(best)),
+        _table(
+            *result_rows(plan, found),
+            best=next(number for number, one in enumerate(found) if best in one.results),
+        ),
         "<h2>The load</h2>",
         _list(load_lines(plan.load)),
         _image(plots, "load"),
@@ -53,10 +61,6 @@ def page(plan: Plan, plots: Mapping[str, bytes]) -> str:
             _image(plots, "calibration"),
             _table(*calibration_rows(plan.fits)),
         ]
-    else:
-        parts.append(
-            "<p>Nothing was measured: the costs are typical ones, only ratios mean something.</p>"
-        )
     if plan.missing:
         parts += ["<h2>Not simulated</h2>", _list(plan.missing)]
     return "\n".join([*(part for part in parts if part), "</body></html>", ""])
@@ -87,4 +91,4 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], best: int = -1) 
         f'<tr class="best">{line}</tr>' if number == best + 1 and best >= 0 else f"<tr>{line}</tr>"
         for number, line in enumerate(lines)
     )
-    return f"<table>{''.join(marked)}</table>"
+    return f'<div class="wide"><table>{"".join(marked)}</table></div>'

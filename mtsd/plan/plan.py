@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from mtsd.plan.advice import Result, reasons, recommended
+from mtsd.plan.advice import Result, excesses, reasons, recommended
 from mtsd.plan.candidate import Candidate
 from mtsd.plan.costs import Costs, Machines
 from mtsd.plan.load import Load
@@ -56,6 +56,20 @@ class Plan:
         """Return what limits the recommended configuration."""
         return reasons(self.best, self.load, self.machines)
 
+    def warnings(self) -> Sequence[str]:
+        """Return what makes the recommendation less certain, or needs a word."""
+        found = excesses(self.best, self.load, self.machines)
+        if self.costs.background:
+            found.append(
+                f"something else wants the processors, as {self.costs.background} threads would:"
+                " measure on a quiet machine"
+            )
+        if not self.fits:
+            found.append(
+                "nothing was measured: the costs are typical ones, so only ratios mean something"
+            )
+        return found
+
     def document(self) -> Mapping[str, object]:
         """Return the plan as a dictionary for JSON."""
         best = self.best
@@ -67,6 +81,7 @@ class Plan:
                 "speed_up": best.outcome.rate / serial,
             },
             "held_back_by": list(self.reasons()),
+            "warnings": list(self.warnings()),
             "load": asdict(self.load),
             "simulated_groups": self.simulated,
             "results": [

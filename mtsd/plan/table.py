@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from mtsd.plan.alike import Alike, alike
+from mtsd.plan.candidate import Bind
 from mtsd.plan.load import Load, Part
 from mtsd.plan.plan import Fit, Plan, toml
 
@@ -9,23 +11,22 @@ Rows = tuple[Sequence[str], list[list[str]]]
 """Column headings, and the cells of each row."""
 
 
-def result_rows(plan: Plan) -> Rows:
-    """Return the simulated configurations and their outcomes."""
+def result_rows(plan: Plan, found: Sequence[Alike]) -> Rows:
+    """Return the simulated configurations and their outcomes, one row for all that are alike."""
     heads = (
         "parallel_type", "workers", "batch_groups", "bind", "trx/s", "times", "in one", "target",
         "daemon", "sync", "waiting",
     )  # fmt: skip
     serial = plan.serial or 1.0
     rows = []
-    for result in plan.results:
-        one, outcome = result.candidate, result.outcome
-        bound = "+".join("/".join(names) for names in one.bind)
+    for one in found:
+        outcome = one.shown.outcome
         rows.append(
             [
-                one.parallel_type if one.parallel_workers > 1 else "any",
-                str(one.parallel_workers),
-                str(one.batch_groups),
-                bound if len(bound) <= _LONGEST else f"{len(one.bind)} sets",
+                " = ".join(one.policies) if max(one.workers) > 1 else "any",
+                ", ".join(map(str, one.workers)),
+                str(one.batch),
+                " = ".join(map(_bound, one.binds)) if any(one.binds) else "",
                 f"{outcome.rate:,.0f}",
                 f"{outcome.rate / serial:.1f}",
                 f"{outcome.groups / max(1, outcome.transactions):.1f}",
@@ -36,6 +37,13 @@ def result_rows(plan: Plan) -> Rows:
             ]
         )
     return heads, rows
+
+
+def _bound(bind: Bind) -> str:
+    if not bind:
+        return "none"
+    bound = "+".join("/".join(names) for names in bind)
+    return bound if len(bound) <= _LONGEST else f"{len(bind)} sets"
 
 
 _LONGEST = 30
@@ -91,15 +99,10 @@ def lines(plan: Plan) -> Iterator[str]:
     yield ""
     yield from _aligned(part_rows("table", plan.load.tables[:_MOST_PARTS]))
     yield ""
-    yield from _aligned(result_rows(plan))
+    yield from _aligned(result_rows(plan, alike(plan.results)))
     if plan.fits:
         yield ""
         yield from _aligned(calibration_rows(plan.fits))
-        if plan.costs.background:
-            yield (
-                f"something else wants the processors, as {plan.costs.background} threads would:"
-                " measure on a quiet machine"
-            )
     yield ""
     best = plan.best
     speed_up = best.outcome.rate / (plan.serial or 1.0)
@@ -119,9 +122,10 @@ def lines(plan: Plan) -> Iterator[str]:
         yield from (f"  {reason}" for reason in found)
     for why in plan.missing:
         yield f"not simulated: {why}"
-    if not plan.fits:
+    warnings = plan.warnings()
+    if warnings:
         yield ""
-        yield "nothing was measured: the costs are typical ones, so only ratios mean something"
+        yield from warnings
 
 
 _MOST_PARTS = 8

@@ -1,6 +1,5 @@
 """The plots of a plan as PNG images."""
 
-from collections import defaultdict
 from collections.abc import Mapping
 from io import BytesIO
 from typing import Final
@@ -9,12 +8,20 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from mtsd.plan.advice import Result
+from mtsd.plan.alike import Curve, curves
 from mtsd.plan.plan import Plan
 
 _SIZE: Final = (7.2, 4.2)
 _DPI: Final = 120
 _MOST_BARS: Final = 12
+_BAR: Final = 0.28
+_BARS_FRAME: Final = 0.7
+_LEGEND_LINE: Final = 0.17
+"""Heights in inches."""
+_DASHES: Final = ("-", "--", ":", "-.")
+_MARKERS: Final = ("o", "s", "^", "D", "v")
+_LABEL: Final = 120
+"""Characters of a legend that fit into the width."""
 
 
 def plots(plan: Plan) -> Mapping[str, bytes]:
@@ -28,31 +35,22 @@ def plots(plan: Plan) -> Mapping[str, bytes]:
 
 
 def _curves(plan: Plan, unit: float, label: str) -> bytes:
+    drawn = curves(plan.results)
     figure, axes = _figure()
-    single: dict[int, Result] = {}
-    lines: dict[tuple[str, int, int], list[Result]] = defaultdict(list)
-    for result in plan.results:
-        one = result.candidate
-        if one.parallel_workers <= 1:
-            single[one.batch_groups] = result
-        else:
-            lines[one.parallel_type, one.batch_groups, len(one.bind)].append(result)
-    for (policy, batch, bound), found in lines.items():
-        # A single worker behaves the same under every policy.
-        row = [single[batch], *found] if batch in single else found
-        row.sort(key=lambda result: result.candidate.parallel_workers)
+    policies = list(dict.fromkeys(policy for curve in drawn for policy, _ in curve.names))
+    batches = sorted({curve.batch for curve in drawn})
+    for curve in drawn:
+        policy, bound = curve.names[0]
+        style = batches.index(curve.batch)
         axes.plot(
-            [result.candidate.parallel_workers for result in row],
-            [result.outcome.rate / unit for result in row],
-            marker="o",
-            linestyle="--" if bound else "-",
-            label=f"{policy}, batch_groups = {batch}{', bind' if bound else ''}",
+            [result.candidate.parallel_workers for result in curve.results],
+            [result.outcome.rate / unit for result in curve.results],
+            color=f"C{policies.index(policy) % 10}",
+            linestyle=_DASHES[style % len(_DASHES)],
+            marker=_MARKERS[style % len(_MARKERS)],
+            markerfacecolor="white" if bound else None,
+            label=_label(curve),
         )
-    if not lines:
-        for batch, result in single.items():
-            axes.plot(
-                [1], [result.outcome.rate / unit], marker="o", label=f"batch_groups = {batch}"
-            )
     best = plan.best
     axes.plot(
         [best.candidate.parallel_workers], [best.outcome.rate / unit],
@@ -67,13 +65,22 @@ def _curves(plan: Plan, unit: float, label: str) -> bytes:
     axes.set_xlabel("parallel_workers")
     axes.set_ylabel(label)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    # Below the axes, where it covers no curve.
+    lines = sum(1 + len(_label(curve)) // _LABEL for curve in drawn) + 1
+    figure.set_size_inches(_SIZE[0], _SIZE[1] + _LEGEND_LINE * lines)
+    figure.legend(loc="outside lower left", fontsize=8)
     return _png(figure)
+
+
+def _label(curve: Curve) -> str:
+    names = " = ".join(f"{policy}{' with bind' if bound else ''}" for policy, bound in curve.names)
+    return f"batch_groups = {curve.batch}: {names}"
 
 
 def _load(plan: Plan) -> bytes:
     figure, axes = _figure()
     parts = plan.load.databases[:_MOST_BARS]
+    figure.set_size_inches(_SIZE[0], _BARS_FRAME + _BAR * len(parts))
     names = [f"{part.name}" for part in parts]
     axes.barh(names[::-1], [part.share * 100 for part in parts][::-1])
     axes.set_xlabel("% of the rows, by database")

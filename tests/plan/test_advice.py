@@ -1,11 +1,13 @@
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from mtsd.model.group import GroupKind
 from mtsd.model.parallel_type import BY_THE_SOURCE
-from mtsd.plan.advice import Result, reasons, recommended
-from mtsd.plan.candidate import Candidate, candidates, not_simulated
+from mtsd.plan.advice import Result, excesses, reasons, recommended
+from mtsd.plan.alike import alike, curves
+from mtsd.plan.candidate import Bind, Candidate, candidates, not_simulated
 from mtsd.plan.costs import Machines
 from mtsd.plan.load import binds_worth_a_try, load_of
 from mtsd.plan.outcome import Outcome
@@ -118,11 +120,54 @@ def test_a_plan_is_json_lines_and_a_page() -> None:
     assert "shop and stock are updated together by 15" in text
     assert "not simulated: row needs keys" in text
     assert "+10%" in text
+    busy = replace(found, costs=replace(COSTS, background=4))
+    assert "measure on a quiet machine" in "\n".join(lines(busy))
+    assert '<p class="warning">something else wants the processors' in page(busy, {})
     html = page(found, {"throughput": b"png"})
     assert "data:image/png;base64,cG5n" in html
     assert "&lt;b&gt;" in html
     assert "<b>" not in html.replace("<b>1,000</b>", "")
     assert "http" not in html
+
+
+def of(policy: str, workers: int, batch: int, rate: float, bind: Bind = ()) -> Result:
+    found = result(workers, batch, rate)
+    return replace(found, candidate=Candidate(policy, workers, batch, bind))
+
+
+def test_results_that_are_alike_are_one() -> None:
+    bind = (("a", "b"),)
+    results = [
+        of("database", 1, 512, 1000),
+        *(of("database", count, 512, 2000) for count in (4, 8)),
+        *(of("table", count, 512, 2010) for count in (4, 8)),
+        *(of("table", count, 512, rate, bind) for count, rate in ((4, 2000), (8, 3000))),
+        of("database", 4, 1, 2000),
+    ]
+    found = alike(results)
+    assert [(one.policies, one.workers, one.batch, one.binds) for one in found] == [
+        (("table",), (8,), 512, (bind,)),
+        (("database", "table"), (4, 8), 512, ((),)),
+        (("table",), (4,), 512, (bind,)),
+        (("database",), (4,), 1, ((),)),
+        (("database",), (1,), 512, ((),)),
+    ]
+    assert sum(len(one.results) for one in found) == len(results)
+    drawn = curves(results)
+    assert [(curve.batch, curve.names) for curve in drawn] == [
+        (512, (("database", 0), ("table", 0))),
+        (512, (("table", 1),)),
+        (1, (("database", 0),)),
+    ]
+    assert [one.candidate.parallel_workers for one in drawn[0].results] == [1, 4, 8]
+
+
+def test_workers_beyond_what_there_is_for_them_are_explained() -> None:
+    assert not excesses(result(2, 1, 1), LOAD, Machines(2))
+    processors, databases = excesses(result(8, 1, 1), LOAD, Machines(16, 4))
+    assert processors.startswith("8 workers are more than the 4 processors of the target's machine")
+    assert databases.startswith("8 workers are more than the 4 databases of the load")
+    assert len(excesses(of("table", 8, 1, 1), LOAD, Machines(4))) == 1
 
 
 def test_a_recommendation_is_in_the_words_of_the_configuration() -> None:
