@@ -1,4 +1,8 @@
-"""Large binary logs, made of a recorded one: its events again and again, at places of their own."""
+"""Large binary logs, made of a recorded one: its events again and again, at places of their own.
+
+They do not say what was executed before them, and end with a Stop event: nothing in them
+contradicts that one follows another, or itself.
+"""
 
 from pathlib import Path
 from struct import Struct
@@ -8,29 +12,33 @@ from zlib_ng.zlib_ng import crc32
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.framing import MAGIC, FileFramer
+from mtsd.binlog.header import HEADER_SIZE
 
 _PUT_END: Final = Struct("<I").pack_into
-_FIRST: Final = frozenset(
-    {EventType.FORMAT_DESCRIPTION_EVENT.value, EventType.PREVIOUS_GTIDS_LOG_EVENT.value}
-)
-_LAST: Final = frozenset({EventType.ROTATE_EVENT.value, EventType.STOP_EVENT.value})
+_PUT_SIZE: Final = Struct("<I").pack
+_STOP: Final = bytes((EventType.STOP_EVENT.value,))
+_STOP_SIZE: Final = HEADER_SIZE + 4
+_FIRST: Final[int] = EventType.FORMAT_DESCRIPTION_EVENT.value
+_LEFT_OUT: Final = frozenset({
+    EventType.PREVIOUS_GTIDS_LOG_EVENT.value,
+    EventType.ROTATE_EVENT.value,
+    EventType.STOP_EVENT.value,
+})  # fmt: skip
 
 
 def repeated(recorded: Path, times: int) -> Path:
     """Return a file with the transactions of a recorded one so many times; it is kept beside it."""
-    path = recorded.parent / f"whole-times-{times}" / "binlog.000001"
+    path = recorded.parent / f"stopped-times-{times}" / "binlog.000001"
     if path.is_file():
         return path
     path.parent.mkdir(exist_ok=True)
     part = path.with_suffix(".part")
     first: list[bytearray] = []
     others: list[bytearray] = []
-    last: list[bytearray] = []
     for raw in FileFramer().feed(recorded.read_bytes()):
-        if raw[4] in _LAST:
-            last.append(bytearray(raw))
-        else:
-            (first if raw[4] in _FIRST else others).append(bytearray(raw))
+        if raw[4] not in _LEFT_OUT:
+            (first if raw[4] == _FIRST else others).append(bytearray(raw))
+    last = [bytearray(4) + _STOP + first[0][5:9] + _PUT_SIZE(_STOP_SIZE) + bytes(10)]
     at = len(MAGIC)
     with part.open("wb") as file:
         file.write(MAGIC)

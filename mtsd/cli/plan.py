@@ -46,7 +46,7 @@ _BATCHES = (1, 32, 512)
 _GROUPS = 200_000
 _SAMPLE = 60_000
 _EVENTS_AT_ONCE = 4096
-_MISSING = "mtsd plan needs {name}: pip install 'mtsd[plan]'"
+_MISSING = "mtsd plan needs {name}: install mtsd with its extra 'plan' (pip install '.[plan]')"
 
 _EXAMPLE = """\
 example:

@@ -23,5 +23,7 @@ def register(spark: "SparkSession") -> None:
         # Decoding rows needs no Spark, and importing it takes a while.
         from mtsd.spark.data_source import BinlogDataSource  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise ImportError(f"{error.name} is missing: pip install 'mtsd[spark]'") from error
+        raise ImportError(
+            f"{error.name} is missing: install mtsd with its extra 'spark' (pip install '.[spark]')"
+        ) from error
     spark.dataSource.register(BinlogDataSource)

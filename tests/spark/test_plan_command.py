@@ -155,7 +155,7 @@ def test_a_missing_extra_is_said(
         monkeypatch.delitem(sys.modules, name)
     code, _, err = planned(capsys, __file__)
     assert code == 2
-    assert err == f"mtsd: error: mtsd plan needs {package}: pip install 'mtsd[plan]'\n"
+    assert err == f"mtsd: error: mtsd plan needs {package}: install mtsd with its extra 'plan' (pip install '.[plan]')\n"
 
 
 def test_no_java_is_said(
