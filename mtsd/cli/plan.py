@@ -155,7 +155,10 @@ def run(args: argparse.Namespace) -> int:
         return complain(_MISSING.format(name=name), ExitStatus.BAD_USAGE)
     except BrokenPipeError:
         raise
-    except (OSError, PointsError) as error:
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else error
+        return complain(what, ExitStatus.BAD_USAGE)
+    except PointsError as error:
         return complain(error, ExitStatus.BAD_USAGE)
     except MtsdError as error:
         return complain(error, ExitStatus.NEEDS_PERSON)

@@ -127,6 +127,8 @@ class UnseenChanges:
         found = moved_rows(query)
         if found is None:
             return ""
+        if found.of.extent not in {Extent.TABLES, Extent.DATABASE}:
+            return "tables that the statement does not show"
         for database, table in _named(found.of, query):
             if self._wants(database, table) and (
                 found.brings or self._may_have_rows(database, table, part)
@@ -154,13 +156,9 @@ class UnseenChanges:
 
 def _named(found: Changed, query: QueryEvent) -> Iterator[tuple[str, str | None]]:
     """Yield what is changed: tables, or a database, whose tables are not known."""
-    match found.extent:
-        case Extent.TABLES:
-            yield from ((database or query.database, table) for database, table in found.tables)
-        case Extent.DATABASE:
-            yield found.database or query.database, None
-        case _:
-            yield query.database, None
+    if found.extent is Extent.DATABASE:
+        yield found.database or query.database, None
+    yield from ((database or query.database, table) for database, table in found.tables)
 
 
 def _text(query: QueryEvent) -> str:

@@ -109,7 +109,7 @@ def test_a_recorded_load_is_planned(
     ("arguments", "status", "why"),
     [
         ([], 2, "name a FILE, the source with --config, or a --record that is there"),
-        (["no-such-file"], 2, "No such file"),
+        (["no-such-file"], 2, "error: no-such-file: No such file or directory"),
         ([__file__], 3, "not a binary log: it does not begin with the magic number"),
         (["--measure", "5", __file__], 2, "--measure needs --config"),
         (["--points", __file__, __file__], 2, "it has no points, and is no status of a daemon"),
@@ -155,7 +155,10 @@ def test_a_missing_extra_is_said(
         monkeypatch.delitem(sys.modules, name)
     code, _, err = planned(capsys, __file__)
     assert code == 2
-    assert err == f"mtsd: error: mtsd plan needs {package}: install mtsd with its extra 'plan' (pip install '.[plan]')\n"
+    assert err == (
+        f"mtsd: error: mtsd plan needs {package}: install mtsd with its extra 'plan'"
+        " (pip install '.[plan]')\n"
+    )
 
 
 def test_no_java_is_said(
