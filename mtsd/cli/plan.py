@@ -183,6 +183,7 @@ def _planned(args: argparse.Namespace) -> Plan:
     from mtsd.spark.replay import replay  # noqa: PLC0415
 
     settings = load_configuration(args).settings if args.config else None
+    points = [] if args.measure else _read(args.points)
     with Progress() as progress, TemporaryDirectory(prefix="mtsd-plan-") as folder:
         record = args.record or Path(folder, "groups.parquet")
         if not record.exists():
@@ -200,8 +201,6 @@ def _planned(args: argparse.Namespace) -> Plan:
             load_sample = list(islice(replayed_groups(path, most), _SAMPLE))
             progress.say(_told_backlog(args.measure, settings, load_sample, machines, common))
             points = _measured(args, settings, progress)
-        else:
-            points = _read(args.points)
         costs, fits = TYPICAL, tuple[Fit, ...]()
         if points:
             progress.say("finding costs that fit to what was measured")
