@@ -12,8 +12,7 @@ from mtsd.plan.simulation import Simulation
 
 _BEFORE_S: Final = 2.0
 """What a daemon replicates of the backlog before and after it is measured, in seconds."""
-
-_LEAST: Final = 10_000
+_LEAST: Final = 4_000
 """How many groups to simulate: a queue has to be as full as that of a backlog."""
 
 
