@@ -43,6 +43,10 @@ from mtsd.model.temporary_tables import NONE_OPEN, NOT_KNOWN, TemporaryTables
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _XID: Final[int] = EventType.XID_EVENT.value
 _QUERY: Final[int] = EventType.QUERY_EVENT.value
+_SYSTEM_ROWS: Final = (
+    "rows of {table}, a table of the server's own: this target would apply them without asking for"
+    ' a grant ([filter] system_schemas = "replicate" lets it, ignore_table leaves the table out)'
+)
 _MANY_MAPS: Final = 4096
 _MANY_BYTES: Final = 8 << 20
 
@@ -222,6 +226,10 @@ class Grouper:
         table, kept = known
         if kept is None:
             group.leave_out(event[19:25], self._replicated.owners(table.database))
+            if self._replicated.refuses_rows(table.database, table.table):
+                # Unlearned: the fast path would leave it out without a word.
+                group.refuse(_SYSTEM_ROWS.format(table=f"{table.database}.{table.table}"))
+                return
         else:
             group.table_map(kept, table)
         self._plain.learn_table(body, table, kept)

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.model.exit_status import ExitStatus
 from mtsd.operations.check.checking import check
+from mtsd.operations.check.grants import statements
 from mtsd.operations.check.line import Level, Line
-from mtsd.operations.check.privileges import statements
 
 _EXAMPLE = """\
 example:

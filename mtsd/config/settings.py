@@ -21,6 +21,7 @@ SemiSync = Literal["off", "applied"]
 ApplyMode = Literal["auto", "binlog", "sql"]
 GtidMode = Literal["auto", "mirror", "preserve", "off"]
 Definer = Literal["source", "current_user"]
+SystemSchemas = Literal["refuse", "replicate"]
 ParallelType = Literal["database", "table", "logical_clock", "commit_parent", "row"]
 Consistency = Literal["any_time", "partition", "eventual"]
 ExecMode = Literal["auto", "strict", "idempotent"]
@@ -252,6 +253,10 @@ class FilterSettings:
 
     rewrite_db: kinds.Renames = ()
     """Databases that have a different name on the target."""
+
+    system_schemas: SystemSchemas = "refuse"
+    """Rows of mysql, sys and the like, on a target that asks for no grants before it applies them
+    (MariaDB, MySQL before 8.0.18). refuse: the replica stops; replicate: the source is trusted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)

@@ -1,8 +1,8 @@
-"""Whether two channels from one source to one target keep apart: decided by their rules alone.
+"""Which databases a channel's rules reach, and whether two channels keep apart by them.
 
-They do if no database of the source, and none of the target, can be reached by both. A database is
-the smallest part, because definitions, foreign keys and the order of statements do not stop at a
-table.
+Two channels from one source to one target do if no database of the source, and none of the target,
+can be reached by both. A database is the smallest part, because definitions, foreign keys and the
+order of statements do not stop at a table.
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ def meeting(one: Rules, other: Rules, *, fold_case: bool = False) -> str | None:
     for name, _ in (*one.rewrite_db, *other.rewrite_db):
         if first.reaches(name) and second.reaches(name):
             return name
-    for mine in _reached(one):
-        for its in _reached(other):
+    for mine in reached(one):
+        for its in reached(other):
             if not _overlap(mine, its, fold_case=fold_case):
                 continue
             names = [name for name in map(literal, (mine, its)) if name is not None]
@@ -35,11 +35,22 @@ def meeting(one: Rules, other: Rules, *, fold_case: bool = False) -> str | None:
     return None
 
 
+def named_databases(rules: Rules) -> tuple[str, ...] | None:
+    """Return the target's databases if the rules let only those pass that they name, else None."""
+    names: dict[str, None] = {}
+    for pattern in reached(rules):
+        name = literal(pattern)
+        if name is None:
+            return None
+        names[name] = None
+    return tuple(names)
+
+
 def _overlap(one: str, other: str, *, fold_case: bool) -> bool:
     return overlap(folded(one), folded(other)) if fold_case else overlap(one, other)
 
 
-def _reached(rules: Rules) -> Iterator[str]:
+def reached(rules: Rules) -> Iterator[str]:
     """Yield patterns that describe every database of the target that the rules may let pass."""
     if rules.do_db:
         yield from map(escaped, rules.do_db)

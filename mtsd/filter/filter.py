@@ -20,6 +20,8 @@ Table = tuple[str, str]
 
 _NONE: Final[Mapping[str, "Filter"]] = MappingProxyType({})
 _REMEMBERED: Final = 65536
+SYSTEM_SCHEMAS: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
+"""The server's own, with its accounts; in lower case."""
 
 
 class Filter:
@@ -28,7 +30,8 @@ class Filter:
     Nothing on `position_schema` is replicated. With `fold_case`, the target does not distinguish
     names by case; with `fold_tables`, the rules for tables do not (those of a MariaDB), and with
     `one_level`, rules for databases leave those for tables no say in CREATE, ALTER and DROP
-    DATABASE (those of a MySQL). `others` are the filters of other channels with the same source and
+    DATABASE (those of a MySQL). With `refuse_system_rows`, rows of `SYSTEM_SCHEMAS` that the rules
+    let pass are refused. `others` are the filters of other channels with the same source and
     target, by their names.
     """
 
@@ -40,6 +43,7 @@ class Filter:
         fold_case: bool = False,
         fold_tables: bool = False,
         one_level: bool = False,
+        refuse_system_rows: bool = False,
         others: Mapping[str, "Filter"] = _NONE,
     ) -> None:
         self.rules = rules
@@ -48,6 +52,7 @@ class Filter:
         self._fold_case = fold_case
         self._fold_tables = fold_case or fold_tables
         self._one_level = one_level
+        self._refuse_system_rows = refuse_system_rows
         self._folded_schema = self.folded(position_schema)
         self._do_db = self._all_folded(self.rules.do_db)
         self._ignore_db = self._all_folded(self.rules.ignore_db)
@@ -148,11 +153,21 @@ class Filter:
         return found
 
     def row_database(self, database: str, table: str) -> str | None:
-        """Return the target's name of the database of row events; None if they are left out."""
+        """Return the target's name of the database of row events.
+
+        None if they are left out, or refused.
+        """
         if self.is_position_schema(database):
             return None
         name = self.target_name(database)
-        return name if self._passes_rows(name, table) else None
+        if not self._passes_rows(name, table) or self._is_refused(name):
+            return None
+        return name
+
+    def refuses_rows(self, database: str, table: str) -> bool:
+        """Return whether row events, by their names on the source, stop the replica."""
+        name = self.target_name(database)
+        return self._is_refused(name) and self._passes_rows(name, table)
 
     def may_change(self, database: str, table: str) -> bool:
         """Return whether rows may be applied to a table of the target, by its names there."""
@@ -182,6 +197,9 @@ class Filter:
         """Return whether anything in a database of the source may be replicated."""
         name = self.target_name(database)
         return self.passes_database(name) and self.passes_any_in(name) is not False
+
+    def _is_refused(self, database: str) -> bool:
+        return self._refuse_system_rows and folded(database) in SYSTEM_SCHEMAS
 
     def _passes_rows(self, database: str, table: str) -> bool:
         """Return whether the rules let rows of a table pass, by its names on the target."""

@@ -8,9 +8,18 @@ from typing import Final
 from mtsd.config import FilterSettings, Settings
 from mtsd.filter.filter import Filter
 from mtsd.filter.rules import Rules
-from mtsd.model.server import Flavour
+from mtsd.model.server import Flavour, ServerVersion
 
 _ALONE: Final[Mapping[str, Rules]] = MappingProxyType({})
+_GRANTS_COUNT_SINCE: Final = (8, 0, 18)
+
+
+def rows_need_grants(server: ServerVersion) -> bool:
+    """Return whether a server applies BINLOG's rows only to tables that its user may change.
+
+    MySQL does since 8.0.18, a MariaDB does not (measured with MySQL 9.7 and MariaDB 11.8).
+    """
+    return server.flavour is Flavour.MYSQL and server.number >= _GRANTS_COUNT_SINCE
 
 
 def rules_of(given: FilterSettings) -> Rules:
@@ -30,10 +39,10 @@ def filter_of(
     settings: Settings,
     *,
     fold_case: bool,
-    target: Flavour = Flavour.MYSQL,
+    target: ServerVersion,
     others: Mapping[str, Rules] = _ALONE,
 ) -> Filter:
-    """Return the filter; `fold_case`: the `target` does not distinguish names by case.
+    """Return the filter for a `target`; `fold_case`: it does not distinguish names by case.
 
     `others` are the rules of other channels with the same source and target, by their names.
     """
@@ -41,8 +50,10 @@ def filter_of(
         Filter,
         position_schema=settings.target.schema,
         fold_case=fold_case,
-        fold_tables=target is Flavour.MARIADB,
-        one_level=target is Flavour.MYSQL,
+        fold_tables=target.flavour is Flavour.MARIADB,
+        one_level=target.flavour is Flavour.MYSQL,
+        refuse_system_rows=settings.filter.system_schemas == "refuse"
+        and not rows_need_grants(target),
     )
     filters_of_others = {channel: filter_by(rules) for channel, rules in others.items()}
     return filter_by(rules_of(settings.filter), others=filters_of_others)

@@ -166,8 +166,8 @@ async def start(
             )  # fmt: skip
             workers.append(worker)
         fold_case = session.traits.lower_case_table_names
-        flavour = session.traits.server.flavour
-        replicated = filter_of(settings, fold_case=fold_case, target=flavour, others=others)
+        server = session.traits.server
+        replicated = filter_of(settings, fold_case=fold_case, target=server, others=others)
         domains = DomainWatch(session)
         stream = _stream(
             settings,

@@ -1,4 +1,4 @@
-"""Tables of MariaDB whose rows BINLOG would turn into others, or would not find.
+"""Tables of MariaDB whose rows BINLOG would turn into others, would not find, or may not change.
 
 The end of a current row's period in a table with system versioning is the latest TIMESTAMP that the
 server has: 2038-01-19 before 11.5, 2106-02-07 from then on. A server's own replica puts one in the
@@ -10,10 +10,16 @@ A newer server does not log generated columns when it changes or deletes a row, 
 does not generate them for such a row: STORED columns keep their former values, in silence, also in
 its own replica, and without a primary key no row is found (measured from 11.8 to 10.11; the
 versions in between are taken for the worse).
+
+A MariaDB does not look whether the user of a BINLOG statement may change the tables of its rows, as
+MySQL does since 8.0.18 (measured with 10.11 and 11.8): whoever may replay could write anywhere. So
+it is asked by a statement that needs the same privileges and changes nothing.
 """
 
 from collections.abc import Collection
 from typing import Final
+
+from pymysql.constants import ER
 
 from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.table_map import parse_table_map
@@ -47,6 +53,7 @@ _UNTIL_2106: Final = (11, 5)
 _NOT_LOGGED: Final = (11, 0)
 _GENERATED_AGAIN: Final = (11, 8)
 _DOES_NOT_FIT: Final = 1677
+_DENIED: Final = frozenset({ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR})
 
 
 def turns_into_history(source: ServerVersion, target: ServerVersion) -> bool:
@@ -67,26 +74,25 @@ def does_not_generate(source: ServerVersion, target: ServerVersion) -> bool:
 class MisreadTables:
     """Those that one session has found on a target."""
 
-    __slots__ = ("_connection", "_format", "_reasons", "_target", "known")
+    __slots__ = ("_connection", "_format", "_is_mariadb", "_reasons", "_target", "known")
 
     def __init__(self, connection: Connection, target: ServerVersion) -> None:
         self._connection = connection
         self._target = target
+        self._is_mariadb = target.flavour is Flavour.MARIADB
         self._format = b""
-        # Until the source's version is known, none may be passed over.
         self._reasons: tuple[Reason, ...] = ()
-        if target.flavour is Flavour.MARIADB:
-            self._reasons = (HISTORY, NOT_GENERATED)
         self.known = KnownTables()
         """Those that are passed, as plain; others are refused."""
 
     def are_passed(self, table_maps: Collection[bytes]) -> bool:
-        """Return whether rows of these tables are known to remain what they are."""
-        return not self._reasons or self.known.are_plain(table_maps)
+        """Return whether rows of these tables are known to be allowed, and what they are."""
+        return not self._is_mariadb or self.known.are_plain(table_maps)
 
     async def check(self, format_description: bytes, table_maps: Collection[bytes]) -> None:
         """Raise ServerError 1677 if rows of one of the tables would not remain what they are.
 
+        And ServerError 1142 or 1044 if the session's user may not change one of the tables.
         Nothing may be in flight on the session. Raises ServerError, ConnectionLostError.
         """
         if format_description != self._format:
@@ -98,6 +104,7 @@ class MisreadTables:
         self.known.make_room()
         for event in self.known.unknown(table_maps):
             table = parse_table_map(event)
+            await _require_grants(self._connection, table.database, table.table)
             for reason in self._reasons:
                 if await _CONCERNS[reason](self._connection, table.database, table.table):
                     raise self._refusal(reason, f"{table.database}.{table.table}")
@@ -130,6 +137,17 @@ async def is_versioned(connection: Connection, database: str, table: str) -> boo
             % _is_table(database, table)
         )
     )
+
+
+async def _require_grants(connection: Connection, database: str, table: str) -> None:
+    """Raise ServerError 1142 or 1044 if the session's user may not INSERT and DELETE."""
+    name = literals.quoted(database) + b"." + literals.quoted(table)
+    try:
+        await connection.query(b"EXPLAIN REPLACE INTO %b VALUES ()" % name)
+    except ServerError as error:
+        # Whatever else is wrong with the table, the rows themselves show.
+        if error.number in _DENIED:
+            raise
 
 
 async def _is_generated(connection: Connection, database: str, table: str) -> bool:

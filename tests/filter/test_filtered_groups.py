@@ -168,6 +168,22 @@ XA = (
 )
 
 
+def test_rows_of_the_servers_own_tables_are_refused_each_time() -> None:
+    refusing = Filter(Rules(ignore_table=("mysql.func",)), refuse_system_rows=True)
+    user, proc = table_map(1, "mysql", "global_priv"), table_map(2, "MySQL", "proc")
+    left_out = table_map(3, "mysql", "func")
+    mixed = begin(), table_map(4, "a"), proc, rows(4, flags=0), rows(2), xid()
+    groups = grouped(
+        refusing,
+        *(each for number in (1, 2) for each in (gtid(number), begin(), user, rows(1), xid())),
+        *(gtid(3), *mixed),
+        *(each for number in (4, 5) for each in (gtid(number), begin(), left_out, rows(3), xid())),
+    )
+    told = [found.unsupported.partition(",")[0] for found in groups if isinstance(found, Group)]
+    assert told == ["rows of mysql.global_priv"] * 2 + ["rows of MySQL.proc", "", ""]
+    assert group(Filter(), begin(), user, rows(1), xid()).unsupported == ""
+
+
 def test_xa_is_refused_where_there_are_rules() -> None:
     assert "3898" in group(ONLY_A, *XA).unsupported
     assert "3898" in group(ONLY_A, query(b"XA COMMIT X'61',X'',1")).unsupported
@@ -239,8 +255,12 @@ transactions = st.builds(
 
 MERGED = Filter(Rules(rewrite_db=(("a", "b"),), do_db=("b",)))
 
+REFUSING = Filter(Rules(rewrite_db=(("c", "mysql"),)), refuse_system_rows=True)
 
-@pytest.mark.parametrize("replicated", [TWO, MERGED], ids=["two channels", "merged"])
+
+@pytest.mark.parametrize(
+    "replicated", [TWO, MERGED, REFUSING], ids=["two channels", "merged", "refusing"]
+)
 @given(stream=st.lists(transactions, min_size=1, max_size=6), pieces=st.integers(2, 9))
 @settings(deadline=None, max_examples=300, derandomize=True)
 def test_the_fast_path_agrees(

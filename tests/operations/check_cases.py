@@ -296,6 +296,10 @@ CASES = (
         Kind.ACCOUNTS, "lacks CREATE USER; ",
         target=target(grants=(EVERYTHING[0].replace("CREATE USER, ", ""), EVERYTHING[1])),
     ),
+    Case(
+        Kind.SYSTEM_TABLES_WRITABLE, "'mtsd'@'%' may write to the tables of mysql: ",
+        target=target(grants=(EVERYTHING[0].replace("CREATE USER, ", ""), EVERYTHING[1])),
+    ),
     Case(Kind.BINARY_LOG, "ON"),
     Case(
         Kind.NO_BINARY_LOG, "no binary log; start it with log_bin",

@@ -1,7 +1,9 @@
 """Users with exactly the printed grants: `mtsd check` finds nothing amiss, and a daemon runs."""
 
+from contextlib import closing
 from pathlib import Path
 
+import pymysql
 import pytest
 
 from mtsd.cli.main import main
@@ -10,10 +12,69 @@ from tests.load.journal import audit
 from tests.load.mixed import Mix, MixedLoad
 from tests.operations.checked import configuration, told
 from tests.replica.daemon_process import DaemonProcess, Value
-from tests.servers.mysqld import GTIDS, Options
+from tests.servers.mysqld import GTIDS, Options, Server
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
+
+
+HERE = "SET sql_log_bin = 0;"
+ROOT_BY = (
+    "INSERT INTO mysql.user SELECT * FROM mysql.user",
+    "CREATE USER evil",
+    "INSERT INTO mysql.global_grants VALUES ('writer', '%', 'SYSTEM_USER', 'N')",
+    "CREATE FUNCTION f RETURNS INTEGER SONAME 'f.so'",
+    "CREATE PROCEDURE sys.p() SELECT 1",
+    "CREATE DEFINER = root@localhost PROCEDURE later.p() CREATE USER evil",
+)
+
+
+def printed(
+    folder: Path, settings: dict[str, Value], capsys: pytest.CaptureFixture[str]
+) -> tuple[str, str]:
+    """Return what --grants prints for the source, and for the target."""
+    assert main(["check", "--config", str(configuration(folder, settings)), "--grants"]) == 0
+    ours, theirs = capsys.readouterr().out.split("\n\n")
+    return ours, theirs
+
+
+def refuses_to_become_root(target: Server) -> None:
+    """Try what the target's user could do for a hostile source."""
+    with closing(target.client(user="writer", password="two")) as client, client.cursor() as cursor:
+        cursor.execute("CREATE DATABASE later")
+        for attempt in ROOT_BY:
+            with pytest.raises(pymysql.err.OperationalError, match="denied"):
+                cursor.execute(attempt)
+        cursor.execute("DROP DATABASE later")
+
+
+def in_named_databases(
+    pair: Pair, folder: Path, users: dict[str, Value], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Replicate by a user who may change the databases that the filter names, and no others."""
+    named: dict[str, Value] = {
+        **users,
+        "source.server_id": 4202,
+        "target.user": "narrow",
+        "target.schema": "narrow",
+        "target.definer": "current_user",
+        "filter.wild_do_table": ["a.%"],
+    }
+    daemon = DaemonProcess(pair.source, pair.target, folder, named)
+    _, theirs = printed(folder, daemon.settings, capsys)
+    pair.target.sql(f"{HERE} CREATE USER narrow IDENTIFIED BY 'two'")
+    pair.target.tool("mysql", stdin=f"{HERE}{theirs}".encode())
+    with (
+        closing(pair.target.client(user="narrow", password="two")) as client,
+        pytest.raises(pymysql.err.OperationalError, match="denied"),
+    ):
+        client.cursor().execute("CREATE DATABASE b")
+    assert told(folder, daemon.settings).bad.keys() == {"accounts"}
+    with daemon:
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+    assert pair.target.sql("SELECT COUNT(*) FROM a.t") == [(0,)]
+    pair.target.sql(f"{HERE} DROP DATABASE a; DROP DATABASE narrow")
 
 
 def test_the_printed_grants_are_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,22 +89,23 @@ def test_the_printed_grants_are_enough(tmp_path: Path, capsys: pytest.CaptureFix
             "target.schema": "position$of_it",
         }
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, users)
-        config = configuration(tmp_path, daemon.settings)
-        assert main(["check", "--config", str(config), "--grants"]) == 0
-        ours, theirs = capsys.readouterr().out.split("\n\n")
-        here = "SET sql_log_bin = 0;"
-        pair.source.sql(f"{here} CREATE USER reader IDENTIFIED BY 'one'")
-        pair.target.sql(f"{here} CREATE USER writer IDENTIFIED BY 'two'")
-        pair.source.tool("mysql", stdin=f"{here}{ours}".encode())
-        pair.target.tool("mysql", stdin=f"{here}{theirs}".encode())
+        ours, theirs = printed(tmp_path, daemon.settings, capsys)
+        pair.source.sql(f"{HERE} CREATE USER reader IDENTIFIED BY 'one'")
+        pair.target.sql(f"{HERE} CREATE USER writer IDENTIFIED BY 'two'")
+        pair.source.tool("mysql", stdin=f"{HERE}{ours}".encode())
+        pair.target.tool("mysql", stdin=f"{HERE}{theirs}".encode())
         pair.source.sql(
             "CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY);"
             "SET sql_log_bin = 0; CREATE USER gone@localhost"
         )
 
+        refuses_to_become_root(pair.target)
+        in_named_databases(pair, tmp_path, users, capsys)
         before = told(tmp_path, daemon.settings)
-        # It cannot do what accounts need, and that is all.
-        assert (before.status, set(before.bad)) == (0, {"accounts"}), before.bad
+        # It cannot do what accounts and others' definitions need, and that is all.
+        assert (before.status, set(before.bad)) == (0, {"accounts", "definers"}), before.bad
+        (definers,) = [line for line in theirs.splitlines() if "SET_ANY_DEFINER" in line]
+        pair.target.sql(f"{HERE}{definers.removeprefix('-- ')}")
         assert pair.target.sql("SHOW DATABASES LIKE 'position%'") == []
 
         with daemon:

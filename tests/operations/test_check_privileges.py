@@ -2,10 +2,13 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtsd.config import Settings
 from mtsd.model.server import Flavour, ServerVersion
+from mtsd.operations.check.grants import statements
 from mtsd.operations.check.privileges import (
     BINLOG,
     DEFINERS,
@@ -20,10 +23,10 @@ from mtsd.operations.check.privileges import (
     grant,
     missing,
     missing_on,
-    statements,
+    missing_on_all,
     target_needs,
 )
-from tests.operations.good_facts import SETTINGS, target_settings
+from tests.operations.good_facts import SETTINGS, filtered, target_settings
 
 NEEDED = (*TARGET, *SESSION, *BINLOG, *DEFINITIONS)
 NEWEST = ServerVersion(Flavour.MYSQL, (9, 7, 0))
@@ -92,16 +95,55 @@ def test_what_is_granted_on_a_database_is_held_there(database: str) -> None:
     assert not held.has_on(database + "x", "SELECT")
 
 
+def of_mysql(settings: Settings) -> Held:
+    """Return what the target's user holds after the statements that are not in comments."""
+    _, target = "\n".join(statements(settings)).split("\n\n")
+    return Held.of(line.removesuffix(";") for line in target.splitlines() if line[0] != "-")
+
+
 def test_whoever_has_the_printed_grants_lacks_nothing() -> None:
-    text = "\n".join(line for line in statements(SETTINGS) if not line.startswith("--"))
-    source, target = text.replace(";", "").split("\n\n")
-    of_source = Held.of(source.splitlines())
-    assert missing(of_source, SOURCE, NEWEST) == []
-    of_target = Held.of(target.splitlines())
-    assert missing(of_target, (*NEEDED, *DEFINERS), NEWEST) == []
-    assert missing_on(of_target, POSITION, ["mtsd"]) == {}
-    assert "CREATE USER" not in of_target.everywhere
-    assert "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON `mtsd`.* TO 'mtsd'@'%'" in target
+    source = Held.of(line.removesuffix(";") for line in statements(SETTINGS))
+    assert missing(source, SOURCE, NEWEST) == []
+    target = of_mysql(SETTINGS)
+    assert missing(target, NEEDED, NEWEST) == []
+    assert missing_on(target, POSITION, ["mtsd"]) == {}
+    assert "CREATE USER" not in target.everywhere
+    assert not any(target.has_on("mysql", need.anyof[0]) for need in POSITION)
+    # Their price is too high to be granted unasked.
+    assert {*DEFINERS} & {*NEEDED} == set()
+    assert "SET_ANY_DEFINER" not in target.everywhere
+
+
+@pytest.mark.parametrize(
+    ("settings", "databases"),
+    [
+        (filtered(do_db=("shop", "blog")), {"shop", "blog"}),
+        (filtered(do_table=("shop.t", "blog.u")), {"shop", "blog"}),
+        (filtered(wild_do_table=("shop.%", r"my\_db.t_")), {"shop", "my_db"}),
+        (filtered(do_db=("copy",), rewrite_db=(("shop", "copy"),)), {"copy"}),
+        (filtered(wild_do_table=("shop%.%",)), None),
+        (filtered(ignore_db=("mysql",)), None),
+    ],
+)
+def test_a_filter_that_names_its_databases_confines_the_grants(
+    settings: Settings, databases: set[str] | None
+) -> None:
+    held = of_mysql(settings)
+    assert (missing_on_all(held) == []) == (databases is None)
+    if databases is not None:
+        assert held.databases.keys() == {*databases, "mtsd"}
+        assert missing_on(held, DEFINITIONS, databases) == {}
+        assert not held.has_on("other", "INSERT")
+
+
+def test_a_databases_own_grant_counts_in_place_of_a_patterns() -> None:
+    held = Held.of([
+        "GRANT SELECT, INSERT ON `%`.* TO `u`@`%`", "GRANT SELECT ON `mysql`.* TO `u`@`%`",
+        r"GRANT DELETE ON `my\_%`.* TO `u`@`%`", "GRANT UPDATE ON `m%`.* TO `u`@`%`",
+    ])  # fmt: skip
+    assert held.has_on_all("INSERT")
+    assert (held.has_on("mysql", "INSERT"), held.has_on("shop", "INSERT")) == (False, True)
+    assert (held.has_on("my_x", "DELETE"), held.has_on("my_x", "UPDATE")) == (True, False)
 
 
 def test_a_mariadb_has_privileges_of_its_own() -> None:
@@ -109,10 +151,14 @@ def test_a_mariadb_has_privileges_of_its_own() -> None:
     lacking = missing(Held(), everything, MARIADB)
     assert {"BINLOG MONITOR", "BINLOG REPLAY", "SET USER"} <= set(lacking)
     assert not any("_" in name for name in lacking)
-    printed = [line for line in statements(SETTINGS) if re.search("BINLOG MON|SET USER", line)]
-    assert ["REPLICATION SLAVE" in line for line in printed] == [True, True, False]
+    marks = "BINLOG MON|SET USER|ON `(%|mysql|sys|mtsd)`"
+    printed = [line for line in statements(SETTINGS) if re.search(marks, line)]
     assert all(line.count("BINLOG REPLAY") <= 1 for line in printed)
-    assert missing(Held.of(line[3:-1] for line in printed), everything, MARIADB) == []
+    grants = [line.removeprefix("-- ").removesuffix(";") for line in printed]
+    held = Held.of(line for line in grants if line.startswith("GRANT"))
+    assert missing(held, (*SOURCE, *TARGET, *SESSION, *BINLOG, *DEFINERS), MARIADB) == []
+    assert missing_on_all(held) == []
+    assert not held.has_on("mysql", "INSERT")
     held = Held.of([
         "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO `u`@`%` IDENTIFIED BY PASSWORD '*7B'",
     ])  # fmt: skip
@@ -124,7 +170,8 @@ def test_what_only_other_accounts_definitions_need_is_in_a_group_of_its_own() ->
     dropped = list(statements(target_settings(definer="current_user")))
     named = re.compile("DEFINER,|DEFINER O|SYSTEM_USER|SET_USER_ID|SET USER")
     apart = [line for line in kept if line not in dropped]
-    assert [line for line in kept if named.search(line)] == apart[2:3] + apart[4:]
+    assert [line for line in kept if named.search(line)] == apart[4:5] + apart[6:]
+    assert all(line.startswith("-- ") for line in apart)
     assert not any(named.search(line) for line in dropped)
 
 

@@ -8,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 from threading import Event
 
+import pymysql
 import pytest
 
 from mtsd.cli.main import main
@@ -493,17 +494,17 @@ def test_a_statement_that_deletes_the_position_stops(engine: str, tmp_path: Path
             assert unequal(pair.source, pair.target) == []
 
 
-def granted(daemon: DaemonProcess) -> list[str]:
-    """Return the statements of --grants that are for a MariaDB."""
+OF_MARIADB = ("BINLOG MONITOR", "GRANT REFERENCES", "`%`", "`mysql`", "`sys`", "`mtsd`")
+
+
+def granted(daemon: DaemonProcess, *marks: str) -> list[str]:
+    """Return the statements of --grants with one of these in them, also those in comments."""
     daemon.configure()
     with redirect_stdout(StringIO()) as printed:
         assert main(["check", "--grants", "--config", str(daemon.config)]) == 0
+    lines = [line.removeprefix("-- ") for line in printed.getvalue().splitlines()]
     return [
-        line.removeprefix("-- ")
-        for line in printed.getvalue().splitlines()
-        if "BINLOG MONITOR" in line
-        or "GRANT SET USER" in line
-        or (line.startswith("GRANT") and "`mtsd`" in line)
+        line for line in lines if line.startswith("GRANT") and any(mark in line for mark in marks)
     ]
 
 
@@ -523,8 +524,22 @@ def test_the_grants_are_enough(tmp_path: Path) -> None:
         for server in (pair.source, pair.target):
             server.sql("SET sql_log_bin = 0; CREATE USER repl@'%'; CREATE USER mtsd@'%'")
             server.sql("SET GLOBAL log_bin_trust_function_creators = 1")
-            for grant in granted(daemon):
+            for grant in granted(daemon, *OF_MARIADB):
                 server.sql(f"SET sql_log_bin = 0; {grant}")
+        with pair.target.client(user="mtsd") as client:
+            for attempt in (
+                "INSERT INTO mysql.global_priv VALUES ('%', 'evil', '{\"access\": 1}')",
+                "CREATE USER evil",
+                "INSTALL PLUGIN x SONAME 'x.so'",
+                "CREATE PROCEDURE sys.p() SELECT 1",
+                "CREATE DEFINER = root@localhost PROCEDURE test.p() SELECT 1",
+            ):
+                with pytest.raises(pymysql.err.OperationalError, match="denied"):
+                    client.cursor().execute(attempt)
+        found = told(tmp_path, daemon.settings)
+        assert (found.status, set(found.bad)) == (0, {"accounts", "definers", "sync-binlog"})
+        for grant in granted(daemon, "SET USER"):
+            pair.target.sql(f"SET sql_log_bin = 0; {grant}")
         pair.source.sql(DEFINITIONS)
         # The restart reads the target's binary log.
         daemon.start(fault=f"{FaultPoint.AFTER_STATEMENT}:3")
@@ -534,6 +549,21 @@ def test_the_grants_are_enough(tmp_path: Path) -> None:
         assert pair.target.sql("SELECT status FROM information_schema.events") == [
             ("SLAVESIDE_DISABLED",)
         ]
+        assert daemon.stop() == 0
+        # The server itself would apply such a row for whoever may replay.
+        pair.source.sql("INSERT INTO mysql.time_zone VALUES (1, 'N')")
+        for allowed, said in (
+            ("refuse", "a table of the server's own: this target would apply them"),
+            (
+                "replicate",
+                "command denied to user 'mtsd'@'localhost' for table `mysql`.`time_zone`",
+            ),
+        ):
+            daemon.settings |= {"filter.system_schemas": allowed}
+            daemon.start()
+            assert daemon.wait() == NEEDS_PERSON, daemon.last_words()
+            assert said in daemon.last_words()
+        assert pair.target.sql("SELECT * FROM mysql.time_zone") == []
 
 
 def test_a_definition_is_never_applied_twice(tmp_path: Path) -> None:

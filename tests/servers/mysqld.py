@@ -176,12 +176,18 @@ class Server:
         register(self.folder, None)
 
     def client(
-        self, database: str | None = None, *, flags: int = 0
+        self,
+        database: str | None = None,
+        *,
+        flags: int = 0,
+        user: str = "root",
+        password: str = "",
     ) -> pymysql.connections.Connection:
-        """Return a PyMySQL connection of root over the socket, in autocommit; close it yourself."""
+        """Return a PyMySQL connection over the socket, in autocommit; close it yourself."""
         return pymysql.connect(
             unix_socket=str(self.socket),
-            user="root",
+            user=user,
+            password=password,
             database=database,
             charset="utf8mb4",
             autocommit=True,

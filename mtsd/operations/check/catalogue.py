@@ -183,6 +183,12 @@ class Kind(Enum):
         " {user} lacks {missing}",
         "manage accounts on the source with sql_log_bin = 0, or {grants}",
     )
+    SYSTEM_TABLES_WRITABLE = warning(
+        "target system schemas",
+        "{user} may write to the tables of mysql: whoever controls the source can make himself an"
+        " administrator of the target",
+        "take that away, as mtsd check --grants prints it",
+    )
 
     # The source's binary log.
     BINARY_LOG = ok("source log_bin", "ON")

@@ -42,6 +42,8 @@ from mtsd.wire.refusal import RefusedError
 from mtsd.wire.traits import supported
 
 _LONGEST_LOOK_S = 60.0
+_UNKNOWN = ServerVersion(Flavour.MYSQL, (999, 0, 0))
+"""A target out of reach is taken for the newest."""
 _CASE = "lower_case_table_names"
 _IN_MARIADB = "in its option file, and with SET GLOBAL:"
 
@@ -104,10 +106,10 @@ def _lines(
     known_source = None if isinstance(source, Line) else source
     known_target = None if isinstance(target, Line) else target
     fold_case = known_target is not None and known_target.server.number(_CASE) != 0
-    flavour = Flavour.MYSQL if known_target is None else known_target.server.flavour
+    server = _UNKNOWN if known_target is None else known_target.server.server
     if known_target is not None and fold_case:
         target = known_target = replace(known_target, server=in_lower_case(known_target.server))
-    rules = filter_of(settings, fold_case=fold_case, target=flavour)
+    rules = filter_of(settings, fold_case=fold_case, target=server)
     if isinstance(source, Line):
         yield source
     else:

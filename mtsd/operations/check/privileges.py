@@ -5,14 +5,15 @@ target with this user's privileges, and rows through BINLOG. The tests run a dae
 these.
 """
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mtsd.config import Settings
 from mtsd.model.server import Flavour, ServerVersion, Version
 from mtsd.replica.gtid_mode import Gtids, decide_gtids
-from mtsd.target.literals import bare_name, shown_name, shown_text
+from mtsd.target.literals import bare_name, shown_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ DEFINITIONS = _needs(
     "EXECUTE", "CREATE VIEW", "CREATE ROUTINE", "ALTER ROUTINE", "EVENT", "TRIGGER",
 )  # fmt: skip
 """What statements of the source need: on every replicated database."""
+EVERY_DATABASE = "%"
+"""The pattern by which privileges are granted on all databases that have no grant of their own."""
 POSITION = _needs("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE")
 """On the position schema."""
 TARGET = (
@@ -148,19 +151,34 @@ class Held:
         """Return whether one of these is held on everything."""
         return not self.everywhere.isdisjoint((*names, "ALL PRIVILEGES"))
 
+    def has_on_all(self, name: str) -> bool:
+        """Return whether a privilege is held on all databases, or on all but some."""
+        return self.has((name,)) or not self.databases.get(EVERY_DATABASE, set()).isdisjoint(
+            (name, "ALL PRIVILEGES")
+        )
+
     def has_on(self, database: str, name: str) -> bool:
         """Return whether a privilege is held on a database."""
         if name in self.revoked.get(database, ()):
             return False
-        return self.has((name,)) or any(
-            not names.isdisjoint((name, "ALL PRIVILEGES")) and _like(pattern, database)
-            for pattern, names in self.databases.items()
-        )
+        if self.has((name,)):
+            return True
+        matching = [pattern for pattern in self.databases if _like(pattern, database)]
+        if not matching:
+            return False
+        # The server looks at the one that is most specific, and at no other.
+        names = self.databases[max(matching, key=_literal_length)]
+        return not names.isdisjoint((name, "ALL PRIVILEGES"))
 
 
 def missing(held: Held, needs: Iterable[Need], server: ServerVersion) -> list[str]:
     """Return what has to be granted on *.*, of what this server has."""
     return [need.anyof[0] for need in needs if need.applies_to(server) and not held.has(need.anyof)]
+
+
+def missing_on_all(held: Held) -> list[str]:
+    """Return which of `DEFINITIONS` have to be granted if every database is replicated."""
+    return [need.anyof[0] for need in DEFINITIONS if not held.has_on_all(need.anyof[0])]
 
 
 def missing_on(held: Held, needs: Iterable[Need], databases: Iterable[str]) -> dict[str, list[str]]:
@@ -204,71 +222,6 @@ def target_needs(
     return needs if gtids or not logs else (*needs, *EVIDENCE)
 
 
-def statements(settings: Settings) -> Iterator[str]:
-    """Yield the GRANT statements for both users, and comments, as lines of SQL.
-
-    A user's host is not in the settings: '%' stands for it.
-    """
-    source = f"{shown_text(settings.source.user)}@'%'"
-    target = f"{shown_text(settings.target.user)}@'%'"
-    newest = ServerVersion(Flavour.MYSQL, (900, 0, 0))
-    mariadb = ServerVersion(Flavour.MARIADB, (900, 0, 0))
-    yield f"-- On the source ({settings.source.address}):"
-    yield grant(missing(Held(), SOURCE, newest), source) + ";"
-    yield "-- MariaDB instead:"
-    yield "-- " + grant(missing(Held(), SOURCE, mariadb), source) + ";"
-    yield "-- Lets `mtsd check` see which tables exist, but none of their contents:"
-    yield grant(SEE_TABLES, source) + ";"
-    yield ""
-    yield f"-- On the target ({settings.target.address}): statements of the source run again there."
-    as_sql = settings.target.apply_mode == "sql"
-    needs = target_needs(settings, logs=settings.target.binary_log, as_sql=as_sql)
-    of_rows = missing(Held(), (*DEFINITIONS, *needs, *XA), newest)
-    names = [*of_rows, *missing(Held(), SESSION, newest)]
-    static = [name for name in names if "_" not in name]
-    yield grant(static, target) + ";"
-    yield "-- MySQL 8.2 or later:"
-    yield grant([name for name in names if "_" in name], target) + ";"
-    yield "-- MySQL 8.0 and 8.1 instead (before 8.0.18 with BINLOG_ADMIN for REPLICATION_APPLIER):"
-    old = ServerVersion(Flavour.MYSQL, (8, 1, 0))
-    older = missing(Held(), (*needs, *XA, *SESSION), old)
-    yield "-- " + grant([name for name in older if "_" in name], target) + ";"
-    yield "-- MariaDB instead of all that:"
-    everything = (
-        *DEFINITIONS,
-        *target_needs(settings, logs=settings.target.binary_log, gtids=False, as_sql=as_sql),
-        *SESSION,
-        *OWN_REPLICA,
-    )
-    more = [] if settings.target.binary_log else ["BINLOG ADMIN"]
-    of_mariadb = dict.fromkeys(missing(Held(), everything, mariadb))
-    yield "-- " + grant([*of_mariadb, *more], target) + ";"
-    if settings.target.definer == "source":
-        yield "-- Only for views, routines, triggers and events, which keep the account that they"
-        yield '-- belong to; none of it is needed with [target] definer = "current_user":'
-        yield grant(missing(Held(), DEFINERS, newest), target) + ";"
-        yield "-- MySQL 8.0 and 8.1, and MariaDB, instead:"
-        yield "-- " + grant(missing(Held(), DEFINERS, old), target) + ";"
-        yield "-- " + grant(missing(Held(), DEFINERS, mariadb), target) + ";"
-    if settings.replica.consistency == "any_time":
-        yield '-- For consistency = "any_time": who waits for whose locks (the second on MySQL):'
-        yield grant([need.anyof[0] for need in LOCKS], target) + ";"
-        yield grant([need.anyof[0] for need in LOCKS_OF_ROWS], target, "performance_schema") + ";"
-    yield "-- The position tables:"
-    yield grant([need.anyof[0] for need in POSITION], target, settings.target.schema) + ";"
-    yield "-- Only if CREATE USER, GRANT and similar are to be replicated: they need every"
-    yield "-- privilege that they grant."
-    yield f"-- GRANT ALL ON *.* TO {target} WITH GRANT OPTION;"
-    yield "-- Only if the target's gtid_mode is not ON: its binlog shows what became of a"
-    yield "-- statement that was interrupted:"
-    yield "-- " + grant([need.anyof[0] for need in EVIDENCE], target) + ";"
-    if settings.target.gtid == "auto" and MIRROR[0] not in needs:
-        yield "-- Only if the target has log_bin = OFF, because it then learns the source's GTIDs:"
-        yield "-- " + grant([need.anyof[0] for need in MIRROR], target) + ";"
-    yield "-- Only if the target is read_only:"
-    yield "-- " + grant(["CONNECTION_ADMIN"], target) + ";"
-
-
 def _split(names: str) -> list[str]:
     # Column lists are in parentheses: a privilege on columns is not one on the whole table.
     return [name.strip().upper() for name in re.sub(r"\w+ \([^)]*\),?", "", names).split(",")]
@@ -280,3 +233,10 @@ def _like(pattern: str, text: str) -> bool:
     wild = {"%": ".*", "_": "."}
     expression = "".join(wild.get(part) or re.escape(part.removeprefix("\\")) for part in parts)
     return re.fullmatch(expression, text, re.DOTALL) is not None
+
+
+def _literal_length(pattern: str) -> float:
+    """Return how many characters stand before the first wildcard of a LIKE pattern."""
+    found = re.match(r"(?:\\.|[^%_\\])*", pattern, re.DOTALL)
+    end = found.end() if found is not None else 0
+    return math.inf if end == len(pattern) else end

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from mtsd.config import Settings
+from mtsd.filter.channels import named_databases
 from mtsd.model.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind, refused_line
@@ -20,9 +21,11 @@ from mtsd.operations.check.privileges import (
     grant,
     missing,
     missing_on,
+    missing_on_all,
     target_needs,
 )
 from mtsd.operations.check.server_lines import counted
+from mtsd.replica.filters import rules_of
 from mtsd.replica.limits import sessions_of
 from mtsd.target.bundle import BASE64_SHARE
 from mtsd.target.session_state import THREAD_ID
@@ -82,16 +85,16 @@ def _privileges(
     lacking = missing(held, needs, server.server)
     grants = [grant(lacking, server.account)] if lacking else []
     texts = list(lacking)
-    everywhere = missing(held, DEFINITIONS, server.server)
-    databases = sorted({table.schema for table in source.server.tables}) if source else []
-    revoked = [database for database in databases if held.revoked.get(database)]
-    # If the source's databases are unknown, all of them may be meant.
-    where = (databases if everywhere else revoked) if databases else []
-    if everywhere and not databases:
-        grants.append(grant(everywhere, server.account))
-        texts += everywhere
+    databases = named_databases(rules_of(settings.filter))
+    everywhere = missing_on_all(held) if databases is None else []
+    where = databases or ()
+    if databases is None and source is not None:
+        schemas = tuple(sorted({table.schema for table in source.server.tables}))
+        # What is held on all databases may have been revoked on some.
+        where = schemas if everywhere else tuple(filter(held.revoked.get, schemas))
     on_databases = missing_on(held, DEFINITIONS, where)
-    if len(on_databases) == len(databases) and on_databases and everywhere:
+    if everywhere and len(on_databases) == len(where):
+        # Or the source's databases are unknown, and all of them may be meant.
         grants.append(grant(everywhere, server.account))
         texts += everywhere
     else:
@@ -124,6 +127,8 @@ def _privileges(
             missing=", ".join(accounts),
             grants=f"GRANT ALL ON *.* TO {server.account} WITH GRANT OPTION",
         )
+        if held.has_on("mysql", "INSERT"):
+            yield Kind.SYSTEM_TABLES_WRITABLE.line(user=server.account)
     trusts = "log_bin_trust_function_creators"
     if logs and not server.on(trusts):
         if not held.has(("SUPER",)):

@@ -1,0 +1,137 @@
+"""The grants that `mtsd check --grants` prints: enough for mtsd, and no more than the filter needs.
+
+Whoever controls a source has what these grant on the target. So where the filter names all
+databases, they are granted on those. Where it does not, the system schemas are taken out: who may
+write to `mysql` makes himself an administrator, and who may change a routine of `sys` waits for an
+administrator to call it.
+"""
+
+from collections.abc import Iterator
+
+from mtsd.config import Settings
+from mtsd.filter.channels import named_databases
+from mtsd.model.server import Flavour, ServerVersion
+from mtsd.operations.check.privileges import (
+    DEFINERS,
+    DEFINITIONS,
+    EVERY_DATABASE,
+    EVIDENCE,
+    LOCKS,
+    LOCKS_OF_ROWS,
+    MIRROR,
+    OWN_REPLICA,
+    POSITION,
+    SEE_TABLES,
+    SESSION,
+    SOURCE,
+    XA,
+    Held,
+    Need,
+    grant,
+    missing,
+    target_needs,
+)
+from mtsd.replica.filters import rules_of
+from mtsd.target.literals import shown_name, shown_text
+
+_NEWEST = ServerVersion(Flavour.MYSQL, (900, 0, 0))
+_OLD = ServerVersion(Flavour.MYSQL, (8, 1, 0))
+_MARIADB = ServerVersion(Flavour.MARIADB, (900, 0, 0))
+_OF_DEFINITIONS = [need.anyof[0] for need in DEFINITIONS]
+_KEPT = {"mysql": ("EXECUTE",), "sys": ("SELECT", "EXECUTE")}
+"""What is left on the system schemas; statements of a source may call functions of `sys`."""
+
+
+def statements(settings: Settings) -> Iterator[str]:
+    """Yield the GRANT statements for both users, and comments, as lines of SQL.
+
+    A user's host is not in the settings: '%' stands for it.
+    """
+    source = f"{shown_text(settings.source.user)}@'%'"
+    yield f"-- On the source ({settings.source.address}):"
+    yield grant(missing(Held(), SOURCE, _NEWEST), source) + ";"
+    yield "-- MariaDB instead:"
+    yield "-- " + grant(missing(Held(), SOURCE, _MARIADB), source) + ";"
+    yield "-- Lets `mtsd check` see which tables exist, but none of their contents:"
+    yield grant(SEE_TABLES, source) + ";"
+    yield ""
+    target = f"{shown_text(settings.target.user)}@'%'"
+    yield f"-- On the target ({settings.target.address}): statements of the source run again there."
+    yield from _of_replication(settings, target)
+    if settings.replica.consistency == "any_time":
+        yield '-- For consistency = "any_time": who waits for whose locks (the second on MySQL):'
+        yield grant([need.anyof[0] for need in LOCKS], target) + ";"
+        yield grant([need.anyof[0] for need in LOCKS_OF_ROWS], target, "performance_schema") + ";"
+    yield "-- The position tables:"
+    yield grant([need.anyof[0] for need in POSITION], target, settings.target.schema) + ";"
+    if settings.target.definer == "source":
+        yield from _of_definers(target)
+    yield "-- Only if CREATE USER, GRANT and similar are to be replicated: they need every"
+    yield "-- privilege that they grant. Whoever controls the source is then root of the target."
+    yield f"-- GRANT ALL ON *.* TO {target} WITH GRANT OPTION;"
+    yield "-- Only if the target's gtid_mode is not ON: its binlog shows what became of a"
+    yield "-- statement that was interrupted:"
+    yield "-- " + grant([need.anyof[0] for need in EVIDENCE], target) + ";"
+    if settings.target.gtid == "auto" and MIRROR[0] not in _needs(settings):
+        yield "-- Only if the target has log_bin = OFF, because it then learns the source's GTIDs:"
+        yield "-- " + grant([need.anyof[0] for need in MIRROR], target) + ";"
+    yield "-- Only if the target is read_only:"
+    yield "-- " + grant(["CONNECTION_ADMIN"], target) + ";"
+
+
+def _needs(settings: Settings, *, gtids: bool = True) -> tuple[Need, ...]:
+    as_sql = settings.target.apply_mode == "sql"
+    logs = settings.target.binary_log
+    needs = target_needs(settings, logs=logs, gtids=gtids, as_sql=as_sql)
+    return (*needs, *XA, *SESSION, *OWN_REPLICA)
+
+
+def _of_replication(settings: Settings, target: str) -> Iterator[str]:
+    """Yield what rows and statements need, for both families."""
+    databases = named_databases(rules_of(settings.filter))
+    names = missing(Held(), _needs(settings), _NEWEST)
+    static = [name for name in names if "_" not in name]
+    yield grant(static if databases is not None else [*_OF_DEFINITIONS, *static], target) + ";"
+    yield "-- MySQL 8.2 or later:"
+    yield grant([name for name in names if "_" in name], target) + ";"
+    yield "-- MySQL 8.0 and 8.1 instead (before 8.0.18 with BINLOG_ADMIN for REPLICATION_APPLIER):"
+    older = missing(Held(), _needs(settings), _OLD)
+    yield "-- " + grant([name for name in older if "_" in name], target) + ";"
+    if databases is None:
+        yield "-- Takes the system schemas out: whoever may write to mysql makes himself root. It"
+        yield "-- takes MySQL 8.0.16; before that, name the databases in [filter]. From the first"
+        yield "-- line on, % and _ are ordinary characters in everybody's grants on databases."
+        yield "SET PERSIST partial_revokes = ON;"
+        for schema, kept in _KEPT.items():
+            revoked = ", ".join(name for name in _OF_DEFINITIONS if name not in kept)
+            yield f"REVOKE {revoked} ON {shown_name(schema)}.* FROM {target};"
+    of_mariadb = missing(Held(), _needs(settings, gtids=False), _MARIADB)
+    if not settings.target.binary_log:
+        of_mariadb.append("BINLOG ADMIN")
+    yield "-- MariaDB instead of all that" + (
+        ":" if databases is not None else ". It cannot revoke"
+    )
+    if databases is None:
+        yield "-- a part, but there a schema's own grant counts in place of that on all databases:"
+    yield "-- " + grant(list(dict.fromkeys(of_mariadb)), target) + ";"
+    if databases is None:
+        yield "-- " + grant(_OF_DEFINITIONS, target, EVERY_DATABASE) + ";"
+        for schema, kept in _KEPT.items():
+            yield "-- " + grant(kept, target, schema) + ";"
+        return
+    yield "-- On both, the databases that [filter] names:"
+    for database in databases:
+        yield grant(_OF_DEFINITIONS, target, database) + ";"
+    if any("_" in database or "%" in database for database in databases):
+        yield "-- (_ and % stand for any characters there, unless partial_revokes is ON.)"
+
+
+def _of_definers(target: str) -> Iterator[str]:
+    yield "-- Only for views, routines, triggers and events of the source, which keep the account"
+    yield "-- that they belong to. Its price: this makes mtsd's user, and whoever controls the"
+    yield "-- source, as powerful as any definer on the target, root included. Not needed with"
+    yield '-- [target] definer = "current_user":'
+    yield "-- " + grant(missing(Held(), DEFINERS, _NEWEST), target) + ";"
+    yield "-- MySQL 8.0 and 8.1, and MariaDB, instead:"
+    yield "-- " + grant(missing(Held(), DEFINERS, _OLD), target) + ";"
+    yield "-- " + grant(missing(Held(), DEFINERS, _MARIADB), target) + ";"
