@@ -3,14 +3,21 @@
 #   docker run -v ./config.toml:/etc/mtsd/config.toml:ro -e MTSD_SOURCE__PASSWORD=… mtsd
 # [status] socket should be /run/mtsd/mtsd.sock.
 
-# This image has a C compiler, so the wheel contains compiled modules.
-FROM python:3.11 AS build
+# Two images of one Python: with a C compiler, so the wheel contains compiled modules, and without.
+# A tag moves; docs/security.md says how to give a digest in its place.
+ARG BUILD_IMAGE=python:3.11
+ARG RUN_IMAGE=python:3.11-slim
+
+FROM ${BUILD_IMAGE} AS build
 WORKDIR /build
+COPY requirements-build.lock ./
+RUN pip install --no-cache-dir --require-hashes -r requirements-build.lock
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY mtsd mtsd
-RUN COMPILE_MTSD=1 pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+# With isolation pip would fetch the backend and the compiler anew, whatever is newest.
+RUN COMPILE_MTSD=1 pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels .
 
-FROM python:3.11-slim
+FROM ${RUN_IMAGE}
 ENV PYTHONUNBUFFERED=1 \
     PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \

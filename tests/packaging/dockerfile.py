@@ -4,6 +4,7 @@ import io
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import Template
 
 from dockerfile_parse import DockerfileParser
 
@@ -12,7 +13,7 @@ from tests.packaging.locations import PROJECT
 
 @dataclass(slots=True)
 class Stage:
-    """One FROM and what follows it, as (instruction, value)."""
+    """One FROM and what follows it, as (instruction, value); `image` is the default one."""
 
     image: str
     name: str = ""
@@ -31,13 +32,17 @@ def stages() -> list[Stage]:
     """Read the Dockerfile."""
     content = (PROJECT / "Dockerfile").read_bytes()
     found: list[Stage] = []
+    defaults: dict[str, str] = {}
     for step in DockerfileParser(fileobj=io.BytesIO(content)).structure:
         instruction, value = str(step["instruction"]), str(step["value"])
         if instruction == "COMMENT":
             continue
         if instruction == "FROM":
             image, _, name = value.partition(" AS ")
-            found.append(Stage(image, name))
+            found.append(Stage(Template(image).substitute(defaults), name))
+        elif not found:
+            name, _, default = value.partition("=")
+            defaults[name] = default
         else:
             found[-1].steps.append((instruction, value))
     return found

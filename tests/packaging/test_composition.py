@@ -7,8 +7,8 @@ from typing import TypedDict
 import pytest
 import yaml
 
-from mtsd.config import FIELDS, Loaded, environment_variable, load
-from mtsd.config.kinds import is_secret
+from mtsd.config import FIELDS, Loaded, load
+from mtsd.operations.check.grants import statements
 from tests.packaging.dockerfile import stages
 from tests.packaging.locations import PROJECT
 from tests.servers.mysqld import Server
@@ -25,6 +25,7 @@ class Service(TypedDict, total=False):
     build: str
     command: list[str]
     environment: dict[str, str]
+    secrets: list[str]
     volumes: list[str]
     ports: list[str]
     healthcheck: dict[str, object]
@@ -43,6 +44,7 @@ class Composition(TypedDict):
 
     services: dict[str, Service]
     volumes: dict[str, None]
+    secrets: dict[str, dict[str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +60,34 @@ def services(composition: Composition) -> dict[str, Service]:
 
 
 @pytest.fixture(scope="module")
-def loaded(services: dict[str, Service]) -> Loaded:
+def passwords(composition: Composition) -> dict[str, str]:
+    """Return the password in each secret."""
+    found = {}
+    for name, secret in composition["secrets"].items():
+        found[name] = (PROJECT / secret["file"]).read_text(encoding="utf-8").strip()
+    return found
+
+
+@pytest.fixture(scope="module")
+def loaded(
+    services: dict[str, Service],
+    passwords: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Loaded:
     """Load the configuration as the daemon in the composition does."""
-    environ = {name: default(text) for name, text in services["mtsd"]["environment"].items()}
     (mounted,) = [text for text in services["mtsd"]["volumes"] if ".toml" in text]
     file, inside, mode = mounted.split(":")
     assert mode == "ro"
     assert inside in stages()[-1].values("CMD")[0]
-    return load(PROJECT / file, {}, environ, None)
+    folder = tmp_path_factory.mktemp("secrets")
+    config = folder / "config.toml"
+    text = (PROJECT / file).read_text(encoding="utf-8")
+    config.write_text(text.replace("/run/secrets", str(folder)), encoding="utf-8")
+    for name in services["mtsd"]["secrets"]:
+        secret = folder / name
+        secret.write_text(passwords[name], encoding="utf-8")
+        secret.chmod(0o600)
+    return load(config, {}, {}, None)
 
 
 def default(text: str) -> str:
@@ -87,11 +109,8 @@ def test_mtsd_starts_between_two_healthy_servers(services: dict[str, Service]) -
     for server in SERVERS:
         check = services[server]["healthcheck"]
         assert set(check) == {"test", "interval", "timeout", "retries"}
-        assert "mysqladmin ping" in str(check["test"])
-        # Written twice, the engine leaves it to the container's shell.
-        assert "$$MYSQL_ROOT_PASSWORD" in str(check["test"])
-        assert "MYSQL_ROOT_PASSWORD" in services[server]["environment"]
-        assert re.fullmatch(r"mysql:\d+\.\d+", services[server]["image"])
+        assert check["test"] == ["CMD", "mysqladmin", "ping", "--silent", "-h", "127.0.0.1"]
+        assert re.fullmatch(r"mysql:\d+\.\d+", default(services[server]["image"]))
     # The daemon's own is the image's.
     assert "healthcheck" not in services["mtsd"]
     assert stages()[-1].values("HEALTHCHECK")
@@ -146,11 +165,24 @@ def test_it_stops_gracefully_and_comes_back(services: dict[str, Service], loaded
         assert service["restart"] == "on-failure"
 
 
-def test_its_configuration_meets_the_servers(services: dict[str, Service], loaded: Loaded) -> None:
+def test_passwords_are_in_files_alone(
+    composition: Composition, services: dict[str, Service], passwords: dict[str, str]
+) -> None:
+    used = {name for service in services.values() for name in service["secrets"]}
+    assert used == set(composition["secrets"])
+    for service in services.values():
+        for name, value in service.get("environment", {}).items():
+            if "PASSWORD" in name:
+                assert name.endswith("_FILE")
+                assert value.removeprefix("/run/secrets/") in service["secrets"]
+    assert all(passwords.values())
+
+
+def test_its_configuration_meets_the_servers(
+    services: dict[str, Service], passwords: dict[str, str], loaded: Loaded
+) -> None:
     assert loaded.warnings == ()
     settings = loaded.settings
-    passwords = {environment_variable(key) for key, field in FIELDS.items() if is_secret(field)}
-    assert set(services["mtsd"]["environment"]) == passwords
     ids = {settings.source.server_id}
     for server, endpoint in (("source", settings.source), ("target", settings.target)):
         service = services[server]
@@ -158,11 +190,8 @@ def test_its_configuration_meets_the_servers(services: dict[str, Service], loade
         assert endpoint.port == 3306
         environment = service["environment"]
         assert environment["MYSQL_USER"] == endpoint.user
-        # The same variable, and the same default, on both sides.
-        variable = environment_variable(f"{server}.password")
-        assert environment["MYSQL_PASSWORD"] == services["mtsd"]["environment"][variable]
-        assert variable in environment["MYSQL_PASSWORD"]
-        assert default(environment["MYSQL_PASSWORD"]) == endpoint.password.get_secret_value()
+        secret = environment["MYSQL_PASSWORD_FILE"].removeprefix("/run/secrets/")
+        assert passwords[secret] == endpoint.password.get_secret_value()
         (option,) = service["command"]
         ids.add(int(option.removeprefix("--server-id=")))
         prepared = f"./docker/{server}.sql:/docker-entrypoint-initdb.d/{server}.sql:ro"
@@ -172,15 +201,20 @@ def test_its_configuration_meets_the_servers(services: dict[str, Service], loade
 
 @pytest.mark.servers
 @pytest.mark.parametrize(("role", "user"), [("source", "repl"), ("target", "mtsd")])
-def test_its_servers_are_prepared(role: str, user: str) -> None:
+def test_its_servers_are_prepared(role: str, user: str, loaded: Loaded) -> None:
+    prepared = (PROJECT / "docker" / f"{role}.sql").read_text(encoding="utf-8")
+    of_source, of_target = "\n".join(statements(loaded.settings)).split("\n\n")
+    printed = of_source if role == "source" else of_target
+    for statement in printed.splitlines():
+        assert statement.startswith("--") or statement in prepared
     with Server() as server:
         # As the image does it, before it runs the file.
         server.sql(f"CREATE USER '{user}'@'%' IDENTIFIED BY 'p'")
-        server.tool("mysql", stdin=(PROJECT / "docker" / f"{role}.sql").read_bytes())
+        server.tool("mysql", stdin=prepared.encode())
         assert server.sql("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.log_bin") == [("", 1)]
         assert len(server.sql("SHOW BINARY LOGS")) == 1
         granted = str(server.sql(f"SHOW GRANTS FOR '{user}'@'%'"))
-        assert ("REPLICATION SLAVE" in granted, "CREATE USER" in granted) == (
-            True,
+        assert ("REPLICATION SLAVE" in granted, "TRIGGER" in granted) == (
+            role == "source",
             role == "target",
         )

@@ -37,3 +37,16 @@ def test_every_import_is_declared() -> None:
                 if found.isdisjoint(declared | {"mtsd"}):
                     missing.add(package)
     assert missing == set()
+
+
+def test_only_constants_come_from_mysql_replication() -> None:
+    imported = set()
+    for path in (PROJECT / "mtsd").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pymysqlrepl"):
+                imported |= {f"{node.module}.{each.name}" for each in node.names}
+    assert imported == {
+        "pymysqlreplication.constants.BINLOG",
+        "pymysqlreplication.constants.FIELD_TYPE",
+        "pymysqlreplication.json_binary",
+    }

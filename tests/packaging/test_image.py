@@ -1,6 +1,7 @@
 """The Dockerfile, as far as it can be checked without an engine."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -50,12 +51,25 @@ def test_what_is_copied_exists_and_is_sent_to_the_engine(build: Stage, image: St
 def test_python_is_one_that_the_package_takes(build: Stage, image: Stage) -> None:
     # The same Python, and so the same libc; one with a C compiler, one without.
     assert image.image == f"{build.image}-slim"
-    assert "COMPILE_MTSD=1 pip wheel" in " ".join(build.values("RUN"))
     name, _, tag = image.image.partition(":")
     assert name == "python"
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     version = tag.removesuffix("-slim")
     assert f"Programming Language :: Python :: {version}" in project["classifiers"]
+
+
+def test_what_builds_the_wheel_is_locked_at_the_versions_of_the_tests(build: Stage) -> None:
+    install, wheel = build.values("RUN")
+    assert "--require-hashes -r requirements-build.lock" in install
+    assert wheel.startswith("COMPILE_MTSD=1 pip wheel")
+    # Else pip fetches what pyproject.toml and hatch_build.py name once more, unlocked.
+    assert "--no-build-isolation" in wheel
+    of_build, of_tests = (
+        set(re.findall(r"^\S+==\S+", (PROJECT / name).read_text(encoding="utf-8"), re.MULTILINE))
+        for name in ("requirements-build.lock", "requirements-dev.lock")
+    )
+    assert of_build <= of_tests
+    assert {"hatchling", "mypy", "setuptools"} <= {line.partition("==")[0] for line in of_build}
 
 
 def test_packages_are_locked(image: Stage) -> None:
