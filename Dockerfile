@@ -1,7 +1,8 @@
 # The daemon in a small image, under its own user; docker-compose.yml is an example of its use.
 #   docker build -t mtsd .
-#   docker run -v ./config.toml:/etc/mtsd/config.toml:ro -e MTSD_SOURCE__PASSWORD=… mtsd
-# [status] socket should be /run/mtsd/mtsd.sock.
+#   docker run -v ./config.toml:/etc/mtsd/config.toml:ro -v ./passwords:/run/secrets:ro mtsd
+# [status] socket should be /run/mtsd/mtsd.sock, and password_file below /run/secrets: passwords in the
+# environment would be shown by docker inspect.
 
 # Two images of one Python: with a C compiler, so the wheel contains compiled modules, and without.
 # A tag moves; docs/security.md says how to give a digest in its place.

@@ -165,6 +165,13 @@ def test_a_mariadb_has_privileges_of_its_own() -> None:
     assert missing(held, SOURCE, MARIADB) == []
 
 
+def test_a_mariadb_that_applies_rows_as_sql_may_do_without_the_right_to_replay() -> None:
+    printed = list(statements(target_settings(apply_mode="sql")))
+    (alone,) = [line for line in printed if "BINLOG REPLAY" in line]
+    assert alone == "-- GRANT BINLOG REPLAY ON *.* TO 'mtsd'@'%';"
+    assert "Its price" in printed[printed.index(alone) - 1]
+
+
 def test_what_only_other_accounts_definitions_need_is_in_a_group_of_its_own() -> None:
     kept = list(statements(SETTINGS))
     dropped = list(statements(target_settings(definer="current_user")))

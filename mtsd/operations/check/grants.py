@@ -38,6 +38,8 @@ _NEWEST = ServerVersion(Flavour.MYSQL, (900, 0, 0))
 _OLD = ServerVersion(Flavour.MYSQL, (8, 1, 0))
 _MARIADB = ServerVersion(Flavour.MARIADB, (900, 0, 0))
 _OF_DEFINITIONS = [need.anyof[0] for need in DEFINITIONS]
+_WRITES_EVERYWHERE = "BINLOG REPLAY"
+"""On a MariaDB, whose BINLOG does not look at privileges; a procedure may hold one, too."""
 _KEPT = {"mysql": ("EXECUTE",), "sys": ("SELECT", "EXECUTE")}
 """What is left on the system schemas; statements of a source may call functions of `sys`."""
 
@@ -105,19 +107,27 @@ def _of_replication(settings: Settings, target: str) -> Iterator[str]:
         for schema, kept in _KEPT.items():
             revoked = ", ".join(name for name in _OF_DEFINITIONS if name not in kept)
             yield f"REVOKE {revoked} ON {shown_name(schema)}.* FROM {target};"
-    of_mariadb = missing(Held(), _needs(settings, gtids=False), _MARIADB)
+    of_mariadb = dict.fromkeys(missing(Held(), _needs(settings, gtids=False), _MARIADB))
+    as_sql = settings.target.apply_mode == "sql"
+    if as_sql:
+        of_mariadb.pop(_WRITES_EVERYWHERE)
     if not settings.target.binary_log:
-        of_mariadb.append("BINLOG ADMIN")
+        of_mariadb["BINLOG ADMIN"] = None
     yield "-- MariaDB instead of all that" + (
         ":" if databases is not None else ". It cannot revoke"
     )
     if databases is None:
         yield "-- a part, but there a schema's own grant counts in place of that on all databases:"
-    yield "-- " + grant(list(dict.fromkeys(of_mariadb)), target) + ";"
+    yield "-- " + grant(list(of_mariadb), target) + ";"
     if databases is None:
         yield "-- " + grant(_OF_DEFINITIONS, target, EVERY_DATABASE) + ";"
         for schema, kept in _KEPT.items():
             yield "-- " + grant(kept, target, schema) + ";"
+    if as_sql:
+        yield "-- And only for a gtid_domain_id of mtsd's own, and for statements that change rows."
+        yield "-- Its price: whoever has it can write to every table of a MariaDB:"
+        yield "-- " + grant([_WRITES_EVERYWHERE], target) + ";"
+    if databases is None:
         return
     yield "-- On both, the databases that [filter] names:"
     for database in databases:
