@@ -113,13 +113,10 @@ def _of_replication(settings: Settings, target: str) -> Iterator[str]:
         of_mariadb.pop(_WRITES_EVERYWHERE)
     if not settings.target.binary_log:
         of_mariadb["BINLOG ADMIN"] = None
-    yield "-- MariaDB instead of all that" + (
-        ":" if databases is not None else ". It cannot revoke"
-    )
-    if databases is None:
-        yield "-- a part, but there a schema's own grant counts in place of that on all databases:"
+    yield "-- MariaDB instead of all that:"
     yield "-- " + grant(list(of_mariadb), target) + ";"
     if databases is None:
+        yield "-- It cannot revoke a part, but a schema's own grant is the one that counts:"
         yield "-- " + grant(_OF_DEFINITIONS, target, EVERY_DATABASE) + ";"
         for schema, kept in _KEPT.items():
             yield "-- " + grant(kept, target, schema) + ";"
