@@ -6,10 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mtsd.config import FilterSettings, Settings
 from mtsd.filter.channels import meeting
 from mtsd.filter.filter import Filter, Table
 from mtsd.filter.rules import Rules
 from mtsd.filter.wildcards import escaped, is_everything, literal, matches, overlap
+from mtsd.model.server import Flavour, ServerVersion, Version
+from mtsd.replica.filters import filter_of
 
 DATABASES = ("a", "b", "ab")
 NAMES = ("t", "u")
@@ -168,6 +171,26 @@ def test_definitions_of_databases_by_family(
 ) -> None:
     assert Filter(rules, one_level=True).passes_definition(database) == of_mysql
     assert Filter(rules).passes_definition(database) == of_mariadb
+
+
+@pytest.mark.parametrize(
+    ("family", "version", "refuses"),
+    [
+        (Flavour.MARIADB, (11, 8, 0), True),
+        (Flavour.MYSQL, (8, 0, 17), True),
+        (Flavour.MYSQL, (8, 0, 18), False),
+    ],
+)
+def test_rows_of_system_schemas_are_refused_where_nobody_asks_for_grants(
+    family: Flavour, version: Version, refuses: bool
+) -> None:
+    server = ServerVersion(family, version)
+    by_default = filter_of(Settings(), fold_case=False, target=server)
+    assert by_default.refuses_rows("mysql", "user") is refuses
+    assert by_default.refuses_rows("shop", "user") is False
+    trusting = Settings(filter=FilterSettings(system_schemas="replicate"))
+    replicated = filter_of(trusting, fold_case=False, target=server)
+    assert replicated.row_database("mysql", "user") == "mysql"
 
 
 @given(all_rules)
