@@ -1,8 +1,8 @@
 """A connection to a MySQL server: aiomysql's handshake, with mtsd's own commands on top of it.
 
-This and `login` are the only modules that touch aiomysql's internals (`_writer`, `_connect`,
-`_execute_command`, `_read_packet`, `_read_query_result`, `_next_seq_id`), and the project pins its
-minor version.
+This, `login` and `result` are the only modules that touch aiomysql's internals (`_writer`,
+`_connect`, `_execute_command`, `_read_packet`, `_next_seq_id`, `MySQLResult`), and the project pins
+its minor version.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.failure import NO_SESSION, not_opened, translated
 from mtsd.wire.inbox import Answer, AnswerError, Inbox
 from mtsd.wire.login import LogIn
+from mtsd.wire.result import LARGEST_RESULT, FileAskedError, parsing
 
 _QUIT = 0x01
 _QUERY = 0x03
@@ -37,6 +38,8 @@ T = TypeVar("T")
 
 _NUMBERS = re.compile(rb"\d+")
 """In the text of an answer, whose language may be any."""
+_MOST_UNEXPECTED = 1 << 16
+"""Answers beyond those that were expected: as many as a text may be statements."""
 
 
 class Awaited(NamedTuple):
@@ -171,7 +174,9 @@ class Connection:
     async def query_named(self, sql: str | bytes) -> list[dict[str, Value]]:
         """Run one statement and return its rows by column name. Raises as `query` does."""
         rows = await self.query(sql)
-        names = [str(column[0]) for column in self._raw._result.description or ()]  # noqa: SLF001
+        result = self._raw._result  # noqa: SLF001
+        columns = result.description if result is not None else None
+        names = [str(column[0]) for column in columns or ()]
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     async def run(self, statements: bytes, count: int) -> None:
@@ -250,23 +255,25 @@ class Connection:
         self._inbox.wanted = answers
         try:
             await self.receive(count, more=True)
-            while answers[-1].more:
+            while answers[-1].more and len(answers) < count + _MOST_UNEXPECTED:
                 await self.receive(1, more=True)
         finally:
             self._inbox.wanted = None
         self._in_flight.popleft()
         self._due = None
         if len(answers) > count:
+            if answers[-1].more:
+                self.close()
             raise self._several()
         return answers
 
-    async def results(self) -> list[Row]:
-        """Await the results of the one statement that `ask` has sent: its rows, if any.
+    async def results(self) -> None:
+        """Await the results of the one statement that `ask` has sent; its rows are dropped.
 
-        Raises NotSupportedError if the server has found several in it, ServerError,
-        ConnectionLostError.
+        Raises NotSupportedError if the server has found several in it, or asks for a file,
+        ServerError, ConnectionLostError.
         """
-        return await self._guarded(self._results(one=True))
+        await self._guarded(self._results(keep=False))
 
     @property
     def affected_rows(self) -> int:
@@ -351,23 +358,22 @@ class Connection:
 
     async def _query(self, sql: str | bytes) -> list[Row]:
         self.ask(sql.encode() if isinstance(sql, str) else sql)
-        return await self._results()
+        return await self._results(keep=True)
 
     def _several(self) -> NotSupportedError:
         return NotSupportedError(f"the {self.endpoint.role} has taken a statement for several")
 
-    async def _results(self, *, one: bool = False) -> list[Row]:
+    async def _results(self, *, keep: bool) -> list[Row]:
         self._begin_results()
         count = 0
         try:
             await self._raw._writer.drain()  # noqa: SLF001
             while True:
-                await self._raw._read_query_result()  # noqa: SLF001
-                result = self._raw._result  # noqa: SLF001
+                result = await self._raw.read_result(keep=keep)
                 count += 1
                 if not result.has_next:
                     break
-            if one and count > 1:
+            if not keep and count > 1:
                 raise self._several()
             return list(result.rows or ())
         finally:
@@ -383,13 +389,15 @@ class Connection:
         self._begin_results()
         try:
             await raw._writer.drain()  # noqa: SLF001
+            raw.may_read(LARGEST_RESULT)
             asked = await raw._read_packet()  # noqa: SLF001
             if not asked.is_load_local_packet():
                 raise AnswerError("it has not asked for the file of LOAD DATA LOCAL")
             await self._send_file(pieces)
             answer = await raw._read_packet()  # noqa: SLF001
             # After the text's length, which may look like a digit.
-            text = OKPacketWrapper(answer).message[1:]
+            with parsing():
+                text = OKPacketWrapper(answer).message[1:]
             numbers = [int(found) for found in _NUMBERS.findall(text)]
         finally:
             self._asked_at = self._due = None
@@ -416,7 +424,8 @@ class Connection:
         error = await self._inbox.answers(count, due.sequence)
         if error:
             self._due = None
-            raise_mysql_exception(error)
+            with parsing():
+                raise_mysql_exception(error)
         if more:
             due.sequence = (due.sequence + count) & 0xFF
             due.answered += count
@@ -431,13 +440,24 @@ class Connection:
         await self._raw._execute_command(code, payload)  # noqa: SLF001
         await self._raw._writer.drain()  # noqa: SLF001
         if answer:
-            await self._raw._read_packet()  # noqa: SLF001
+            self._raw.may_read(LARGEST_RESULT)
+            packet = await self._raw._read_packet()  # noqa: SLF001
+            if not packet.is_ok_packet():
+                raise AnswerError("an unexpected answer to a command")
 
     async def _guarded(self, awaitable: Awaitable[T]) -> T:
         try:
             return await awaitable
         except MySQLError as error:
-            raise translated(error, self.endpoint) from error
+            said = translated(error, self.endpoint)
+            if isinstance(said, ConnectionLostError):
+                self.close()
+            raise said from error
+        except FileAskedError as error:
+            raise NotSupportedError(
+                f"the {self.endpoint.role} asks for a file of this machine (LOAD DATA LOCAL) for a"
+                " statement that came without one, which no server logs: it has got none"
+            ) from error
         except (OSError, asyncio.IncompleteReadError, RuntimeError) as error:
             self.close()
             raise ConnectionLostError(self.endpoint.role, str(error)) from error

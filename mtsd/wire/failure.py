@@ -6,14 +6,13 @@ Reference" and "Client Error Message Reference").
 
 import asyncio
 import ssl
-import struct
 from typing import Final
 
-from pymysql.err import InternalError, MySQLError
+from pymysql.err import InternalError, MySQLError, OperationalError
 
 from mtsd.model.errors import CannotConnectError, ConnectionLostError, MtsdError, ServerError
 from mtsd.wire.endpoint import Endpoint
-from mtsd.wire.refusal import RefusedError, refused, tls_failed, unreachable
+from mtsd.wire.refusal import RefusedError, no_mysql, refused, tls_failed, unreachable
 
 BUSY: Final = frozenset({1040, 1053, 1203, 1226, 3032})
 """Transient errors: too many connections, shutdown, resource limit exceeded, offline mode."""
@@ -27,8 +26,8 @@ _NO_GTIDS_ANY_MORE: Final = 1781
 """A GTID was to be set, but gtid_mode is OFF by now: another session will know that."""
 NO_SESSION: Final = (
     MySQLError, OSError, asyncio.IncompleteReadError,
-    # Raised by aiomysql on a greeting that is not MySQL's.
-    struct.error, ValueError, IndexError,
+    # Raised for the name of a host that cannot be one.
+    ValueError,
 )  # fmt: skip
 """What may be raised while a session is opened."""
 
@@ -42,13 +41,8 @@ def not_opened(endpoint: Endpoint, error: BaseException) -> MtsdError:
         return RefusedError(f"mtsd may not connect to the {endpoint.role} {endpoint}: {cause}")
     if isinstance(cause, OSError | asyncio.IncompleteReadError):
         return CannotConnectError(endpoint.role, unreachable(endpoint, cause))
-    if not isinstance(error, MySQLError) or (
-        isinstance(error, InternalError) and not isinstance(error.args[0], int)
-    ):
-        return RefusedError(
-            f"what answers at {endpoint} is not a MySQL server:"
-            f" check [{endpoint.role}] host and port"
-        )
+    if not isinstance(error, MySQLError):
+        return no_mysql(endpoint)
     said = translated(error, endpoint)
     if isinstance(said, ServerError) and said.number not in BUSY:
         return refused(endpoint, said)
@@ -61,7 +55,8 @@ def translated(error: MySQLError, endpoint: Endpoint) -> ServerError | Connectio
     """Return the error of an open session as mtsd knows it."""
     number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
-    if isinstance(error, InternalError) and not number:
+    if isinstance(error, InternalError | OperationalError) and not number:
+        # aiomysql's own words about an answer.
         return ConnectionLostError(endpoint.role, text)
     if number in _CONNECTION_ERRORS or number in _SERVER_GOING:
         return ConnectionLostError(endpoint.role, text)

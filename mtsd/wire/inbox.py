@@ -179,7 +179,12 @@ class Inbox(asyncio.Protocol):
             else:
                 self._due -= 1
                 if self.wanted is not None:
-                    self.wanted.append(_answer(data, body + 1))
+                    # An error here would be asyncio's, and nobody's who waits.
+                    answer = _answer(data[body + 1 : end])
+                    if answer is None:
+                        self._unexpected = True
+                        return True
+                    self.wanted.append(answer)
             self._sequence = (self._sequence + 1) & 0xFF
             at = end
         rest = data[at:]
@@ -189,19 +194,23 @@ class Inbox(asyncio.Protocol):
         return not self._due
 
 
-def _answer(data: bytes, at: int) -> Answer:
-    """Return what an OK packet says from `at` on (MySQL's manual of its protocol, OK_Packet).
+def _answer(ok: bytes) -> Answer | None:
+    """Return what an OK packet says after its first byte; None if it is cut off.
 
-    Rows and a generated id as length-encoded integers, status u16, warnings u16.
+    Rows and a generated id as length-encoded integers, status u16, warnings u16 (MySQL's manual of
+    its protocol, OK_Packet).
     """
-    rows, at = _length_encoded(data, at)
-    _, at = _length_encoded(data, at)
-    more = bool(data[at] & _MORE_RESULTS)
-    return Answer(rows, int.from_bytes(data[at + 2 : at + 4], "little"), more)
+    rows, at = _length_encoded(ok, 0)
+    _, at = _length_encoded(ok, at)
+    if len(ok) < at + 4:
+        return None
+    more = bool(ok[at] & _MORE_RESULTS)
+    return Answer(rows, int.from_bytes(ok[at + 2 : at + 4], "little"), more)
 
 
 def _length_encoded(data: bytes, at: int) -> tuple[int, int]:
-    """Return a length-encoded integer, and where it ends."""
-    size = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(data[at], 0)
+    """Return a length-encoded integer, and where it ends, which may be beyond the data."""
+    first = int.from_bytes(data[at : at + 1], "little")
+    size = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(first, 0)
     end = at + 1 + size
-    return int.from_bytes(data[at + 1 : end], "little") if size else data[at], end
+    return int.from_bytes(data[at + 1 : end], "little") if size else first, end

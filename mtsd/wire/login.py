@@ -6,19 +6,34 @@ server that asks for it, and encodes passwords as Latin-1.
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 import aiomysql
 from pymysql.constants import CLIENT
+from pymysql.err import InternalError
+from pymysql.protocol import MysqlPacket
 
 from mtsd import __version__
 from mtsd.wire.endpoint import Endpoint
-from mtsd.wire.refusal import clear_password, no_tls, password_too_long, unknown_plugin
+from mtsd.wire.inbox import AnswerError
+from mtsd.wire.refusal import (
+    clear_password,
+    no_mysql,
+    no_tls,
+    password_too_long,
+    unknown_plugin,
+)
+from mtsd.wire.result import LARGEST_RESULT, PACKET_COST, Result, parsing
 
 _FIRST_TRIED = "caching_sha2_password"
 _GREETED = frozenset({_FIRST_TRIED, "mysql_native_password"})
 _IN_CLEAR = "mysql_clear_password"
 _NOT_OVER_SOCKETS = "sha256_password"
 _KNOWN = frozenset({*_GREETED, _NOT_OVER_SOCKETS, _IN_CLEAR})
+_BEFORE_LOGIN: Final = 1 << 16
+"""Bytes of all that a server says before it knows who is there: a greeting, a key, an answer."""
+_SHORTEST_TOO_LONG: Final = 86
+"""Bytes of a password that the smallest RSA key in use, of 1024 bits, cannot encrypt with OAEP."""
 
 
 class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no types
@@ -48,6 +63,8 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
             "_client_version": __version__,
             **dict(about),
         }
+        self._may_read = _BEFORE_LOGIN
+        """Bytes of memory for what may still be read."""
         if endpoint.role == "target":
             # For `Connection.load`. aiomysql's own answer would be any file that the server names,
             # so to aiomysql it remains off.
@@ -64,6 +81,50 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
         await super()._connect()
         if task is not None and task.cancelling() > before:
             raise asyncio.CancelledError
+        self.may_read(LARGEST_RESULT)
+
+    def may_read(self, size: int) -> None:
+        """Allow `size` bytes of memory for what is read from now on."""
+        self._may_read = size
+
+    def charge(self, size: int) -> None:
+        """Count `size` bytes of memory. Raises AnswerError if those are too many."""
+        self._may_read -= size
+        if self._may_read < 0:
+            raise AnswerError("its answer is larger than any that mtsd asks for")
+
+    async def _read_bytes(self, num_bytes: int) -> bytes:
+        # Before they are read: a packet says how large it is, and the next one may continue it.
+        self.charge(num_bytes + PACKET_COST)
+        data: bytes = await super()._read_bytes(num_bytes)
+        return data
+
+    async def _read_packet(self, packet_type: type[MysqlPacket] = MysqlPacket) -> MysqlPacket:
+        with parsing():
+            return await super()._read_packet(packet_type)
+
+    async def read_result(self, *, keep: bool) -> Result:
+        """Read the next result of a statement. Raises MySQLError, AnswerError, FileAskedError."""
+        self.may_read(LARGEST_RESULT)
+        self._result = None
+        result = Result(self, keep=keep)
+        with parsing():
+            await result.read()
+        self._result = result
+        return result
+
+    async def _get_server_information(self) -> None:
+        try:
+            with parsing():
+                await super()._get_server_information()
+                int(self.server_version.split(".", 1)[0])
+        except (AnswerError, InternalError) as error:
+            if isinstance(error, InternalError) and isinstance(error.args[0], int):
+                raise
+            raise no_mysql(self._endpoint) from error
+        if not self.server_capabilities & CLIENT.PLUGIN_AUTH:
+            # aiomysql would answer with the password as servers before 4.1 wanted it.
+            raise no_mysql(self._endpoint)
 
     async def _request_authentication(self) -> None:
         endpoint = self._endpoint
@@ -77,13 +138,14 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
             # The first answer would be computed for it, whatever the account's own plugin is.
             self._client_auth_plugin = _FIRST_TRIED
         try:
-            await super()._request_authentication()
+            with parsing():
+                await super()._request_authentication()
         except BaseException as error:
             # Closing properly, as aiomysql does, would wait for the server's side of TLS.
             if self._writer is not None:
                 self._writer.transport.abort()
-            # A certificate that cannot be verified is a ValueError too.
-            if isinstance(error, ValueError) and not isinstance(error, OSError):
+            too_long = len(self._password) >= _SHORTEST_TOO_LONG
+            if too_long and isinstance(error.__cause__, ValueError):
                 raise password_too_long(endpoint) from error
             raise
 

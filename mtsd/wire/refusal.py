@@ -68,6 +68,13 @@ def clear_password(endpoint: Endpoint, plugin: str) -> RefusedError:
     )
 
 
+def no_mysql(endpoint: Endpoint) -> RefusedError:
+    """Return the error for something else than a server of either family."""
+    return RefusedError(
+        f"what answers at {endpoint} is not a MySQL server: check [{endpoint.role}] host and port"
+    )
+
+
 def password_too_long(endpoint: Endpoint) -> RefusedError:
     """Return the error for a password longer than the server's public key can encrypt."""
     return RefusedError(
