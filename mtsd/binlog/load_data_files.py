@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.load_data import parse_block
+from mtsd.model.errors import BinlogError
 
 UNKNOWN = (
     "a LOAD DATA whose file is in an earlier transaction, before the place where reading began:"
@@ -18,6 +19,13 @@ TOO_LARGE = (
     "a LOAD DATA whose file is in an earlier transaction, and larger than"
     " replica.pending_jobs_size_max"
 )
+
+
+ENTRY_COST = 256
+"""Bytes of memory that an entry takes, a file or one of its blocks, beside its contents."""
+_MOST_BEGUN = 10_000
+"""Files of one transaction whose statement has not come. A server writes one after the other, each
+with its statement, and a file in a transaction of its own has no other beside it."""
 
 
 class LoadDataFiles:
@@ -33,30 +41,37 @@ class LoadDataFiles:
         """Those of `_earlier` whose statement is in the group that is being read."""
 
     def take(self, event: bytes) -> None:
-        """Note a block of a file, or its removal. Raises BinlogError if it is truncated."""
+        """Note a block of a file, or its removal.
+
+        Raises BinlogError if it is truncated, or of more files than a transaction can have.
+        """
         file_id, _ = parse_block(event)
         kind = event[4]
         if kind != EventType.APPEND_BLOCK_EVENT:
             self._forget(file_id)
         if kind == EventType.BEGIN_LOAD_QUERY_EVENT:
+            if len(self._here) >= _MOST_BEGUN:
+                raise BinlogError(
+                    f"a transaction begins more than {_MOST_BEGUN} files of LOAD DATA without"
+                    " their statements"
+                )
             self._here[file_id] = []
+            self._size += ENTRY_COST
         blocks = self._here.get(file_id, self._earlier.get(file_id))
         # Without its first block, it has become too large.
         if blocks is None or (kind == EventType.APPEND_BLOCK_EVENT and not blocks):
             return
         blocks.append(event)
-        self._size += len(event)
+        self._size += ENTRY_COST + len(event)
         while self._size > self._limit and self._earlier:
             self._forget(next(iter(self._earlier)))
         if self._size > self._limit:
-            self._size -= sum(map(len, blocks))
-            blocks.clear()
+            self._empty(blocks)
 
     def pass_on(self) -> None:
         """Note that the group is streamed: what has been read of it is no longer in memory."""
         for blocks in self._here.values():
-            self._size -= sum(map(len, blocks))
-            blocks.clear()
+            self._empty(blocks)
 
     def of_statement(self, file_id: int) -> Sequence[bytes] | str:
         """Return what has to be added to the group with a file's statement.
@@ -90,4 +105,14 @@ class LoadDataFiles:
     def _forget(self, file_id: int) -> None:
         self._used.discard(file_id)
         for files in (self._here, self._earlier):
-            self._size -= sum(map(len, files.pop(file_id, ())))
+            blocks = files.pop(file_id, None)
+            if blocks is not None:
+                self._size -= ENTRY_COST + _cost(blocks)
+
+    def _empty(self, blocks: list[bytes]) -> None:
+        self._size -= _cost(blocks)
+        blocks.clear()
+
+
+def _cost(blocks: list[bytes]) -> int:
+    return sum(map(len, blocks)) + ENTRY_COST * len(blocks)

@@ -79,6 +79,9 @@ class FileLoads:
             if loaded.warnings:
                 await self._session.connection.run(b"ROLLBACK TO " + _SAVEPOINT, 1)
                 await self._send(statement, file, Duplicates.REPLACE)
+        # No other statement has it, and a transaction may have any number of them. One that is
+        # applied again brings all its files again.
+        self._files.forget(file.file_id)
 
     async def _send(self, statement: Statement, file: FromFile, duplicates: Duplicates) -> Loaded:
         text = sent_by_client(statement.query, file, duplicates)

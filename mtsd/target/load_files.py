@@ -1,29 +1,42 @@
 """The files of LOAD DATA statements, from their first block in the binlog to their statement.
 
-The statement comes after its file, so the file has to be kept until then: in memory as long as it
-is small, else in a temporary file without a name (in TMPDIR), which is gone when it is closed,
-whatever becomes of the process.
+The statement comes after its file, so the file has to be kept until then: in memory as long as all
+of them together are small, else in a temporary file without a name (in TMPDIR), which is gone when
+it is closed, whatever becomes of the process.
 """
 
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator
-from typing import IO, Final
+from dataclasses import dataclass, field
+from typing import Final
 
 from mtsd.binlog.event_type import EventType
 from mtsd.binlog.load_data import parse_block
 from mtsd.model.errors import BinlogError, NeedsPersonError
 
 _HELD: Final = 1 << 20
+"""Bytes in memory, of all files of one session."""
 _PIECE: Final = 1 << 18
+
+
+@dataclass(slots=True)
+class _File:
+    # Without a limit of its own: it is moved to the disk when all of them are too large.
+    spooled: tempfile.SpooledTemporaryFile[bytes] = field(
+        default_factory=tempfile.SpooledTemporaryFile
+    )
+    size: int = 0
+    is_on_disk: bool = False
+    has_backslashes: bool = False
 
 
 class LoadFiles:
     """The files of the transaction that a session is applying, by the source's file id."""
 
     def __init__(self) -> None:
-        self._files: dict[int, IO[bytes]] = {}
-        self._with_backslashes: set[int] = set()
+        self._files: dict[int, _File] = {}
+        self._in_memory = 0
 
     async def take(self, event: bytes) -> None:
         """Process Begin_load_query, Append_block or Delete_file.
@@ -32,30 +45,36 @@ class LoadFiles:
         """
         file_id, block = parse_block(event)
         if event[4] == EventType.BEGIN_LOAD_QUERY_EVENT or event[4] == EventType.DELETE_FILE_EVENT:
-            self._close(file_id)
+            self.forget(file_id)
         if event[4] == EventType.DELETE_FILE_EVENT:
             return
         if event[4] == EventType.BEGIN_LOAD_QUERY_EVENT:
-            self._files[file_id] = tempfile.SpooledTemporaryFile(_HELD)  # noqa: SIM115 - kept
-        if b"\\" in block:
-            self._with_backslashes.add(file_id)
+            self._files[file_id] = _File()
         file = self._file(file_id)
+        file.has_backslashes |= b"\\" in block
         try:
-            if file.tell() + len(block) > _HELD:
-                await asyncio.to_thread(file.write, block)
+            if not file.is_on_disk and self._in_memory + len(block) > _HELD:
+                await asyncio.to_thread(file.spooled.rollover)
+                file.is_on_disk = True
+                self._in_memory -= file.size
+            if file.is_on_disk:
+                await asyncio.to_thread(file.spooled.write, block)
             else:
-                file.write(block)
+                file.spooled.write(block)
+                self._in_memory += len(block)
         except OSError as error:
             raise _not_kept(error) from error
+        file.size += len(block)
 
     async def pieces(self, file_id: int) -> AsyncIterator[bytes]:
         """Yield the contents of a file, from its beginning. Raises as `take` does."""
         file = self._file(file_id)
         try:
-            size = file.tell() if file.seekable() else 0
-            file.seek(0)
+            file.spooled.seek(0)
             while piece := (
-                await asyncio.to_thread(file.read, _PIECE) if size > _HELD else file.read(_PIECE)
+                await asyncio.to_thread(file.spooled.read, _PIECE)
+                if file.is_on_disk
+                else file.spooled.read(_PIECE)
             ):
                 yield piece
         except OSError as error:
@@ -63,24 +82,27 @@ class LoadFiles:
 
     def has_backslashes(self, file_id: int) -> bool:
         """Return whether a file contains the byte of a backslash."""
-        return file_id in self._with_backslashes
+        file = self._files.get(file_id)
+        return file is not None and file.has_backslashes
 
     def clear(self) -> None:
         """Forget all files: the transaction has ended."""
         for file_id in list(self._files):
-            self._close(file_id)
+            self.forget(file_id)
 
-    def _file(self, file_id: int) -> IO[bytes]:
+    def forget(self, file_id: int) -> None:
+        """Let a file go, if it is there: its statement has been executed, or needs it no more."""
+        file = self._files.pop(file_id, None)
+        if file is not None:
+            if not file.is_on_disk:
+                self._in_memory -= file.size
+            file.spooled.close()
+
+    def _file(self, file_id: int) -> _File:
         file = self._files.get(file_id)
         if file is None:
             raise BinlogError(f"file {file_id} of a LOAD DATA statement has no beginning")
         return file
-
-    def _close(self, file_id: int) -> None:
-        self._with_backslashes.discard(file_id)
-        file = self._files.pop(file_id, None)
-        if file is not None:
-            file.close()
 
 
 def _not_kept(error: OSError) -> NeedsPersonError:

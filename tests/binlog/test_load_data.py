@@ -1,4 +1,5 @@
 import struct
+import tracemalloc
 
 import pytest
 
@@ -11,7 +12,7 @@ from mtsd.binlog.load_data import (
     parse_load_data,
     sent_by_client,
 )
-from mtsd.binlog.load_data_files import TOO_LARGE, UNKNOWN, LoadDataFiles
+from mtsd.binlog.load_data_files import ENTRY_COST, TOO_LARGE, UNKNOWN, LoadDataFiles
 from mtsd.model.errors import BinlogError
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.session import SessionContext
@@ -174,6 +175,26 @@ def test_a_file_in_an_earlier_group() -> None:
     assert again.unsupported == UNKNOWN
 
 
+def test_files_without_contents_are_counted() -> None:
+    """Each costs memory, and a hostile source may begin any number of them."""
+    tracemalloc.start()
+    try:
+        files = LoadDataFiles(1 << 20)
+        for number in range(30_000):
+            files.take(block(BEGIN_FILE, number, b""))
+            files.end_group()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 << 20
+    assert files.of_statement(29_999) != UNKNOWN
+    files = LoadDataFiles(1 << 30)
+    for number in range(10_000):
+        files.take(block(BEGIN_FILE, number, b""))
+    with pytest.raises(BinlogError, match="more than 10000 files"):
+        files.take(block(BEGIN_FILE, 10_000, b""))
+
+
 def test_a_connection_that_is_lost_in_the_group_of_the_statement() -> None:
     files = LoadDataFiles(1000)
     for each in IN_PARTS:
@@ -188,7 +209,8 @@ def test_a_connection_that_is_lost_in_the_group_of_the_statement() -> None:
 
 
 def test_only_so_much_is_kept_for_later() -> None:
-    files = LoadDataFiles(2 * len(IN_PARTS[0]) + len(IN_PARTS[1]))
+    entries = 4 * ENTRY_COST
+    files = LoadDataFiles(2 * len(IN_PARTS[0]) + len(IN_PARTS[1]) + entries)
     for each in IN_PARTS:
         files.take(each)
     files.end_group()
