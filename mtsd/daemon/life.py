@@ -278,6 +278,7 @@ class Daemon:
                 return await self._needs_person(error)
             except SourceChangedError as error:
                 self._new_source = error.uuid
+                await self._wait(backoff.next_pause())
             except StopTimeoutError as error:
                 log.error("not stopped in time", error=str(error))  # noqa: TRY400 - no traceback
                 await self._keep_stop(error, str(error))
@@ -324,7 +325,6 @@ class Daemon:
             replica.reload(self._in_force)
         for worker in self._by_hand.frozen:
             replica.freeze(worker, frozen=True)
-        backoff.reset()
         self._start_attempts = 0
         self._obstacles.passed(_START)
         away = self._links.target.works()
@@ -346,12 +346,15 @@ class Daemon:
         self._be_ready()
         if self._stopping.is_set():
             replica.stop()
-        log.info("running", workers=len(replica.statistics.workers))
+        first = replica.statistics
+        log.info("running", workers=len(first.workers))
         try:
             await replica.run()
         finally:
             last = replica.statistics
             self._received, self._executed = received_of(last), executed_of(last)
+            applied = last.executed_number > first.executed_number
+            backoff.ended(last.run_seconds, of_use=applied)
             self._replica = None
             self._links.target.closed()
             self._progress.doing = ""
@@ -374,6 +377,8 @@ class Daemon:
             self._unsplit = error.number
         elif attempts > self._in_force.replica.transaction_retries:
             return None
+        # Its attempts are counted, and no server is to be spared.
+        backoff.reset()
         pause = backoff.next_pause()
         log.warning("replication interrupted", error=str(error), again_in_s=round(pause, 2))
         return pause
@@ -395,8 +400,11 @@ class Daemon:
             return
         self._phase = "starting"
         self._be_ready()
+        await self._wait(pause)
+
+    async def _wait(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), pause)
+            await asyncio.wait_for(self._stopping.wait(), seconds)
 
     async def _needs_person(self, error: Exception) -> int:
         self._phase = "failed"

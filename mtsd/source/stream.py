@@ -152,6 +152,9 @@ class SourceStream:
         self._rivalry = rivalry or Rivalry()
         self._is_proven = False
         """Whether this connection has brought something."""
+        self._connected_at = 0.0
+        """On the event loop's clock, and the number of the next group then."""
+        self._next_then = 0
         self._met: list[float] = []
         """When another replica with the same server_id was recently encountered."""
         self._closing = asyncio.Event()
@@ -294,6 +297,8 @@ class SourceStream:
         self.received.connected()
         self._is_proven = False
         self._link.up()
+        self._connected_at = asyncio.get_running_loop().time()
+        self._next_then = self.received.next_number
         log.info(
             "connected to the source",
             source=str(self.endpoint),
@@ -327,6 +332,8 @@ class SourceStream:
         if self._session is not None:
             self._session.connection.close()
             self._rivalry.ended(asyncio.get_running_loop().time())
+            lasted = asyncio.get_running_loop().time() - self._connected_at
+            self._backoff.ended(lasted, of_use=self.received.next_number > self._next_then)
         self._session = self._grouper = self._framer = None
         return dropped
 

@@ -10,6 +10,8 @@ class Backoff:
 
     first: float = 0.1
     cap: float = 10.0
+    steady: float = 60.0
+    """A connection that has lasted so long was a good one, even if there was nothing to do."""
     attempts: int = 0
     _random: random.Random = field(default_factory=random.Random)
 
@@ -19,6 +21,14 @@ class Backoff:
         self.attempts += 1
         return self._random.uniform(ceiling / 2, ceiling)
 
+    def ended(self, lasted: float, *, of_use: bool) -> None:
+        """Note that a connection has ended; short pauses return if it was of any use.
+
+        A login is none: a server may accept each one, and end it again at the same statement.
+        """
+        if of_use or lasted >= self.steady:
+            self.reset()
+
     def reset(self) -> None:
-        """Return to short pauses: the last attempt was successful."""
+        """Return to short pauses."""
         self.attempts = 0

@@ -9,10 +9,11 @@ import pytest
 
 from tests.load.compare import differences
 from tests.operations.test_skip import stops
-from tests.replica.daemon_process import DaemonProcess
+from tests.replica.daemon_process import DaemonProcess, Value
 from tests.replica.test_statement_satellites import replicated
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Options, Server
 from tests.servers.pair import Pair
+from tests.servers.proxy import Proxy
 
 pytestmark = pytest.mark.servers
 
@@ -267,3 +268,20 @@ def test_from_a_source_without_gtids(tmp_path: Path) -> None:
         pair.source.sql(f"CREATE DATABASE d; CREATE TABLE d.t {TABLE}")
         pair.source.sql(f"CREATE TABLE d.m {TABLE} ENGINE = MyISAM; CREATE TABLE d.hot (n INT)")
         test_every_form(pair, tmp_path)
+
+
+def test_a_file_that_the_target_asks_for(pair: Pair, tmp_path: Path) -> None:
+    """A statement of the source asks the target for a file of mtsd's machine: it gets none."""
+    asking = b"LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE d.t (v)"
+    written = b"INSERT INTO d.t (v) VALUES (1) /*%b*/"
+    written %= b"x" * (len(asking) - len(written) + 2)
+    pair.source.sql("SET GLOBAL binlog_checksum = NONE")
+    try:
+        run(pair.source, written.decode())
+        with Proxy(pair.source, lambda: lambda data: data.replace(written, asking)) as proxy:
+            settings: dict[str, Value] = {"source.port": proxy.port, "source.tls": "disabled"}
+            said = stops(DaemonProcess(pair.source, pair.target, tmp_path, settings))
+    finally:
+        pair.source.sql("SET GLOBAL binlog_checksum = CRC32")
+    assert "the target asks for a file of this machine" in said
+    assert pair.target.sql("SELECT COUNT(*) FROM d.t") == [(0,)]
