@@ -20,6 +20,7 @@ from mtsd.target.executed_gtids import held_gtids
 from mtsd.target.position_tables import PositionTables
 from mtsd.wire.connection import Connection
 from mtsd.wire.traits import ServerTraits
+from mtsd.wire.understood import understood
 
 WORD = "--despite-executed-gtids"
 """The option of `mtsd position set` by which a person says that the changes are not there."""
@@ -40,6 +41,7 @@ class Held:
     despite: GtidSet = field(default_factory=GtidSet)
 
 
+@understood("target")
 async def read_held(connection: Connection, traits: ServerTraits, tables: PositionTables) -> Held:
     """Query the target. Raises ServerError, ConnectionLostError."""
     despite = await connection.query(tables.select_despite_executed())

@@ -17,6 +17,7 @@ from mtsd.target.position_tables import InDoubt, PositionTables
 from mtsd.target.split_table import SplitRecord, branch_xid
 from mtsd.target.xa import NOT_ALLOWED, prepared_xids, statement
 from mtsd.wire.connection import Connection
+from mtsd.wire.understood import understood
 
 _ATTEMPTS: Final = 20
 _PAUSE_S: Final = 0.25
@@ -37,6 +38,7 @@ class LeftSplit:
         return Verdict.APPLIED if self.todo.applied else Verdict.NOT_APPLIED
 
 
+@understood("target")
 async def left_split(
     connection: Connection, tables: PositionTables, doubt: InDoubt, daemon_uuid: str
 ) -> LeftSplit:

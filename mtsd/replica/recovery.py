@@ -33,6 +33,7 @@ from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.retry import telling, write
 from mtsd.target.split_table import SPLIT
 from mtsd.wire.connection import Connection
+from mtsd.wire.understood import understood
 
 _READS = b"reading of the position tables"
 
@@ -104,6 +105,7 @@ async def read_tables(connection: Connection, tables: PositionTables) -> FoundTa
     return FoundTables(engines, tuple(str(name) for (name,) in columns), filled)
 
 
+@understood("target")
 async def read_channel(connection: Connection, tables: PositionTables) -> ChannelRow | None:
     """Return the channel's row; None if the channel has never begun."""
     async with telling(connection, _READS):
@@ -111,6 +113,7 @@ async def read_channel(connection: Connection, tables: PositionTables) -> Channe
     return tables.channel_row(rows[0]) if rows else None
 
 
+@understood("target")
 async def recover(
     connection: Connection,
     tables: PositionTables,

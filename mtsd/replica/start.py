@@ -81,6 +81,7 @@ from mtsd.target.splitting_allowed import why_not_split
 from mtsd.wire.binlog_status import executed_gtids
 from mtsd.wire.endpoint import CurrentEndpoint
 from mtsd.wire.link import Link, Links
+from mtsd.wire.understood import understood
 
 _CHANNEL_WAIT_TIMEOUT_S: Final = 60
 _RECEIPT_S: Final = 30.0
@@ -257,6 +258,7 @@ def _forget_tables(workers: Sequence[Worker], merged: Sequence[MergedDatabases])
         worker.applier.forget_tables(databases)
 
 
+@understood("target")
 async def _take_channel(
     settings: Settings, session: TargetSession, tables: PositionTables, progress: Progress
 ) -> None:
@@ -272,6 +274,7 @@ async def _take_channel(
     await take_channel(session.connection, tables.channel, progress=progress)
 
 
+@understood("target")
 async def _recover(
     settings: Settings,
     session: TargetSession,
@@ -303,6 +306,7 @@ async def _recover(
     return others, recovered
 
 
+@understood("target")
 async def _applies_sql(settings: Settings, session: TargetSession, family: Flavour) -> bool:
     """Return whether rows of a source of that family are applied by SQL statements."""
     allowed = await allows_binlog(session.connection)
@@ -314,6 +318,7 @@ async def _applies_sql(settings: Settings, session: TargetSession, family: Flavo
     return as_sql
 
 
+@understood("target")
 async def _settle_gtids(
     gtids: Gtids, session: TargetSession, recovered: Recovered
 ) -> tuple[GtidSet | None, ToldGtids]:
@@ -358,6 +363,7 @@ def _worker_count(settings: Settings) -> int:
     return max(settings.replica.parallel_workers, 1)
 
 
+@understood("target")
 async def _changed_keys(
     settings: Settings, session: TargetSession, family: Flavour, *, as_sql: bool
 ) -> ChangedKeys | None:
@@ -375,6 +381,7 @@ async def _changed_keys(
     )
 
 
+@understood("target")
 async def _foreign_keys(settings: Settings, session: TargetSession) -> ForeignKeys:
     """Return the target's foreign keys; none if the policy does not need them."""
     if not reads_foreign_keys(settings.replica):

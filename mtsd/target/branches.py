@@ -31,6 +31,7 @@ from mtsd.target.statement_states import FOREVER
 from mtsd.target.xa import ROLLED_BACK, UNKNOWN_XID, prepared_xids, statement, unusable
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.traits import ServerTraits
+from mtsd.wire.understood import understood
 
 DETACHES_SINCE: Final = (8, 0, 29)
 
@@ -203,6 +204,7 @@ class Branches:
         """Return all transactions that the target has prepared, whoever did it."""
         return await insist(self._connection, lambda: prepared_xids(self._connection))
 
+    @understood("target")
     async def records_of(self, xids: Collection[XaXid]) -> dict[XaXid, PreparedRow]:
         """Return the records of those of the transactions that this channel has prepared."""
         table = self._tables.prepared

@@ -23,6 +23,7 @@ from mtsd.target import literals
 from mtsd.target.independent_expressions import is_independent
 from mtsd.target.known_tables import KnownTables
 from mtsd.wire.connection import Connection
+from mtsd.wire.understood import understood
 
 _FUNCTIONAL_KEYS: Final = (8, 0, 13)
 """The first version with them."""
@@ -110,6 +111,7 @@ class ComputedTables:
             if name in parents:
                 self._parents.add(event)
 
+    @understood("target")
     async def _widths(self, names: Collection[Name]) -> dict[Name, int]:
         """Return how many columns tables have with such a default, by their name, folded."""
         found: dict[Name, int] = {}
@@ -118,6 +120,7 @@ class ComputedTables:
             found[name] = max(found.get(name, 0), literals.number(columns))
         return found
 
+    @understood("target")
     async def _reached(self, names: Collection[Name]) -> dict[Name, set[Name]]:
         """Return which tables the cascades of tables reach, by the name of these, folded."""
         children: defaultdict[Name, set[Name]] = defaultdict(set)
@@ -140,6 +143,7 @@ class ComputedTables:
                 found[parent] = reached
         return found
 
+    @understood("target")
     async def _computed(self, names: Collection[Name]) -> set[Name]:
         """Return which tables have an expression that may depend on the session, folded."""
         expressions: defaultdict[Name, list[str]] = defaultdict(list)

@@ -18,6 +18,7 @@ from mtsd.target.innodb_monitor import wait_for_ended_sessions
 from mtsd.target.signs_of_life import Session, SignsOfLife
 from mtsd.target.xa import needs_branch_sessions, prepared_xids
 from mtsd.wire.connection import Connection, Row
+from mtsd.wire.understood import understood
 
 log = structlog.get_logger(__name__)
 
@@ -53,6 +54,7 @@ def lock_name(channel: str, session_id: int, *, branch: bool = False) -> str:
     return f"mtsd:{digest}:{suffix}"
 
 
+@understood("target")
 async def take_lock(connection: Connection, lock: str, timeout_s: int = 0) -> bool:
     """Take a lock for the session's life; return whether it was available in time."""
     rows = await connection.query(b"SELECT GET_LOCK('%b', %d)" % (lock.encode(), timeout_s))
@@ -64,6 +66,7 @@ async def release_lock(connection: Connection, lock: str) -> None:
     await connection.query(b"SELECT RELEASE_LOCK('%b')" % lock.encode())
 
 
+@understood("target")
 async def take_channel(
     connection: Connection,
     channel: str,
@@ -113,6 +116,7 @@ async def channel_holder(connection: Connection, channel: str) -> str:
     return f"connection {coordinator} on the target"
 
 
+@understood("target")
 async def fence(
     connection: Connection, channel: str, ids: Iterable[int], progress: Progress | None = None
 ) -> list[str]:

@@ -20,6 +20,7 @@ from mtsd.target import literals
 from mtsd.target.bundle import Command
 from mtsd.target.known_tables import KnownTables
 from mtsd.wire.connection import Connection
+from mtsd.wire.understood import understood
 
 _GENERATED: Final[Version] = (8, 0, 30)
 """The first version with such keys."""
@@ -83,6 +84,7 @@ class GeneratedKeys:
             events = len(table.column_types) + (not table.has_generated_key)
             self.known.note(event, "" if count in {None, events} else "generated key")
 
+    @understood("target")
     async def _counts(self, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """Return the number of columns, by name in lower case, of the tables with such a key.
 

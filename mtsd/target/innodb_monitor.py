@@ -15,6 +15,7 @@ from pymysql.constants import ER
 
 from mtsd.model.errors import ServerError
 from mtsd.wire.connection import Connection
+from mtsd.wire.understood import understood
 
 MONITOR: Final = b"SHOW ENGINE INNODB STATUS"
 """Needs the privilege PROCESS."""
@@ -77,6 +78,7 @@ async def wait_for_ended_sessions(connection: Connection) -> None:
         await asyncio.sleep(_LOOK_PERIOD_S)
 
 
+@understood("target")
 async def _monitor(connection: Connection) -> str:
     ((_, _, text),) = await connection.query(MONITOR)
     return str(text)

@@ -9,6 +9,7 @@ from mtsd.model.server import Flavour
 from mtsd.target import literals
 from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
 from mtsd.wire.connection import Connection, Row
+from mtsd.wire.understood import understood
 
 TableName = tuple[str, str]
 """Database and table."""
@@ -109,12 +110,14 @@ class _Reader:
         self._fold_case = fold_case
         self._databases = databases
 
+    @understood("target")
     async def databases(self) -> frozenset[str]:
         names = await self._rows(
             "SELECT schema_name FROM information_schema.schemata", "schema_name"
         )
         return frozenset(self._name(name) for (name,) in names)
 
+    @understood("target")
     async def tables(self) -> dict[TableName, FoundKeys]:
         columns = await self._columns()
         unique = await self._unique()
@@ -139,6 +142,7 @@ class _Reader:
             )
         return found
 
+    @understood("target")
     async def foreign_keys(self) -> tuple[ForeignKey, ...]:
         """Return those of all databases: of others, too, they may refer to these."""
         rules = await self._connection.query(

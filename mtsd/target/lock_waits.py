@@ -8,6 +8,7 @@ from mtsd.model.errors import ServerError
 from mtsd.model.server import Flavour
 from mtsd.target import literals
 from mtsd.wire.connection import Connection
+from mtsd.wire.understood import understood
 
 LOCK_WAITS: Final[Mapping[Flavour, bytes]] = MappingProxyType({
     Flavour.MYSQL: (
@@ -24,6 +25,7 @@ _NOT_ALLOWED: Final = frozenset({1142, 1143, 1227})
 _NO_SUCH_TABLE: Final = frozenset({1109, 1146})
 
 
+@understood("target")
 async def sessions_waiting(connection: Connection, flavour: Flavour) -> frozenset[int] | None:
     """Return the ids of the sessions that wait for a row lock of this one; nothing is in flight.
 

@@ -13,6 +13,7 @@ from mtsd.model.xa_xid import XaXid
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.prepared_table import xid_of_row
 from mtsd.wire.connection import Connection
+from mtsd.wire.understood import understood
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class OthersPrepared:
     in_doubt: Mapping[XaXid, str]
 
 
+@understood("target")
 async def others_prepared(connection: Connection, tables: PositionTables) -> OthersPrepared:
     """Read what other channels have on record. Raises ServerError, ConnectionLostError."""
     prepared = {

@@ -25,6 +25,7 @@ from mtsd.target.row_sql import (
 )
 from mtsd.target.table_layout import TableLayout, at_instant
 from mtsd.wire.connection import Connection
+from mtsd.wire.understood import understood
 
 _CASCADE: Final = "CASCADE"
 _SET_NULL: Final = "SET NULL"
@@ -120,6 +121,7 @@ class KnownCascades:
             return table
         return folded(table.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
+    @understood("target")
     async def _read_rules(self) -> dict[bytes, list[_Rule]]:
         rules: defaultdict[bytes, list[_Rule]] = defaultdict(list)
         for row in await self._connection.query(_RULES):
@@ -128,6 +130,7 @@ class KnownCascades:
             rules[self._compared(parent)].append(_Rule(*rule))
         return rules
 
+    @understood("target")
     async def _cascade(self, rule: _Rule) -> Cascade:
         schema, table, name = map(literals.utf8, (rule.schema, rule.table, rule.name))
         rows = await self._connection.query(_COLUMNS % (schema, table, name))

@@ -21,6 +21,7 @@ from mtsd.target.session import TargetSession
 from mtsd.target.source_statements import run_statement
 from mtsd.target.unprotected import RemainsError
 from mtsd.wire.connection import Connection, Loaded
+from mtsd.wire.understood import understood
 
 _CREATED: Final = b"SHOW SESSION STATUS WHERE Variable_name IN (%b,%b)" % (
     literals.text("Com_create_table"),
@@ -83,6 +84,7 @@ async def run_with_routines(
     return loaded
 
 
+@understood("target")
 async def _left(connection: Connection) -> set[TableName]:
     """Return the temporary tables of the session that routines can have created."""
     found: set[TableName] = set()
@@ -97,6 +99,7 @@ async def _left(connection: Connection) -> set[TableName]:
     return found
 
 
+@understood("target")
 async def _candidates(connection: Connection) -> set[TableName]:
     """Return the names in all routines; none of them can be in a prepared statement.
 

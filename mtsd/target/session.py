@@ -27,6 +27,7 @@ from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.traits import ServerTraits, read_traits
+from mtsd.wire.understood import understood
 
 _COLLATIONS = b"SELECT ID,COLLATION_NAME,CHARACTER_SET_NAME FROM information_schema.COLLATIONS"
 _MARIADB_COLLATIONS = (
@@ -308,6 +309,7 @@ class TargetSession:
         """Note that statements will leave the session in that state, or on the way to it."""
         self._left = state, satellites
 
+    @understood("target")
     async def known_collations(self, satellites: Sequence[Satellite]) -> Mapping[int, Collation]:
         """Return the target's collations by number, if these satellites need any."""
         if not self._collations and needs_collations(satellites):
@@ -381,6 +383,7 @@ class TargetSession:
             return self.connection.thread_id
         return 1 + secrets.randbelow(NO_THREAD - 1)
 
+    @understood("target")
     async def log_position(self) -> tuple[str, int]:
         """Return the end of the target's own binlog, if it contains all that the session does.
 
@@ -397,6 +400,7 @@ class TargetSession:
         file, offset, only, ignored, *_ = rows[0]
         return ("", 0) if only or ignored else (str(file), literals.number(offset))
 
+    @understood("target")
     async def _read_warnings(self, found: list[tuple[int, str]]) -> bool:
         """Add number and text of each warning of the last statement; return whether that worked."""
         try:

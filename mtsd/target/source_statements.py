@@ -17,6 +17,7 @@ from mtsd.target.satellites import before_statement
 from mtsd.target.session import NEUTRAL, TargetSession
 from mtsd.target.session_state import changes
 from mtsd.wire.connection import Connection, Loaded
+from mtsd.wire.understood import understood
 
 _INIT_DB: Final = 0x02
 _ITS_NAME: Final = frozenset({"DATABASE", "SCHEMA"})
@@ -112,6 +113,7 @@ async def _passing(pieces: AsyncIterator[bytes], reached: Reached) -> AsyncItera
         yield piece
 
 
+@understood("target")
 async def _check_loaded(connection: Connection, statement: Statement, loaded: Loaded) -> None:
     """Raise ServerError if a LOAD DATA has left out or replaced rows, unlike on the source."""
     if statement.file is None or statement.file.duplicates is not Duplicates.ERROR:
@@ -132,6 +134,7 @@ async def _check_loaded(connection: Connection, statement: Statement, loaded: Lo
     )
 
 
+@understood("target")
 async def _check_results(session: TargetSession) -> None:
     """Raise ServerError if the result of a function was too large for the target.
 
@@ -153,6 +156,7 @@ async def _check_results(session: TargetSession) -> None:
             )
 
 
+@understood("target")
 async def _use(session: TargetSession, statement: Statement) -> bool:
     """Make the statement's database the default one; return whether the target lacks it.
 

@@ -8,6 +8,7 @@ from mtsd.model.server import Flavour
 from mtsd.target.branches import why_not
 from mtsd.target.session import TargetSession
 from mtsd.target.xa import NOT_ALLOWED, prepared_xids
+from mtsd.wire.understood import understood
 
 ON_MARIADB: Final = Reason(
     "split_transactions needs a MySQL as the target: a session of a MariaDB keeps what it"
@@ -21,6 +22,7 @@ NOT_LISTED: Final = Reason(
 )
 
 
+@understood("target")
 async def why_not_split(session: TargetSession) -> Refused | None:
     """Return why transactions cannot be split by row; None if they can.
 

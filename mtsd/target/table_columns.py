@@ -15,6 +15,7 @@ from mtsd.target import literals
 from mtsd.target.column_fit import Fit, Shape, misfits, shape_of_definition, shapes_of_event
 from mtsd.target.retry import UNKNOWN
 from mtsd.wire.connection import Connection, Row
+from mtsd.wire.understood import understood
 
 COLUMNS = (
     "column_name, data_type, column_type, character_octet_length, numeric_precision,"
@@ -69,6 +70,7 @@ def table_column(row: Row) -> TableColumn:
     )
 
 
+@understood("target")
 async def read_columns(connection: Connection, database: str, table: str) -> list[TableColumn]:
     """Return the columns of a table in order; none if the table does not exist."""
     # As character strings they are compared as the server compares names, whatever their case.
@@ -80,6 +82,7 @@ async def read_columns(connection: Connection, database: str, table: str) -> lis
     return [table_column(row) for row in rows]
 
 
+@understood("target")
 async def explain_row_failure(
     connection: Connection, error: ServerError, events: Sequence[bytes]
 ) -> ServerError:

@@ -17,6 +17,7 @@ from mtsd.model.step import QueryEvent
 from mtsd.target import literals
 from mtsd.target.known_tables import KnownTables
 from mtsd.wire.connection import Connection
+from mtsd.wire.understood import understood
 
 _OF_THE_SERVER: Final = b"'information_schema','mysql','performance_schema','sys'"
 
@@ -128,6 +129,7 @@ class TableEngines:
             self._any_suspects = bool(found)
         return self._any_suspects
 
+    @understood("target")
     async def _suspects_of(self, database: str) -> frozenset[str]:
         """Return the names, in upper case, of the tables of a database that cannot roll back."""
         rows = await self._connection.query(
@@ -136,6 +138,7 @@ class TableEngines:
         )
         return frozenset(_loosely(str(found)) for (found,) in rows)
 
+    @understood("target")
     async def _ways_to_tables(self) -> frozenset[str]:
         """Return the names, in upper case, by which a statement may change tables unnamed in it.
 
@@ -172,6 +175,7 @@ class TableEngines:
             is_without = (folded(database), folded(table)) in without
             self.known.note(event, f"{database}.{table}" if is_without else "")
 
+    @understood("target")
     async def _found(self, names: Collection[tuple[str, str]]) -> list[tuple[str, str, str]]:
         rows = await self._connection.query(
             b"SELECT table_schema,table_name,engine FROM information_schema.tables"
@@ -180,6 +184,7 @@ class TableEngines:
         )
         return [(str(schema), str(name), str(engine)) for schema, name, engine in rows]
 
+    @understood("target")
     async def _transactional(self) -> frozenset[str]:
         if self._engines is None:
             rows = await self._connection.query(

@@ -5,8 +5,10 @@ from mtsd.target.misread_tables import is_versioned
 from mtsd.target.table_columns import read_columns
 from mtsd.target.table_layout import FoundTable
 from mtsd.wire.connection import Connection
+from mtsd.wire.understood import understood
 
 
+@understood("target")
 async def load_table(connection: Connection, database: str, table: str) -> FoundTable:
     """Return what the target knows about a table. Raises ServerError, ConnectionLostError."""
     columns = await read_columns(connection, database, table)

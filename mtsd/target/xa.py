@@ -9,6 +9,7 @@ from mtsd.model.server import Flavour, flavour_of
 from mtsd.model.xa_xid import XaXid
 from mtsd.target import literals
 from mtsd.wire.connection import Connection
+from mtsd.wire.understood import understood
 
 UNKNOWN_XID: Final = ER.XAER_NOTA
 XID_EXISTS: Final = ER.XAER_DUPID
@@ -58,6 +59,7 @@ def unusable(connection: Connection, error: ServerError) -> ConnectionLostError:
     return ConnectionLostError("target", f"its XA transaction cannot be ended: {error}")
 
 
+@understood("target")
 async def prepared_xids(connection: Connection) -> frozenset[XaXid]:
     """Return the xids of all transactions that a server has prepared.
 

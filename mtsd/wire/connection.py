@@ -24,6 +24,7 @@ from mtsd.wire.failure import NO_SESSION, not_opened, translated
 from mtsd.wire.inbox import Answer, AnswerError, Inbox
 from mtsd.wire.login import LogIn
 from mtsd.wire.result import LARGEST_RESULT, FileAskedError, parsing
+from mtsd.wire.understood import NOT_UNDERSTOOD
 
 _QUIT = 0x01
 _QUERY = 0x03
@@ -318,12 +319,20 @@ class Connection:
     async def answering(self, seconds: float = 0.0) -> AsyncIterator[None]:
         """Limit how long the block waits for answers that should come promptly: connect_timeout.
 
-        Or `seconds`, if that is longer. Raises ConnectionLostError after that.
+        Or `seconds`, if that is longer. Raises ConnectionLostError after that, and for answers that
+        are not what was asked, as `understood` does.
         """
         patience = max(self.endpoint.connect_timeout, seconds)
         try:
             async with asyncio.timeout(patience):
                 yield
+        except NOT_UNDERSTOOD as error:
+            self.close()
+            raise ConnectionLostError(
+                self.endpoint.role,
+                f"{self.endpoint} has answered something else than it was asked"
+                f" ({type(error).__name__})",
+            ) from error
         except TimeoutError as error:
             self.close()
             raise ConnectionLostError(
