@@ -14,6 +14,7 @@ from mtsd.model.errors import ServerError
 from mtsd.model.reason import Reason, refuse
 from mtsd.target import literals
 from mtsd.wire.connection import Connection
+from mtsd.wire.understood import understood
 
 BLACKHOLE: Final = Reason(
     "table {table} is a BLACKHOLE on the target, in which only the server's own replica finds rows"
@@ -24,6 +25,7 @@ _ROW_MISSING: Final = 1032
 _TABLE_MAP: Final = EventType.TABLE_MAP_EVENT.value
 
 
+@understood("target")
 async def explain_missing_row(
     connection: Connection, error: ServerError, events: Sequence[bytes]
 ) -> ServerError:

@@ -12,6 +12,7 @@ from mtsd.target.session import next_gtid
 from mtsd.wire.binlog_status import executed_gtids
 from mtsd.wire.connection import Connection
 from mtsd.wire.traits import ServerTraits
+from mtsd.wire.understood import understood
 
 _NOT_DISJOINT = 3546
 _ATTEMPTS = 5
@@ -58,6 +59,7 @@ async def execute_empty(connection: Connection, gtids: GtidSet) -> None:
             await connection.run(b";".join(whole), len(whole))
 
 
+@understood("target")
 async def _lacked(connection: Connection, gtids: GtidSet) -> GtidSet:
     # The target subtracts: what it has executed may be a text of megabytes, at each checkpoint.
     text = literals.blob(str(gtids).encode("ascii"))

@@ -105,6 +105,7 @@ async def take_channel(
         waiting.tell(lock, coordinator, holder)
 
 
+@understood("target")
 async def channel_holder(connection: Connection, channel: str) -> str:
     """Return the connection that holds the coordinator's lock, for a message, and its client."""
     (coordinator, *_) = await _holders(connection, channel)
