@@ -9,6 +9,7 @@ documentation, `mysql::binlog::event::Transaction_payload_event`).
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BytesIO
 
 from mtsd.binlog.cursor import Cursor
 from mtsd.binlog.header import HEADER_SIZE
@@ -22,7 +23,11 @@ else:
 ZSTD = 0
 NONE = 255
 LARGEST_EVENT = 1 << 30
-"""Bytes: servers write no larger event (the maximum of max_allowed_packet)."""
+"""Bytes: servers write no larger event (the maximum of max_allowed_packet).
+
+That setting of the source is no limit: it is one of values, and a row event has a row's values,
+before and after a change (measured on MySQL 9.7: 1 MiB, an event of 6 MB in a payload).
+"""
 MOST_FRAMES = 1024
 """Servers write one zstd frame; the data after a frame is copied for the next one."""
 _LARGEST_RATIO = 1 << 16
@@ -75,27 +80,42 @@ def parse_payload_header(event: bytes) -> PayloadHeader:
     return PayloadHeader(values[2], uncompressed, values[1], cursor.at)
 
 
-def payload_events(event: bytes, chunk: int = 1 << 20) -> Iterator[bytes]:
+def payload_events(payload: bytes, chunk: int = 1 << 20) -> Iterator[bytes]:
     """Yield the inner events in order, without checksums.
 
     Holds at most one inner event and about `chunk` uncompressed bytes at a time. Raises
     BinlogError as parse_payload_header does, for a payload that cannot be decompressed or does not
     have the announced size, and for an inner event that is truncated or exceeds LARGEST_EVENT.
     """
-    header = parse_payload_header(event)
+    header = parse_payload_header(payload)
     pieces: Iterator[bytes | memoryview]
     if header.compression == ZSTD:
-        pieces = _uncompressed(event, header, chunk)
+        pieces = _uncompressed(payload, header, chunk)
     else:
-        pieces = _slices(memoryview(event)[header.payload_at :], chunk)
+        pieces = _slices(memoryview(payload)[header.payload_at :], chunk)
     pending = bytearray()
+    large: BytesIO | None = None
+    """The beginning of an event of several pieces: unlike a bytearray, it gives away what it has
+    without a copy, which would double the memory of an event that was compressed to a few KiB."""
     needed = HEADER_SIZE
     total = 0
     for piece in pieces:
         total += len(piece)
         if total > header.uncompressed_size:
             raise BinlogError(f"{_WHAT}: more than the announced {header.uncompressed_size} bytes")
-        pending += piece
+        if large is not None:
+            missing = needed - large.tell()
+            large.write(piece[:missing])
+            if len(piece) < missing:
+                continue
+            rest = piece[missing:]
+            event, large = large.getvalue(), None
+            yield event
+            del event
+            needed = HEADER_SIZE
+            pending += rest
+        else:
+            pending += piece
         at = 0
         while len(pending) - at >= needed:
             if needed == HEADER_SIZE:
@@ -111,7 +131,11 @@ def payload_events(event: bytes, chunk: int = 1 << 20) -> Iterator[bytes]:
             at += needed
             needed = HEADER_SIZE
         del pending[:at]
-    if pending:
+        if needed > max(HEADER_SIZE, len(pending) + chunk):
+            large = BytesIO()
+            large.write(pending)
+            pending.clear()
+    if pending or large is not None:
         raise BinlogError(f"{_WHAT}: its last inner event is cut off")
     if total != header.uncompressed_size:
         raise BinlogError(f"{_WHAT}: {total} bytes instead of {header.uncompressed_size}")

@@ -88,6 +88,22 @@ def test_memory_is_bounded_by_the_chunk_not_by_the_payload() -> None:
     assert peak < 3_000_000
 
 
+@pytest.mark.parametrize("kind", [ZSTD, NONE])
+def test_a_large_event_is_in_memory_once(kind: int) -> None:
+    size = 32 << 20
+    plain = INNER[2] + event(EventType.QUERY_EVENT, bytes(size)) + INNER[2]
+    body = compress(plain) if kind == ZSTD else plain
+    raw = payload(body, kind=kind, uncompressed=len(plain))
+    del plain, body
+    tracemalloc.start()
+    try:
+        assert [len(found) for found in payload_events(raw)] == [5019, size + 19, 5019]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.3 * size
+
+
 def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
     raw = payload(compress(bytes(50_000_000)), uncompressed=100)
     with pytest.raises(BinlogError, match="more than the announced 100 bytes"):

@@ -107,6 +107,10 @@ class Trial:
             time.sleep(0.1 + self._chance.random() * 0.4)
             if daemon.running:
                 self._measure(daemon)
+                if self._chance.random() < 0.15:
+                    # It may be in a pause of some seconds, or wait for an answer that was left out.
+                    daemon.kill()
+                    daemon.start()
             else:
                 self.statuses.append(daemon.wait())
                 daemon.start()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-_RATES: Final = (0.0, 0.002, 0.02, 0.1, 0.5)
+_RATES: Final = (0.002, 0.02, 0.05, 0.2, 0.6)
 """How many of a connection's packets are changed."""
 _CALM: Final = (0, 0, 3, 10, 30, 100)
 """How many of its first packets are not: a greeting and a login take two or three."""
