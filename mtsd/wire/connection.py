@@ -407,7 +407,7 @@ class Connection:
             # After the text's length, which may look like a digit.
             with parsing():
                 text = OKPacketWrapper(answer).message[1:]
-            numbers = [int(found) for found in _NUMBERS.findall(text)]
+                numbers = [int(found) for found in _NUMBERS.findall(text)]
         finally:
             self._asked_at = self._due = None
         if len(numbers) != len(Loaded._fields):

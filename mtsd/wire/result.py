@@ -62,7 +62,7 @@ def parsing() -> Iterator[None]:
 
 
 class Result(MySQLResult):  # type: ignore[misc]  # aiomysql ships no types
-    """One result; without `keep`, its rows are read and dropped."""
+    """One result; without `keep`, its rows are dropped unread: they may be in any character set."""
 
     def __init__(self, connection: Reading, *, keep: bool) -> None:
         super().__init__(connection)
@@ -93,11 +93,12 @@ class Result(MySQLResult):  # type: ignore[misc]  # aiomysql ships no types
             packet = await reading._read_packet()  # noqa: SLF001
             if self._check_packet_is_eof(packet):
                 break
+            if not self._keep:
+                continue
             row = self._read_row_from_packet(packet)
             if len(row) != self.field_count:
                 raise AnswerError(f"a row of {len(row)} values for {self.field_count} columns")
             reading.charge(_VALUE_COST * self.field_count)
-            if self._keep:
-                rows.append(row)
+            rows.append(row)
         self.affected_rows = len(rows)
         self.rows = tuple(rows)

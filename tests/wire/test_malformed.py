@@ -151,6 +151,9 @@ async def test_what_is_none(answers: tuple[bytes, ...]) -> None:
         # Without its status, an OK tells as much as one with it where nobody asks for that.
         if answers[0][:1] == b"\0" and use in {run, command}:
             continue
+        # Rows that nobody keeps are not read.
+        if len(answers) > 3 and use is statement:
+            continue
         error = await talk(use, *answers)
         assert isinstance(error, ConnectionLostError | NotSupportedError), (use, error)
         assert (type(error) is NotSupportedError) == (
