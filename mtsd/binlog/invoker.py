@@ -8,7 +8,7 @@ MariaDB also knows CURRENT_ROLE, for which it logs a role, without a host, as th
 that is a name like any other.
 """
 
-from mtsd.binlog.statement import without_secrets
+from mtsd.binlog.statement_secrets import without_secrets
 from mtsd.binlog.words import Words
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.session import SessionContext

@@ -3,11 +3,12 @@
 import re
 from typing import Final
 
-from mtsd.binlog.tokenizer import ANY_CONTEXT, TokenKind, tokenize
+from mtsd.binlog.statement_secrets import without_secrets
+from mtsd.binlog.tokenizer import ANY_CONTEXT, TokenKind
 from mtsd.binlog.words import Words
 from mtsd.model.errors import BinlogError
 from mtsd.model.session import SessionContext
-from mtsd.model.step import QueryEvent, StatementKind
+from mtsd.model.step import StatementKind
 
 _FIRST_WORD: Final = re.compile(rb"[A-Za-z]+(?=[ \n(])")
 """How most statements begin, in every character set."""
@@ -143,37 +144,11 @@ def without_start_transaction(statement: bytes, context: SessionContext = ANY_CO
     tokens.take_words(b"CREATE", b"OR", b"REPLACE", b"TABLE")
     found = _start_transaction(tokens)
     if found is None:
-        raise BinlogError(f"not CREATE TABLE … START TRANSACTION: {statement[:80]!r}")
+        raise BinlogError(
+            f"not CREATE TABLE … START TRANSACTION: {without_secrets(statement, context)[:80]!r}"
+        )
     start, end = found
     return statement[:start] + statement[end:]
-
-
-def without_secrets(statement: bytes, context: SessionContext = ANY_CONTEXT) -> bytes:
-    """Return a statement fit for display: a definition is cut before its first password or hash."""
-    words = 0
-    for token in tokenize(statement, context):
-        if token.kind is not TokenKind.WORD:
-            continue
-        words += 1
-        if words == 1 and token.text not in _WITH_SECRETS:
-            break
-        if token.text in _SECRET_FOLLOWS or token.text.endswith(b"PASSWORD"):
-            return statement[: token.end] + b" ..."
-    return statement
-
-
-def excerpt(query: QueryEvent) -> bytes:
-    """Return what a record of a statement contains of it: at most 64 KiB, without secrets."""
-    return without_secrets(query.statement, query.context)[:LONGEST_EXCERPT]
-
-
-LONGEST_EXCERPT = 65_536
-_WITH_SECRETS = frozenset({b"ALTER", b"CHANGE", b"CREATE", b"GRANT", b"SET"})
-_SECRET_FOLLOWS = frozenset({b"CONNECTION", b"IDENTIFIED"})
-"""Or a word that ends with PASSWORD, as in CREATE SERVER and the replication statements.
-
-The CONNECTION of a FEDERATED table is a URL with a password in it.
-"""
 
 
 def disable_on_replica(
@@ -192,7 +167,10 @@ def disable_on_replica(
     tokens.take_words(b"CREATE", b"ALTER", b"OR", b"REPLACE")
     tokens.take_definer()
     if tokens.word() != b"EVENT":
-        raise BinlogError(f"not a statement that creates or alters an event: {statement[:80]!r}")
+        raise BinlogError(
+            "not a statement that creates or alters an event:"
+            f" {without_secrets(statement, context)[:80]!r}"
+        )
     tokens.take_words(b"IF", b"NOT", b"EXISTS")
     tokens.take_name()
     depth = 0

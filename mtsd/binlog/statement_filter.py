@@ -7,7 +7,7 @@ names no table passes them (MySQL manual, "How Servers Evaluate Replication Filt
 """
 
 from mtsd.binlog.changed_tables import Changed, Extent, changed
-from mtsd.binlog.statement import without_secrets
+from mtsd.binlog.statement_secrets import shown
 from mtsd.binlog.table_names import Table
 from mtsd.binlog.words import Words
 from mtsd.filter.filter import Filter
@@ -48,7 +48,7 @@ def _passes(query: QueryEvent, default: str, rules: Filter) -> bool:
     if result is None:
         raise NotSupportedError(
             "a statement of which its text does not tell whether the filter's rules for tables let"
-            f" it pass: {_excerpt(query)}"
+            f" it pass: {shown(query, _LONGEST)!r}"
         )
     return result
 
@@ -91,8 +91,3 @@ def _is_of_database(query: QueryEvent) -> bool:
 
 
 _LONGEST = 200
-
-
-def _excerpt(query: QueryEvent) -> str:
-    text = without_secrets(query.statement, query.context)[:_LONGEST]
-    return repr(text.decode("utf-8", "replace"))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from mtsd.binlog.character_sets import character_set, text_decoder
+from mtsd.binlog.statement_secrets import shown
 from mtsd.binlog.tokenizer import TokenKind
 from mtsd.binlog.words import Words
 from mtsd.catalog.clause_parts import UnknownClauseError
@@ -88,7 +89,7 @@ class Catalog:
 
     def _forget(self, name: _Name, query: QueryEvent, reason: str) -> None:
         self._tables.pop(name, None)
-        text = query.statement[:200].decode(errors="replace")
+        text = shown(query, 200)
         self._reasons[name] = f"{reason}, in: {text}"
 
     def _create(self, tokens: Words, query: QueryEvent) -> None:

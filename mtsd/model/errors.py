@@ -1,5 +1,7 @@
 """What can go wrong, by what has to be done about it."""
 
+import re
+
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.position import Position
 
@@ -61,7 +63,7 @@ class ServerError(MtsdError):
     """A server answered with an error packet: its number, SQLSTATE and text."""
 
     def __init__(self, number: int, sqlstate: str, text: str) -> None:
-        super().__init__(f"error {number} ({sqlstate}): {text}")
+        super().__init__(number, sqlstate, text)
         self.number = number
         self.sqlstate = sqlstate
         self.text = text
@@ -71,6 +73,33 @@ class ServerError(MtsdError):
         """What SHOW WARNINGS returned after it, if that was asked."""
         self.leaves_changes = False
         """Whether a ROLLBACK could not undo all of it: non-transactional tables have changed."""
+        self._is_concealed = False
+
+    def __str__(self) -> str:
+        return f"error {self.number} ({self.sqlstate}): {self.text}"
+
+    def conceal(self) -> None:
+        """Leave out what the server quotes: a part of a statement that holds a password."""
+        self._is_concealed = True
+        self.text = without_quoted(self.text)
+        self.warnings = without_quoted(self.warnings)
+
+    def fit(self, text: str) -> str:
+        """Return another text of the server about the same statement, fit to be shown."""
+        return without_quoted(text) if self._is_concealed else text
+
+
+_QUOTED = re.compile(r"""(?<![A-Za-z])['"`](?:.*['"`]|.*)""", re.DOTALL)
+
+
+def without_quoted(text: str) -> str:
+    """Return a server's text without what is between its first and its last quote.
+
+    A syntax error quotes 80 characters of the statement, which may have quotes of their own; in
+    every language of MySQL and MariaDB they are between quotes. If there is only one, what follows
+    it was cut off; one behind a letter is an apostrophe, and begins nothing.
+    """
+    return _QUOTED.sub("'…'", text, count=1)
 
 
 class ApplyError(NeedsPersonError):

@@ -12,7 +12,8 @@ from mtsd.binlog.event_type import EventType
 from mtsd.binlog.format_description import parse_format_description
 from mtsd.binlog.query import parse_query
 from mtsd.binlog.rows import INSERTS
-from mtsd.binlog.statement import classify, excerpt
+from mtsd.binlog.statement import classify
+from mtsd.binlog.statement_secrets import excerpt
 from mtsd.model.command import command
 from mtsd.model.errors import BinlogError, NeedsPersonError, ServerError
 from mtsd.model.position import FIRST_EVENT, Position

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import structlog
 
 from mtsd.binlog.repeatable import errors_of_a_second_time
-from mtsd.binlog.statement import excerpt
+from mtsd.binlog.statement_secrets import excerpt
 from mtsd.model.command import command
 from mtsd.model.errors import ApplyError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.failed_group import FailedGroup

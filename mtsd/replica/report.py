@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from mtsd.binlog.event_type import EventType
-from mtsd.binlog.statement import without_secrets
+from mtsd.binlog.statement_secrets import shown
 from mtsd.binlog.table_map import parse_table_map
 from mtsd.model.command import command, options
 from mtsd.model.errors import ApplyError, MtsdError, ServerError
 from mtsd.model.failed_group import FailedGroup
 from mtsd.model.group import Group
-from mtsd.model.step import QueryEvent, Statement
+from mtsd.model.step import Statement
 from mtsd.wire.refusal import remedy_of
 
 _TABLE_MAP = EventType.TABLE_MAP_EVENT
@@ -20,7 +20,7 @@ def contents(group: Group) -> str:
     """Return the tables of a group's rows, or its statement, for a message."""
     for step in group.steps:
         if isinstance(step, Statement):
-            return f"statement {excerpt(step.query)!r}"
+            return f"statement {shown(step.query, _EXCERPT)!r}"
     tables = tables_of(group.rows)
     return f"tables {', '.join(tables)}" if tables else "nothing that is replicated"
 
@@ -33,12 +33,6 @@ def tables_of(events: Sequence[bytes]) -> Sequence[str]:
             table = parse_table_map(event)
             tables[f"{table.database}.{table.table}"] = None
     return tuple(tables)
-
-
-def excerpt(query: QueryEvent) -> str:
-    """Return the beginning of a statement, without passwords."""
-    text = without_secrets(query.statement, query.context)[:_EXCERPT]
-    return text.decode("utf-8", "replace")
 
 
 _FIRST_GROUPS = 100

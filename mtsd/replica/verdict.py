@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mtsd.binlog.repeatable import errors_of_a_second_time
-from mtsd.binlog.statement import LONGEST_EXCERPT
+from mtsd.binlog.statement_secrets import LONGEST_EXCERPT
 from mtsd.binlog.tokenizer import ANY_CONTEXT, TokenKind
 from mtsd.binlog.words import Words
 from mtsd.model.group import GroupKind

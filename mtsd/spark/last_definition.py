@@ -5,6 +5,7 @@ from typing import Final
 
 from mtsd.binlog.range_reader import GroupPart, RangeReader
 from mtsd.binlog.ranges import ByteRange, Tail
+from mtsd.binlog.statement_secrets import shown
 from mtsd.model.errors import MtsdError
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.step import Statement, StatementKind
@@ -31,7 +32,7 @@ def definition_in(part: GroupPart, file: str, database: str, table: str) -> str:
         if name in query.statement.lower() and (
             redefines(query, database, table) or creates(query, database, table)
         ):
-            text = " ".join(query.statement[:200].decode(errors="replace").split())
+            text = " ".join(shown(query, 200).split())
             found = f"{file}:{part.begin}: {text}"
     return found
 

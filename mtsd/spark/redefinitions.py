@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mtsd.binlog.changed_tables import Extent, changed
 from mtsd.binlog.range_reader import GroupPart
+from mtsd.binlog.statement_secrets import shown
 from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.table_metadata import parse_optional_metadata
 from mtsd.binlog.words import Words
@@ -82,7 +83,7 @@ class Redefinitions:
         )
 
     def _as_found(self, query: QueryEvent, part: GroupPart, file: str) -> "_Found":
-        text = " ".join(query.statement[:200].decode(errors="replace").split())
+        text = " ".join(shown(query, 200).split())
         database, table = self._table
         is_drop = Words(query.statement, query.context).word() == b"DROP"
         return _Found(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from mtsd.binlog.statement_secrets import shown
 from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.table_metadata import OptionalMetadata, parse_optional_metadata
 from mtsd.binlog.tokenizer import TokenKind, tokenize
@@ -26,10 +27,12 @@ class ToldTables:
         self._catalog = Catalog(() if loaded is None else (loaded,))
         for statement in _statements(ddl.encode()):
             known = list(self._catalog)
-            self._catalog.move_on(_query(statement, database))
+            query = _query(statement, database)
+            self._catalog.move_on(query)
             if all(any(one is other for other in known) for one in self._catalog):
-                text = statement[:100].decode(errors="replace")
-                raise OptionError(f"option 'ddl': not understood as a new table: {text}")
+                raise OptionError(
+                    f"option 'ddl': not understood as a new table: {shown(query, 100)}"
+                )
         for definition in self._catalog:
             if not definition.database:
                 raise OptionError(

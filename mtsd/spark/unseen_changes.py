@@ -5,6 +5,7 @@ from typing import Final
 
 from mtsd.binlog.changed_tables import Changed, Extent, changed
 from mtsd.binlog.range_reader import GroupPart
+from mtsd.binlog.statement_secrets import shown
 from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.tokenizer import ANY_CONTEXT
 from mtsd.binlog.words import Words
@@ -162,7 +163,7 @@ def _named(found: Changed, query: QueryEvent) -> Iterator[tuple[str, str | None]
 
 
 def _text(query: QueryEvent) -> str:
-    return " ".join(query.statement[:100].decode(errors="replace").split())
+    return " ".join(shown(query, 100).split())
 
 
 def fills_a_table(statement: bytes, context: SessionContext = ANY_CONTEXT) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
-from mtsd.binlog.statement import without_secrets
+from mtsd.binlog.statement_secrets import without_secrets
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.progress import Progress
 from mtsd.target.innodb_monitor import wait_for_ended_sessions

@@ -289,7 +289,7 @@ class TargetSession:
         await self.clean_left()
         if any(number == _NOT_ROLLED_BACK for number, _ in found) or (unsure and not certain):
             error.leaves_changes = True
-        told = "; ".join(each[1] for each in found if each not in others)
+        told = "; ".join(error.fit(each[1]) for each in found if each not in others)
         error.warnings = error.warnings or told
 
     async def rollback(self) -> None:

@@ -7,6 +7,7 @@ from pymysql.constants import ER
 
 from mtsd.binlog.event_type import SUPPRESS_USE
 from mtsd.binlog.qualifiers import names
+from mtsd.binlog.statement_secrets import first_secret, shown
 from mtsd.model.errors import ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.server import Flavour
@@ -81,6 +82,8 @@ async def run_statement(
         if then is not None:
             await then()
     except ServerError as error:
+        if first_secret(text, query.context) is not None:
+            error.conceal()
         if error.number != query.error_code:
             await session.undo(error)
             if lacking and NEUTRAL.decode() in error.text:
@@ -101,7 +104,7 @@ async def run_statement(
             query.error_code,
             "",
             f"the statement failed with this error on the source but succeeded here:"
-            f" {query.statement[:200]!r}",
+            f" {shown(query, 200)!r}",
         )
     return loaded
 

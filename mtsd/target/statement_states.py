@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from mtsd.binlog.event_type import THREAD_SPECIFIC
-from mtsd.binlog.statement import without_secrets
+from mtsd.binlog.statement_secrets import shown
 from mtsd.binlog.words import Words
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.server import Flavour
@@ -161,12 +161,12 @@ class StatementStates:
     def _refuse_thread(self, statement: Statement) -> None:
         if THREAD_ID in self.own or not needs_its_thread(statement):
             return
-        shown = without_secrets(statement.query.statement)[:_EXCERPT].decode("utf-8", "replace")
         privilege = PRIVILEGE[self._traits.server.flavour]
         raise NotSupportedError(
             "a statement runs in a session that looks like the source's, which the target's user"
-            f" may not make (it may not set {THREAD_ID.decode()}): {shown!r}. GRANT {privilege} ON"
-            " *.* TO the user, or let the source log rows (binlog_format = ROW)"
+            f" may not make (it may not set {THREAD_ID.decode()}):"
+            f" {shown(statement.query, _EXCERPT)!r}. GRANT {privilege} ON *.* TO the user, or let"
+            " the source log rows (binlog_format = ROW)"
         )
 
     def _refuse_timestamps(self, context: SessionContext) -> None:

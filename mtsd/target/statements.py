@@ -11,6 +11,7 @@ from mtsd.binlog.drop_if_there import drop_if_there, in_its_database, may_name_m
 from mtsd.binlog.event_type import SUPPRESS_USE
 from mtsd.binlog.invoker import with_invoker
 from mtsd.binlog.statement import disable_on_replica
+from mtsd.binlog.statement_secrets import shown
 from mtsd.binlog.temporary_tables import is_rename
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.server import Flavour, ServerVersion
@@ -44,7 +45,7 @@ async def apply_statement(
     ):
         raise NotSupportedError(
             "RENAME TABLE of a temporary table, which MySQL does not have:"
-            f" {query.statement[:_EXCERPT].decode('utf-8', 'replace')}"
+            f" {shown(query, _EXCERPT)}"
         )
     if not query.database:
         text = _without_default_database(statement)
@@ -75,7 +76,7 @@ def _without_default_database(statement: Statement) -> bytes:
     if creates_from_default_database(query.statement, query.context):
         raise NotSupportedError(
             "CREATE TABLE … SELECT with DATABASE() in a session without a default database:"
-            f" {query.statement[:_EXCERPT].decode('utf-8', 'replace')}"
+            f" {shown(query, _EXCERPT)}"
         )
     return query.statement
 
