@@ -3,12 +3,12 @@
 import difflib
 import os
 import re
-import stat
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mtsd.config.file_modes import Account, readable, writable
 from mtsd.config.kinds import is_file, is_path, is_plain_text, is_secret
 from mtsd.config.problems import Problem, shown
 from mtsd.config.settings import FIELDS, SECTIONS
@@ -75,14 +75,6 @@ def unreadable(path: Path, error: OSError | UnicodeDecodeError, origin: str) -> 
     )
 
 
-def readable_by_others(path: Path) -> bool:
-    """Whether every account on the machine may read a file, judging by the file's own mode."""
-    try:
-        return bool(path.stat().st_mode & stat.S_IROTH)
-    except OSError:
-        return False
-
-
 def _read_file(path: Path, gathered: Gathered) -> None:
     origin = f"file {path}"
     try:
@@ -116,10 +108,10 @@ def _read_file(path: Path, gathered: Gathered) -> None:
                 gathered.values[key] = Given(str(path.absolute().parent / value), origin)
             else:
                 gathered.values[key] = Given(value, origin)
-    if holds_secret and readable_by_others(path):
-        gathered.warnings.append(
-            f"{path} holds a password and is readable by others: chmod o-r, or use password_file"
-        )
+    account = Account.of_this_process()
+    if holds_secret:
+        gathered.warnings += readable(path, "a password", account, ", or use password_file")
+    gathered.warnings += writable(path, account)
 
 
 def _syntax_problem(path: Path, error: tomllib.TOMLDecodeError) -> Problem:

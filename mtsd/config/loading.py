@@ -9,7 +9,8 @@ from pydantic import SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
 from mtsd.config.conflicts import conflicts, ineffective
-from mtsd.config.given import Given, gather, readable_by_others, unreadable
+from mtsd.config.file_modes import Account, readable, writable
+from mtsd.config.given import Given, gather, unreadable
 from mtsd.config.kinds import allowed, is_secret
 from mtsd.config.problems import ConfigurationError, Problem, shown
 from mtsd.config.settings import FIELDS, SECTIONS, Settings, SourceSettings, document
@@ -68,7 +69,8 @@ def load(
                 wrong.update(conflict.keys)
     origins = {key: _origin(key, given) for key in FIELDS}
     warnings = [*gathered.warnings, *ineffective(settings, given)]
-    settings = _with_password_files(settings, wrong, origins, problems, warnings)
+    settings = _with_password_files(settings, wrong, origins, problems)
+    warnings += _exposed(settings, credentials_directory)
     if problems:
         raise ConfigurationError(tuple(problems))
     return Loaded(settings, origins, tuple(warnings))
@@ -137,7 +139,6 @@ def _with_password_files(
     wrong: set[str],
     origins: dict[str, str],
     problems: list[Problem],
-    warnings: list[str],
 ) -> Settings:
     for section, endpoint in (("source", settings.source), ("target", settings.target)):
         key, path = f"{section}.password_file", endpoint.password_file
@@ -151,8 +152,6 @@ def _with_password_files(
                 Problem(key, f"{problem.key} {problem.found}", problem.allowed, problem.origin)
             )
             continue
-        if readable_by_others(path):
-            warnings.append(f"{path} holds a password and is readable by others: chmod o-r")
         origins[f"{section}.password"] = f"{key} {path}"
         secret = SecretStr(password)
         if isinstance(endpoint, SourceSettings):
@@ -160,3 +159,20 @@ def _with_password_files(
         else:
             settings = replace(settings, target=replace(endpoint, password=secret))
     return settings
+
+
+def _exposed(settings: Settings, credentials_directory: Path | None) -> Iterator[str]:
+    """Yield a warning for each file that others may read or write; systemd guards its own."""
+    account = Account.of_this_process()
+    told: set[str] = set()
+    for endpoint in (settings.source, settings.target):
+        for path, what in (
+            (endpoint.password_file, "a password"),
+            (endpoint.tls_key, "a private key"),
+            (endpoint.tls_ca, ""),
+        ):
+            if path is None or path.parent == credentials_directory:
+                continue
+            found = [*(readable(path, what, account) if what else ()), *writable(path, account)]
+            yield from (warning for warning in found if warning not in told)
+            told.update(found)
