@@ -25,9 +25,9 @@ from mtsd.cli.group_selection import (
     wanted_table,
 )
 from mtsd.cli.listed_files import ListedFile, files_of_source, local_files
-from mtsd.cli.printable import printable
+from mtsd.cli.output import json_of, print_json, print_line, printable, tell
 from mtsd.cli.row_listing import RowListing, UndecodedRows
-from mtsd.cli.shown_values import LONGEST, json_of
+from mtsd.cli.shown_values import LONGEST
 from mtsd.config import Settings
 from mtsd.model.errors import BinlogError, MtsdError, NeedsPersonError
 from mtsd.model.exit_status import ExitStatus
@@ -254,7 +254,7 @@ class _Shown:
             names = f"{self.files[0].name} to {self.files[-1].name}" if self.files else "any file"
             raise NothingFoundError(f"{self._selection.named} is not in {names}")
         if groups.found and groups.left:
-            print(f"mtsd: warning: {groups.left} is in none of them", file=sys.stderr)
+            tell(f"warning: {groups.left} is in none of them")
 
 
 def _list_groups(shown: _Shown, *, as_json: bool) -> None:
@@ -275,16 +275,23 @@ def _list_groups(shown: _Shown, *, as_json: bool) -> None:
     )
     for group, number in shown.groups():
         if as_json:
-            print(_json_group(group, number))
+            print_json(_json_group(group, number))
         else:
-            print(table.line(_group_cells(group, number)))
+            table.print(_group_cells(group, number))
 
 
 def _list_events(shown: _Shown, *, as_json: bool) -> None:
     table = _event_table(shown)
     for lines in shown.lines():
         for line in lines:
-            print(json_of(line.as_json()) if as_json else table.line(_event_cells(line)))
+            _list_event(line, table, SHORT, as_json=as_json)
+
+
+def _list_event(line: EventLine, table: "_Table", longest: int, *, as_json: bool) -> None:
+    if as_json:
+        print_json(json_of(line.as_json()))
+    else:
+        table.print(_event_cells(line, longest))
 
 
 def _list_rows(shown: _Shown, *, as_json: bool) -> None:
@@ -295,13 +302,13 @@ def _list_rows(shown: _Shown, *, as_json: bool) -> None:
     for lines in shown.lines():
         listing = RowListing()
         for line in lines:
-            print(json_of(line.as_json()) if as_json else table.line(_event_cells(line, LONGEST)))
+            _list_event(line, table, LONGEST, as_json=as_json)
             for row in listing.below(line):
                 if as_json:
-                    print(row.as_json())
+                    print_json(row.as_json())
                 else:
                     for text in row.text():
-                        print(text)
+                        print_line(text)
                 if isinstance(row, UndecodedRows):
                     count += 1
                     first = first or row
@@ -374,14 +381,15 @@ class _Table:
         self._right = [title in right for title in widths]
         self._widths = list(widths.values())
 
-    def line(self, cells: tuple[str, ...]) -> str:
-        """Return a line, preceded by the line of titles the first time."""
+    def print(self, cells: tuple[str, ...]) -> None:
+        """Print a line, preceded by the line of titles the first time."""
         self._widths = [
             max(width, len(cell)) for width, cell in zip(self._widths, cells, strict=True)
         ]
         titles, self._titles = self._titles, None
-        joined = self._joined(cells)
-        return joined if titles is None else f"{self._joined(titles)}\n{joined}"
+        if titles is not None:
+            print_line(self._joined(titles))
+        print_line(self._joined(cells))
 
     def _joined(self, cells: tuple[str, ...]) -> str:
         return "  ".join(

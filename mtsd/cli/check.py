@@ -2,11 +2,11 @@
 
 import argparse
 import asyncio
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.cli.output import json_of, print_json, print_line
 from mtsd.model.exit_status import ExitStatus
 from mtsd.operations.check.checking import check
 from mtsd.operations.check.grants import statements
@@ -47,14 +47,14 @@ def _check(args: argparse.Namespace) -> int:
     settings = load_configuration(args).settings
     if args.grants:
         for statement in statements(settings):
-            print(statement)
+            print_line(statement)
         return ExitStatus.DONE
     found = asyncio.run(check(settings))
     if args.json:
-        print(json.dumps(document(found), indent=2, ensure_ascii=False))
+        print_json(json_of(document(found), indent=2))
     else:
         for text in texts(found):
-            print(text)
+            print_line(text)
     wrong = any(line.level is Level.ERROR for line in found)
     return ExitStatus.NEEDS_PERSON if wrong else ExitStatus.DONE
 

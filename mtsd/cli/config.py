@@ -1,10 +1,10 @@
 """`mtsd config show`: the settings in force and where each comes from, secrets hidden."""
 
 import argparse
-import json
 from collections.abc import Iterator
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
+from mtsd.cli.output import json_of, print_json, print_line
 from mtsd.config import FIELDS, Loaded, document, is_secret, shown
 from mtsd.model.exit_status import ExitStatus
 
@@ -45,7 +45,7 @@ def _show(args: argparse.Namespace) -> int:
         entries = {
             key: {"value": value, "origin": loaded.origins[key]} for key, value in _values(loaded)
         }
-        print(json.dumps(entries, indent=2, ensure_ascii=False))
+        print_json(json_of(entries, indent=2))
         return ExitStatus.DONE
     rows = [
         (key, str(value) if is_secret(FIELDS[key]) else shown(value, None), loaded.origins[key])
@@ -55,7 +55,7 @@ def _show(args: argparse.Namespace) -> int:
     # One long path must not push the origins off the terminal.
     value_width = min(30, max(len(value) for _, value, _ in rows))
     for key, value, origin in rows:
-        print(f"{key:<{key_width}}  {value:<{value_width}}  {origin}")
+        print_line(f"{key:<{key_width}}  {value:<{value_width}}  {origin}")
     return ExitStatus.DONE
 
 

@@ -5,6 +5,7 @@ import argparse
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.distribution_lines import described
+from mtsd.cli.output import print_line
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status, post
 from mtsd.control.status import DistributionStatus
 from mtsd.model.exit_status import ExitStatus
@@ -96,5 +97,5 @@ def _distribute(args: argparse.Namespace) -> int:
     if found is None:
         return complain(f"no daemon answers on {socket}", ExitStatus.NOT_RUNNING)
     for name, value in described(found) or [("distribution", "nothing is set by hand")]:
-        print(f"{name:<12}  {value}")
+        print_line(f"{name:<12}  {value}")
     return ExitStatus.DONE

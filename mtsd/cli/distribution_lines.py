@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 
-from mtsd.cli.printable import printable
 from mtsd.control.status import DistributionStatus
 
 
 def described(distribution: DistributionStatus) -> list[tuple[str, str]]:
     """Return what is bound, pinned, weighed and frozen, as names and values of lines."""
     return [
-        (name, f"{printable(value)}{_held(distribution, key)}")
+        (name, f"{value}{_held(distribution, key)}")
         for key, name, value in _parts(distribution)
         if value
     ]

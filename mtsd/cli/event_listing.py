@@ -20,10 +20,11 @@ from mtsd.binlog.payload import PayloadHeader
 from mtsd.binlog.rotate import Rotate
 from mtsd.binlog.rows import STMT_END, RowsHeader
 from mtsd.binlog.rows_query import RowsQuery
+from mtsd.binlog.statement_secrets import without_secrets
 from mtsd.binlog.table_map import TableMap
 from mtsd.binlog.xa_prepare import XaPrepare
 from mtsd.binlog.xid import Xid
-from mtsd.cli.printable import printable
+from mtsd.cli.output import printable
 from mtsd.cli.shown_values import as_text, value_of_variable
 from mtsd.model.errors import BinlogError
 from mtsd.model.gtid import Gtid, GtidSet
@@ -163,7 +164,8 @@ def _summary(event: Decoded, longest: int) -> str:
 
 def _statement(query: QueryEvent, longest: int) -> str:
     error = f" (error {query.error_code})" if query.error_code else ""
-    return f"[{query.database}]{error} {_text(query.statement, longest)}"
+    shown = without_secrets(query.statement, query.context)
+    return f"[{query.database}]{error} {_text(shown, longest)}"
 
 
 def _variable(variable: UserVar) -> str:
@@ -210,7 +212,8 @@ def _plain(value: object, name: str) -> object:
             found["value"] = as_text(value_of_variable(value))
         return found
     if isinstance(value, QueryEvent):
-        return {field: _plain(each, field) for field, each in value._asdict().items()}
+        shown = value._replace(statement=without_secrets(value.statement, value.context))
+        return {field: _plain(each, field) for field, each in shown._asdict().items()}
     if isinstance(value, tuple):
         return [_plain(entry, name) for entry in value]
     return value

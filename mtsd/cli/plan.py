@@ -16,6 +16,7 @@ from mtsd.binlog.grouper import Grouper
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.listed_files import ListedFile, files_of_source, local_files
+from mtsd.cli.output import print_json, print_line
 from mtsd.cli.progress import Progress
 from mtsd.config import Settings
 from mtsd.config.settings import ReplicaSettings
@@ -145,8 +146,11 @@ def run(args: argparse.Namespace) -> int:
         return complain(wrong, ExitStatus.BAD_USAGE)
     try:
         plan = _planned(args)
-        text = f"{plan.to_json()}\n" if args.json else "\n".join([*lines(plan), ""])
-        sys.stdout.write(text.encode("utf-8", "backslashreplace").decode())
+        if args.json:
+            print_json(plan.to_json())
+        else:
+            for line in lines(plan):
+                print_line(line)
         sys.stdout.flush()
         if args.html or args.plots:
             _draw(plan, args.html, args.plots)

@@ -2,11 +2,11 @@
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Callable, Coroutine, Iterable
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
+from mtsd.cli.output import print_line, tell
 from mtsd.config import Settings
 from mtsd.config.start import Start, parse_start
 from mtsd.control.status import Status
@@ -126,16 +126,16 @@ def _adopt(args: argparse.Namespace) -> int:
     _tell_settled(adopted.settled)
     home = adopted.home
     where = f"at home on {home.uuid} ({home.place}), " if home is not None else ""
-    print(f"was  {where}a replica with the UUID {adopted.former_uuid}")
+    print_line(f"was  {where}a replica with the UUID {adopted.former_uuid}")
     now = adopted.now
-    print(f"now  at home on {now.uuid} ({now.place}), a replica with {adopted.daemon_uuid}")
+    print_line(f"now  at home on {now.uuid} ({now.place}), a replica with {adopted.daemon_uuid}")
     return ExitStatus.DONE
 
 
 def _tell_settled(settled: Iterable[tuple[int, Verdict]]) -> None:
     for number, verdict in settled:
         done = "committed" if verdict is Verdict.APPLIED else "rolled back"
-        print(f"group {number}, which was split, is {done}: what was left of it is settled")
+        print_line(f"group {number}, which was split, is {done}: what was left of it is settled")
 
 
 def _change(change: Coroutine[None, None, Moved]) -> int:
@@ -145,19 +145,18 @@ def _change(change: Coroutine[None, None, Moved]) -> int:
         return complain(error, ExitStatus.NEEDS_PERSON)
     _tell_settled(moved.settled)
     for xid in moved.prepared:
-        print(
-            f"{xid} was prepared on the target, and no record says so any more: unless the source"
-            f" completes it, its locks stay until XA COMMIT {xid} or XA ROLLBACK {xid}",
-            file=sys.stderr,
+        tell(
+            f"warning: {xid} was prepared on the target, and no record says so any more: unless the"
+            f" source completes it, its locks stay until XA COMMIT {xid} or XA ROLLBACK {xid}"
         )
-    print(f"was  {_text(moved.before)}")
-    print(f"now  {_text(moved.after)}")
+    print_line(f"was  {_text(moved.before)}")
+    print_line(f"now  {_text(moved.after)}")
     if moved.by.back:
-        print(f"back by {moved.by.back}, which are applied again")
+        print_line(f"back by {moved.by.back}, which are applied again")
     if moved.by.forward:
-        print(f"forward by {moved.by.forward}, which are never applied")
+        print_line(f"forward by {moved.by.forward}, which are never applied")
     if moved.by.unknown:
-        print(f"by how much is not known: {moved.by.unknown}")
+        print_line(f"by how much is not known: {moved.by.unknown}")
     return ExitStatus.DONE
 
 
@@ -168,7 +167,7 @@ def _show(args: argparse.Namespace) -> int:
     except MtsdError as error:
         return complain(error, ExitStatus.NEEDS_PERSON)
     for line in _lines(status):
-        print(line)
+        print_line(line)
     return ExitStatus.DONE
 
 

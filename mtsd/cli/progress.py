@@ -5,6 +5,8 @@ import time
 from types import TracebackType
 from typing import Self
 
+from mtsd.cli.output import end_line, tell, tell_over
+
 _OFTEN_S = 0.2
 _SELDOM_S = 10.0
 
@@ -34,7 +36,7 @@ class Progress:
     def say(self, what: str) -> None:
         """Write a line."""
         self._end_line()
-        print(f"mtsd: {what}", file=sys.stderr, flush=True)
+        tell(what)
 
     def count(self, what: str, done: int, of: int | None, unit: str) -> None:
         """Report progress: often on a terminal, otherwise occasionally and at the end."""
@@ -44,16 +46,16 @@ class Progress:
             return
         self._told = now
         total = f" of {of:,}" if of is not None else ""
-        text = f"mtsd: {what}: {done:,}{total} {unit}"
+        text = f"{what}: {done:,}{total} {unit}"
         if self._terminal:
-            print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
+            tell_over(text)
             self._open = True
             if ended:
                 self._end_line()
         else:
-            print(text, file=sys.stderr, flush=True)
+            tell(text)
 
     def _end_line(self) -> None:
         if self._open:
             self._open = False
-            print(file=sys.stderr, flush=True)
+            end_line()

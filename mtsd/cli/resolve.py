@@ -5,6 +5,7 @@ import asyncio
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
+from mtsd.cli.output import print_line
 from mtsd.model.errors import MtsdError
 from mtsd.model.exit_status import ExitStatus
 from mtsd.operations.resolve import list_in_doubt, resolve
@@ -53,15 +54,15 @@ def _resolve(args: argparse.Namespace) -> int:
         if not said:
             found = asyncio.run(list_in_doubt(settings))
             for doubt in found:
-                print(_line(doubt))
+                print_line(_line(doubt))
             if not found:
-                print("no group is in doubt")
+                print_line("no group is in doubt")
             return ExitStatus.DONE
         doubt = asyncio.run(resolve(settings, args.group, applied=args.applied))
     except MtsdError as error:
         return complain(error, ExitStatus.NEEDS_PERSON)
     how = "applied" if args.applied else "not applied, and will be applied again"
-    print(f"group {doubt.number} counts as {how} from the next start on")
+    print_line(f"group {doubt.number} counts as {how} from the next start on")
     return ExitStatus.DONE
 
 

@@ -13,13 +13,13 @@ from mtsd.binlog.row_image import ImageDecoder
 from mtsd.binlog.rows import DUMMY_TABLE_ID, STMT_END, UPDATES, RowsHeader
 from mtsd.binlog.table_map import TableMap
 from mtsd.cli.event_listing import EventLine
+from mtsd.cli.output import json_of
 from mtsd.cli.shown_values import (
     Shown,
     Unsure,
     as_json,
     as_text,
     changes_of_document,
-    json_of,
     named,
     show_of,
 )

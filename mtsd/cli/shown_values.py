@@ -4,7 +4,6 @@ What the binary log does not tell enough about, and what is no value of its type
 with a note: a listing is for looking at trouble.
 """
 
-import json
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from mtsd.binlog.json_binary import json_text
 from mtsd.binlog.json_diff import JsonOperation, parse_json_diffs
 from mtsd.binlog.mariadb_compressed import uncompressed_value
 from mtsd.binlog.packed_decimal import packed_size, unpack_decimal
-from mtsd.cli.printable import printable
+from mtsd.cli.output import json_of, printable
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.step import UserVar, UserVarType
 
@@ -170,12 +169,6 @@ def as_json(value: Shown) -> str:
             return f"{value:f}"
         case _:
             return json_of(value)
-
-
-def json_of(value: object) -> str:
-    """Return JSON on one line; a name that is not UTF-8 has surrogates, which are escaped."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def named(name: str) -> str:

@@ -4,12 +4,11 @@ import argparse
 import asyncio
 import getpass
 import socket
-import sys
 from collections.abc import Iterator
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
-from mtsd.cli.printable import printable
+from mtsd.cli.output import print_line, tell
 from mtsd.config import Settings
 from mtsd.config.start import FilePosition, parse_start
 from mtsd.model.errors import MtsdError
@@ -104,7 +103,7 @@ def _skip(args: argparse.Namespace) -> int:
     try:
         if not chosen:
             for line in _listed(asyncio.run(list_failures(settings))):
-                print(line)
+                print_line(line)
             return ExitStatus.DONE
         return _do(settings, wanted, args.who or _user(), reason)
     except MtsdError as error:
@@ -115,21 +114,21 @@ def _do(settings: Settings, wanted: Wanted, who: str, reason: str) -> int:
     done = asyncio.run(skip(settings, wanted, who=who, why=reason))
     if done.former is not None:
         former = done.former
-        print(
-            f"{done.group}, was already skipped by {printable(former.who)} at"
-            f" {former.time.isoformat()}: {printable(former.why)}"
+        print_line(
+            f"{done.group}, was already skipped by {former.who} at"
+            f" {former.time.isoformat()}: {former.why}"
         )
         return ExitStatus.DONE
-    print(f"{done.group}, is skipped: the next start continues after it")
+    print_line(f"{done.group}, is skipped: the next start continues after it")
     if done.may_be_applied:
-        print(_warning(done), file=sys.stderr)
+        tell(_warning(done))
     return ExitStatus.DONE
 
 
 def _warning(done: Skipped) -> str:
     databases = ", ".join(done.group.databases) or "not known"
     return (
-        f"mtsd: warning: the group is of kind {done.may_be_applied} and was interrupted: a part of"
+        f"warning: the group is of kind {done.may_be_applied} and was interrupted: a part of"
         f" it, or all, may have been applied. Compare its databases with the source: {databases}"
     )
 
@@ -141,12 +140,12 @@ def _listed(failures: Failures) -> Iterator[str]:
     else:
         yield (
             f"stopped at {stopped.time.isoformat()} by {stopped.group}, databases"
-            f" {', '.join(stopped.group.databases) or 'not known'}: {printable(stopped.message)}"
+            f" {', '.join(stopped.group.databases) or 'not known'}: {stopped.message}"
         )
     for skipped in failures.skipped:
         yield (
-            f"skipped at {skipped.time.isoformat()} by {printable(skipped.who)}: {skipped.group}:"
-            f" {printable(skipped.why)}"
+            f"skipped at {skipped.time.isoformat()} by {skipped.who}: {skipped.group}:"
+            f" {skipped.why}"
         )
 
 

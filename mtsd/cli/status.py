@@ -2,13 +2,12 @@
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Iterator, Sequence
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.distribution_lines import described
-from mtsd.cli.printable import printable
+from mtsd.cli.output import print_json, print_line, printable, tell
 from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
 from mtsd.control.status import NOT_SAID, ConnectionStatus, ErrorStatus, Place, Status
@@ -56,7 +55,7 @@ def _status(args: argparse.Namespace) -> int:
         _show(status, as_json=args.json)
         return exit_status(status)
     why = f"none answers on {socket}" if socket else "status.socket is empty, so none can be asked"
-    print(f"mtsd: no daemon: {why}; this is what the target holds", file=sys.stderr)
+    tell(f"no daemon: {why}; this is what the target holds")
     return _show_stored(settings, as_json=args.json)
 
 
@@ -90,16 +89,16 @@ def _show_stored(settings: Settings, *, as_json: bool) -> int:
 
 def _show(status: Status, *, as_json: bool) -> None:
     if as_json:
-        print(status.to_json(indent=2))
+        print_json(status.to_json(indent=2))
         return
     for line in lines(status):
-        print(line)
+        print_line(line)
 
 
 def lines(status: Status) -> Iterator[str]:
     """Yield the human-readable lines of a status."""
     running = status.state not in {"stopped", "failed"}
-    state = f"{status.state}: {printable(status.doing)}" if status.doing else str(status.state)
+    state = f"{status.state}: {status.doing}" if status.doing else str(status.state)
     facts = [
         ("state", state),
         ("source", status.source + _connection(status.connections.source)),
@@ -108,7 +107,7 @@ def lines(status: Status) -> Iterator[str]:
     if status.channel:
         facts.append(("channel", status.channel))
     if status.filter:
-        facts.append(("filter", printable(status.filter)))
+        facts.append(("filter", status.filter))
     if running:
         facts += _place("received", status.received)
     facts += _place("executed", status.executed)
@@ -122,7 +121,7 @@ def lines(status: Status) -> Iterator[str]:
     if status.prepared_transactions:
         facts.append(("prepared", f"{status.prepared_transactions} XA transactions"))
     facts += described(status.distribution)
-    facts += [("warning", printable(warning)) for warning in status.warnings]
+    facts += [("warning", warning) for warning in status.warnings]
     facts += _last_stop(status)
     width = max(len(name) for name, _ in facts)
     for name, value in facts:
@@ -155,7 +154,7 @@ def _connection(connection: ConnectionStatus) -> str:
 
 
 def _error(error: ErrorStatus) -> str:
-    return printable(" ".join(error.text.split()))
+    return " ".join(error.text.split())
 
 
 def _lag(status: Status) -> str:
@@ -181,13 +180,13 @@ def _last_stop(status: Status) -> Iterator[tuple[str, str]]:
         if status.last_error and status.last_error not in {
             each.text for each in of_servers if each is not None
         }:
-            yield "last error", printable(" ".join(status.last_error.split()))
+            yield "last error", " ".join(status.last_error.split())
     elif stop.graceful:
         yield "last stop", f"{stop.time}, gracefully"
     else:
         group = f" at group {stop.group}" if stop.group else ""
         number = f" {stop.number}" if stop.number else ""
-        text = printable(" ".join(stop.text.split()))
+        text = " ".join(stop.text.split())
         yield "last stop", f"{stop.time}, by error{number}{group}: {text}"
 
 
@@ -217,7 +216,7 @@ def _stopped_at(status: Status) -> Iterator[str]:
             ],
             ">",
         )
-        yield printable(" ".join(group.error.split()))
+        yield " ".join(group.error.split())
 
 
 def _skipped(status: Status) -> Iterator[str]:
@@ -232,8 +231,8 @@ def _skipped(status: Status) -> Iterator[str]:
                     str(group.end),
                     group.end.gtid,
                     group.time,
-                    printable(group.who),
-                    printable(group.why),
+                    group.who,
+                    group.why,
                 )
                 for group in status.skipped[-_MOST_SKIPPED:]
             ],
@@ -316,7 +315,7 @@ def _target_waits(status: Status) -> Iterator[str]:
                     str(wait.connection),
                     str(wait.group or "streamed"),
                     wait.kind,
-                    printable(wait.databases),
+                    wait.databases,
                 )
                 for worker, wait in waiting
             ],
@@ -371,9 +370,11 @@ def _share(status: Status, cause: str, waited: float) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], aligned: str) -> Iterator[str]:
     """Arrange cells in columns; `aligned` has < or > for each, < if it is too short."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    # As wide as they are printed.
+    shown = [head, *([printable(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     sides = aligned.ljust(len(head), "<")
-    for row in (head, *rows):
+    for row in shown:
         cells = (
             f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
         )

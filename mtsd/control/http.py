@@ -113,7 +113,7 @@ async def _discard(
 
 
 def _encoded(connection: h11.Connection, answer: Answer) -> bytes:
-    body = answer.body.encode()
+    body = answer.body.encode("utf-8", "replace")
     headers = [
         ("Content-Type", answer.content_type),
         ("Content-Length", str(len(body))),

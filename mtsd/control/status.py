@@ -3,11 +3,13 @@
 Times are in seconds, sizes in bytes; a list in JSON is a tuple here.
 """
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import TypeAdapter
+from pydantic_core import PydanticSerializationError
 
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
@@ -302,7 +304,12 @@ class Status:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Serialize it as a JSON object."""
-        return _ADAPTER.dump_json(self, indent=indent).decode()
+        try:
+            return _ADAPTER.dump_json(self, indent=indent).decode()
+        except PydanticSerializationError:
+            # A name that is not UTF-8 has half characters, which no JSON text can hold.
+            text = json.dumps(asdict(self), indent=indent, ensure_ascii=False)
+            return text.encode("utf-8", "replace").decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Status":

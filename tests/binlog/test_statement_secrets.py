@@ -6,9 +6,14 @@ from pathlib import Path
 import pytest
 
 import mtsd
+from mtsd.binlog.decode import decode
+from mtsd.binlog.header import parse_header
 from mtsd.binlog.statement_secrets import LONGEST_EXCERPT, first_secret, without_secrets
+from mtsd.cli.event_listing import EventLine
+from mtsd.cli.output import json_of
 from mtsd.model.errors import ServerError, without_quoted
 from mtsd.model.session import SessionContext
+from tests.binlog.building import query
 
 GBK = SessionContext(character_set_client=28)
 
@@ -116,3 +121,11 @@ def test_statements_are_shown_by_one_function() -> None:
     # The records in slave_in_doubt have no secrets, mtsd's own statements either, and those that
     # are about an XA transaction have an xid.
     assert sorted(found) == ["retry.py", "verdict.py", "xa_statement.py"]
+
+
+def test_a_listing_shows_none() -> None:
+    events = [query(b"CREATE USER u IDENTIFIED BY 'Hunter2'"), query(b"INSERT INTO t VALUES ('x')")]
+    for raw, shown in zip(events, ("CREATE USER u IDENTIFIED ...", "VALUES ('x')"), strict=True):
+        line = EventLine("f", 4, False, parse_header(raw), len(raw), decode(raw), raw)
+        assert line.summary().endswith(shown)
+        assert "Hunter2" not in json_of(line.as_json())
