@@ -7,6 +7,7 @@ A read has one task per `max_partition_bytes` or so of the files, planned from t
 """
 
 import logging
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -18,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from mtsd.binlog.ranges import whole_files
 from mtsd.spark.change_shape import ChangeShape
+from mtsd.spark.confinement import confine
 from mtsd.spark.event_shape import EventShape
 from mtsd.spark.failure import one_line
 from mtsd.spark.folder_logs import FolderLogs
@@ -53,7 +55,7 @@ class BinlogDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the shape's columns, restricted to the requested ones."""
         with one_line():
-            options = parse_options(self.options)
+            options = confine(parse_options(self.options))
             logs = _logs(options)
             options = _with_definition(options, logs)
             # For a live source, the schema comes from the table's definition, not its first rows.
@@ -64,7 +66,7 @@ class BinlogDataSource(DataSource):
     def reader(self, schema: StructType) -> "BinlogReader":
         """Return the reader of a batch, if the schema fits the shape."""
         with one_line():
-            options = parse_options(self.options)
+            options = confine(parse_options(self.options))
             if options.latest:
                 raise OptionError("option 'start' is 'latest': this is for streams")
             logs = _logs(options)
@@ -73,7 +75,7 @@ class BinlogDataSource(DataSource):
     def streamReader(self, schema: StructType) -> BinlogStreamReader:  # noqa: N802
         """Return the reader of a stream, if the schema fits the shape."""
         with one_line():
-            options = parse_options(self.options)
+            options = confine(parse_options(self.options))
             logs = _logs(options)
             request = _request(options, logs, schema)
             return BinlogStreamReader(request, _SHAPES[options.shape], logs)
@@ -106,11 +108,19 @@ class BinlogReader(DataSourceReader):
         return rows(self._request, _SHAPES[self._request.options.shape], self._logs, partition)
 
 
+_IN_THE_CODE: Final = (
+    "mtsd_binlog: option 'password' travels with each task, and is in the text of the request that"
+    " Spark Connect shows and logs: use 'password_file'"
+)
+
+
 def _request(options: Options, logs: Logs, schema: StructType) -> Request:
     """Return the request; what is planned after that ends after the table's definition was read.
 
     So a change of the definition that came before its reading is not after the end.
     """
+    if options.live is not None and options.live.password:
+        warnings.warn(_IN_THE_CODE, stacklevel=2)
     options = _with_definition(options, logs)
     request = Request(options, pruned(schema, options.columns), option_filters(options))
     _SHAPES[options.shape].check(request)
