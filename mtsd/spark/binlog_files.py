@@ -73,9 +73,9 @@ def _listed(path: str) -> _Found:
 
 
 def _listed_once(path: str) -> _Found:
-    if _is_remote(path):
+    if is_remote(path):
         return _listed_remotely(path)
-    return _listed_here(_FILE_URI.sub("", path))
+    return _listed_here(without_scheme(path))
 
 
 def _check_order(where: str, names: list[str], beside: list[str]) -> None:
@@ -148,7 +148,13 @@ def _listed_here(path: str) -> _Found:
     ])  # fmt: skip
 
 
-def _is_remote(path: str) -> bool:
+def without_scheme(path: str) -> str:
+    """Return the path of a file on this machine."""
+    return _FILE_URI.sub("", path)
+
+
+def is_remote(path: str) -> bool:
+    """Tell whether fsspec opens a path, and not this machine."""
     return "://" in path and not path.startswith("file://")
 
 
@@ -208,7 +214,7 @@ def opened(bounds: ByteRange) -> Iterator[OpenFile]:
     """Open the file of a range; raises FilesError if that fails."""
     path = bounds.file
     try:
-        if _is_remote(path):
+        if is_remote(path):
             with _fsspec().open(path, "rb") as remote:
                 yield OpenFile(remote, bounds.size)
         else:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from mtsd.spark.binlog_files import is_remote, without_scheme
 from mtsd.spark.live_options import LiveOptions
 from mtsd.spark.options import OptionError, Options
 
@@ -51,7 +52,7 @@ class Allowed:
 
     def refused(self, options: Options) -> Iterator[str]:
         """Yield each option that names something else."""
-        if options.path and not self._has_path(options.path):
+        if options.live is None and not all(map(self._has_path, options.paths)):
             yield "path"
         if options.live is not None:
             yield from self._refused_live(options.live)
@@ -70,12 +71,12 @@ class Allowed:
             yield "password_env"
 
     def _has_path(self, path: str) -> bool:
-        if "://" in path and not path.startswith("file://"):
+        if is_remote(path):
             return not _STEPS_UP.search(path) and any(
-                f"{path}/".startswith(f"{one.rstrip('/')}/") for one in self.path if "://" in one
+                f"{path}/".startswith(f"{one.rstrip('/')}/") for one in self.path if is_remote(one)
             )
-        here = path.removeprefix("file://").removeprefix("file:")
-        return any(_is_inside(here, folder) for folder in self.path if "://" not in folder)
+        here = without_scheme(path)
+        return any(_is_inside(here, folder) for folder in self.path if not is_remote(folder))
 
 
 def confine(options: Options) -> Options:

@@ -7,7 +7,6 @@ A read has one task per `max_partition_bytes` or so of the files, planned from t
 """
 
 import logging
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -120,7 +119,7 @@ def _request(options: Options, logs: Logs, schema: StructType) -> Request:
     So a change of the definition that came before its reading is not after the end.
     """
     if options.live is not None and options.live.password:
-        warnings.warn(_IN_THE_CODE, stacklevel=2)
+        _log.warning(_IN_THE_CODE)
     options = _with_definition(options, logs)
     request = Request(options, pruned(schema, options.columns), option_filters(options))
     _SHAPES[options.shape].check(request)

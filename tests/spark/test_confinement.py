@@ -1,5 +1,6 @@
 """Options name nothing that the administrator of a shared Spark has not allowed."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -34,14 +35,17 @@ def test_what_is_inside_may_be_read(folder: Path, path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/etc/passwd", "{}", "{}/logs2", "{}/logs/../x", "{}/log*", "{}/l*/../logs", "{}/logs/out/passwd",
-     "{}/out/*", "{}/logs/*/passwd",
+    ["/etc/passwd", "{}", "{}/logs2", "{}/logs/../x", "{}/log*", "{}/l*/../logs",
+     "{}/logs/out/passwd", "{}/out/*", "{}/logs/*/passwd", "file:/etc",
      "file:///etc", "http://169.254.169.254/latest", "s3://b/logs2", "s3://b/logs/../x",
      "s3://b/logs/%2e%2E/x", "simplecache::s3://b/logs", "s3://b/logs/x::file:///etc/passwd"],
 )  # fmt: skip
 def test_what_is_outside_may_not(folder: Path, path: str) -> None:
-    with pytest.raises(OptionError, match=f"option 'path': this Spark allows only what .*{ALLOW}"):
-        confine(parse_options({"path": path.format(folder)}))
+    outside = path.format(folder)
+    several = json.dumps([f"{folder}/logs", outside])
+    for given in ({"path": outside}, {"paths": several}):
+        with pytest.raises(OptionError, match=f"option 'path': this Spark .*{ALLOW}"):
+            confine(parse_options(given))
 
 
 @pytest.mark.parametrize(
@@ -81,3 +85,12 @@ def test_what_the_variable_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ALLOW, "/x")
     with pytest.raises(OptionError, match="has the item '/x': allowed are path=FOLDER"):
         confine(options)
+
+
+def test_a_password_among_the_options_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
+    given = {"host": "h", "password": "Hunter2", "shape": "changes"}
+    source = BinlogDataSource(given)
+    source.reader(source.schema())
+    (said,) = caplog.messages
+    assert "use 'password_file'" in said
+    assert "Hunter2" not in said
