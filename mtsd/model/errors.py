@@ -73,6 +73,7 @@ class ServerError(MtsdError):
         """What SHOW WARNINGS returned after it, if that was asked."""
         self.leaves_changes = False
         """Whether a ROLLBACK could not undo all of it: non-transactional tables have changed."""
+        self._said = text
         self._is_concealed = False
 
     def __str__(self) -> str:
@@ -82,7 +83,12 @@ class ServerError(MtsdError):
         """Leave out what the server quotes: a part of a statement that holds a password."""
         self._is_concealed = True
         self.text = without_quoted(self.text)
+        self.args = self.number, self.sqlstate, self.text
         self.warnings = without_quoted(self.warnings)
+
+    def says(self, pattern: re.Pattern[str]) -> bool:
+        """Tell whether the server's text contains something, also what is not shown of it."""
+        return pattern.search(self._said) is not None
 
     def fit(self, text: str) -> str:
         """Return another text of the server about the same statement, fit to be shown."""

@@ -38,7 +38,7 @@ def obstacle_of(error: ServerError) -> str:
         return ""
     if is_read_only(error):
         return READ_ONLY
-    if error.number in _FULL_NUMBERS or _NO_SPACE.search(error.text):
+    if error.number in _FULL_NUMBERS or error.says(_NO_SPACE):
         return FULL
     return ""
 

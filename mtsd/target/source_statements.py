@@ -1,5 +1,6 @@
 """A statement of the source, run by itself on the target: in its session state and database."""
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
@@ -23,6 +24,7 @@ from mtsd.wire.understood import understood
 _INIT_DB: Final = 0x02
 _ITS_NAME: Final = frozenset({"DATABASE", "SCHEMA"})
 """The functions that return the default database."""
+_OF_NEUTRAL: Final = re.compile(NEUTRAL.decode())
 _NEUTRAL_NAMES: Final = (
     b"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='information_schema'"
 )
@@ -86,7 +88,7 @@ async def run_statement(
             error.conceal()
         if error.number != query.error_code:
             await session.undo(error)
-            if lacking and NEUTRAL.decode() in error.text:
+            if lacking and error.says(_OF_NEUTRAL):
                 raise _unknown_database(query.database) from error
             raise
         if then is not None:

@@ -171,7 +171,7 @@ def remedy_of(error: ServerError) -> str:
 def is_read_only(error: ServerError) -> bool:
     """Return whether a server refuses a change because it is read-only as a whole."""
     if error.number == _OPTION:
-        return _READ_ONLY.search(error.text) is not None
+        return error.says(_READ_ONLY)
     return error.number == _READ_ONLY_MODE
 
 

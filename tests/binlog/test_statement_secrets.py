@@ -13,6 +13,7 @@ from mtsd.cli.event_listing import EventLine
 from mtsd.cli.output import json_of
 from mtsd.model.errors import ServerError, without_quoted
 from mtsd.model.session import SessionContext
+from mtsd.target.obstacle import FULL, obstacle_of
 from tests.binlog.building import query
 
 GBK = SessionContext(character_set_client=28)
@@ -108,7 +109,15 @@ def test_an_error_is_concealed_wherever_it_is_told() -> None:
     error.conceal()
     error.warnings = error.fit("Error 1064: near 'BY 'Hunter2'' at line 1")
     assert str(error) == "error 1064 (42000): near '…' at line 1"
+    assert "Hunter2" not in repr(error)
     assert error.warnings == "Error 1064: near '…' at line 1"
+
+
+def test_what_is_concealed_is_still_understood() -> None:
+    error = ServerError(1005, "HY000", 'Can\'t create table `a`.`f` (errno: 28 "No space left")')
+    error.conceal()
+    assert error.text == "Can't create table '…')"
+    assert obstacle_of(error) == FULL
 
 
 def test_statements_are_shown_by_one_function() -> None:
