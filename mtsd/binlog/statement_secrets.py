@@ -9,7 +9,6 @@ import re
 from typing import Final
 
 from mtsd.binlog.tokenizer import ANY_CONTEXT, Token, TokenKind, tokenize
-from mtsd.binlog.words import Words
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent
 
@@ -34,12 +33,13 @@ def first_secret(statement: bytes, context: SessionContext = ANY_CONTEXT) -> int
 
     Only the first 64 KiB are read closely. `context` is as for tokenize.
     """
-    mark = _MARK.search(statement)
-    if mark is None or Words(statement[:LONGEST_EXCERPT], context).word() not in _WITH_SECRETS:
-        return None
     before: Token | None = None
     for token in tokenize(statement[:LONGEST_EXCERPT], context):
-        if before is not None and _introduces(before, token):
+        if before is None:
+            is_word = token.kind is TokenKind.WORD
+            if is_word and (token.text not in _WITH_SECRETS or not _MARK.search(statement)):
+                return None
+        elif _introduces(before, token):
             return before.end
         if token.text == b"IDENTIFIED" and token.kind is TokenKind.WORD:
             return token.end

@@ -49,7 +49,7 @@ def tell(text: str) -> None:
 
 def tell_over(text: str) -> None:
     """Write it to a terminal in place of what is on the line, which is not ended."""
-    _write(sys.stderr, f"\r\x1b[Kmtsd: {printable(text)}", _escaped, end="", flush=True)
+    _write(sys.stderr, f"\rmtsd: {printable(text)}\x1b[K", _escaped, end="", flush=True)
 
 
 def end_line() -> None:

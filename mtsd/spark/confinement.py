@@ -23,7 +23,9 @@ ALLOW: Final = "SPARK_MTSD_ALLOW"
 """The variable: items with commas between them; everything else is refused. Unset: no limit."""
 _KINDS: Final = ("path", "file", "env", "host")
 _PATTERN: Final = re.compile(r"[^/]*[*?\[]")
-_STEPS_UP: Final = re.compile(r"(?:^|[/\\])(?:\.|%2e){2}(?:[/\\]|$)|::", re.IGNORECASE)
+_STEPS_UP: Final = re.compile(
+    r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){2}(?:[/\\]|%2f|%5c|$)|::", re.IGNORECASE
+)
 """What leads out of a folder; `::` chains file systems of fsspec."""
 
 

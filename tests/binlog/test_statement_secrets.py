@@ -86,6 +86,8 @@ def test_a_secret_far_behind_is_one() -> None:
     body = b"CREATE PROCEDURE p() BEGIN " + b"DO 1; " * 20_000
     assert first_secret(body + b"END") is None
     assert first_secret(body + b"SET PASSWORD = 'secret'; END") == LONGEST_EXCERPT
+    comment = b"/*" + b" " * LONGEST_EXCERPT + b"*/"
+    assert first_secret(comment + b"CREATE USER u IDENTIFIED BY 'secret'") == 0
 
 
 @pytest.mark.parametrize(

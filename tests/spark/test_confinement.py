@@ -38,7 +38,7 @@ def test_what_is_inside_may_be_read(folder: Path, path: str) -> None:
     ["/etc/passwd", "{}", "{}/logs2", "{}/logs/../x", "{}/log*", "{}/l*/../logs",
      "{}/logs/out/passwd", "{}/out/*", "{}/logs/*/passwd", "file:/etc",
      "file:///etc", "http://169.254.169.254/latest", "s3://b/logs2", "s3://b/logs/../x",
-     "s3://b/logs/%2e%2E/x", "simplecache::s3://b/logs", "s3://b/logs/x::file:///etc/passwd"],
+     "s3://b/logs/%2e%2E/x", "s3://b/logs/..%2fx", "simplecache::s3://b/logs", "s3://b/logs/x::file:///etc/passwd"],
 )  # fmt: skip
 def test_what_is_outside_may_not(folder: Path, path: str) -> None:
     outside = path.format(folder)
