@@ -286,3 +286,8 @@ def _without_tls(section: str, endpoint: EndpointSettings) -> Iterator[str]:
         )
     if endpoint.tls_cert is not None and endpoint.tls == "disabled":
         yield f'{section}.tls_cert has no effect while {section}.tls is "disabled"'
+    if endpoint.get_public_key and endpoint.server_public_key is not None:
+        yield (
+            f"{section}.get_public_key has no effect while {section}.server_public_key is set: no"
+            " key is asked for"
+        )

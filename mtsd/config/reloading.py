@@ -33,7 +33,7 @@ FOR_NEXT_CONNECTION = frozenset(
     for section in ("source", "target")
     for name in (
         "user", "password", "password_file", "tls", "tls_ca", "tls_cert", "tls_key",
-        "connect_timeout",
+        "server_public_key", "get_public_key", "clear_password", "connect_timeout",
     )
 )  # fmt: skip
 """Keys that take effect with the next connection to the server; open connections stay."""

@@ -70,7 +70,7 @@ class EndpointSettings:
 
     tls: Tls = "preferred"
     """Encryption, as with the servers' --ssl-mode: only verify_ca and verify_identity protect
-    against an impostor."""
+    against an impostor, who else gets the password."""
 
     tls_ca: kinds.FilePath = None
     """PEM file of the certificate authorities to trust; "": the system's."""
@@ -80,6 +80,17 @@ class EndpointSettings:
 
     tls_key: kinds.FilePath = None
     """PEM file of the key of tls_cert, without a passphrase."""
+
+    server_public_key: kinds.FilePath = None
+    """A copy of the server's public_key.pem: without TLS, the password is encrypted with it."""
+
+    get_public_key: bool = False
+    """Without TLS and server_public_key: encrypt the password with the key that the server sends,
+    as with the servers' --get-server-public-key. An impostor sends his own."""
+
+    clear_password: bool = False
+    """Send the password in clear text if the server asks for it (mysql_clear_password), as with
+    the servers' --enable-cleartext-plugin, also without verify_ca and verify_identity."""
 
     connect_timeout: Annotated[float, Unit("seconds"), Field(ge=0.1, le=3600)] = 10.0
     """How long to wait for the connection and login."""

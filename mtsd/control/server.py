@@ -5,8 +5,8 @@ import fcntl
 import os
 import socket
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from mtsd.control.http import answer_one
@@ -16,6 +16,8 @@ from mtsd.model.errors import NeedsPersonError
 _BACKLOG = 16
 _PATIENCE = 1.0
 """Seconds that an existing server has to accept a connection, and a client to finish."""
+_LOCK_PATIENCE_S = 5.0
+_LOCK_PAUSE_S = 0.05
 
 
 class StatusSocketError(NeedsPersonError):
@@ -36,7 +38,7 @@ class ControlServer:
 
         Raises StatusSocketError.
         """
-        listener = _listener(self._path)
+        listener = await _listener(self._path)
         self._inode = _inode(self._path)
         self._server = await asyncio.start_unix_server(
             self._answer, sock=listener, backlog=_BACKLOG
@@ -56,12 +58,12 @@ class ControlServer:
         await answer_one(reader, writer, self._routes)
 
 
-def _listener(path: Path) -> socket.socket:
+async def _listener(path: Path) -> socket.socket:
     """Return a socket that listens on `path`, and never had a wider mode than 0600."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         # Two daemons starting at once would each take the other's for that of a killed one.
-        with _locked(path.parent):
+        async with _locked(path.with_name(f"{path.name}.lock")):
             _remove_stale(path)
             umask = os.umask(0o177)
             try:
@@ -80,11 +82,28 @@ def _listener(path: Path) -> socket.socket:
     return listener
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+@asynccontextmanager
+async def _locked(path: Path) -> AsyncIterator[None]:
+    """Hold the lock of a file that only its owner may open, unlike the folder.
+
+    It is not removed afterwards: who waits for it would get that of a file that is gone.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        clock = asyncio.get_running_loop().time
+        end = clock() + _LOCK_PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if clock() >= end:
+                    raise StatusSocketError(
+                        f"another process holds {path} for {_LOCK_PATIENCE_S:g} s already, which a"
+                        " daemon does only for an instant while it starts: look for it (fuser -v"
+                        f" {path}), or give this one its own socket ([status] socket)"
+                    ) from None
+            await asyncio.sleep(_LOCK_PAUSE_S)
         yield
     finally:
         os.close(descriptor)

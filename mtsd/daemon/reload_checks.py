@@ -31,7 +31,7 @@ def check_tls_files(settings: Settings) -> None:
         except NeedsPersonError as error:
             allowed = "allowed are PEM files that can be read and fit together"
             found = f"found files that cannot be used: {error}"
-            keys = f"{role}.tls_ca, tls_cert, tls_key"
+            keys = f"{role}.tls_ca, tls_cert, tls_key, server_public_key"
             problems.append(Problem(keys, found, allowed, "reloaded"))
     if problems:
         raise ConfigurationError(tuple(problems))

@@ -4,11 +4,11 @@ from mtsd.config import EndpointSettings, Settings
 from mtsd.config.settings import SourceSettings
 from mtsd.source.handshake import ReplicaIdentity
 from mtsd.wire.endpoint import Endpoint
-from mtsd.wire.tls import REQUIRING, tls_context
+from mtsd.wire.tls import REQUIRING, public_key, tls_context
 
 
 def endpoint(role: str, settings: EndpointSettings) -> Endpoint:
-    """Return the endpoint of a section. Raises NeedsPersonError if a TLS file is unusable."""
+    """Return the endpoint of a section. Raises NeedsPersonError if a file is unusable."""
     return Endpoint(
         role=role,
         host=settings.host,
@@ -27,6 +27,9 @@ def endpoint(role: str, settings: EndpointSettings) -> Endpoint:
             key=settings.tls_key,
         ),
         require_tls=settings.tls in REQUIRING,
+        server_public_key=public_key(role, settings.server_public_key),
+        get_public_key=settings.get_public_key,
+        clear_password=settings.clear_password,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from mtsd.model.errors import NeedsPersonError
 from mtsd.wire.endpoint import Endpoint
-from mtsd.wire.tls import REQUIRING, tls_context
+from mtsd.wire.tls import REQUIRING, public_key, tls_context
 
 _TLS_MODES: Final = ("disabled", "preferred", *sorted(REQUIRING))
 _MOST_IDS: Final = 1 << 16
@@ -34,6 +34,9 @@ class LiveOptions:
     tls_ca: str = ""
     tls_cert: str = ""
     tls_key: str = ""
+    server_public_key: str = ""
+    get_public_key: bool = False
+    clear_password: bool = False
     connect_timeout: float = 10.0
     server_ids: tuple[int, ...] = ()
     retry_seconds: float = 60.0
@@ -59,6 +62,11 @@ class LiveOptions:
             connect_timeout=self.connect_timeout,
             tls=context,
             require_tls=self.tls in REQUIRING,
+            server_public_key=public_key(
+                "source", Path(self.server_public_key) if self.server_public_key else None
+            ),
+            get_public_key=self.get_public_key,
+            clear_password=self.clear_password,
         )
 
     def _password(self) -> str:
@@ -120,6 +128,12 @@ def _tls(text: str) -> str:
     return text.lower()
 
 
+def _flag(text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise ValueError("it is true or false")
+    return text.lower() == "true"
+
+
 def _seconds(text: str) -> float:
     try:
         seconds = float(text)
@@ -155,6 +169,9 @@ LIVE: Final[dict[str, Callable[[str], object]]] = {
     "tls_ca": str,
     "tls_cert": str,
     "tls_key": str,
+    "server_public_key": str,
+    "get_public_key": _flag,
+    "clear_password": _flag,
     "connect_timeout": _seconds,
     "server_ids": _server_ids,
     "retry_seconds": _seconds,

@@ -1,7 +1,8 @@
 """Logging in to a server: aiomysql's login, without what a replica must not do.
 
 By itself, aiomysql continues unencrypted if a server offers no TLS, reveals the password to any
-server that asks for it, and encodes passwords as Latin-1.
+server that asks for it, in clear text, encrypted with whatever key that server sends, or hashed as
+before MySQL 4.1, and encodes passwords as Latin-1.
 """
 
 import asyncio
@@ -14,11 +15,14 @@ from pymysql.err import InternalError
 from pymysql.protocol import MysqlPacket
 
 from mtsd import __version__
+from mtsd.model.server import flavour_of
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.inbox import AnswerError
 from mtsd.wire.refusal import (
     clear_password,
     no_mysql,
+    no_plugins,
+    no_public_key,
     no_tls,
     password_too_long,
     unknown_plugin,
@@ -42,6 +46,8 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
     def __init__(
         self, endpoint: Endpoint, program_name: str, about: Sequence[tuple[str, str]]
     ) -> None:
+        self._endpoint = endpoint
+        self._fetched_key: bytes | None = None
         super().__init__(
             host=endpoint.host,
             port=endpoint.port,
@@ -56,7 +62,6 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
             program_name=program_name,
             client_flag=CLIENT.FOUND_ROWS if endpoint.found_rows else 0,
         )
-        self._endpoint = endpoint
         # aiomysql calls itself the client, and has no parameter for any other attribute.
         self._connect_attrs |= {
             "_client_name": "mtsd",
@@ -69,6 +74,23 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
             # For `Connection.load`. aiomysql's own answer would be any file that the server names,
             # so to aiomysql it remains off.
             self.client_flag |= CLIENT.LOCAL_FILES
+
+    @property
+    def server_public_key(self) -> bytes | None:
+        """The key that aiomysql encrypts the password with; None makes it ask the server for one.
+
+        Read only where that is about to happen. Raises RefusedError if it must not.
+        """
+        endpoint = self._endpoint
+        if endpoint.server_public_key:
+            return endpoint.server_public_key
+        if not endpoint.get_public_key and not endpoint.unix_socket:
+            raise no_public_key(endpoint)
+        return self._fetched_key
+
+    @server_public_key.setter
+    def server_public_key(self, key: bytes | None) -> None:
+        self._fetched_key = key
 
     async def _connect(self) -> None:
         """Connect and authenticate.
@@ -122,9 +144,6 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
             if isinstance(error, InternalError) and isinstance(error.args[0], int):
                 raise
             raise no_mysql(self._endpoint) from error
-        if not self.server_capabilities & CLIENT.PLUGIN_AUTH:
-            # aiomysql would answer with the password as servers before 4.1 wanted it.
-            raise no_mysql(self._endpoint)
 
     async def _request_authentication(self) -> None:
         endpoint = self._endpoint
@@ -134,6 +153,9 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
                 raise no_tls(endpoint)
             # A server without TLS would report the flag as a bad handshake.
             self.client_flag &= ~CLIENT.SSL
+        if not self.server_capabilities & CLIENT.PLUGIN_AUTH:
+            # aiomysql would answer with the password as servers before 4.1 wanted it.
+            raise no_plugins(endpoint)
         if self._server_auth_plugin not in _GREETED:
             # The first answer would be computed for it, whatever the account's own plugin is.
             self._client_auth_plugin = _FIRST_TRIED
@@ -152,8 +174,10 @@ class LogIn(aiomysql.Connection):  # type: ignore[misc]  # aiomysql ships no typ
     async def _process_auth(self, plugin_name: bytes, auth_packet: object) -> object:
         plugin = plugin_name.decode("utf-8", "replace")
         if plugin not in _KNOWN:
-            raise unknown_plugin(self._endpoint, plugin)
-        if plugin == _IN_CLEAR and not self._secure:
+            raise unknown_plugin(self._endpoint, plugin, flavour_of(self.server_version))
+        if plugin == _IN_CLEAR and not (
+            self._endpoint.is_verified or self._endpoint.clear_password
+        ):
             raise clear_password(self._endpoint, plugin)
         if plugin == _NOT_OVER_SOCKETS and self._unix_socket:
             # Here the server considers a Unix socket a line that others can read.

@@ -2,9 +2,15 @@
 
 from typing import Final
 
+from mtsd.model.errors import NeedsPersonError
+from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour, flavour_of, version_of
 from mtsd.wire.connection import Connection
 
+OTHER_VERSION = Reason(
+    "the {server} has greeted as version {greeting}, and says after the login that it is {version}",
+    "connect to the server itself: a proxy, or somebody in between, has answered in its place",
+)
 _SETTINGS: Final = {
     "autocommit": "1",
     # Answers are read as that, and told apart by names in it.
@@ -16,20 +22,41 @@ _SETTINGS: Final = {
 _UNLIMITED_SINCE: Final = (5, 7, 8)
 
 
-async def make_neutral(connection: Connection) -> None:
-    """Give a new session what every query of mtsd needs. Raises ServerError, ConnectionLostError.
+class OtherServerError(NeedsPersonError):
+    """A server is not what it has greeted as."""
 
-    It is to be called before anything else. A transaction, or locks of tables, may be open.
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(str(refused))
+        self.refused = refused
+
+
+async def make_neutral(connection: Connection) -> None:
+    """Give a new session what every query of mtsd needs.
+
+    It is to be called before anything else. A transaction, or locks of tables, may be open. Raises
+    OtherServerError, ServerError, ConnectionLostError.
     """
-    flavour = flavour_of(connection.server_version)
-    settings = dict(_SETTINGS)
-    if flavour is Flavour.MARIADB:
-        settings["max_statement_time"] = "0"
-        # Else a replica of the server may pass over what the session has logged.
-        settings["skip_replication"] = "0"
-    elif (version_of(connection.server_version) or (0, 0, 0)) >= _UNLIMITED_SINCE:
-        # It also ends the wait for a lock.
-        settings["max_execution_time"] = "0"
-    sets = ",".join(f"@@session.{name}={value}" for name, value in settings.items())
+    sets = ",".join(f"@@session.{name}={value}" for name, value in _SETTINGS.items())
     # Whatever completion_type says.
-    await connection.run(f"ROLLBACK AND NO CHAIN NO RELEASE;UNLOCK TABLES;SET {sets}".encode(), 3)
+    neutral = f"ROLLBACK AND NO CHAIN NO RELEASE;UNLOCK TABLES;SET {sets}"
+    # The greeting came before TLS, from whoever is in between.
+    ((version,),) = await connection.query(f"{neutral};SELECT @@version")
+    greeting = connection.server_version
+    refused = other_version(connection.endpoint.role, greeting, str(version))
+    if refused is not None:
+        raise OtherServerError(refused)
+    if flavour_of(greeting) is Flavour.MARIADB:
+        # The latter, else a replica of the server may pass over what the session has logged.
+        own = b"SET @@session.max_statement_time=0,@@session.skip_replication=0"
+        await connection.run(own, 1)
+    elif (version_of(greeting) or (0, 0, 0)) >= _UNLIMITED_SINCE:
+        # It also ends the wait for a lock.
+        await connection.run(b"SET @@session.max_execution_time=0", 1)
+
+
+def other_version(server: str, greeting: str, version: str) -> Refused | None:
+    """Decide whether a `server` ("source" or "target") is not what its greeting says."""
+    same_family = flavour_of(greeting) is flavour_of(version)
+    if same_family and version_of(greeting) == version_of(version):
+        return None
+    return refuse(OTHER_VERSION, server=server, greeting=greeting, version=version)

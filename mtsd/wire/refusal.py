@@ -8,6 +8,7 @@ import socket
 import ssl
 
 from mtsd.model.errors import NeedsPersonError, ServerError
+from mtsd.model.server import Flavour
 from mtsd.wire.endpoint import Endpoint
 
 _EXPIRED = 10
@@ -48,22 +49,30 @@ def refused(endpoint: Endpoint, error: ServerError) -> RefusedError:
     return RefusedError(said, error.number, error)
 
 
-def unknown_plugin(endpoint: Endpoint, plugin: str) -> RefusedError:
-    """Return the error for an account whose authentication plugin mtsd does not support."""
+def unknown_plugin(endpoint: Endpoint, plugin: str, flavour: Flavour) -> RefusedError:
+    """Return the error for an account whose authentication plugin mtsd does not support.
+
+    `flavour` is the server's: each family has another plugin that mtsd supports.
+    """
+    supported = (
+        "IDENTIFIED VIA mysql_native_password"
+        if flavour is Flavour.MARIADB
+        else "IDENTIFIED WITH caching_sha2_password"
+    )
     return RefusedError(
         f"the {endpoint.role} {endpoint} requests authentication plugin {plugin!r} for user"
-        f" {endpoint.user!r}, which mtsd does not support: give it an account that is"
-        " IDENTIFIED WITH caching_sha2_password",
+        f" {endpoint.user!r}, which mtsd does not support: give it an account that is {supported}",
         _UNKNOWN_PLUGIN,
     )
 
 
 def clear_password(endpoint: Endpoint, plugin: str) -> RefusedError:
-    """Return the error for a server that requests the password over an unencrypted connection."""
+    """Return the error for a server that requests the password in clear text, unverified."""
     return RefusedError(
         f"the {endpoint.role} {endpoint} requests the password of user {endpoint.user!r} in clear"
-        f" text (authentication plugin {plugin!r}) over a connection without TLS; it was not sent:"
-        f' set [{endpoint.role}] tls = "required" or stricter',
+        f" text (authentication plugin {plugin!r}), and nothing proves that it is that server; the"
+        f' password was not sent: set [{endpoint.role}] tls = "verify_ca" or "verify_identity", or'
+        f" clear_password = true if whoever answers there may have it",
         _UNKNOWN_PLUGIN,
     )
 
@@ -72,6 +81,27 @@ def no_mysql(endpoint: Endpoint) -> RefusedError:
     """Return the error for something else than a server of either family."""
     return RefusedError(
         f"what answers at {endpoint} is not a MySQL server: check [{endpoint.role}] host and port"
+    )
+
+
+def no_public_key(endpoint: Endpoint) -> RefusedError:
+    """Return the error for a password that only a key which the server sends could protect."""
+    return RefusedError(
+        f"the {endpoint.role} {endpoint} requests the password of user {endpoint.user!r} over a"
+        " connection without TLS, and mtsd has no public key of that server to encrypt it with;"
+        f' nothing was sent: set [{endpoint.role}] tls = "required" or stricter, or'
+        " server_public_key to a copy of the server's public_key.pem, or get_public_key = true if"
+        " nobody else can answer there",
+        _NO_PUBLIC_KEY,
+    )
+
+
+def no_plugins(endpoint: Endpoint) -> RefusedError:
+    """Return the error for a server that could only be told the password as before MySQL 5.5."""
+    return RefusedError(
+        f"the {endpoint.role} {endpoint} knows no authentication plugins, as servers that mtsd"
+        f" supports do: nothing was sent to it. Check [{endpoint.role}] host and port, and what is"
+        " between"
     )
 
 
@@ -177,6 +207,7 @@ def is_read_only(error: ServerError) -> bool:
 
 _UNKNOWN_PLUGIN = 2059
 _READ_ONLY_MODE = 1836
+_NO_PUBLIC_KEY = 2061
 _OPTION = 1290
 """An option of the server forbids the statement. In any language, the text has its name."""
 _READ_ONLY = re.compile("--(super[-_])?read[-_]only")

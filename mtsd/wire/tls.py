@@ -1,12 +1,15 @@
-"""TLS to a server, by the mode of its `tls` setting."""
+"""TLS to a server, by the mode of its `tls` setting, and the public key that may replace it."""
 
 import ssl
 from pathlib import Path
+
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from mtsd.model.errors import NeedsPersonError
 
 REQUIRING = frozenset({"required", "verify_ca", "verify_identity"})
 """Modes in which a connection that the server does not encrypt is refused."""
+_NO_KEY = "contains no public key in PEM format: it is the server's public_key.pem"
 
 
 def tls_context(
@@ -27,6 +30,22 @@ def tls_context(
     if cert and key:
         _show(context, role, cert, key)
     return context
+
+
+def public_key(role: str, file: Path | None) -> bytes:
+    """Return the RSA public key in a file, in PEM format; b"" if there is none.
+
+    Raises NeedsPersonError if the file is unusable; `role` is the section that names it.
+    """
+    if file is None:
+        return b""
+    try:
+        key = file.read_bytes()
+        load_pem_public_key(key)
+    except (OSError, ValueError) as error:
+        said = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else _NO_KEY
+        raise NeedsPersonError(f"[{role}] server_public_key = {str(file)!r} {said}") from error
+    return key
 
 
 def _trust(context: ssl.SSLContext, role: str, ca: Path | None) -> None:

@@ -101,6 +101,10 @@ WARNED: dict[str, tuple[str, tuple[str, ...]]] = {
         '[source]\ntls_cert = "/c"\ntls_key = "/k"\ntls = "disabled"\n',
         ("source.tls_cert has no effect", "source.tls"),
     ),
+    "a public key that is there and asked for": (
+        '[source]\nserver_public_key = "/k"\nget_public_key = true\n',
+        ("source.get_public_key has no effect", "source.server_public_key"),
+    ),
     "batches longer than the queue": (
         "[replica]\nbatch_groups = 33\ncheckpoint_group = 32\n",
         ("replica.batch_groups = 33", "replica.checkpoint_group = 32"),

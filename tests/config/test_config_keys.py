@@ -30,6 +30,7 @@ WRONG_VALUES: dict[str, tuple[str, ...]] = {
             "tls_ca": (r'"a\u0000b"',),
             "tls_cert": (r'"a\u0000b"',),
             "tls_key": (r'"a\u0000b"',),
+            "server_public_key": (r'"a\u0000b"',),
         }.items()
     },
     "source.start": ('"Earliest"', '"binlog.000001"', '"binlog.1:3"', '"gtid:"', '"gtid:x:1"'),
@@ -154,5 +155,7 @@ def test_everything_that_is_wrong_is_said_at_once(write: Write) -> None:
 def test_secrets_and_paths_are_known_as_such() -> None:
     for key, field in FIELDS.items():
         assert is_secret(field) == key.endswith(".password")
-        named = key.endswith(("_file", "_socket", ".socket", ".tls_ca", ".tls_cert", ".tls_key"))
+        named = key.endswith(
+            ("_file", "_socket", ".socket", ".tls_ca", ".tls_cert", ".tls_key", "_public_key")
+        ) and not key.endswith(".get_public_key")
         assert is_path(field) == named

@@ -118,7 +118,8 @@ def wrong_text(key: str) -> str | None:
         return "no_such_word"
     if kind_of(key) is bool:
         return "yes"
-    if is_secret(FIELDS[key]) or key.endswith(("_file", "tls_ca", "tls_cert", "tls_key")):
+    paths = ("_file", "tls_ca", "tls_cert", "tls_key", "server_public_key")
+    if is_secret(FIELDS[key]) or key.endswith(paths):
         return None
     text = WRONG_VALUES[key][-1 if not is_path(FIELDS[key]) else 0]
     return text.strip('"').replace("\\n", "\n") if is_plain_text(FIELDS[key]) else text

@@ -1,4 +1,5 @@
 import asyncio
+import fcntl
 import http.client
 import json
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
+from mtsd.control import server as server_module
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
 from mtsd.control.server import ControlServer, StatusSocketError, _listener
 from mtsd.control.status import (
@@ -201,6 +203,29 @@ def test_a_killed_daemons_socket_is_replaced(runner: asyncio.Runner, tmp_path: P
     assert _asked(runner, path, lambda: FULL) == FULL
 
 
+async def test_who_holds_the_lock_does_not_hold_up_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process could keep the daemon from ever starting, and from hearing SIGTERM."""
+    path = tmp_path / "mtsd.sock"
+    monkeypatch.setattr(server_module, "_LOCK_PATIENCE_S", 0.3)
+    server = ControlServer(path, [status_route(lambda: FULL)])
+    held = os.open(tmp_path / "mtsd.sock.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    of_folder = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(of_folder, fcntl.LOCK_EX)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    starting = asyncio.create_task(server.start())
+    await asyncio.sleep(0.1)
+    assert not starting.done()
+    with pytest.raises(StatusSocketError, match=r"another process holds .*mtsd\.sock\.lock"):
+        await starting
+    os.close(held)
+    await server.start()
+    os.close(of_folder)
+    assert stat.S_IMODE((tmp_path / "mtsd.sock.lock").stat().st_mode) == 0o600
+    await server.stop()
+
+
 async def test_a_living_daemons_socket_is_not(tmp_path: Path) -> None:
     path = tmp_path / "mtsd.sock"
     server = ControlServer(path, [status_route(lambda: FULL)])
@@ -233,7 +258,7 @@ def test_of_many_that_start_at_once_on_a_stale_socket_one_gets_it(tmp_path: Path
         def race(barrier: threading.Barrier = barrier) -> socket.socket | None:
             barrier.wait()
             try:
-                return _listener(path)
+                return asyncio.run(_listener(path))
             except StatusSocketError:
                 return None
 

@@ -79,6 +79,7 @@ def credentials(folder: Path, **secrets: str) -> dict[str, str]:
 
 def test_while_it_runs(daemon: DaemonProcess) -> None:
     daemon.settings |= {"source.password": ON_SOURCE, "source.tls": "disabled"}
+    daemon.settings["source.get_public_key"] = True
     daemon.environ["MTSD_TARGET__PASSWORD"] = ON_TARGET
     daemon.start()
     daemon.wait_until_caught_up()

@@ -31,6 +31,7 @@ from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.session_state import THREAD_ID
 from mtsd.target.table_columns import TableColumn, table_column
 from mtsd.target.target_identity import TargetIdentity
+from mtsd.wire.neutral_session import other_version
 from mtsd.wire.refusal import NoTlsError, RefusedError
 from mtsd.wire.replica_status import ReplicaStatus
 from mtsd.wire.traits import supported
@@ -1101,6 +1102,12 @@ def _unsupported(server: str, version: str) -> Line:
     return refused_line(refused)
 
 
+def _greeted(greeting: str, version: str) -> Line:
+    refused = other_version("source", greeting, version)
+    assert refused is not None
+    return refused_line(refused)
+
+
 UNREACHABLE: tuple[tuple[Kind, str, object], ...] = (
     (Kind.REFUSED, "db1:3306", _explained(_lost(ConnectionRefusedError(111, "refused")))),
     (Kind.REFUSED, "db1:3306", _explained(_lost(FileNotFoundError(2, "no such file")))),
@@ -1156,4 +1163,5 @@ UNREACHABLE: tuple[tuple[Kind, str, object], ...] = (
     (Kind.TOO_OLD, "5.6 or later", _unsupported("source", "5.5.62")),
     (Kind.TOO_OLD, "MySQL 8.0 or later", _unsupported("target", "5.7.44-log")),
     (Kind.TOO_OLD, "who knows", _unsupported("target", "who knows")),
+    (Kind.OTHER_VERSION, "greeted as version 9.7.0", _greeted("9.7.0", "11.8.9-MariaDB")),
 )  # fmt: skip

@@ -4,15 +4,25 @@ import socket
 import ssl
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from threading import Thread
 
 import pytest
 import uvloop
 
-from mtsd.model.errors import CannotConnectError, ConnectionLostError, ServerError
+from mtsd.model.errors import (
+    CannotConnectError,
+    ConnectionLostError,
+    NeedsPersonError,
+    ServerError,
+)
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.refusal import RefusedError
+from mtsd.wire.tls import public_key, tls_context
+from mtsd.wire.traits import read_traits
+from tests.servers.certificates import Authority
+from tests.servers.impostor import impostor
 from tests.servers.mysqld import Server
 from tests.servers.proxy import Direction, Proxy
 
@@ -87,11 +97,24 @@ async def test_passwords_over_every_way(server: Server, plugin: str, way: str) -
         # In full, then by what the server has cached.
         server.sql("FLUSH PRIVILEGES")
         by_key = way == "clear" or (way == "socket" and plugin == "sha256_password")
+        if way == "clear":
+            if password:
+                assert "get_public_key = true" in await refusal(endpoint)
+            endpoint = replace(endpoint, get_public_key=True)
         if by_key and name in TOO_LONG_FOR_RSA:
             assert "set [target] tls" in await refusal(endpoint)
             continue
         for _ in range(2):
             assert (await logged_in(endpoint)).startswith(f"{user}@"), (user, way)
+
+
+async def test_the_servers_own_public_key(server: Server) -> None:
+    ((folder,),) = server.sql("SELECT @@datadir")
+    key = public_key("target", Path(str(folder), "public_key.pem"))
+    server.sql("FLUSH PRIVILEGES")
+    for plugin in PLUGINS:
+        endpoint = over("clear", server, f"{plugin}_short", "p")
+        assert await logged_in(replace(endpoint, server_public_key=key))
 
 
 async def test_auth_socket(server: Server) -> None:
@@ -111,7 +134,8 @@ async def test_auth_socket(server: Server) -> None:
 )
 async def test_refused_accounts(server: Server, user: str, password: str, said: str) -> None:
     for way in ("tls", "clear"):
-        found = await refusal(over(way, server, user, password))
+        endpoint = replace(over(way, server, user, password), get_public_key=True)
+        found = await refusal(endpoint)
         assert f"the target 127.0.0.1:{server.port} refuses user '{user}'" in found
         assert said in found
 
@@ -134,7 +158,7 @@ class Asking:
     ("plugin", "said"),
     [
         (b"authentication_of_others", "requests authentication plugin 'authentication_of_others'"),
-        (b"mysql_clear_password", "it was not sent: set [target] tls"),
+        (b"mysql_clear_password", "the password was not sent: set [target] tls"),
     ],
 )
 async def test_plugins_that_are_not_for_us(server: Server, plugin: bytes, said: str) -> None:
@@ -143,6 +167,61 @@ async def test_plugins_that_are_not_for_us(server: Server, plugin: bytes, said: 
         found = await refusal(endpoint)
         assert said in found
         assert "user 'sha256_password_short'" in found
+
+
+async def test_another_version_after_the_login(server: Server) -> None:
+    """Before TLS, anybody in between can change the greeting."""
+
+    def changed(data: bytes) -> bytes:
+        return data.replace(b"\x0a9.", b"\x0a8.", 1) if data[4:7] == b"\x0a9." else data
+
+    with Proxy(server, lambda: changed) as proxy:
+        endpoint = Endpoint("source", "127.0.0.1", proxy.port, "", "root", "", tls=unverified())
+        connection = await Connection.open(endpoint)
+        try:
+            with pytest.raises(NeedsPersonError, match="says after the login that it is 9"):
+                await read_traits(connection)
+        finally:
+            connection.close()
+
+
+async def test_an_impostor_behind_tls(tmp_path: Path) -> None:
+    """Whoever has any certificate at all asks for the password in clear text."""
+    authority = Authority.new(tmp_path, "authority")
+    shown = authority.sign("server", "127.0.0.1")
+    verified = tls_context("source", "verify_ca", ca=authority.ca, cert=None, key=None)
+    asks = b"\xfemysql_clear_password\0" + bytes(21)
+    with impostor(asks, shown) as (port, heard):
+        endpoint = Endpoint("source", "127.0.0.1", port, "", "u", "S3cret!", tls=unverified())
+        found = await refusal(endpoint)
+        assert '"verify_ca" or "verify_identity"' in found
+        assert "clear_password = true" in found
+        assert not any(b"S3cret!" in each for each in heard)
+        for willing in (replace(endpoint, tls=verified), replace(endpoint, clear_password=True)):
+            heard.clear()
+            await refusal(willing)
+            assert heard[-1] == b"S3cret!\0"
+
+
+async def test_an_impostor_with_a_public_key() -> None:
+    asks = b"\x01\x04"
+    with impostor(asks) as (port, heard):
+        endpoint = Endpoint("source", "127.0.0.1", port, "", "u", "S3cret!")
+        found = await refusal(endpoint)
+        for key in ("[source] tls", "server_public_key", "get_public_key = true"):
+            assert key in found
+        assert len(heard) == 1
+        # 2 asks for the key.
+        await refusal(replace(endpoint, get_public_key=True))
+        assert heard[-1] == b"\x02"
+
+
+async def test_a_server_without_plugins() -> None:
+    """It would be told a hash of the password that takes no time to break."""
+    with impostor(b"\xfe", capabilities=0) as (port, heard):
+        endpoint = Endpoint("source", "127.0.0.1", port, "", "u", "S3cret!")
+        assert "knows no authentication plugins" in await refusal(endpoint)
+        assert not heard
 
 
 async def test_native_passwords_are_no_more(server: Server) -> None:

@@ -12,7 +12,7 @@ from mtsd.source import continuation, handshake, start
 from mtsd.target import own_domain, pinning, position_schema, target_identity
 from mtsd.target.branches import ATTACHED, UNLOGGED
 from mtsd.target.splitting_allowed import ON_MARIADB
-from mtsd.wire import traits
+from mtsd.wire import neutral_session, traits
 
 
 @unique
@@ -75,6 +75,7 @@ class Kind(Enum):
         "correct the connection, and try again",
     )
     TOO_OLD = refusal("{server} version", traits.TOO_OLD)
+    OTHER_VERSION = refusal("{server} version", neutral_session.OTHER_VERSION)
     FAMILIES = ok(
         "both versions",
         "{source} to {target}: rows are applied as SQL, and a statement that the target does not"

@@ -38,6 +38,7 @@ from mtsd.replica.filters import filter_of
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.row_states import keeps_zones
 from mtsd.wire.connection import Connection
+from mtsd.wire.neutral_session import OtherServerError
 from mtsd.wire.refusal import RefusedError
 from mtsd.wire.traits import supported
 
@@ -168,6 +169,8 @@ async def _look(
             await after
         async with asyncio.timeout(_LONGEST_LOOK_S):
             return await read(connection, version)
+    except OtherServerError as error:
+        return refused_line(error.refused)
     except (ServerError, ConnectionLostError) as error:
         return interrupted(server, error)
     except TimeoutError:
