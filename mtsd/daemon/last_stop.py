@@ -11,7 +11,8 @@ from mtsd.control.stop_file import StopFile
 from mtsd.model.errors import MtsdError
 from mtsd.model.last_stop import LastStop
 from mtsd.replica.endpoints import endpoint
-from mtsd.target.fencing import CHANNEL, lock_name, take_lock
+from mtsd.target.fencing import take_lock
+from mtsd.target.lock_names import CHANNEL, read_locks
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 
@@ -70,8 +71,10 @@ async def _tell(settings: Settings, stop: LastStop) -> bool:
                 endpoint("target", settings.target),
                 SessionSettings(settings.target.binary_log, settings.target.gtid_domain_id),
             )
-            lock = lock_name(tables.channel, CHANNEL)
-            if not await take_lock(session.connection, lock, _LOCK_S):
+            locks = await read_locks(session.connection, tables.schema, tables.channel)
+            if locks is None:
+                return False
+            if not await take_lock(session.connection, locks.session(CHANNEL), _LOCK_S):
                 return False
             await session.connection.run(tables.last_stop.replace(stop), 1)
     except (MtsdError, TimeoutError):

@@ -110,6 +110,7 @@ async def set_position(settings: Settings, start: Start, meant: Meant) -> Moved:
         await claim_source(
             channel.connection,
             channel.tables,
+            channel.locks,
             state.uuid,
             rules_of(settings.filter),
             then=statements,

@@ -12,7 +12,9 @@ from mtsd.replica.endpoints import endpoint
 from mtsd.replica.recovery import make_tables, read_channel, read_failed, read_workers
 from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
-from mtsd.target.fencing import CHANNEL, channel_holder, fence, lock_name, take_lock
+from mtsd.target.fencing import fence, take_lock
+from mtsd.target.lock_holder import tell_holder
+from mtsd.target.lock_names import CHANNEL, LockNames, make_locks
 from mtsd.target.position_tables import ChannelRow, InDoubt, PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.connection import Connection
@@ -30,6 +32,7 @@ class StoppedChannel:
 
     connection: Connection
     tables: PositionTables
+    locks: LockNames
     row: ChannelRow | None
     workers: tuple[WorkerRow, ...]
     in_doubt: tuple[InDoubt, ...]
@@ -63,13 +66,14 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
     )
     connection = session.connection
     try:
-        if not await take_lock(connection, lock_name(tables.channel, CHANNEL), _PATIENCE_S):
-            raise NeedsPersonError(await _held(connection, tables.channel))
+        locks = await make_locks(connection, tables.schema, tables.channel)
+        if not await take_lock(connection, locks.session(CHANNEL), _PATIENCE_S):
+            raise NeedsPersonError(await _held(connection, locks))
         await make_tables(connection, tables)
         before = await read_channel(connection, tables)
         sessions = [row.id for row in await read_workers(connection, tables)]
         count = max([before.workers if before is not None else 0, *sessions, 0])
-        await fence(connection, tables.channel, range(1, count + 1))
+        await fence(connection, locks, range(1, count + 1))
         row = await read_channel(connection, tables)
         workers = tuple(await read_workers(connection, tables))
         in_doubt = await connection.query(tables.select_in_doubt())
@@ -77,6 +81,7 @@ async def stopped_channel(settings: Settings) -> AsyncIterator[StoppedChannel]:
         yield StoppedChannel(
             connection,
             tables,
+            locks,
             row,
             workers,
             tuple(tables.in_doubt(doubt) for doubt in in_doubt),
@@ -105,11 +110,11 @@ async def _refuse_running(settings: Settings) -> None:
         )
 
 
-async def _held(connection: Connection, channel: str) -> str:
-    holder = await channel_holder(connection, channel)
+async def _held(connection: Connection, locks: LockNames) -> str:
+    holder = await tell_holder(connection, locks.session(CHANNEL))
     return (
-        f"a daemon is running on channel {channel!r} of this target, as {holder}: {_STOP_IT}. If it"
-        " was killed, that connection ends with its last statement: try again then"
+        f"a daemon is running on channel {locks.channel!r} of this target: {_STOP_IT}; {holder}. If"
+        " it was killed, that connection ends with its last statement: try again then"
     )
 
 

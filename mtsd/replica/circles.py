@@ -20,7 +20,7 @@ from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.model.server import ServerVersion
 from mtsd.replica.own_replica import NOT_ALLOWED, KnownServer, channels_of
 from mtsd.target import literals
-from mtsd.target.fencing import CHANNEL, PRESERVING, lock_name
+from mtsd.target.lock_names import CHANNEL, PRESERVING, read_locks
 from mtsd.target.other_schemas import NOT_READABLE, schemas_with_positions
 from mtsd.wire.connection import Connection
 from mtsd.wire.replica_status import ReplicaStatus, own_channels
@@ -125,9 +125,14 @@ async def _feeding_of(connection: Connection, schema: str) -> list[Feeding]:
     )
     found: list[Feeding] = []
     for name, uuid in rows:
-        locks = (literals.utf8(lock_name(str(name), each)) for each in (CHANNEL, PRESERVING))
-        query = b"SELECT IS_USED_LOCK(%b) IS NOT NULL, IS_USED_LOCK(%b) IS NOT NULL"
-        ((runs, preserves),) = await connection.query(query % tuple(locks))
+        locks = await read_locks(connection, schema, str(name))
+        if locks is None:
+            # An mtsd that runs has made it.
+            found.append(Feeding(schema, str(name), str(uuid), runs=False, preserves=False))
+            continue
+        names = (locks.session(each).encode() for each in (CHANNEL, PRESERVING))
+        query = b"SELECT IS_USED_LOCK('%b') IS NOT NULL, IS_USED_LOCK('%b') IS NOT NULL"
+        ((runs, preserves),) = await connection.query(query % tuple(names))
         found.append(Feeding(schema, str(name), str(uuid), bool(runs), bool(preserves)))
     return found
 

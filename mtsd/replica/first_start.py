@@ -21,6 +21,7 @@ from mtsd.source.handshake import open_source
 from mtsd.source.read_state import read_source_state
 from mtsd.source.start import beginning
 from mtsd.target.executed_gtids import held_gtids
+from mtsd.target.lock_names import LockNames
 from mtsd.target.other_schemas import positions_elsewhere
 from mtsd.target.position_schema import lost_row
 from mtsd.target.position_tables import ChannelRow, PositionTables
@@ -30,7 +31,7 @@ log = structlog.get_logger(__name__)
 
 
 async def first_start(
-    settings: Settings, session: TargetSession, tables: PositionTables
+    settings: Settings, session: TargetSession, tables: PositionTables, locks: LockNames
 ) -> Mapping[str, Rules]:
     """Resolve [source] start if the target has no position for the channel yet.
 
@@ -43,7 +44,7 @@ async def first_start(
     former = await read_channel(session.connection, tables)
     if former is not None:
         return await claim_source(
-            session.connection, tables, former.source_uuid, rules, fold_case=fold_case
+            session.connection, tables, locks, former.source_uuid, rules, fold_case=fold_case
         )
     await _refuse_remains(session, tables)
     start = settings.source.start
@@ -82,6 +83,7 @@ async def first_start(
     others = await claim_source(
         session.connection,
         tables,
+        locks,
         state.uuid,
         rules,
         then=[tables.insert_channel(row)],

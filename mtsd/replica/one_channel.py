@@ -2,8 +2,8 @@
 
 On two channels that do, changes would be applied twice. The channels' rows say which sources and
 filters they have. That may change only under a lock named after the source, so it is seen by
-whoever starts next. Locks that the coordinators hold as long as they live, one for each place
-among the source's channels, keep apart two daemons that have their rows in two position schemas.
+whoever starts next. Two daemons that have their rows in two position schemas are kept apart by
+`other_daemons`.
 """
 
 import asyncio
@@ -14,7 +14,9 @@ from mtsd.filter.channels import meeting
 from mtsd.filter.rules import NO_RULES, Rules
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.reason import Reason, Refused, refuse
-from mtsd.target.fencing import CHANNEL, lock_name, release_lock, take_lock
+from mtsd.replica.other_daemons import RUNS_ALREADY, own_place, release_places
+from mtsd.target.fencing import release_lock, take_lock
+from mtsd.target.lock_names import LockNames
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.retry import write
 from mtsd.wire.connection import Connection
@@ -34,15 +36,8 @@ MEETING = Reason(
     " let database {database} pass: it would be applied twice",
     f"give each channel databases of its own ([filter] do_db); {_REMEDY}",
 )
-RUNS_ALREADY = Reason(
-    "another mtsd replicates the same source, {uuid}, to this target: everything would be applied"
-    " twice",
-    "stop it; its position is in another schema ([target] schema)",
-)
 _PATIENCE_S = 2
 _ATTEMPTS = 5
-_PLACES = 16
-"""The most channels of one source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +78,7 @@ def _of_source(channels: Iterable[Channel], own: Channel) -> list[Channel]:
 async def claim_source(
     connection: Connection,
     tables: PositionTables,
+    locks: LockNames,
     source_uuid: str,
     rules: Rules,
     *,
@@ -96,7 +92,8 @@ async def claim_source(
     another channel has a part of what the rules let pass, ServerError, ConnectionLostError.
     """
     own = Channel(tables.channel, source_uuid, rules)
-    start = f"{_place(source_uuid, 0)}:start"
+    start = locks.start(source_uuid)
+    beside: Refused | None = None
     for attempt in range(1, _ATTEMPTS + 1):
         # A daemon that starts at the same time gets this lock first, and then its row.
         alone = await take_lock(connection, start, _PATIENCE_S)
@@ -106,15 +103,19 @@ async def claim_source(
             if refused is not None:
                 raise NeedsPersonError(str(refused))
             others = _of_source(channels, own)
-            if alone and await _take_place(connection, own, others):
-                await write(connection, [tables.replace_rules(rules.text()), *then])
-                return {other.name: other.rules for other in others}
+            if alone:
+                names = [other.name for other in others]
+                beside = await own_place(connection, tables.schema, locks, source_uuid, names)
+                if beside is None:
+                    await write(connection, [tables.replace_rules(rules.text()), *then])
+                    return {other.name: other.rules for other in others}
         finally:
             if alone:
                 await release_lock(connection, start)
         if attempt < _ATTEMPTS:
             await asyncio.sleep(_PATIENCE_S)
-    raise NeedsPersonError(str(refuse(RUNS_ALREADY, uuid=source_uuid)))
+    beside = beside or refuse(RUNS_ALREADY, uuid=source_uuid, schema=tables.schema)
+    raise NeedsPersonError(str(beside))
 
 
 async def read_channels(
@@ -128,37 +129,6 @@ async def read_channels(
     ]
 
 
-async def _take_place(connection: Connection, own: Channel, others: Sequence[Channel]) -> bool:
-    """Take a place among the source's channels; return whether only `others` have the rest."""
-    places = [_place(own.source_uuid, place) for place in range(_PLACES)]
-    coordinators = [lock_name(channel.name, CHANNEL) for channel in others]
-    holders = await _holders(connection, [*places, *coordinators])
-    # CONNECTION_ID() would be the pseudo_thread_id.
-    own_id = connection.thread_id
-    known = {holders[lock] for lock in coordinators} | {own_id}
-    if any(holders[place] is not None and holders[place] not in known for place in places):
-        return False
-    if any(holders[place] == own_id for place in places):
-        return True
-    for place in places:
-        if holders[place] is None:
-            return await take_lock(connection, place)
-    return False
-
-
-async def _holders(connection: Connection, locks: Sequence[str]) -> dict[str, object]:
-    """Return the connection that holds each lock, None for one that is free."""
-    asked = ",".join(f"IS_USED_LOCK('{lock}')" for lock in locks)
-    (row,) = await connection.query(f"SELECT {asked}")
-    return dict(zip(locks, row, strict=True))
-
-
 async def release_source(connection: Connection, source_uuid: str) -> None:
     """Release a source that the channel has left. Raises ServerError, ConnectionLostError."""
-    for place in range(_PLACES):
-        await release_lock(connection, _place(source_uuid, place))
-
-
-def _place(source_uuid: str, place: int) -> str:
-    lock = f"mtsd-source:{source_uuid.lower()}"
-    return f"{lock}:{place}" if place else lock
+    await release_places(connection, source_uuid)

@@ -27,7 +27,8 @@ from mtsd.schedule.worker_row import WorkerRow, blank_row
 from mtsd.source.continuation import Channel, adoption
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
 from mtsd.target.fencing import fence, release_lock
-from mtsd.target.position_schema import TABLES, defect
+from mtsd.target.lock_names import LockNames
+from mtsd.target.position_schema import LOCK_TOKEN, TABLES, defect
 from mtsd.target.position_tables import RECOVERY_ID, ChannelRow, InDoubt, PositionTables
 from mtsd.target.prepared_table import PreparedRow
 from mtsd.target.retry import telling, write
@@ -101,7 +102,9 @@ async def read_tables(connection: Connection, tables: PositionTables) -> FoundTa
     columns = await connection.query(tables.workers.select_columns())
     filled = False
     if len(engines) != len(TABLES):
-        filled = any([await connection.query(tables.select_any(name)) for name in engines])
+        # A start that was killed may have left the token alone.
+        telling_ones = [name for name in engines if name != LOCK_TOKEN]
+        filled = any([await connection.query(tables.select_any(name)) for name in telling_ones])
     return FoundTables(engines, tuple(str(name) for (name,) in columns), filled)
 
 
@@ -117,6 +120,7 @@ async def read_channel(connection: Connection, tables: PositionTables) -> Channe
 async def recover(
     connection: Connection,
     tables: PositionTables,
+    locks: LockNames,
     workers: int,
     reached: Reached,
     progress: Progress | None = None,
@@ -139,7 +143,7 @@ async def recover(
     sessions = range(1, max([channel.workers, workers, *(row.id for row in former)]) + 1)
     progress = progress or Progress()
     progress.doing = "ends what a former run left behind"
-    locks = await fence(connection, tables.channel, sessions, progress)
+    taken = await fence(connection, locks, sessions, progress)
     progress.doing = "recovers"
     await reached(FaultPoint.AFTER_FENCING)
 
@@ -202,7 +206,7 @@ async def recover(
     await reached(FaultPoint.BEFORE_RECOVERY_WRITE)
     await write(connection, statements)
     await reached(FaultPoint.AFTER_RECOVERY_WRITE)
-    for lock in locks:
+    for lock in taken:
         await release_lock(connection, lock)
     stale = [(id_, executed.highest) for id_ in sorted(present) if id_ > workers]
     log.info(
@@ -245,6 +249,7 @@ def row_of_recovery(
 async def adopt_source(
     connection: Connection,
     tables: PositionTables,
+    locks: LockNames,
     recovered: Recovered,
     source_uuid: str,
     rules: Rules,
@@ -274,8 +279,9 @@ async def adopt_source(
     mark = LowWaterMark(recovered.executed.highest, NOWHERE, way.executed)
     row = ChannelRow(mark, 0, source_uuid, recovered.daemon_uuid)
     others = await claim_source(
-        connection, tables, source_uuid, rules, then=tables.begin_anew(row), fold_case=fold_case
-    )
+        connection, tables, locks, source_uuid, rules,
+        then=tables.begin_anew(row), fold_case=fold_case,
+    )  # fmt: skip
     await release_source(connection, way.former)
     log.warning("another source", former=recovered.source_uuid, now=source_uuid)
     return others

@@ -72,9 +72,10 @@ from mtsd.target.binlog_allowed import allows_binlog
 from mtsd.target.changed_keys import ChangedKeys
 from mtsd.target.convergent_sql import Change
 from mtsd.target.executed_gtids import execute_empty
-from mtsd.target.fencing import PRESERVING, lock_name, take_channel, take_lock
+from mtsd.target.fencing import take_channel, take_lock
 from mtsd.target.foreign_keys import read_foreign_keys
 from mtsd.target.key_definitions import read_key_definitions
+from mtsd.target.lock_names import PRESERVING, LockNames, make_locks
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.target.splitting_allowed import why_not_split
@@ -127,9 +128,9 @@ async def start(
     links.target.up()
     workers: list[Worker] = []
     try:
-        await _take_channel(settings, session, tables, progress)
+        locks = await _take_channel(settings, session, tables, progress)
         others, recovered = await _recover(
-            settings, session, tables, new_source, progress, earlier, reached
+            settings, session, tables, locks, new_source, progress, earlier, reached
         )
         if recovered.repair is not None:
             settings = in_repair(settings)
@@ -143,7 +144,7 @@ async def start(
         as_sql = await _applies_sql(settings, session, family)
         if gtids is Gtids.PRESERVE:
             # A mtsd that replicates the other way has to see that.
-            await take_lock(session.connection, lock_name(tables.channel, PRESERVING))
+            await take_lock(session.connection, locks.session(PRESERVING))
         guard = _guard(settings, session, recovered, gtids, by_binlog=not as_sql)
         await guard.look()
         progress.doing = "opens the sessions of the workers"
@@ -162,7 +163,7 @@ async def start(
         )
         for index in range(_worker_count(settings)):
             worker = await open_worker(
-                index, settings, tables, coordinator, recovered, reached, current,
+                index, settings, tables, locks, coordinator, recovered, reached, current,
                 preserves=preserved is not None, as_sql=as_sql,
             )  # fmt: skip
             workers.append(worker)
@@ -261,8 +262,8 @@ def _forget_tables(workers: Sequence[Worker], merged: Sequence[MergedDatabases])
 @understood("target")
 async def _take_channel(
     settings: Settings, session: TargetSession, tables: PositionTables, progress: Progress
-) -> None:
-    """Make the channel this daemon's alone, as long as the session lives."""
+) -> LockNames:
+    """Make the channel this daemon's alone, as long as the session lives; return its locks."""
     await session.connection.query(b"SET @@session.wait_timeout=%d" % _CHANNEL_WAIT_TIMEOUT_S)
     # This session detects that a target has vanished, on behalf of all of them.
     session.connection.expect_receipt(_RECEIPT_S)
@@ -271,7 +272,9 @@ async def _take_channel(
     gtids_of(settings.target.gtid, flavour, session)
     (await look_at_variables(session.connection, flavour, by_binlog=False)).require()
     progress.doing = "takes the channel"
-    await take_channel(session.connection, tables.channel, progress=progress)
+    locks = await make_locks(session.connection, tables.schema, tables.channel)
+    await take_channel(session.connection, locks, progress=progress)
+    return locks
 
 
 @understood("target")
@@ -279,6 +282,7 @@ async def _recover(
     settings: Settings,
     session: TargetSession,
     tables: PositionTables,
+    locks: LockNames,
     new_source: str,
     progress: Progress,
     earlier: EarlierRuns,
@@ -288,20 +292,20 @@ async def _recover(
     progress.doing = "reads the position tables"
     await make_tables(session.connection, tables)
     await settle_home(session.connection, tables, identity_now(session.traits), earlier)
-    others = await first_start(settings, session, tables)
+    others = await first_start(settings, session, tables, locks)
     count = _worker_count(settings)
     in_order = keeps_order(settings.replica)
     recovered = await recover(
-        session.connection, tables, count, reached, progress, keeps_order=in_order
+        session.connection, tables, locks, count, reached, progress, keeps_order=in_order
     )
     # A start that has failed after that is repeated, and then the channel already has it.
     if new_source and new_source != recovered.source_uuid:
         others = await adopt_source(
-            session.connection, tables, recovered, new_source,
+            session.connection, tables, locks, recovered, new_source,
             rules_of(settings.filter), fold_case=session.traits.rules_ignore_case,
         )  # fmt: skip
         recovered = await recover(
-            session.connection, tables, count, reached, progress, keeps_order=in_order
+            session.connection, tables, locks, count, reached, progress, keeps_order=in_order
         )
     return others, recovered
 

@@ -18,7 +18,9 @@ from mtsd.target.applier import Applier
 from mtsd.target.binlog_applier import BinlogApplier
 from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.convergent_sql import Change
-from mtsd.target.fencing import CHANNEL, lock_name, take_lock
+from mtsd.target.fencing import take_lock
+from mtsd.target.lock_holder import tell_holder
+from mtsd.target.lock_names import CHANNEL, LockNames
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.target.sql_applier import ROW_MODE, SqlApplier
@@ -32,6 +34,7 @@ async def open_worker(
     index: int,
     settings: Settings,
     tables: PositionTables,
+    locks: LockNames,
     coordinator: Coordinator,
     recovered: Recovered,
     reached: Reached,
@@ -60,11 +63,12 @@ async def open_worker(
     )
     session = await TargetSession.open(target, session_settings, reached=reached)
     worker_id = CHANNEL + 1 + index
-    lock = lock_name(tables.channel, worker_id)
+    lock = locks.session(worker_id)
     try:
         if not await take_lock(session.connection, lock, _PATIENCE_S):
             raise NeedsPersonError(
-                f"the lock of worker {worker_id} is held by a session that mtsd did not open"
+                f"worker {worker_id} cannot begin, as a session that mtsd did not open is in its"
+                f" place: {await tell_holder(session.connection, lock)}"
             )
     except BaseException:
         session.connection.close()
@@ -72,7 +76,7 @@ async def open_worker(
     session.states.keep_lock(lock)
     branch_sessions = None
     if needs_branch_sessions(session.connection):
-        branch_lock = lock_name(tables.channel, worker_id, branch=True)
+        branch_lock = locks.session(worker_id, branch=True)
         branch_sessions = BranchSessions(
             current, session_settings, branch_lock, found_rows=found_rows, reached=reached
         )

@@ -2,12 +2,13 @@
 
 A server continues statements whose client has died, and commits them seconds later. So every
 session that applies groups holds a named lock as long as it lives, and nothing of the position is
-read before the locks of all sessions that may have existed are held.
+read before the locks of all sessions that may have existed are held. `lock_names` says what keeps
+strangers from holding them.
 """
 
 import asyncio
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from itertools import product
 
 import structlog
 
@@ -15,14 +16,15 @@ from mtsd.binlog.statement_secrets import without_secrets
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.progress import Progress
 from mtsd.target.innodb_monitor import wait_for_ended_sessions
+from mtsd.target.lock_holder import is_of_own_account, may_kill, sessions, told_of
+from mtsd.target.lock_names import CHANNEL, LockNames
 from mtsd.target.signs_of_life import Session, SignsOfLife
 from mtsd.target.xa import needs_branch_sessions, prepared_xids
-from mtsd.wire.connection import Connection, Row
+from mtsd.wire.connection import Connection
 from mtsd.wire.understood import understood
 
 log = structlog.get_logger(__name__)
 
-_LONGEST_NAME = 64
 _LOOK_PERIOD_S = 1
 _FIRST_WORD_S = 3.0
 _NEXT_WORD_S = 30.0
@@ -31,27 +33,17 @@ _WATCHED_WORKERS = 16
 _SHOWN = 80
 _NO_SUCH_THREAD = 1094
 _MAY_NOT_KILL = 1095
-CHANNEL = 0
-"""The id of the session that holds the channel's lock and stores the low-water mark."""
-PRESERVING = -1
-"""The id of the lock that this session holds, too, while the source's GTIDs are preserved."""
 
 
 class FencedOutError(NeedsPersonError):
-    """Another daemon is running on this channel."""
+    """Another daemon is running on this channel; `held` says who holds its lock."""
 
-
-def lock_name(channel: str, session_id: int, *, branch: bool = False) -> str:
-    """Return the lock of a channel's session: CHANNEL, or a worker's id, starting at 1.
-
-    With `branch`, that of the session in which the worker applies an XA transaction.
-    """
-    suffix = f"{session_id}:xa" if branch else f"{session_id}"
-    lock = f"mtsd:{channel}:{suffix}"
-    if len(lock) <= _LONGEST_NAME:
-        return lock
-    digest = hashlib.sha256(channel.encode()).hexdigest()[:40]
-    return f"mtsd:{digest}:{suffix}"
+    def __init__(self, channel: str, held: str) -> None:
+        super().__init__(
+            f"another mtsd is running on channel {channel!r} of this target: stop it, or give this"
+            f" one its own channel ([replica] channel); {held}"
+        )
+        self.held = held
 
 
 @understood("target")
@@ -69,7 +61,7 @@ async def release_lock(connection: Connection, lock: str) -> None:
 @understood("target")
 async def take_channel(
     connection: Connection,
-    channel: str,
+    locks: LockNames,
     *,
     patience_s: int = 10,
     progress: Progress | None = None,
@@ -81,45 +73,31 @@ async def take_channel(
     and a session whose network has failed ends after its wait_timeout. `patience_s` applies to a
     holder whose session this user may not see: then nothing shows whether it is alive.
     """
-    lock = lock_name(channel, CHANNEL)
+    lock = locks.session(CHANNEL)
     clock = asyncio.get_running_loop().time
     life = SignsOfLife()
     waiting = _Waiting(progress, "the channel's session, of a former run or of another daemon,")
     while not await take_lock(connection, lock, _LOOK_PERIOD_S):
         before = clock()
-        holders = await _holders(connection, channel)
-        sessions = await _sessions(connection)
-        watched = [session for id_, session in sessions.items() if id_ in holders]
+        holders = await _holders(connection, locks)
+        seen = await sessions(connection)
+        watched = [session for id_, session in seen.items() if id_ in holders]
         life.look(watched, before, clock())
-        if life.alive:
-            raise FencedOutError(_refusal(channel))
         (coordinator, *_) = holders
         if coordinator is None:
+            if life.alive:
+                raise FencedOutError(locks.channel, "its workers are at work")
             continue
-        holder = sessions.get(coordinator)
-        if holder is None and waiting.seconds > patience_s:
-            raise FencedOutError(
-                f"{_refusal(channel)}. It holds the channel as connection {coordinator}, of a user"
-                " whose connections this user may not see"
-            )
-        waiting.tell(lock, coordinator, holder)
-
-
-@understood("target")
-async def channel_holder(connection: Connection, channel: str) -> str:
-    """Return the connection that holds the coordinator's lock, for a message, and its client."""
-    (coordinator, *_) = await _holders(connection, channel)
-    if coordinator is None:
-        return "a connection that has just ended"
-    for id_, user, client, *_ in await connection.query(b"SHOW PROCESSLIST"):
-        if str(id_) == str(coordinator):
-            return f"connection {coordinator} on the target, of {user!s} from {client!s}"
-    return f"connection {coordinator} on the target"
+        holder = seen.get(coordinator)
+        if life.alive or (holder is None and waiting.seconds > patience_s):
+            own = is_of_own_account(seen, connection.thread_id, coordinator)
+            raise FencedOutError(locks.channel, told_of(coordinator, holder, own=own))
+        waiting.tell("the coordinator", coordinator, holder)
 
 
 @understood("target")
 async def fence(
-    connection: Connection, channel: str, ids: Iterable[int], progress: Progress | None = None
+    connection: Connection, locks: LockNames, ids: Iterable[int], progress: Progress | None = None
 ) -> list[str]:
     """End what a previous daemon's workers are still doing; returns their locks, which it holds.
 
@@ -128,53 +106,41 @@ async def fence(
     session has prepared can be completed.
     """
     kinds = (False, True) if needs_branch_sessions(connection) else (False,)
-    locks = [lock_name(channel, id_, branch=branch) for id_ in ids for branch in kinds]
-    for lock in locks:
+    taken: list[str] = []
+    for id_, branch in product(ids, kinds):
+        lock = locks.session(id_, branch=branch)
         waiting = _Waiting(progress, "a session of a former run")
         while not await take_lock(connection, lock):
             rows = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
             if rows[0][0] is None:
                 continue
             holder = int(str(rows[0][0]))
-            try:
-                await connection.query(b"KILL %d" % holder)
-            except ServerError as error:
-                if error.number not in {_NO_SUCH_THREAD, _MAY_NOT_KILL}:
-                    raise
+            # With CONNECTION_ADMIN it could be anybody's.
+            if await may_kill(connection, holder):
+                await _kill(connection, holder)
             if await take_lock(connection, lock, _LOOK_PERIOD_S):
                 break
-            waiting.tell(lock, holder, (await _sessions(connection)).get(holder))
+            waiting.tell(f"worker {id_}", holder, (await sessions(connection)).get(holder))
+        taken.append(lock)
     if needs_branch_sessions(connection) and await prepared_xids(connection):
         await wait_for_ended_sessions(connection)
-    return locks
+    return taken
 
 
-def _refusal(channel: str) -> str:
-    return (
-        f"another mtsd is running on channel {channel!r} of this target: stop it, or give this one"
-        " its own channel ([replica] channel)"
-    )
+async def _kill(connection: Connection, holder: int) -> None:
+    try:
+        await connection.query(b"KILL %d" % holder)
+    except ServerError as error:
+        if error.number not in {_NO_SUCH_THREAD, _MAY_NOT_KILL}:
+            raise
 
 
-async def _holders(connection: Connection, channel: str) -> list[int | None]:
+async def _holders(connection: Connection, locks: LockNames) -> list[int | None]:
     """Return the connections that hold the locks of the coordinator and of the first workers."""
-    locks = (lock_name(channel, id_) for id_ in range(CHANNEL, _WATCHED_WORKERS + 1))
-    columns = b",".join(b"IS_USED_LOCK('%b')" % lock.encode() for lock in locks)
+    names = map(locks.session, range(CHANNEL, _WATCHED_WORKERS + 1))
+    columns = b",".join(b"IS_USED_LOCK('%b')" % lock.encode() for lock in names)
     (row,) = await connection.query(b"SELECT " + columns)
     return [None if id_ is None else int(str(id_)) for id_ in row]
-
-
-async def _sessions(connection: Connection) -> Mapping[int, Session]:
-    """Return the sessions of the same user, or everybody's if the user has PROCESS, by id."""
-    rows = await connection.query(b"SHOW PROCESSLIST")
-    return {session.id: session for session in map(_session, rows)}
-
-
-def _session(row: Row) -> Session:
-    id_, _, _, _, command, seconds, state, statement, *_ = row
-    return Session(
-        int(str(id_)), str(command), int(str(seconds or 0)), str(state or ""), str(statement or "")
-    )
 
 
 class _Waiting:
@@ -191,8 +157,8 @@ class _Waiting:
     def seconds(self) -> float:
         return self._clock() - self._began
 
-    def tell(self, lock: str, holder: int, session: Session | None) -> None:
-        """Say what the holder of a lock is doing; in the log if it is time to."""
+    def tell(self, of: str, holder: int, session: Session | None) -> None:
+        """Say what the holder of the lock of a session is doing; in the log if it is time to."""
         now = self._clock()
         if self._progress is not None:
             self._progress.doing = (
@@ -204,15 +170,18 @@ class _Waiting:
         self._next = now + _NEXT_WORD_S
         log.warning(
             "waiting for a session on the target to end",
-            session=self._what, lock=lock, connection=holder, waited_s=round(self.seconds),
-            **_doing(session),
+            session=self._what, lock_of=of, connection=holder, waited_s=round(self.seconds),
+            **_doing(holder, session),
         )  # fmt: skip
 
 
-def _doing(session: Session | None) -> dict[str, object]:
+def _doing(holder: int, session: Session | None) -> dict[str, object]:
     if session is None:
-        return {}
-    since = {"command": session.command, "since_s": session.seconds}
+        return {"reason": told_of(holder, None, own=False)}
+    since = {
+        "user": session.user, "host": session.host,
+        "command": session.command, "since_s": session.seconds,
+    }  # fmt: skip
     if session.sleeps:
         return {**since, "reason": "nothing shows whether its client lives"}
     statement = without_secrets(session.statement.encode())[:_SHOWN].decode("utf-8", "ignore")

@@ -1,5 +1,7 @@
 """Positions of mtsd in other schemas of the target: of another daemon, or from before a move."""
 
+import re
+from collections.abc import Iterable
 from typing import Final
 
 from mtsd.model.errors import ServerError
@@ -8,6 +10,11 @@ from mtsd.wire.connection import Connection
 
 NOT_READABLE: Final = frozenset({1044, 1142, 1143})
 """Errors of missing privileges on a table."""
+_GRANT: Final = re.compile(
+    r"(?P<verb>GRANT|REVOKE) (?P<privileges>.+?) ON `?(?P<database>[^`]+?)`?\.\* (TO|FROM) "
+)
+_SELECT: Final = re.compile(r"\b(SELECT|ALL PRIVILEGES)\b")
+_OF_THE_SERVER: Final = frozenset({"mysql", "sys", "performance_schema"})
 _WITH_POSITIONS: Final = (
     b"SELECT table_schema FROM information_schema.columns WHERE table_name='slave_relay_log_info'"
     b" AND column_name='Source_uuid' AND table_schema<>%b ORDER BY 1"
@@ -28,6 +35,30 @@ async def schemas_with_positions(connection: Connection, except_for: str = "") -
             continue
         found.append(str(schema))
     return found
+
+
+async def sees_all_databases(connection: Connection) -> bool:
+    """Return whether the user may see every table of the server, as far as its grants tell.
+
+    Raises ServerError, ConnectionLostError.
+    """
+    return shows_all([str(grant) for (grant,) in await connection.query(b"SHOW GRANTS")])
+
+
+def shows_all(grants: Iterable[str]) -> bool:
+    """Decide that by what SHOW GRANTS returns: SELECT on everything, none of it taken away."""
+    granted = False
+    for grant in grants:
+        found = _GRANT.match(grant)
+        if found is None or not _SELECT.search(found["privileges"]):
+            continue
+        if found["verb"] == "REVOKE":
+            # The servers' own databases are no place for a position.
+            if found["database"] not in _OF_THE_SERVER:
+                return False
+        elif found["database"] == "*":
+            granted = True
+    return granted
 
 
 async def positions_elsewhere(connection: Connection, schema: str) -> tuple[tuple[str, str], ...]:

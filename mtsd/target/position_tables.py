@@ -20,6 +20,7 @@ from mtsd.schedule.worker_row import WorkerRow
 from mtsd.target import literals
 from mtsd.target.failed_groups import FailedGroups
 from mtsd.target.last_stop_table import LastStopTable
+from mtsd.target.lock_names import TokenTable
 from mtsd.target.position_schema import (
     DESPITE_EXECUTED,
     PROVING,
@@ -167,6 +168,7 @@ class PositionTables:
             despite.encode(),
             self.identity.definition(),
             self.last_stop.definition(),
+            TokenTable(self.schema).definition(),
         ]
 
     def select_tables(self) -> bytes:

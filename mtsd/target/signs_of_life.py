@@ -27,6 +27,8 @@ class Session:
     seconds: int
     state: str
     statement: str
+    user: str = ""
+    host: str = ""
 
     @property
     def sleeps(self) -> bool:

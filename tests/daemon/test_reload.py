@@ -29,6 +29,7 @@ from mtsd.schedule.database_policy import DatabasePolicy
 from tests.config.generated import two_values
 from tests.daemon.notify_socket import NotifySocket
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.locks import lock_of
 from tests.servers.mysqld import Server
 from tests.servers.pair import Pair
 
@@ -354,7 +355,7 @@ def test_a_reload_while_starting_is_not_the_end_of_the_start(
     settings = {"replica.channel": "early", "source.start": "latest"}
     daemon = DaemonProcess(pair.source, pair.target, tmp_path, settings, environ=manager.environ)
     with pair.target.client() as client, client.cursor() as cursor:
-        cursor.execute("SELECT GET_LOCK('mtsd:early:0', 0)")
+        cursor.execute("SELECT GET_LOCK(%s, 0)", (lock_of(pair.target, "early"),))
         daemon.start()
         try:
             deadline = time.monotonic() + 120

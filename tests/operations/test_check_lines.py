@@ -64,8 +64,8 @@ TOLD_OTHERWISE = {
 NOT_TOLD = {
     # Nobody knows how an application will name its transactions.
     "FORMAT_TOO_LARGE", "NO_GLOBAL_PART",
-    # Of two daemons that begin at the same moment.
-    "RUNS_ALREADY",
+    # Of two daemons that run at the same time.
+    "RUNS_ALREADY", "MAY_RUN",
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from mtsd.model.fault_points import FaultPoint
 from mtsd.model.gtid import GtidSet
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
+from tests.servers.locks import lock_of
 from tests.servers.mysqld import GTIDS, NO_GTIDS, Server
 from tests.servers.pair import Pair
 
@@ -420,8 +421,8 @@ def test_refused(pair: Pair, tmp_path: Path) -> None:
         assert "stop it first" in said
     # Without its socket, as from another machine.
     said = command(daemon, *changes[0], "--set", "status.socket=", status=NEEDS_PERSON)
-    assert "a daemon is running on channel '' of this target, as connection" in said
-    assert " on the target, of root from " in said
+    assert "a daemon is running on channel '' of this target: stop it first" in said
+    assert " of user 'root' from " in said
     assert "former run" not in said
     assert daemon.stop() == 0
     said = command(daemon, "skip", *group_of(status, "group"), *REASON, status=NEEDS_PERSON)
@@ -448,7 +449,7 @@ def test_a_skip_that_is_killed_half_way(pair: Pair, tmp_path: Path) -> None:
         skipping.wait()
         assert pair.target.sql("SELECT COUNT(*) FROM mtsd.slave_skipped_group") == [(0,)]
     # The server goes on with what it had been sent, or not: nobody is let in before that is over.
-    locked = "SELECT COALESCE(IS_USED_LOCK('mtsd::0'), 0)"
+    locked = f"SELECT COALESCE(IS_USED_LOCK('{lock_of(pair.target)}'), 0)"
     wait_for(pair.target, locked, 0)
     assert "skipped" in command(daemon, "skip", *which, *REASON)
     catch_up(daemon)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,9 @@ import pymysql
 import pytest
 from pymysql.constants import CLIENT
 
-from mtsd.target.fencing import FencedOutError, take_channel
+from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.target.fencing import FencedOutError, fence, take_channel, take_lock
+from mtsd.target.lock_names import CHANNEL, LockNames, make_locks, read_locks
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
 from tests.load.compare import differences
@@ -22,11 +24,13 @@ from tests.servers.pair import Pair
 from tests.servers.proxy import Proxy
 
 pytestmark = pytest.mark.servers
+LOCKS = LockNames("t", "c")
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with Server() as server:
+    # It shows what program a session is of.
+    with Server({"performance_schema": "ON"}) as server:
         yield server
 
 
@@ -190,8 +194,8 @@ async def test_a_silent_holder_of_the_channel_is_waited_for(server: Server) -> N
         await Connection.open(over_tcp(server)),
     )
     try:
-        await take_channel(holder, "c")
-        taking = asyncio.create_task(take_channel(second, "c", patience_s=1))
+        await take_channel(holder, LOCKS)
+        taking = asyncio.create_task(take_channel(second, LOCKS, patience_s=1))
         done, _ = await asyncio.wait([taking], timeout=4)
         assert not done
         holder.close()
@@ -201,15 +205,78 @@ async def test_a_silent_holder_of_the_channel_is_waited_for(server: Server) -> N
         second.close()
 
 
+async def test_all_that_begin_at_once_agree_on_one_token(server: Server) -> None:
+    server.sql("DROP DATABASE IF EXISTS agreed")
+    connections = [await Connection.open(over_tcp(server)) for _ in range(6)]
+    try:
+        assert await read_locks(connections[0], "agreed", "") is None
+        made = await asyncio.gather(*(make_locks(each, "agreed", "") for each in connections))
+        assert len(set(made)) == 1
+        assert await make_locks(connections[0], "agreed", "") == made[0]
+        assert await read_locks(connections[1], "agreed", "") == made[0]
+        other = await make_locks(connections[0], "another", "")
+        assert other.session(CHANNEL) != made[0].session(CHANNEL)
+    finally:
+        for each in connections:
+            each.close()
+
+
+async def test_a_strangers_session_is_not_killed(server: Server) -> None:
+    """Not even by an account that may: what holds a worker's lock may be anybody's."""
+    server.sql(
+        "CREATE USER neighbour; CREATE USER mtsd_itself; GRANT PROCESS ON *.* TO mtsd_itself"
+    )
+    stranger = await Connection.open(replace(over_tcp(server), user="neighbour"))
+    former = await Connection.open(over_tcp(server))
+    person = await Connection.open(over_tcp(server), program_name="mysql")
+    own = await Connection.open(over_tcp(server))
+    fencing: asyncio.Task[list[str]] | None = None
+    try:
+        for number, holder in enumerate((former, stranger, person), 1):
+            assert await take_lock(holder, LOCKS.session(number))
+        for number, holder in ((2, stranger), (3, person)):
+            fencing = asyncio.create_task(fence(own, LOCKS, [1, number]))
+            done, _ = await asyncio.wait([fencing], timeout=1.5)
+            assert not done
+            await holder.query("SELECT 1")
+            await holder.query("SELECT RELEASE_ALL_LOCKS()")
+            assert await fencing == [LOCKS.session(1), LOCKS.session(number)]
+        with pytest.raises((ConnectionLostError, ServerError)):
+            await former.query("SELECT 1")
+        assert await take_lock(stranger, LOCKS.session(CHANNEL))
+        poor = await Connection.open(replace(over_tcp(server), user="mtsd_itself"))
+        with pytest.raises(FencedOutError) as caught:
+            async with asyncio.timeout(20):
+                await busy(stranger, take_channel(poor, LOCKS, patience_s=1))
+        poor.close()
+        assert "of user 'neighbour' from" in str(caught.value)
+        assert f"processlist WHERE id = {stranger.thread_id}" in str(caught.value)
+    finally:
+        for each in (stranger, former, person, own):
+            each.close()
+
+
+async def busy(connection: Connection, taking: Coroutine[None, None, None]) -> None:
+    """Await that while the session shows signs of life."""
+    task = asyncio.create_task(taking)
+    while not task.done():
+        await connection.query("DO SLEEP(0.1)")
+        await asyncio.wait([task], timeout=1.1)
+    await task
+
+
 async def test_a_holder_that_cannot_be_seen_is_no_predecessor(server: Server) -> None:
     server.sql("CREATE USER poor")
     holder = await Connection.open(over_tcp(server))
     poor = replace(over_tcp(server), user="poor")
     second = await Connection.open(poor)
     try:
-        await take_channel(holder, "c")
-        with pytest.raises(FencedOutError, match=r"another mtsd.*of a user whose connections"):
-            await take_channel(second, "c", patience_s=1)
+        await take_channel(holder, LOCKS)
+        with pytest.raises(
+            FencedOutError,
+            match=r"another mtsd.*of a user whose connections.*somebody holds it on purpose; SEL",
+        ):
+            await take_channel(second, LOCKS, patience_s=1)
     finally:
         holder.close()
         second.close()

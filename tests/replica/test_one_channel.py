@@ -148,6 +148,7 @@ def test_a_daemon_with_its_position_elsewhere_is_refused_beside_them(tmp_path: P
             two.start()
             assert two.wait() == 3
             assert "another mtsd replicates the same source" in two.last_words()
+            assert "its position is in schema mtsd" in two.last_words()
             assert one.stop() == 0
 
 

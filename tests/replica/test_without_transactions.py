@@ -26,7 +26,8 @@ from mtsd.replica.in_doubt import (
 from mtsd.replica.verdict import Verdict
 from mtsd.schedule.worker_row import blank_row
 from mtsd.target.binlog_applier import BinlogApplier
-from mtsd.target.fencing import fence, lock_name, take_lock
+from mtsd.target.fencing import fence, take_lock
+from mtsd.target.lock_names import LockNames
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.wire.connection import Connection
 from tests.binlog.transactions import grouper
@@ -62,6 +63,7 @@ TARGETS: dict[str, tuple[Options, bool, bool]] = {
 OFTEN = ("GTIDs", "neither")
 SMALL_PACKETS: Options = {"max_allowed_packet": 1 << 20}
 """So that the large group needs several statements, of two rows each."""
+LOCKS = LockNames("t", "")
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +110,7 @@ class Target:
         """Open a session that holds its lock, on a target where nothing is applied."""
         settings = SessionSettings(self.logged)
         session = await TargetSession.open(endpoint(self.server), settings)
-        assert await take_lock(session.connection, lock_name("", 1), 10)
+        assert await take_lock(session.connection, LOCKS.session(1), 10)
         applier = BinlogApplier(session, TABLES, 1 << 22, preserves=self.preserves)
         return applier, session.connection
 
@@ -324,5 +326,5 @@ async def successor_of(target: Target) -> tuple[BinlogApplier, Connection]:
     """Return an applier from when nothing of the one before it goes on."""
     settings = SessionSettings(target.logged)
     session = await TargetSession.open(endpoint(target.server), settings)
-    await fence(session.connection, "", [1])
+    await fence(session.connection, LOCKS, [1])
     return BinlogApplier(session, TABLES, 1 << 22, preserves=target.preserves), session.connection

@@ -13,13 +13,15 @@ from mtsd.model.fault_points import nothing
 from mtsd.replica.coordinator import Coordinator
 from mtsd.replica.recovery import Recovered
 from mtsd.replica.worker_opening import open_worker
-from mtsd.target.fencing import lock_name, take_lock
+from mtsd.target.fencing import take_lock
+from mtsd.target.lock_names import LockNames
 from mtsd.target.position_tables import PositionTables
 from mtsd.wire.endpoint import CurrentEndpoint
 from tests.servers.mysqld import Server
 from tests.target.sessions import endpoint, open_session
 
 pytestmark = pytest.mark.servers
+LOCKS = LockNames("t", "")
 WAITING = "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT GET_LOCK(%'"
 HAS_ENDED = "SELECT COUNT(*) = 0 FROM information_schema.processlist WHERE id = {}"
 
@@ -27,7 +29,7 @@ HAS_ENDED = "SELECT COUNT(*) = 0 FROM information_schema.processlist WHERE id = 
 async def test_its_lock_is_refused() -> None:
     with Server() as server:
         holder = await open_session(server)
-        assert await take_lock(holder.connection, lock_name("", 1))
+        assert await take_lock(holder.connection, LOCKS.session(1))
         # An error keeps what it has passed through, and Python's end would complain of a session.
         errors: list[BaseException] = []
         opening = asyncio.create_task(open_first(server, errors))
@@ -46,8 +48,8 @@ async def open_first(server: Server, errors: list[BaseException]) -> None:
     current = CurrentEndpoint(endpoint(server))
     try:
         await open_worker(
-            0, Settings(), PositionTables("mtsd", ""), coordinator, recovered, nothing, current,
-            preserves=False, as_sql=False,
+            0, Settings(), PositionTables("mtsd", ""), LOCKS, coordinator, recovered, nothing,
+            current, preserves=False, as_sql=False,
         )  # fmt: skip
     except ServerError as error:
         errors.append(error)

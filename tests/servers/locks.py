@@ -1,8 +1,9 @@
-"""Waiting for what InnoDB says of its transactions."""
+"""Waiting for what InnoDB says of its transactions, and the names of mtsd's own locks."""
 
 import time
 from typing import Any, Final
 
+from mtsd.target.lock_names import CHANNEL, LockNames, TokenTable
 from tests.servers.mysqld import Server
 
 _TRANSACTIONS: Final = "SELECT COUNT(*) FROM information_schema.INNODB_TRX"
@@ -11,6 +12,16 @@ _WAITING: Final = (
 )
 _PERIOD_S: Final = 0.15
 """Asked more often than every 0.1 s, InnoDB shows again what it showed before."""
+
+
+def lock_of(
+    server: Server, channel: str = "", session_id: int = CHANNEL, schema: str = "mtsd"
+) -> str:
+    """Return the name of a session's lock; a schema without a token gets one, as by a start."""
+    table = TokenTable(schema)
+    server.sql(b";".join(table.creation()).decode())
+    ((token,),) = server.sql(table.select().decode())
+    return LockNames(token, channel).session(session_id)
 
 
 def wait_for_lock_wait(server: Server) -> None:

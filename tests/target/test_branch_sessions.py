@@ -13,13 +13,14 @@ from mtsd.model.fault_points import nothing
 from mtsd.model.xa_xid import XaXid
 from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.branches import FORMAT_TOO_LARGE, Branches
-from mtsd.target.fencing import fence, lock_name, take_lock
+from mtsd.target.fencing import fence, take_lock
 from mtsd.target.innodb_monitor import (
     MONITOR,
     attached,
     wait_for_ended_sessions,
     wait_for_session,
 )
+from mtsd.target.lock_names import LockNames
 from mtsd.target.position_tables import PositionTables
 from mtsd.target.session import SessionSettings, TargetSession
 from mtsd.target.sql_applier import SqlApplier
@@ -34,7 +35,8 @@ pytestmark = pytest.mark.servers
 
 TABLES = PositionTables("mtsd", "")
 XID = XaXid(7, b"a'\0\xff", b"\xff")
-LOCK = lock_name("", 1, branch=True)
+LOCKS = LockNames("t", "")
+LOCK = LOCKS.session(1, branch=True)
 
 
 @pytest.fixture(scope="module", params=["10.11", pytest.param("11.8", marks=pytest.mark.long)])
@@ -164,7 +166,7 @@ async def test_a_restart_ends_it_before_it_looks(server: Server) -> None:
     session = await sessions_of(server).open()
     await prepare(session, 30)
     own = await open_session(server)
-    assert LOCK in await fence(own.connection, "", [1])
+    assert LOCK in await fence(own.connection, LOCKS, [1])
     assert await prepared_xids(own.connection) == {XID}
     await own.connection.run(b"XA ROLLBACK X'612700ff',X'ff',7", 1)
     session.connection.close()

@@ -88,12 +88,12 @@ async def test_the_lock_of_the_session_outlives_what_it_has_prepared(
     server: Server, session: TargetSession, branches: Branches
 ) -> None:
     """What keeps another daemon out must not go with the transaction."""
-    assert await take_lock(session.connection, "mtsd::1")
+    assert await take_lock(session.connection, "mtsd:1")
     await prepare(session, branches, 20)
     held = [(session.connection.thread_id,)]
-    assert server.sql("SELECT IS_USED_LOCK('mtsd::1')") == held
+    assert server.sql("SELECT IS_USED_LOCK('mtsd:1')") == held
     await branches.complete(XID, "", commits=False)
-    assert server.sql("SELECT IS_USED_LOCK('mtsd::1')") == held
+    assert server.sql("SELECT IS_USED_LOCK('mtsd:1')") == held
 
 
 async def test_what_is_rolled_back_leaves_nothing(

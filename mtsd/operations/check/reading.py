@@ -32,8 +32,8 @@ from mtsd.source.read_state import end_without_files, gtids_at, gtids_before, re
 from mtsd.target import literals
 from mtsd.target.binlog_allowed import allows_binlog
 from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
-from mtsd.target.fencing import CHANNEL, lock_name
 from mtsd.target.key_definitions import read_key_definitions
+from mtsd.target.lock_names import CHANNEL, read_locks
 from mtsd.target.misread_tables import GENERATED
 from mtsd.target.other_schemas import positions_elsewhere
 from mtsd.target.pinning import pin
@@ -424,8 +424,7 @@ async def _allowed(answer: Awaitable[list[T]]) -> list[T]:
 
 
 async def _position(connection: Connection, tables: PositionTables) -> PositionFacts:
-    lock = lock_name(tables.channel, CHANNEL)
-    ((daemon,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock.encode())
+    daemon: object = None
     found = FoundTables({}, (), filled=False)
     channel: ChannelFacts | None = None
     channels: list[Channel] = []
@@ -448,6 +447,10 @@ async def _position(connection: Connection, tables: PositionTables) -> PositionF
         if DESPITE_EXECUTED in found.engines:
             rows = await connection.query(tables.select_despite_executed())
             despite = GtidSet.parse(str(rows[0][0])) if rows else despite
+        locks = await read_locks(connection, tables.schema, tables.channel)
+        if locks is not None:
+            lock = locks.session(CHANNEL).encode()
+            ((daemon,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock)
         if IDENTITY in found.engines:
             home = await read_home(connection, tables)
     except ServerError as error:
