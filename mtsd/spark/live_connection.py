@@ -4,6 +4,8 @@ Errors are one line in terms of the options. A source that cannot be reached is 
 """
 
 import asyncio
+import hashlib
+import hmac
 import random
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,6 +26,7 @@ from mtsd.wire.dump_packets import (
     dump,
     register,
 )
+from mtsd.wire.endpoint import Endpoint
 from mtsd.wire.failure import BUSY
 from mtsd.wire.refusal import explained
 from mtsd.wire.replica_status import registered_replicas
@@ -229,13 +232,14 @@ async def _server_id(
     released with its connection. Other replicas take no lock, so the source's list of them is used,
     if it may be seen.
     """
+    names = id_locks(connection.endpoint, traits.uuid, server_ids)
     deadline = monotonic() + _ID_WAIT_S
     candidates = list(server_ids)
     while True:
         random.shuffle(candidates)
         async with connection.answering():
             for server_id in candidates:
-                name = b"mtsd_binlog:%d" % server_id
+                name = names[server_id]
                 ((taken,),) = await connection.query(b"SELECT GET_LOCK('%b', 0)" % name)
                 if taken != 1:
                     continue
@@ -244,12 +248,33 @@ async def _server_id(
                     return server_id
                 await connection.query(b"SELECT RELEASE_LOCK('%b')" % name)
         if monotonic() > deadline:
+            async with connection.answering():
+                lock = names[candidates[0]]
+                ((holder,),) = await connection.query(b"SELECT IS_USED_LOCK('%b')" % lock)
+            held = ""
+            if holder is not None:
+                holder = int(str(holder))
+                query = f"SELECT * FROM information_schema.processlist WHERE id = {holder}"
+                held = f". Connection {holder} has one of them; {query} shows it to who has PROCESS"
             raise NeedsPersonError(
                 f"all {len(candidates)} ids of option server_ids have been in use for"
                 f" {_ID_WAIT_S / 60:g} minutes, by other readers or replicas: give more of them, or"
-                " run fewer tasks at a time"
+                f" run fewer tasks at a time{held}"
             )
         await asyncio.sleep(_ID_PAUSE_S)
+
+
+def id_locks(login: Endpoint, uuid: str, server_ids: Sequence[int]) -> dict[int, bytes]:
+    """Return the name of each id's lock on the source `uuid`.
+
+    GET_LOCK needs no privilege, and whoever knew a name could hold it: only who knows the password
+    does. All readers with the same account have the same names, wherever they run. The names are
+    visible to administrators of the source, so guessing is made as slow as with a password's hash.
+    """
+    salt = f"mtsd_binlog:{uuid}:{login.user}".encode()
+    key = hashlib.scrypt(login.password.encode(), salt=salt, n=1 << 14, r=8, p=1, dklen=32)
+    digests = {each: hmac.digest(key, b"%d" % each, "sha256").hex() for each in server_ids}
+    return {each: b"mtsd_binlog:" + digest[:40].encode() for each, digest in digests.items()}
 
 
 async def _replica_ids(connection: Connection, traits: ServerTraits) -> set[int]:

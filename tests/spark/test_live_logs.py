@@ -195,6 +195,18 @@ async def test_two_readers_never_share_an_id(
     (await third)[0].close()
 
 
+def test_who_does_not_know_the_password_does_not_know_the_names_of_the_locks() -> None:
+    def of(user: str, password: str) -> dict[int, bytes]:
+        login = LiveOptions(host="h", user=user, password=password)
+        return live_connection.id_locks(login.endpoint(), "u", (1, 2))
+
+    names = of("one", "p")
+    assert names == of("one", "p")
+    others = of("one", "q"), of("two", "p")
+    assert not any(set(names.values()) & set(each.values()) for each in others)
+    assert all(len(name) <= 64 for name in names.values())
+
+
 async def test_the_id_of_another_replica_is_not_taken(source: Server) -> None:
     live = options(source, server_ids=(4111, 4112))
     other = await Connection.open(live.endpoint())
