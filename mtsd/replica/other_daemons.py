@@ -13,8 +13,8 @@ written, and looks again once it has its place. So of two at once, one sees the 
 read first, then that lock, and the rows after it.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 import structlog
 
@@ -47,8 +47,8 @@ log = structlog.get_logger(__name__)
 class Elsewhere:
     """What the other position schemas say of a source."""
 
-    running: Mapping[str, int] = field(default_factory=dict)
-    """Schemas of daemons that run now, each with the connection of one."""
+    running: tuple[str, ...] = ()
+    """Schemas of daemons that run now."""
     hides: bool = False
     """Whether there may be one that the user may not see."""
 
@@ -84,7 +84,7 @@ async def own_place(
         holders = await _holders(connection, [*places, *coordinators])
         known = {holders[lock] for lock in coordinators} | {own_id, None}
         strange = [id_ for place in places if (id_ := holders[place]) not in known and id_]
-        elsewhere = await _elsewhere(connection, schema, source_uuid)
+        elsewhere = await _elsewhere(connection, schema, source_uuid, known)
         told = await _told(connection, strange) if strange else ""
         refused = beside(source_uuid, strange, elsewhere, told)
         if refused is not None:
@@ -112,38 +112,39 @@ async def _holders(connection: Connection, locks: Sequence[str]) -> dict[str, in
     return dict(zip(locks, ids, strict=True))
 
 
-async def _elsewhere(connection: Connection, own_schema: str, uuid: str) -> Elsewhere:
-    running: dict[str, int] = {}
+async def _elsewhere(
+    connection: Connection, own_schema: str, uuid: str, known: Collection[int | None]
+) -> Elsewhere:
+    running: list[str] = []
     hides = not await sees_all_databases(connection)
     for schema in await schemas_with_positions(connection, own_schema):
         try:
-            holder = await _holder_in(connection, schema, uuid)
+            holders = await _holders_in(connection, schema, uuid)
         except ServerError as error:
             if error.number not in NOT_READABLE:
                 raise
             hides = True
             continue
-        if holder is not None:
-            running[schema] = holder
-    return Elsewhere(running, hides)
+        # A copy of the own schema has the same token, and so the same locks.
+        if not holders <= set(known):
+            running.append(schema)
+    return Elsewhere(tuple(running), hides)
 
 
-async def _holder_in(connection: Connection, schema: str, uuid: str) -> int | None:
-    """Return the connection of a daemon of another schema that has the source, if one runs."""
+async def _holders_in(connection: Connection, schema: str, uuid: str) -> set[int | None]:
+    """Return the connections of the daemons of another schema that have the source."""
     locks = await read_locks(connection, schema, "")
     if locks is None:
         # A daemon makes the token before it takes anything.
-        return None
-    (beginning,) = (await _holders(connection, [locks.start(uuid)])).values()
-    if beginning is not None:
-        return beginning
+        return set()
+    beginning = await _holders(connection, [locks.start(uuid)])
     rows = await connection.query(
         b"SELECT `Channel_name` FROM %b.`slave_relay_log_info` WHERE `Source_uuid`=%b"
         % (literals.name(schema), literals.text(uuid))
     )
     names = [LockNames(locks.token, str(name)).session(CHANNEL) for (name,) in rows]
-    held = (await _holders(connection, names)).values() if names else ()
-    return next((holder for holder in held if holder is not None), None)
+    going_on = await _holders(connection, names) if names else {}
+    return {*beginning.values(), *going_on.values()}
 
 
 async def release_places(connection: Connection, source_uuid: str) -> None:

@@ -7,7 +7,7 @@ strangers from holding them.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import product
 
 import structlog
@@ -92,7 +92,7 @@ async def take_channel(
         if life.alive or (holder is None and waiting.seconds > patience_s):
             own = is_of_own_account(seen, connection.thread_id, coordinator)
             raise FencedOutError(locks.channel, told_of(coordinator, holder, own=own))
-        waiting.tell("the coordinator", coordinator, holder)
+        waiting.tell("the coordinator", connection.thread_id, coordinator, seen)
 
 
 @understood("target")
@@ -120,7 +120,8 @@ async def fence(
                 await _kill(connection, holder)
             if await take_lock(connection, lock, _LOOK_PERIOD_S):
                 break
-            waiting.tell(f"worker {id_}", holder, (await sessions(connection)).get(holder))
+            seen = await sessions(connection)
+            waiting.tell(f"worker {id_}", connection.thread_id, holder, seen)
         taken.append(lock)
     if needs_branch_sessions(connection) and await prepared_xids(connection):
         await wait_for_ended_sessions(connection)
@@ -157,7 +158,7 @@ class _Waiting:
     def seconds(self) -> float:
         return self._clock() - self._began
 
-    def tell(self, of: str, holder: int, session: Session | None) -> None:
+    def tell(self, of: str, own_id: int, holder: int, seen: Mapping[int, Session]) -> None:
         """Say what the holder of the lock of a session is doing; in the log if it is time to."""
         now = self._clock()
         if self._progress is not None:
@@ -171,18 +172,16 @@ class _Waiting:
         log.warning(
             "waiting for a session on the target to end",
             session=self._what, lock_of=of, connection=holder, waited_s=round(self.seconds),
-            **_doing(holder, session),
+            **_doing(own_id, holder, seen),
         )  # fmt: skip
 
 
-def _doing(holder: int, session: Session | None) -> dict[str, object]:
-    if session is None:
-        return {"reason": told_of(holder, None, own=False)}
-    since = {
-        "user": session.user, "host": session.host,
-        "command": session.command, "since_s": session.seconds,
-    }  # fmt: skip
+def _doing(own_id: int, holder: int, seen: Mapping[int, Session]) -> dict[str, object]:
+    session = seen.get(holder)
+    if session is None or not is_of_own_account(seen, own_id, holder):
+        return {"reason": told_of(holder, session, own=False)}
+    since = {"command": session.command, "since_s": session.seconds}
     if session.sleeps:
-        return {**since, "reason": "nothing shows whether its client lives"}
+        return {**since, "reason": "its client is silent"}
     statement = without_secrets(session.statement.encode())[:_SHOWN].decode("utf-8", "ignore")
     return {**since, "reason": session.state, "statement": statement}

@@ -372,7 +372,7 @@ def test_a_reload_while_starting_is_not_the_end_of_the_start(
                 time.sleep(0.05)
             assert said[0]["applied"] == ["replica.stop_timeout"]
             assert manager.states() == []
-            cursor.execute("SELECT RELEASE_LOCK('mtsd:early:0')")
+            cursor.execute("SELECT RELEASE_ALL_LOCKS()")
             daemon.wait_until_running()
             assert manager.states() == ["READY=1"]
             assert daemon.stop() == 0
