@@ -187,7 +187,8 @@ def test_what_keeps_from_connecting_is_told_apart(pair: Pair, tmp_path: Path) ->
         return told(tmp_path, {**ports, **settings}).bad
 
     assert "using password: YES" in over_tcp(source__password="wrong")["access-denied"]
-    assert "access-denied" in over_tcp(target__user="nobody", target__tls="disabled")
+    nobody = over_tcp(target__user="nobody", target__tls="disabled", target__get_public_key=True)
+    assert "access-denied" in nobody
     assert "nothing is listening on 127.0.0.1:1" in over_tcp(source__port=1)["refused"]
     assert "refused" in told(tmp_path, _settings(pair, source__unix_socket="no.sock")).bad
     assert "self" in over_tcp(source__tls="verify_ca")["tls-wrong-certificate"]
@@ -200,7 +201,7 @@ def test_what_keeps_from_connecting_is_told_apart(pair: Pair, tmp_path: Path) ->
         pair.source.sql("SET GLOBAL require_secure_transport = OFF")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        said = over_tcp(source__port=port, source__connect_timeout=0.3, target__tls="disabled")
+        said = over_tcp(source__port=port, source__connect_timeout=0.3, target__get_public_key=True)
         assert "in 0.3 s" in said["no-answer"]
     # What the other one says still comes.
     assert "own-triggers" in said
