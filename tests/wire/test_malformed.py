@@ -168,8 +168,6 @@ async def test_what_is_none(answers: tuple[bytes, ...]) -> None:
         b"\x0a9",
         b"\x0a9.7.0\0\1",
         b"\x0aeleven\0" + GREETING[7:],
-        # As from before 4.1, when passwords were hashed in a way that is easily undone.
-        GREETING.replace(b"\xff\xdf\x15", b"\xf7\xdf\x15"),
         b"SSH-2.0-x",
     ],
 )
