@@ -3,8 +3,9 @@
 import re
 from typing import Final
 
-from mtsd.binlog.character_sets import character_set
+from mtsd.binlog.quoting import quoted
 from mtsd.binlog.words import Words
+from mtsd.model.errors import NotSupportedError
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent
 
@@ -40,23 +41,24 @@ def in_its_database(query: QueryEvent) -> bytes:
     """Return a DROP TEMPORARY TABLE in which every name has a database.
 
     A temporary table remains when its database is dropped, which cannot be the default one then.
-    The name of a database that the session's character set may not have is left out.
+    The name of a database that the session's character set does not have is left out.
     """
-    statement, client = query.statement, query.context.character_set_client
-    if not query.database.isascii() and not (client and character_set(client).startswith("utf8")):
+    statement = query.statement
+    try:
+        database = quoted(query.database, query.context.character_set_client)
+    except NotSupportedError:
         return statement
     words = Words(statement, query.context)
     words.take_words(b"DROP", b"TEMPORARY")
     words.word()
     words.take_words(b"IF", b"EXISTS")
-    database = query.database.encode("utf-8", "surrogateescape").replace(b"`", b"``")
     pieces, copied = [], 0
     while words.next is not None:
         at = words.next.start
         is_bare = not words.at_symbol(b".")
         qualifier, _ = words.take_name()
         if is_bare and not qualifier:
-            pieces += [statement[copied:at], b"`%b`." % database]
+            pieces += [statement[copied:at], database + b"."]
             copied = at
         if not words.at_symbol(b","):
             break

@@ -8,7 +8,11 @@ MariaDB also knows CURRENT_ROLE, for which it logs a role, without a host, as th
 that is a name like any other.
 """
 
+from collections.abc import Sequence
+
+from mtsd.binlog.quoting import account, tokens_between
 from mtsd.binlog.statement_secrets import without_secrets
+from mtsd.binlog.tokenizer import TokenKind
 from mtsd.binlog.words import Words
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.session import SessionContext
@@ -16,6 +20,11 @@ from mtsd.model.session import SessionContext
 _OF_ACCOUNTS = frozenset({b"USER", b"ROLE"})
 _USER = b"CURRENT_USER"
 _ROLE = b"CURRENT_ROLE"
+_DEFINER_IS = (b"DEFINER", b"=")
+_ACCOUNTS = (
+    [TokenKind.QUOTED],
+    [TokenKind.QUOTED, TokenKind.SYMBOL, TokenKind.QUOTED],
+)
 _ACCOUNTS_AT_ONCE = frozenset({b"GRANT", b"REVOKE", b"SET"})
 
 
@@ -25,7 +34,8 @@ def with_invoker(
     """Return the statement with its `invoker`, (user, host), in the places where it counts.
 
     `context` is as for `tokenize`. Unchanged if the statement names it. Raises NotSupportedError if
-    it counts and the source does not say who that was: a MariaDB does not for every statement.
+    it counts and the source does not say who that was: a MariaDB does not for every statement; and
+    if the statement's character set has no such name.
     """
     words = Words(statement, context)
     first = words.word()
@@ -33,24 +43,26 @@ def with_invoker(
         invoker = None
     elif first == b"ALTER" and words.at_word(b"EVENT") and words.last is not None:
         at = words.last.end
-        return b"%b DEFINER = %b%b" % (statement[:at], _account(invoker), statement[at:])
+        clause = b" DEFINER = " + _account(invoker, context)
+        return _with_accounts([statement[:at], clause, statement[at:]], context)
     if first == b"ALTER" and words.at_word(b"DEFINER"):
         words.take()
         words.take()
         own = _at_invoker(words, invoker)
-        return _named(statement, words, invoker, only_next=True) if own else statement
+        return _named(statement, words, invoker, context, only_next=True) if own else statement
     if first == b"CREATE":
         words.take_words(b"OR", b"REPLACE")
     accounts = first in _ACCOUNTS_AT_ONCE or (
         first in {b"ALTER", b"CREATE", b"DROP", b"RENAME"} and words.word() in _OF_ACCOUNTS
     )
-    return _named(statement, words, invoker) if accounts else statement
+    return _named(statement, words, invoker, context) if accounts else statement
 
 
 def _named(
     statement: bytes,
     words: Words,
     invoker: tuple[bytes, bytes] | None,
+    context: SessionContext,
     *,
     only_next: bool = False,
 ) -> bytes:
@@ -73,11 +85,11 @@ def _named(
             words.take()
             words.take()
         end = words.last.end if words.last else start
-        pieces += (statement[copied:start], _account(invoker))
+        pieces += (statement[copied:start], _account(invoker, context))
         copied = end
         if only_next:
             break
-    return b"".join((*pieces, statement[copied:]))
+    return _with_accounts([*pieces, statement[copied:]], context) if pieces else statement
 
 
 def _at_invoker(words: Words, invoker: tuple[bytes, bytes] | None) -> bool:
@@ -86,7 +98,26 @@ def _at_invoker(words: Words, invoker: tuple[bytes, bytes] | None) -> bool:
     return words.at_word(_USER) or (is_role and words.at_word(_ROLE))
 
 
-def _account(invoker: tuple[bytes, bytes]) -> bytes:
-    """Return an account, or a role, in quotes that mean the same in every SQL mode."""
-    names = invoker if invoker[1] else invoker[:1]
-    return b"@".join(b"`%b`" % name.replace(b"`", b"``") for name in names)
+def _account(invoker: tuple[bytes, bytes], context: SessionContext) -> bytes:
+    return account(*invoker, context.character_set_client)
+
+
+def _with_accounts(pieces: Sequence[bytes], context: SessionContext) -> bytes:
+    """Join a statement's own pieces, with one of mtsd's between each two, which must be read so.
+
+    Raises NotSupportedError if they are not: no byte of the statement may take in a quote of those.
+    """
+    statement = b"".join(pieces)
+    at = 0
+    for place, piece in enumerate(pieces):
+        end = at + len(piece)
+        if place % 2:
+            found = tokens_between(statement, at, end, context)
+            kinds = [token.kind for token in found or () if token.text not in _DEFINER_IS]
+            if kinds not in _ACCOUNTS:
+                raise NotSupportedError(
+                    "a statement into which the account that has run it cannot be put:"
+                    f" {without_secrets(statement)[:200].decode('utf-8', 'replace')}"
+                )
+        at = end
+    return statement

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from mtsd.binlog.event_type import EventType, type_name
 from mtsd.binlog.header import HEADER_SIZE, parse_header
 from mtsd.binlog.query import parse_query
-from mtsd.binlog.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES
+from mtsd.binlog.quoting import tokens_between
+from mtsd.binlog.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES, Token, TokenKind
 from mtsd.model.errors import BinlogError
 from mtsd.model.step import Duplicates, FromFile, QueryEvent
 
@@ -122,13 +123,23 @@ _FORMAT = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 """What a source writes between the name of the file and the columns."""
+_OF_THE_FILE = re.compile(rb"(?:INFILE )?name(?: REPLACE| IGNORE)? INTO")
 _ESCAPED_BY = 3
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _MEANT = {b"0": b"\0", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"r": b"\r", b"Z": b"\x1a"}
 
 
 def sent_by_client(query: QueryEvent, file: FromFile, duplicates: Duplicates) -> bytes:
-    """Return a LOAD DATA statement whose file comes from the client, for its SQL mode."""
+    """Return a LOAD DATA statement whose file comes from the client, for its SQL mode.
+
+    Raises BinlogError if anything but the name of the file would be replaced.
+    """
+    found = tokens_between(query.statement, file.name_start, file.name_end, query.context)
+    if found is None or not _OF_THE_FILE.fullmatch(b" ".join(map(_described, found))):
+        raise BinlogError(
+            f"{LOAD_DATA[EventType.EXECUTE_LOAD_QUERY_EVENT]} event: bytes {file.name_start} to"
+            f" {file.name_end} of its statement are not the name of a file, up to INTO"
+        )
     handling = {Duplicates.IGNORE: b" IGNORE", Duplicates.REPLACE: b" REPLACE"}
     rest = query.statement[file.name_end :]
     if _knows_no_backslash(query):
@@ -138,6 +149,10 @@ def sent_by_client(query: QueryEvent, file: FromFile, duplicates: Duplicates) ->
         handling.get(duplicates, b""),
         rest,
     )
+
+
+def _described(token: Token) -> bytes:
+    return b"name" if token.kind is TokenKind.QUOTED else token.text
 
 
 def may_mean_backslashes(query: QueryEvent, file: FromFile) -> bool:

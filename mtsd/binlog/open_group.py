@@ -9,6 +9,7 @@ from mtsd.binlog.group_temporary_tables import GroupTemporaryTables
 from mtsd.binlog.gtid_event import GtidEvent, Opens
 from mtsd.binlog.held_events import HeldEvents
 from mtsd.binlog.merged_databases import MergedDatabases
+from mtsd.binlog.one_statement import why_not_one
 from mtsd.binlog.qualifiers import defines_by_query, qualifiers
 from mtsd.binlog.query import INTERRUPTIONS, MAX_DBS_IN_EVENT_MTS
 from mtsd.binlog.replicated_statement import WITHOUT_EFFECT, renamed, replicated_part
@@ -247,6 +248,8 @@ class OpenGroup:
             return False
         if kind is StatementKind.DDL and self._head is not None:
             applied = _of_version(applied, self._head.original_server_version)
+        if reason := why_not_one(applied.statement, applied.context):
+            self.refuse(reason)
         if query.error_code in INTERRUPTIONS:
             self.refuse(
                 f"a statement that was interrupted on the source (error {query.error_code}),"

@@ -1,13 +1,13 @@
 """Where a logged statement ends.
 
 A server executes `INSERT …; /* app=x */` as one statement from a client that sends one at a time,
-and logs all of it. In a session that allows several, as mtsd's are, the comment would be a second
-statement, with an answer of its own.
+and logs all of it. In a packet with others, the comment would be a second statement, with an answer
+of its own.
 """
 
 from typing import Final
 
-from mtsd.binlog.tokenizer import Token, TokenKind, tokenize
+from mtsd.binlog.tokenizer import LONGEST_READ, Token, TokenKind, tokenize
 from mtsd.model.session import SessionContext
 
 _END: Final = b";"
@@ -19,9 +19,10 @@ _TO_THE_LINES_END: Final = (b"--", b"#")
 def ended(statement: bytes, context: SessionContext) -> bytes:
     """Return a statement with blanks for a `;` at its end and for the comments behind that.
 
-    It has the same length. `context` is as for `tokenize`.
+    It has the same length. `context` is as for `tokenize`. A statement longer than `LONGEST_READ`
+    remains as it is: it is sent by itself, as its client on the source has sent it.
     """
-    if _END not in statement or not _may_end_in_comment(statement):
+    if len(statement) > LONGEST_READ or _END not in statement or not _may_end_in_comment(statement):
         return statement
     last: Token | None = None
     for last in tokenize(statement, context):  # noqa: B007 - only the last one counts

@@ -25,6 +25,8 @@ SQL_MODE_MSSQL = 0x400
 """MariaDB: names may be in brackets, too."""
 SQL_MODE_NO_BACKSLASH_ESCAPES = 0x100000
 ANY_CONTEXT = SessionContext()
+LONGEST_READ = 65_536
+"""Bytes. A longer statement is read to its end only where nothing else decides: it takes time."""
 
 
 class TokenKind(enum.Enum):

@@ -73,7 +73,7 @@ class ConvergentSql(RowSql):
         repairs: bool = False,
     ) -> None:
         super().__init__(statement_bytes, target, idempotent=True)
-        self._newer = literals.shown_name(newer).encode().lower() if newer else b""
+        self._newer = literals.quoted(newer).lower() if newer else b""
         self._forced = forced
         self._repairs = repairs
         if not forced:

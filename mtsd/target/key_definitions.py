@@ -214,11 +214,9 @@ class _Reader:
         return frozenset((self._name(database), self._name(table)) for database, table in rows)
 
     async def _overlaps(self, database: str, table: str) -> bool:
-        name = literals.shown_name(database) + "." + literals.shown_name(table)
+        name = literals.quoted(database) + b"." + literals.quoted(table)
         try:
-            rows = await self._connection.query(
-                f"SHOW CREATE TABLE {name}".encode("utf-8", "surrogateescape")
-            )
+            rows = await self._connection.query(b"SHOW CREATE TABLE " + name)
         except ServerError:
             # It is not for this user to see.
             return True

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Sequence
 
+from mtsd.binlog.quoting import quoted as in_session
 from mtsd.model.position import Position
 
 _NAME = re.compile(r"[0-9A-Za-z_$]{1,64}")
@@ -53,8 +54,11 @@ def shown_name(identifier: str) -> str:
 
 
 def quoted(identifier: str) -> bytes:
-    """Quote any identifier, for a statement that is sent."""
-    return shown_name(identifier).encode("utf-8", "surrogateescape")
+    """Quote any identifier, for a statement that is sent in the pinned state of a session.
+
+    Raises NotSupportedError as `mtsd.binlog.quoting.quoted` does.
+    """
+    return in_session(identifier, None)
 
 
 def shown_text(value: str) -> str:

@@ -9,6 +9,9 @@ only what differs from the state of the one before, and the way back once, with 
 server stops a packet at the first error, and its answers count the warnings. Whatever is not as
 expected is rolled back, and applied again one by one: nothing is decided here that would not be
 found out there.
+
+A packet takes as many statements as there are in it, so a text is in one with others only if it is
+one statement in every way of reading it. By itself it runs where the server takes no second one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,6 +19,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from mtsd.binlog.default_database import without_default_database
+from mtsd.binlog.one_statement import surely_one
+from mtsd.binlog.quoting import quoted
+from mtsd.binlog.tokenizer import LONGEST_READ
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
@@ -33,7 +39,6 @@ _ON_LOCKS: Final = b"_LOCK"
 _CLIENT: Final = b"character_set_client"
 _DATABASE: Final = b"collation_database"
 _END: Final = b";"
-_AFTER_COMMENT: Final = b"\n"
 
 
 class NotPlainError(MtsdError):
@@ -67,6 +72,8 @@ def is_plain(statement: Statement) -> bool:
     """
     text = statement.query.statement[: len(_VERBS[-1])].upper()
     if not text.startswith(_VERBS) or statement.query.context.enable_cascade_triggers:
+        return False
+    if len(statement.query.statement) > LONGEST_READ:
         return False
     whole = statement.query.statement.upper()
     return _RETURNS_ROWS not in whole and _ON_LOCKS not in whole
@@ -110,7 +117,7 @@ async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun
             state = {name: value for name, value in state.items() if name != _DATABASE}
         try:
             sql.append(before_statement(statement.satellites, collations))
-        except ServerError as error:
+        except (NotSupportedError, ServerError) as error:
             raise NotPlainError(str(error)) from error
         if differing := changes(state, wanted):
             sql.append(differing)
@@ -118,8 +125,9 @@ async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun
         text = statement.query.statement
         if not statement.query.database:
             text = without_default_database(text, statement.query.context)
-        ends_in_comment = b"--" in text or b"#" in text
-        sql.append(text + _AFTER_COMMENT if ends_in_comment else text)
+        if not surely_one(text, statement.query.context):
+            raise NotPlainError("a text that may not be one statement in each way of reading it")
+        sql.append(text)
         parts.append(_Part(_END.join(sql), len(sql)))
     return PlainRun(tuple(parts), state, satellites)
 
@@ -185,7 +193,7 @@ def _use(database: str, flavour: Flavour) -> list[bytes]:
     neutral = b"USE `%b`" % NEUTRAL
     if not database:
         return [neutral]
-    use = b"USE `%b`" % database.encode("utf-8", "surrogateescape").replace(b"`", b"``")
+    use = b"USE " + quoted(database, None)
     if flavour is Flavour.MARIADB:
         # Otherwise it keeps the collation that the database had before an ALTER DATABASE in
         # another session.

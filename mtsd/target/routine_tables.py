@@ -89,9 +89,9 @@ async def _left(connection: Connection) -> set[TableName]:
     """Return the temporary tables of the session that routines can have created."""
     found: set[TableName] = set()
     for table in await _candidates(connection):
-        name = ".".join(map(literals.shown_name, table))
+        name = b".".join(map(literals.quoted, table))
         try:
-            rows = await connection.query(f"SHOW CREATE TABLE {name}")
+            rows = await connection.query(b"SHOW CREATE TABLE " + name)
         except ServerError:
             continue
         if str(rows[0][1]).startswith(_TEMPORARY):

@@ -12,6 +12,7 @@ from typing import TypeGuard
 from pymysql.constants import ER
 
 from mtsd.binlog.packed_decimal import packed_size, unpack_decimal
+from mtsd.binlog.quoting import of_bytes, quoted
 from mtsd.model.errors import BinlogError, ServerError
 from mtsd.model.step import Intvar, IntvarKind, Rand, Satellite, UserVar, UserVarType
 from mtsd.target.literals import blob
@@ -135,4 +136,4 @@ def _null(name: bytes) -> bytes:
 
 
 def _quoted(name: bytes) -> bytes:
-    return b"@`%b`" % name.replace(b"`", b"``")
+    return b"@" + quoted(of_bytes(name), None)

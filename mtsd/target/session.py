@@ -340,8 +340,10 @@ class TargetSession:
 
     async def drop_temporary(self, thread_id: int, tables: Collection[TableName]) -> None:
         """Drop temporary tables that statements of this thread of the source have created."""
-        names = (literals.shown_name(a) + "." + literals.shown_name(b) for a, b in sorted(tables))
-        dropped = ",".join(names).encode("utf-8", "surrogateescape")
+        dropped = b",".join(
+            literals.quoted(database) + b"." + literals.quoted(table)
+            for database, table in sorted(tables)
+        )
         own = self.states.own[THREAD_ID]
         await self.connection.run(
             b"SET @@session.pseudo_thread_id=%d;DROP TEMPORARY TABLE IF EXISTS %b;"

@@ -1,4 +1,8 @@
-"""A statement of the source, run by itself on the target: in its session state and database."""
+"""A statement of the source, run by itself on the target: in its session state and database.
+
+This is the only way to a session for a text of the source, but for those that are surely one
+statement and share a packet (`mtsd.target.plain_statements`).
+"""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -7,9 +11,10 @@ from typing import Final
 from pymysql.constants import ER
 
 from mtsd.binlog.event_type import SUPPRESS_USE
+from mtsd.binlog.one_statement import why_not_one
 from mtsd.binlog.qualifiers import names
 from mtsd.binlog.statement_secrets import first_secret, shown
-from mtsd.model.errors import ServerError
+from mtsd.model.errors import NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.server import Flavour
 from mtsd.model.step import Duplicates, Statement, StatementKind
@@ -46,11 +51,14 @@ async def run_statement(
     The state is reset afterwards, even after an error; before that, `then` is awaited. With
     `leaves_state` it is reset only by `clean_left`, or when the transaction is rolled back. A
     statement that failed on the source has to fail with the same error number here; other
-    errors are raised. `file` is that of a LOAD DATA, whose counts are returned.
+    errors are raised. `file` is that of a LOAD DATA, whose counts are returned. Raises
+    NotSupportedError before anything is sent if the text looks like several statements.
     """
     connection = session.connection
     statement = session.states.translated(statement)
     query = statement.query
+    if reason := why_not_one(text, query.context):
+        raise NotSupportedError(reason)
     session.refuse_longer(len(text))
     lacking = await _use(session, statement)
     collations = await session.known_collations(statement.satellites)

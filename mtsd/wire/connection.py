@@ -28,6 +28,9 @@ from mtsd.wire.understood import NOT_UNDERSTOOD
 
 _QUIT = 0x01
 _QUERY = 0x03
+_SET_OPTION = 0x1B
+_SEVERAL_ON = 0
+_SEVERAL_OFF = 1
 _FULL = 0xFFFFFF
 _KEEPALIVE_IDLE_S = 15
 _KEEPALIVE_INTERVAL_S = 5
@@ -56,13 +59,17 @@ class Awaited(NamedTuple):
 
 
 class _Sent:
-    """A packet in flight: the number of the next packet of its answer, and what is answered."""
+    """A packet in flight: the number of the next packet of its answer, and what is answered.
 
-    __slots__ = ("answered", "sequence", "statements")
+    With `after_option` the answer to COM_SET_OPTION comes first.
+    """
 
-    def __init__(self, statements: bytes, sequence: int) -> None:
+    __slots__ = ("after_option", "answered", "sequence", "statements")
+
+    def __init__(self, statements: bytes, sequence: int, *, after_option: bool) -> None:
         self.statements = statements
         self.sequence = sequence
+        self.after_option = after_option
         self.answered = 0
 
 
@@ -84,6 +91,8 @@ class Connection:
         self._in_flight: deque[_Sent] = deque()
         self._due: _Sent | None = None
         """That of them whose answer is being awaited."""
+        self._takes_several = True
+        """Whether the server takes several statements in one packet, as since the login."""
         self._asked_at: float | None = None
         """When something that may return rows was sent, until it is answered."""
         writer = raw._writer  # noqa: SLF001
@@ -166,7 +175,7 @@ class Connection:
         return any(left)
 
     async def query(self, sql: str | bytes) -> list[Row]:
-        """Run one statement and return the rows of its (last) result set.
+        """Run one statement of mtsd's own and return the rows of its (last) result set.
 
         Raises ServerError, ConnectionLostError.
         """
@@ -201,7 +210,7 @@ class Connection:
         whether successfully or not.
         """
         self._inbox.direct = True
-        self._write(statements)
+        self._write(statements, several=True)
 
     def rest(self, seconds: float) -> None:
         """Do not check for answers for `seconds`."""
@@ -211,15 +220,24 @@ class Connection:
     def ask(self, statement: bytes) -> None:
         """Start sending one statement, which may return rows; `results` must follow.
 
-        Raises ConnectionLostError.
+        It is somebody else's, and never more than one: the server is told so before it, in the
+        same write. Of several it then runs none, with an error. Raises ConnectionLostError.
         """
         self._inbox.direct = False
-        self._write(statement)
+        self._write(statement, several=False)
 
-    def _write(self, statements: bytes) -> None:
+    def _write(self, statements: bytes, *, several: bool | None = None) -> None:
+        """Send statements; `several`: whether the server shall take several, None if either."""
         writer = self._raw._writer  # noqa: SLF001
         if writer is None:
             raise ConnectionLostError(self.endpoint.role, "it is closed")
+        option = before = b""
+        if several is not None and several != self._takes_several:
+            self._takes_several = several
+            option = before = b"\3\0\0\0%c%c\0" % (
+                _SET_OPTION,
+                _SEVERAL_ON if several else _SEVERAL_OFF,
+            )
         # A bundle is not copied just to be put after its first byte.
         left = memoryview(statements)
         command = b"%c" % _QUERY
@@ -228,17 +246,18 @@ class Connection:
             part = left[: _FULL - len(command)]
             size = len(command) + len(part)
             try:
-                writer.writelines((size.to_bytes(3, "little"), b"%c" % sequence, command, part))
+                head = b"%b%b%c%b" % (before, size.to_bytes(3, "little"), sequence, command)
+                writer.writelines((head, part))
             except RuntimeError as error:
                 # uvloop, of a connection that it has closed because an earlier write has failed.
                 self.close()
                 raise ConnectionLostError(self.endpoint.role, str(error)) from error
             sequence = (sequence + 1) & 0xFF
             left = left[len(part) :]
-            command = b""
+            command = before = b""
             if size < _FULL:
                 break
-        self._in_flight.append(_Sent(statements, sequence))
+        self._in_flight.append(_Sent(statements, sequence, after_option=bool(option)))
 
     async def receive(self, count: int, *, more: bool = False) -> None:
         """Await `count` results of the first bundle in flight. Raises as `run` does.
@@ -291,7 +310,8 @@ class Connection:
     async def load(self, statement: bytes, pieces: AsyncIterator[bytes]) -> Loaded:
         """Run a LOAD DATA LOCAL statement with `pieces` as its file, and return the counts.
 
-        Raises ServerError, ConnectionLostError, and what `pieces` raises, after closing.
+        It is sent as by `ask`. Raises ServerError, ConnectionLostError, and what `pieces` raises,
+        after closing.
         """
         self.ask(statement)
         return await self._guarded(self._load(pieces))
@@ -366,17 +386,18 @@ class Connection:
         self.close()
 
     async def _query(self, sql: str | bytes) -> list[Row]:
-        self.ask(sql.encode() if isinstance(sql, str) else sql)
+        self._inbox.direct = False
+        self._write(sql.encode() if isinstance(sql, str) else sql)
         return await self._results(keep=True)
 
     def _several(self) -> NotSupportedError:
         return NotSupportedError(f"the {self.endpoint.role} has taken a statement for several")
 
     async def _results(self, *, keep: bool) -> list[Row]:
-        self._begin_results()
+        due = self._begin_results()
         count = 0
         try:
-            await self._raw._writer.drain()  # noqa: SLF001
+            await self._begin_answer(due)
             while True:
                 result = await self._raw.read_result(keep=keep)
                 count += 1
@@ -388,17 +409,38 @@ class Connection:
         finally:
             self._asked_at = self._due = None
 
-    def _begin_results(self) -> None:
+    def _begin_results(self) -> _Sent:
         self._due = due = self._in_flight.popleft()
-        self._raw._next_seq_id = due.sequence  # noqa: SLF001
         self._asked_at = asyncio.get_running_loop().time()
+        return due
+
+    async def _begin_answer(self, due: _Sent) -> None:
+        """Send the rest, and get ready to read what the statement returns."""
+        raw = self._raw
+        await raw._writer.drain()  # noqa: SLF001
+        raw.may_read(LARGEST_RESULT)
+        if due.after_option:
+            raw._next_seq_id = 1  # noqa: SLF001
+            try:
+                await raw._read_packet()  # noqa: SLF001
+            except MySQLError as error:
+                raise self._no_option(error) from error
+        raw._next_seq_id = due.sequence  # noqa: SLF001
+
+    def _no_option(self, error: MySQLError) -> NotSupportedError:
+        """Close: what was sent behind the option may run in spite of its error."""
+        self.close()
+        return NotSupportedError(
+            f"the {self.endpoint.role} does not let a session turn several statements in one packet"
+            f" off and on (COM_SET_OPTION: {error.args[-1]}): a text of the source could be several"
+            " there. Connect to the server itself, without a proxy in between"
+        )
 
     async def _load(self, pieces: AsyncIterator[bytes]) -> Loaded:
         raw = self._raw
-        self._begin_results()
+        due = self._begin_results()
         try:
-            await raw._writer.drain()  # noqa: SLF001
-            raw.may_read(LARGEST_RESULT)
+            await self._begin_answer(due)
             asked = await raw._read_packet()  # noqa: SLF001
             if not asked.is_load_local_packet():
                 raise AnswerError("it has not asked for the file of LOAD DATA LOCAL")
@@ -430,6 +472,13 @@ class Connection:
 
     async def _receive(self, count: int, *, more: bool) -> None:
         self._due = due = self._in_flight.popleft()
+        if due.after_option:
+            due.after_option = False
+            if refusal := await self._inbox.option():
+                try:
+                    raise_mysql_exception(refusal)
+                except MySQLError as error:
+                    raise self._no_option(error) from error
         error = await self._inbox.answers(count, due.sequence)
         if error:
             self._due = None

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 _OK = 0x00
 _ERROR = 0xFF
+_EOF = 0xFE
+"""The answer to COM_SET_OPTION."""
 _MORE_RESULTS = 0x08
 """SERVER_MORE_RESULTS_EXISTS, in the lower byte of the status."""
 _LARGEST_ANSWER = 1 << 16
@@ -54,6 +56,8 @@ class Inbox(asyncio.Protocol):
         """Answers that are being waited for."""
         self._count = 0
         """Those that were, when the wait began."""
+        self._kind = _OK
+        """What they begin with."""
         self._sequence = 0
         self._error = b""
         self._unexpected = False
@@ -79,7 +83,15 @@ class Inbox(asyncio.Protocol):
 
         Returns b"", or the error packet that ended them. Raises AnswerError, ConnectionError.
         """
+        return await self._answers(count, sequence, _OK)
+
+    async def option(self) -> bytes:
+        """Await the answer to COM_SET_OPTION as `answers` does."""
+        return await self._answers(1, 1, _EOF)
+
+    async def _answers(self, count: int, sequence: int, kind: int) -> bytes:
         self._due = self._count = count
+        self._kind = kind
         self._sequence = sequence
         self._error = b""
         while not self._all_there():
@@ -170,7 +182,7 @@ class Inbox(asyncio.Protocol):
             end = body + size
             if len(data) < end:
                 break
-            if data[at + 3] != self._sequence or data[body] not in {_OK, _ERROR}:
+            if data[at + 3] != self._sequence or data[body] not in {self._kind, _ERROR}:
                 self._unexpected = True
                 return True
             if data[body] == _ERROR:
@@ -178,7 +190,7 @@ class Inbox(asyncio.Protocol):
                 self._due = 0
             else:
                 self._due -= 1
-                if self.wanted is not None:
+                if self.wanted is not None and self._kind == _OK:
                     # An error here would be asyncio's, and nobody's who waits.
                     answer = _answer(data[body + 1 : end])
                     if answer is None:

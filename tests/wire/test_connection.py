@@ -56,11 +56,25 @@ async def test_more_answers_than_statements(endpoint: Endpoint) -> None:
             connection.send(b"SET @a=1;SET @b=2;SET @c=3")
             with pytest.raises(NotSupportedError, match="a statement for several"):
                 await connection.receive_told(count)
-        connection.ask(b"SET @a=4;SET @b=5")
-        with pytest.raises(NotSupportedError, match="a statement for several"):
-            await connection.results()
-        assert await connection.query("SELECT @a, @b, @c") == [(4, 5, 3)]
+    finally:
+        connection.close()
+
+
+async def test_of_several_statements_of_somebody_else_none_runs(endpoint: Endpoint) -> None:
+    """In between the session takes bundles, and what is sent to be asked may be of any size."""
+    connection = await Connection.open(endpoint)
+    try:
         await connection.run(b"SET @a=1;SET @b=2", 2)
+        for before in (b"", b"x" * FULL):
+            for text in (b"SET @a=4;SET @b=5", b"SET @a=LENGTH('%b');SET @b=5" % before):
+                connection.ask(text)
+                with pytest.raises(ServerError) as caught:
+                    await connection.results()
+                assert caught.value.number == 1064
+            assert await connection.query("SELECT @a, @b") == [(1, 2)]
+            connection.ask(b"SELECT LENGTH('%b'), @a ; -- c" % before)
+            assert await connection.results() == [(len(before), 1)]
+            assert await connection.run_counted(b"SET @a=1;SET @b=2", 2) == [0, 0]
     finally:
         connection.close()
 
