@@ -20,6 +20,7 @@ from benchmarks import (
     report,
     rows,
     spark,
+    stalls,
 )
 from benchmarks.backlog import Applied, Pair
 from benchmarks.cpu import Stages
@@ -42,6 +43,7 @@ PARTS: Final = (
     "xa",
     "split",
     "mariadb",
+    "stalls",
 )
 DEFAULT_PARTS: Final = PARTS[:3]
 DURABLE: Final = "durable"
@@ -94,6 +96,7 @@ def main() -> int:
     measures["xa"] = _xa
     measures["split"] = _split
     measures["mariadb"] = _mariadb
+    measures["stalls"] = _stalls
     if parts := [part for part in measures if part in args.part]:
         with installed(pure=args.pure):
             for part in parts:
@@ -212,6 +215,13 @@ def _mariadb(args: argparse.Namespace, results: Results) -> None:
         ratios = Range.of(mine / its for mine, its in zip(rates, eight, strict=True))
         name = f"{load.name} / {loads[0].name}"
         results.figures.append(Figure(name, ratios, 0.85, at_most=False, unit=" times"))
+
+
+def _stalls(args: argparse.Namespace, results: Results) -> None:
+    size = int(args.statement_size * 1e6)
+    found = stalls.measured(size, args.workers)
+    print(stalls.table(found, size))
+    results.figures += stalls.figures(found)
 
 
 def _runs(pairs: dict[str, list[Pair]]) -> dict[str, list[Applied]]:
@@ -335,6 +345,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--xa-transactions", type=int, default=5_000, help="of the xa part")
     parser.add_argument(
         "--statement-transactions", type=int, default=20_000, help="of the statements part"
+    )
+    parser.add_argument(
+        "--statement-size", type=float, default=64.0, help="MB of each statement of the stalls part"
     )
     parser.add_argument("--pure", action="store_true", help="mtsd without compiled modules")
     parser.add_argument(

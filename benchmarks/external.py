@@ -66,6 +66,11 @@ class External:
         register(self._folder, None)
 
     @property
+    def socket(self) -> Path:
+        """Its status socket."""
+        return self._folder / "mtsd.sock"
+
+    @property
     def cpu_seconds(self) -> float:
         """CPU seconds that it has used; 0 before it was started."""
         return cpu_seconds(self._daemon.pid) if self.started else 0.0

@@ -123,6 +123,8 @@ _FORMAT = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 """What a source writes between the name of the file and the columns."""
+_FARTHEST = 1 << 20
+"""Bytes up to its end: a table has at most 8192 partitions, whose names may come before it."""
 _OF_THE_FILE = re.compile(rb"(?:INFILE )?name(?: REPLACE| IGNORE)? INTO")
 _ESCAPED_BY = 3
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
@@ -161,7 +163,9 @@ def may_mean_backslashes(query: QueryEvent, file: FromFile) -> bool:
     Where its SQL mode knows no backslash, a source without ESCAPED BY takes backslashes as they
     are, and writes the same as with `ESCAPED BY '\'`.
     """
-    found = _FORMAT.match(query.statement, file.name_end) if _knows_no_backslash(query) else None
+    end = file.name_end + _FARTHEST
+    statement = query.statement
+    found = _FORMAT.match(statement, file.name_end, end) if _knows_no_backslash(query) else None
     return found is not None and found[_ESCAPED_BY] == b"\\\\"
 
 
@@ -175,7 +179,7 @@ def _without_backslashes(rest: bytes) -> bytes:
     A source writes them itself, with escapes (`'\t'`) whatever its SQL mode; what follows them is
     the text of its client.
     """
-    found = _FORMAT.match(rest)
+    found = _FORMAT.match(rest, 0, _FARTHEST)
     if found is None:
         return rest
     pieces, copied = [], 0

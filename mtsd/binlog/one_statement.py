@@ -12,9 +12,9 @@ from functools import cache
 from typing import Final
 
 from mtsd.binlog.character_sets import character_set, single_byte_table
+from mtsd.binlog.long_text import LONGEST_READ
 from mtsd.binlog.statement import without_secrets
 from mtsd.binlog.tokenizer import (
-    LONGEST_READ,
     SQL_MODE_NO_BACKSLASH_ESCAPES,
     TokenKind,
     tokenize,
@@ -82,7 +82,7 @@ def why_not_one(text: bytes, context: SessionContext) -> str:
     routine, a trigger, an event or a package may. `context` is as for `tokenize`. A text longer
     than `LONGEST_READ` is left to the server, which runs nothing of several statements either.
     """
-    if _END not in text or len(text) > LONGEST_READ or _has_body(text, context):
+    if len(text) > LONGEST_READ or _END not in text or _has_body(text, context):
         return ""
     end = -1
     for token in tokenize(text, context):

@@ -6,6 +6,8 @@ The position schema never replicates: on the target it is mtsd's own.
 import enum
 from collections.abc import Callable
 
+from mtsd.binlog.changed_tables import Extent, changed
+from mtsd.binlog.long_text import contains_letters
 from mtsd.binlog.qualifiers import MOST, qualifiers
 from mtsd.binlog.words import Words
 from mtsd.model.names import folded
@@ -38,22 +40,31 @@ def treatment(query: QueryEvent, schema: str, fold: Callable[[str], str] = str) 
         return Treatment.APPLIED
     schema = fold(schema)
     names = query.updated_databases and tuple(map(fold, query.updated_databases))
-    if names and schema not in names and names != ("",):
+    listed = names if names and names != ("",) else ()
+    if schema in listed and _ACCOUNTS not in listed:
+        return Treatment.LEFT_OUT if set(listed) == {schema} else Treatment.REFUSED
+    # A list without it is not believed: a source could list anything.
+    # Its name, of ASCII, is these bytes in every character set of a client.
+    name = folded(schema).encode()
+    if folded(query.database) != folded(schema) and not contains_letters(query.statement, name):
         return Treatment.APPLIED
-    if names and names != ("",):
-        if _ACCOUNTS in names:
-            return Treatment.APPLIED
-        return Treatment.LEFT_OUT if set(names) == {schema} else Treatment.REFUSED
-    return _of_what_it_mentions(query, schema, fold)
+    return _of_what_it_mentions(query, schema, fold, elsewhere=bool(listed))
 
 
-def _of_what_it_mentions(query: QueryEvent, schema: str, fold: Callable[[str], str]) -> Treatment:
+def _of_what_it_mentions(
+    query: QueryEvent, schema: str, fold: Callable[[str], str], *, elsewhere: bool
+) -> Treatment:
+    """Return what happens to a statement by its text; `elsewhere`: it lists other databases."""
     # The source does not say for every statement what it changes: not for TRUNCATE, for example.
     mentioned = qualifiers(query.statement, query.context)
     if query.database:
         mentioned.add(query.database)
     if folded(schema) not in set(map(folded, mentioned)) and len(mentioned) < MOST:
         return Treatment.APPLIED
+    if elsewhere:
+        found = changed(query.statement, query.context, query.table_map_for_update)
+        if found.extent is Extent.TABLES:
+            mentioned = {database or query.database for database, _ in found.tables}
     words = Words(query.statement, query.context)
     first = words.word()
     if first in {b"ALTER", b"CREATE", b"DROP"} and (
@@ -64,10 +75,10 @@ def _of_what_it_mentions(query: QueryEvent, schema: str, fold: Callable[[str], s
         # These change a single table, the first that they name.
         words.take_words(b"TABLE", b"IF", b"NOT", b"EXISTS")
         mentioned = {words.take_name()[0] or query.database}
-    if set(map(fold, mentioned)) == {schema}:
+    if set(map(fold, mentioned)) == {schema} and not elsewhere:
         return Treatment.LEFT_OUT
     # Names that differ only in case are two databases on some servers, and one on others.
-    elsewhere = folded(schema) not in set(map(folded, mentioned))
-    if first in _HARMLESS or (elsewhere and len(mentioned) < MOST):
+    another = folded(schema) not in set(map(folded, mentioned))
+    if first in _HARMLESS or (another and len(mentioned) < MOST):
         return Treatment.APPLIED
     return Treatment.REFUSED

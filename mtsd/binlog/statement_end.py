@@ -7,7 +7,8 @@ of its own.
 
 from typing import Final
 
-from mtsd.binlog.tokenizer import LONGEST_READ, Token, TokenKind, tokenize
+from mtsd.binlog.long_text import LONGEST_READ
+from mtsd.binlog.tokenizer import Token, TokenKind, tokenize
 from mtsd.model.session import SessionContext
 
 _END: Final = b";"

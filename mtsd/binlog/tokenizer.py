@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from mtsd.binlog.character_sets import WITHOUT_PAD
+from mtsd.binlog.long_text import LONGEST_READ, contains, let_others_run
 from mtsd.model.session import SessionContext
 
 SQL_MODE_ANSI_QUOTES = 0x4
@@ -25,8 +26,8 @@ SQL_MODE_MSSQL = 0x400
 """MariaDB: names may be in brackets, too."""
 SQL_MODE_NO_BACKSLASH_ESCAPES = 0x100000
 ANY_CONTEXT = SessionContext()
-LONGEST_READ = 65_536
-"""Bytes. A longer statement is read to its end only where nothing else decides: it takes time."""
+_TOKENS_AT_ONCE = 4096
+"""While so many are read, some milliseconds, other threads may have to wait."""
 
 
 class TokenKind(enum.Enum):
@@ -107,7 +108,8 @@ def _patterns(escapes: bool, ansi_quotes: bool, brackets: bool, collation: int) 
         name = quote in b"`[" or (quote == b'"' and ansi_quotes)
         escape = b"\\\\" if escapes and not name else b""
         closing = re.escape(closing_quote(quote))
-        ordinary = b"[^%b%b%b]*" % (closing, escape, wide)
+        # Other threads wait during a match, so it is not one over all of a long text.
+        ordinary = b"[^%b%b%b]{0,%d}" % (closing, escape, wide, LONGEST_READ)
         inner = b"%b%b %b %b" % (closing, closing, b"| %b ." % escape if escape else b"", special)
         inside[quote] = _compiled(b"%b (?: (?: %b ) %b ){0,1000}" % (ordinary, inner, ordinary))
     return _Patterns(
@@ -172,7 +174,11 @@ def tokenize(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Iterato
     next_token = patterns.token.match
     at = 0
     inside = 0
+    count = 0
     while match := next_token(statement, at):
+        count += 1
+        if not count % _TOKENS_AT_ONCE:
+            let_others_run()
         start, at = match.span()
         group = match.lastgroup
         if group == "word":
@@ -219,12 +225,16 @@ def as_executed(statement: bytes, context: SessionContext, *, mariadb: bool) -> 
     It has the same length; its version comments have no version. `mariadb`: the source is a
     MariaDB. `context` is as for `tokenize`.
     """
-    if b"/*!" not in statement and b"/*M!" not in statement:
+    if not (contains(statement, b"/*!") or contains(statement, b"/*M!")):
         return statement
     patterns = _patterns_of(context)
     pieces: list[bytes] = []
     copied = at = 0
+    count = 0
     while match := patterns.token.match(statement, at):
+        count += 1
+        if not count % _TOKENS_AT_ONCE:
+            let_others_run()
         start, at = match.span()
         group = match.lastgroup
         opening = b""

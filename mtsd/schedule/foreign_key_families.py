@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from mtsd.binlog.long_text import LONGEST_READ
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.step import Statement
 
@@ -39,8 +40,10 @@ def may_change_foreign_keys(group: Group) -> bool:
     """
     if group.kind not in _DEFINITIONS:
         return False
-    texts = [step.query.statement.upper() for step in group.steps if isinstance(step, Statement)]
-    return any(b"REFERENCES" in text or b"RENAME" in text for text in texts)
+    texts = [step.query.statement for step in group.steps if isinstance(step, Statement)]
+    if any(len(text) > LONGEST_READ for text in texts):
+        return True
+    return any(b"REFERENCES" in text or b"RENAME" in text for text in map(bytes.upper, texts))
 
 
 def disjoint(sets: Iterable[frozenset[str]]) -> list[frozenset[str]]:

@@ -3,7 +3,7 @@
 Pure: it sees each item of the stream once, on its way from the grouper to the scheduler.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mtsd.binlog.grouper import Grouper
 from mtsd.model.group import Group, GroupClosed, GroupDropped, PositionReached, StreamItem
@@ -31,7 +31,11 @@ class Received:
 
         Raises BinlogError as the grouper does.
         """
-        for item in grouper.groups(events):
+        return self.noted(grouper, grouper.groups(events))
+
+    def noted(self, grouper: Grouper, items: Iterable[StreamItem]) -> Iterator[StreamItem]:
+        """Yield the items that the grouper has made of one event or more, as `items` does."""
+        for item in items:
             group = item.group if isinstance(item, GroupClosed) else item
             if type(group) is Group:
                 self._group_seen = True

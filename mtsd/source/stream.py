@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ import structlog
 
 from mtsd.binlog.grouper import Grouper
 from mtsd.binlog.load_data_files import LoadDataFiles
+from mtsd.binlog.long_text import LONGEST_READ
 from mtsd.binlog.merged_databases import MergedDatabases
 from mtsd.binlog.timestamp_defaults import TimestampDefaults
 from mtsd.filter.filter import UNFILTERED, Filter
@@ -88,6 +89,11 @@ class SourceChangedError(MtsdError):
     def __init__(self, former: str, uuid: str) -> None:
         super().__init__(f"the source is now {uuid}, before it was {former}")
         self.uuid = uuid
+
+
+def _ending_with(items: Iterable[StreamItem], error: MtsdError) -> Iterator[StreamItem]:
+    yield from items
+    raise error
 
 
 def _nothing_refused(_: GtidSet) -> None:
@@ -185,6 +191,8 @@ class SourceStream:
                 events = self._framer.feed(data)
                 if not self._is_proven:
                     self._prove()
+                if max(map(len, events), default=0) > LONGEST_READ:
+                    return await self._large(self._grouper, events)
                 return self.received.items(self._grouper, events)
             except (ConnectionLostError, TimeoutError, EOFError) as error:
                 dropped = self._disconnect()
@@ -211,6 +219,19 @@ class SourceStream:
                 await self._pause(error, least)
                 if dropped:
                     return iter(dropped)
+
+    async def _large(self, grouper: Grouper, events: Sequence[bytes]) -> Iterator[StreamItem]:
+        """Return the items of events; long ones are read in a thread: they would stop the loop."""
+        items: list[StreamItem] = []
+        try:
+            for event in events:
+                found: Iterable[StreamItem] = grouper.groups((event,))
+                if len(event) > LONGEST_READ:
+                    found = await asyncio.to_thread(list, found)
+                items.extend(self.received.noted(grouper, found))
+        except MtsdError as error:
+            return _ending_with(items, error)
+        return iter(items)
 
     def close(self) -> None:
         """Make a waiting `read` end with StreamClosedError; read nothing more."""

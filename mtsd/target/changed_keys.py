@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from mtsd.binlog.event_type import EventType
+from mtsd.binlog.long_text import LONGEST_READ
 from mtsd.binlog.qualifiers import qualifiers
 from mtsd.binlog.row_keys import KeyReader, table_id_of
 from mtsd.binlog.table_map import TableMap, parse_table_map
@@ -199,7 +200,9 @@ class ChangedKeys:
             named |= self._databases
             named |= self._redefined.keys()
         for step in group.steps:
-            if isinstance(step, Statement) and b"REFERENCES" in step.query.statement.upper():
+            if isinstance(step, Statement) and len(step.query.statement) > LONGEST_READ:
+                named |= self._databases
+            elif isinstance(step, Statement) and b"REFERENCES" in step.query.statement.upper():
                 found = qualifiers(step.query.statement, step.query.context)
                 named |= self._databases.intersection(map(self._folded, found))
         names = frozenset(named).union(*map(self._joined, named))

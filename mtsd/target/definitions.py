@@ -6,7 +6,8 @@ from mtsd.binlog.statement import classify, without_start_transaction
 from mtsd.model.errors import NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group
-from mtsd.model.step import Statement, StatementKind, Step
+from mtsd.model.step import QueryEvent, Statement, StatementKind, Step
+from mtsd.target.aside import aside
 from mtsd.target.retry import insist
 from mtsd.target.session import TargetSession
 from mtsd.target.source_statements import run_statement
@@ -86,12 +87,17 @@ async def _end(session: TargetSession, reached: Reached) -> None:
     await session.set_gtid("")
 
 
+def _of_its_table(query: QueryEvent) -> bytes:
+    if classify(query.statement, context=query.context) is StatementKind.CREATE_SELECT:
+        return without_start_transaction(query.statement, query.context)
+    # MariaDB's statement says nothing of the rows.
+    return query.statement
+
+
 async def make_table(session: TargetSession, created: Statement, reached: Reached) -> None:
     """Create the table of a CREATE TABLE … SELECT by itself. Raises ServerError after an undo."""
-    table, context = created.query.statement, created.query.context
-    if classify(table, context=context) is StatementKind.CREATE_SELECT:
-        # MariaDB's statement says nothing of the rows.
-        table = without_start_transaction(table, context)
+    query = created.query
+    table = await aside(len(query.statement), lambda: _of_its_table(query))
     try:
         await run_statement(session, created, table)
         await reached(FaultPoint.AFTER_STATEMENT)

@@ -7,6 +7,7 @@ from mtsd.binlog.load_data import may_mean_backslashes, sent_by_client
 from mtsd.binlog.temporary_tables import names_one
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.step import Duplicates, FromFile, Statement
+from mtsd.target.aside import aside
 from mtsd.target.load_files import LoadFiles
 from mtsd.target.routine_tables import run_with_routines
 from mtsd.target.session import TargetSession
@@ -53,15 +54,16 @@ class FileLoads:
                 f" {statement.query.error_code} after a part of its rows"
             )
         query = statement.query
-        if not query.database and (
-            without_default_database(query.statement, query.context) != query.statement
+        size = len(query.statement)
+        if not query.database and await aside(
+            size,
+            lambda: without_default_database(query.statement, query.context) != query.statement,
         ):
             raise NotSupportedError(
                 "a LOAD DATA with DATABASE() in a session without a default database"
             )
-        if may_mean_backslashes(statement.query, file) and self._files.has_backslashes(
-            file.file_id
-        ):
+        may_mean = await aside(size, lambda: may_mean_backslashes(query, file))
+        if may_mean and self._files.has_backslashes(file.file_id):
             raise NotSupportedError(
                 "a LOAD DATA with the SQL mode NO_BACKSLASH_ESCAPES and with backslashes in its"
                 " file: the source does not log whether they are escapes there (ESCAPED BY '\\') or"
@@ -71,7 +73,9 @@ class FileLoads:
         duplicates = file.duplicates
         if duplicates is not Duplicates.ERROR:
             await self._send(statement, file, duplicates)
-        elif self.unprotected or names_one(self._temporary.of(query.thread_id), query):
+        elif self.unprotected or await aside(
+            size, lambda: names_one(self._temporary.of(query.thread_id), query)
+        ):
             await self._send(statement, file, Duplicates.REPLACE)
         else:
             await self._session.connection.run(_SAVEPOINT, 1)
@@ -84,9 +88,10 @@ class FileLoads:
         self._files.forget(file.file_id)
 
     async def _send(self, statement: Statement, file: FromFile, duplicates: Duplicates) -> Loaded:
-        text = sent_by_client(statement.query, file, duplicates)
+        query = statement.query
+        text = await aside(len(query.statement), lambda: sent_by_client(query, file, duplicates))
         pieces = self._files.pieces(file.file_id)
-        known = self._temporary.of(statement.query.thread_id)
+        known = self._temporary.of(query.thread_id)
         loaded = await run_with_routines(self._session, statement, text, known, file=pieces)
         if loaded is None:
             raise TypeError("LOAD DATA without counts")

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from mtsd.binlog.default_database import without_default_database
+from mtsd.binlog.long_text import LONGEST_READ
 from mtsd.binlog.one_statement import surely_one
 from mtsd.binlog.quoting import quoted
-from mtsd.binlog.tokenizer import LONGEST_READ
 from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.group import Group

@@ -19,6 +19,7 @@ from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.server import Flavour
 from mtsd.model.step import Duplicates, Statement, StatementKind
 from mtsd.target import literals
+from mtsd.target.aside import aside
 from mtsd.target.retry import insist
 from mtsd.target.satellites import before_statement
 from mtsd.target.session import NEUTRAL, TargetSession
@@ -198,7 +199,8 @@ async def _use(session: TargetSession, statement: Statement) -> bool:
         if not statement.flags & SUPPRESS_USE:
             rows = await session.connection.query(_NEUTRAL_NAMES)
             neutral = {str(name).upper() for (name,) in rows} | _ITS_NAME
-            if not neutral.isdisjoint(names(query.statement, query.context)):
+            named = await aside(len(query.statement), lambda: names(query.statement, query.context))
+            if not neutral.isdisjoint(named):
                 raise _unknown_database(query.database)
     await session.connection.command(_INIT_DB, NEUTRAL, answer=True)
     return bool(query.database)

@@ -16,6 +16,7 @@ from mtsd.binlog.temporary_tables import is_rename
 from mtsd.model.errors import NotSupportedError
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.model.step import QueryEvent, Statement, StatementKind
+from mtsd.target.aside import aside
 from mtsd.target.routine_tables import run_with_routines
 from mtsd.target.session import TargetSession
 from mtsd.target.session_tables import SessionTables
@@ -35,7 +36,6 @@ async def apply_statement(
     are replicated. Raises ServerError, NotSupportedError, ConnectionLostError.
     """
     query = statement.query
-    text = query.statement
     server = session.traits.server
     if (
         statement.kind is StatementKind.DDL
@@ -47,6 +47,15 @@ async def apply_statement(
             "RENAME TABLE of a temporary table, which MySQL does not have:"
             f" {shown(query, _EXCERPT)}"
         )
+    run, text = await aside(len(query.statement), lambda: _as_run(session, statement))
+    await run_with_routines(session, run, text, temporary.of(query.thread_id))
+    temporary.ran(run)
+
+
+def _as_run(session: TargetSession, statement: Statement) -> tuple[Statement, bytes]:
+    """Return a statement and its text as they run on the target. Raises NotSupportedError."""
+    query = statement.query
+    text = query.statement
     if not query.database:
         text = _without_default_database(statement)
     elif statement.kind is StatementKind.DROP_TEMPORARY:
@@ -58,9 +67,8 @@ async def apply_statement(
     if statement.kind is StatementKind.DROP_TEMPORARY or may_name_missing_tables(query):
         text = drop_if_there(text, query.context)
     if statement.kind is StatementKind.EVENT_DDL:
-        text = disable_on_replica(text, query.context, _disabled(server))
-    await run_with_routines(session, statement, text, temporary.of(query.thread_id))
-    temporary.ran(statement)
+        text = disable_on_replica(text, query.context, _disabled(session.traits.server))
+    return statement, text
 
 
 def _with_definer(session: TargetSession, text: bytes, query: QueryEvent) -> bytes:

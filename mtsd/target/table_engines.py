@@ -15,6 +15,7 @@ from mtsd.model.names import folded
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent
 from mtsd.target import literals
+from mtsd.target.aside import aside
 from mtsd.target.known_tables import KnownTables
 from mtsd.wire.connection import Connection
 from mtsd.wire.understood import understood
@@ -77,10 +78,10 @@ class TableEngines:
         self._forget_if_older(definitions)
         if self._ways is None:
             self._ways = await self._ways_to_tables()
-        ways = self._ways
-        return bool(ways) and not all(
-            ways.isdisjoint(_words(query.statement, query.context)) for query in statements
-        )
+        for query in statements if self._ways else ():
+            if not self._ways.isdisjoint(await _words_of(query)):
+                return True
+        return False
 
     def _forget_if_older(self, definitions: int) -> None:
         if definitions != self._definitions:
@@ -103,7 +104,7 @@ class TableEngines:
     async def _may_be_changed_by(self, query: QueryEvent) -> bool:
         is_told = not query.over_max and query.updated_databases != ("",)
         listed = query.updated_databases if is_told else None
-        databases = {query.database, *(listed or qualifiers(query.statement, query.context))}
+        databases = {query.database, *(listed or await _qualifiers_of(query))}
         databases.discard("")
         suspects: set[str] = set()
         for database in databases:
@@ -113,7 +114,7 @@ class TableEngines:
         if listed and not suspects and not query.context.enable_cascade_triggers:
             # What a view, a trigger or a function changes is listed, too.
             return False
-        words = _words(query.statement, query.context)
+        words = await _words_of(query)
         if not suspects.isdisjoint(words):
             return True
         if self._ways is None:
@@ -192,6 +193,16 @@ class TableEngines:
             )
             self._engines = frozenset(str(engine).lower() for (engine,) in rows)
         return self._engines
+
+
+async def _words_of(query: QueryEvent) -> frozenset[str]:
+    statement, context = query.statement, query.context
+    return await aside(len(statement), lambda: _words(statement, context))
+
+
+async def _qualifiers_of(query: QueryEvent) -> set[str]:
+    statement, context = query.statement, query.context
+    return await aside(len(statement), lambda: qualifiers(statement, context))
 
 
 def _words(statement: bytes, context: SessionContext) -> frozenset[str]:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from mtsd.binlog.long_text import LONGEST_READ
 from mtsd.binlog.one_statement import surely_one, why_not_one
-from mtsd.binlog.tokenizer import LONGEST_READ
 from mtsd.model.group import Group
 from mtsd.model.session import SessionContext
 from tests.binlog.building import query
