@@ -25,7 +25,7 @@ from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Options, Server
 
 MOST_MS: Final = 100.0
-_LARGEST: Final[Options] = {"max_allowed_packet": "1G", "binlog_format": "STATEMENT"}
+_LARGEST: Final[Options] = {"max_allowed_packet": "1G", "binlog_format": "ROW"}
 _MARIADB: Final[Options] = {**_LARGEST, "innodb_log_file_size": "1G"}
 _TIMEOUT_S: Final = 900.0
 _PAUSE_S: Final = 0.005

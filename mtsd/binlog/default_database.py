@@ -6,6 +6,7 @@ that has once had a default database cannot be without one again, except by drop
 
 from typing import Final
 
+from mtsd.binlog.long_text import contains_letters
 from mtsd.binlog.words import Words
 from mtsd.model.session import SessionContext
 
@@ -18,8 +19,7 @@ def without_default_database(statement: bytes, context: SessionContext) -> bytes
 
     `context` is as for `tokenize`. After a dot, it is a stored function of that name.
     """
-    upper = statement.upper()
-    if not any(name in upper for name in _NAMES):
+    if not any(contains_letters(statement, name.lower()) for name in _NAMES):
         return statement
     words = Words(statement, context)
     pieces: list[bytes] = []

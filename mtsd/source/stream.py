@@ -188,7 +188,11 @@ class SourceStream:
                     async with asyncio.timeout(deadline):
                         data = await self._session.connection.read()
                 await self._reached(FaultPoint.AFTER_READ)
-                events = self._framer.feed(data)
+                framer = self._framer
+                if framer.joins_much(len(data)):
+                    events = await asyncio.to_thread(framer.feed, data)
+                else:
+                    events = framer.feed(data)
                 if not self._is_proven:
                     self._prove()
                 if max(map(len, events), default=0) > LONGEST_READ:

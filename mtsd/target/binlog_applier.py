@@ -10,6 +10,7 @@ from mtsd.model.group import Group
 from mtsd.model.server import Flavour
 from mtsd.model.step import Rows
 from mtsd.schedule.in_flight import Packet, Transaction
+from mtsd.target.aside import drawn
 from mtsd.target.blackholes import explain_missing_row
 from mtsd.target.branch_sessions import BranchSessions
 from mtsd.target.bundle import (
@@ -156,6 +157,8 @@ class BinlogApplier(SessionApplier):
     async def send(self, bundle: Bundle, *, follows: bool) -> int:
         """See `Applier`."""
         whole = bundle.commands
+        # What is small has been made.
+        size = 0 if isinstance(whole, tuple) else ENOUGH
         if not follows:
             await self.describe_format(bundle.format_description)
             await self._misread.check(bundle.format_description, bundle.table_maps)
@@ -165,7 +168,7 @@ class BinlogApplier(SessionApplier):
         await self._reached(FaultPoint.BEFORE_BUNDLE)
         statements = 0
         try:
-            for command in whole:
+            async for command in drawn(size, whole):
                 if statements:
                     await self._connection.receive(statements)
                 self._connection.send(command.sql)
@@ -235,7 +238,8 @@ class BinlogApplier(SessionApplier):
             around = self._states.around(statements, rows.state)
             self._state_may_differ = True
         whole = commands([], around, [], self._command_limit)
-        for command in told(whole, self._before) if self._before else whole:
+        made = told(whole, self._before) if self._before else whole
+        async for command in drawn(sum(map(len, rows.events)), made):
             await self._connection.run(command.sql, command.statements)
 
     async def _return_from_rows(self) -> None:

@@ -11,6 +11,7 @@ from mtsd.model.errors import BinlogError
 
 # Final: compiled code inlines the number.
 _FULL: Final = 0xFFFFFF
+_MUCH: Final = 1 << 20
 MAX_PAYLOAD = (1 << 30) + 64
 """Bytes: one event of the largest max_allowed_packet, and the byte before it."""
 
@@ -63,6 +64,10 @@ class PacketFramer:
         self._waiting = len(rest)
         return payloads
 
+    def joins_much(self, size: int) -> bool:
+        """Return whether `feed` would copy much if it got a piece of that size, in bytes."""
+        return self._needed > _MUCH and self._waiting + size >= self._needed
+
     def _cut(self, data: bytes, at: int, payloads: list[bytes]) -> int:
         """Append the payloads of whole packets from `at` on; return where the rest begins."""
         sequence = self._sequence
@@ -88,6 +93,8 @@ class PacketFramer:
                 payloads.append(data[body + 1 : stop])
                 continue
             payload = data[body:stop]
+            if status is not None and not joined:
+                payload = status(payload)
             if size == _FULL or joined:
                 self._join(payload)
                 if size == _FULL:
@@ -95,7 +102,7 @@ class PacketFramer:
                 payload = b"".join(joined)
                 joined.clear()
                 self._joined_size = 0
-            payloads.append(payload if status is None else status(payload))
+            payloads.append(payload)
         self._sequence = sequence
         return at
 
