@@ -190,7 +190,8 @@ class SourceStream:
                 await self._reached(FaultPoint.AFTER_READ)
                 framer = self._framer
                 if framer.joins_much(len(data)):
-                    events = await asyncio.to_thread(framer.feed, data)
+                    with self._pulse.waiting(Wait.SOURCE):
+                        events = await asyncio.to_thread(framer.feed, data)
                 else:
                     events = framer.feed(data)
                 if not self._is_proven:
@@ -231,7 +232,8 @@ class SourceStream:
             for event in events:
                 found: Iterable[StreamItem] = grouper.groups((event,))
                 if len(event) > LONGEST_READ:
-                    found = await asyncio.to_thread(list, found)
+                    with self._pulse.waiting(Wait.SOURCE):
+                        found = await asyncio.to_thread(list, found)
                 items.extend(self.received.noted(grouper, found))
         except MtsdError as error:
             return _ending_with(items, error)

@@ -479,11 +479,11 @@ class Connection:
                     raise_mysql_exception(refusal)
                 except MySQLError as error:
                     raise self._no_option(error) from error
-        error = await self._inbox.answers(count, due.sequence)
-        if error:
+        refusal = await self._inbox.answers(count, due.sequence)
+        if refusal:
             self._due = None
             with parsing():
-                raise_mysql_exception(error)
+                raise_mysql_exception(refusal)
         if more:
             due.sequence = (due.sequence + count) & 0xFF
             due.answered += count
