@@ -125,7 +125,10 @@ _FORMAT = re.compile(
 """What a source writes between the name of the file and the columns."""
 _FARTHEST = 1 << 20
 """Bytes up to its end: a table has at most 8192 partitions, whose names may come before it."""
-_OF_THE_FILE = re.compile(rb"(?:INFILE )?name(?: REPLACE| IGNORE)? INTO")
+_OF_THE_FILE = re.compile(
+    rb"(?:LOW_PRIORITY |CONCURRENT )?(?:LOCAL )?(?:INFILE )?name(?: REPLACE| IGNORE)? INTO"
+)
+_SHOWN = 80
 _ESCAPED_BY = 3
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _MEANT = {b"0": b"\0", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"r": b"\r", b"Z": b"\x1a"}
@@ -140,7 +143,8 @@ def sent_by_client(query: QueryEvent, file: FromFile, duplicates: Duplicates) ->
     if found is None or not _OF_THE_FILE.fullmatch(b" ".join(map(_described, found))):
         raise BinlogError(
             f"{LOAD_DATA[EventType.EXECUTE_LOAD_QUERY_EVENT]} event: bytes {file.name_start} to"
-            f" {file.name_end} of its statement are not the name of a file, up to INTO"
+            f" {file.name_end} of its statement are not the name of a file, up to INTO:"
+            f" {query.statement[file.name_start : file.name_end][:_SHOWN]!r}"
         )
     handling = {Duplicates.IGNORE: b" IGNORE", Duplicates.REPLACE: b" REPLACE"}
     rest = query.statement[file.name_end :]
