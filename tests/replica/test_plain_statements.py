@@ -405,7 +405,7 @@ def test_more_than_a_packet_holds(pair: Pair, *, fails: bool, tmp_path: Path) ->
     with closing(pair.source.client("a")) as client, client.cursor() as cursor:
         for number in range(24):
             cursor.execute("BEGIN")
-            cursor.execute(f"INSERT INTO large VALUES ({number}, '{str(number) * 100_000}')")
+            cursor.execute(f"INSERT INTO large VALUES ({number}, '{number:060000}')")
             cursor.execute("UPDATE counter SET n = n + 1")
             cursor.execute("COMMIT")
     daemon.start()
