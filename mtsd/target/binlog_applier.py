@@ -104,15 +104,17 @@ class BinlogApplier(SessionApplier):
         rest = row_statements(groups, self._chunk_bytes, change, maps, by_clock=self._by_clock)
         is_small = sum(group.size for group in groups) <= ENOUGH
         first: list[bytes] = []
-        if self._expects_plain:
-            first += rest if is_small else islice(rest, 2)
+        # What is large is made while it is sent, aside.
+        if self._expects_plain and is_small:
+            first += rest
         if not (is_small and self._expects_plain):
             maps.update(event for group in groups for event in table_maps(group.rows))
         others = frozenset(event for event in maps if event[19:25] != TABLE_ID)
         is_plain = self._expects_plain = self._computed.are_plain(others)
         rows: Iterable[bytes | Setting]
         if is_plain:
-            first += islice(rest, 2)
+            if is_small:
+                first += islice(rest, 2)
             rows = chain(first, rest)
         else:
             rows = self._states.of_groups(groups, lambda run: self._rows_of(run, groups, change))
