@@ -13,7 +13,7 @@ from typing import Final
 
 from mtsd.binlog.character_sets import character_set, single_byte_table
 from mtsd.binlog.long_text import LONGEST_READ
-from mtsd.binlog.statement import without_secrets
+from mtsd.binlog.statement_secrets import without_secrets
 from mtsd.binlog.tokenizer import (
     SQL_MODE_NO_BACKSLASH_ESCAPES,
     TokenKind,

@@ -44,7 +44,10 @@ async def talk(
             writer.write(greeting if not greeting.startswith(b"\x0a") else packets([greeting], 0))
             # The third is its answer to the file that it has asked for.
             for said in (packets([welcome], 2), packets(answers, 1), packets([OK], 3)):
-                if await reader.read(1 << 16):
+                if asked := await reader.read(1 << 16):
+                    # What is not mtsd's own comes after a COM_SET_OPTION.
+                    if asked.startswith(b"\3\0\0\0\x1b"):
+                        writer.write(packets([EOF], 1))
                     for at in range(0, len(said), 1 << 16):
                         writer.write(said[at : at + (1 << 16)])
                         await writer.drain()
