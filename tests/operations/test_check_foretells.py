@@ -460,8 +460,9 @@ def test_the_daemon_does_what_check_says(case: Situation, stage: Stage, tmp_path
         assert daemon.wait() == 3, daemon.last_words()
         (line,) = (text for text in said.bad.values() if text.startswith("error"))
         assert line == said.bad[case.refused.id]
-        # Its subject is before the colon.
-        assert words(line.partition(": ")[2]) == words(str(daemon.records()[-1]["error"]))
+        # Its subject is before the colon, and it was given another file.
+        foretold = line.partition(": ")[2].replace("check.toml", "config.toml")
+        assert words(foretold) == words(str(daemon.records()[-1]["error"]))
 
 
 def words(text: str) -> list[str]:

@@ -102,7 +102,7 @@ def test_a_reset_asks_nobody_to_complete_what_is_somebody_elses(tmp_path: Path) 
         assert daemon.stop() == 0
         said = command(daemon, "position", "reset")
         (told,) = (line for line in said.splitlines() if "was prepared" in line)
-        assert told.startswith("X'79'")
+        assert told.startswith("mtsd: warning: X'79'")
 
 
 @pytest.mark.parametrize(("series", "gtid"), [("9.7", "off"), ("9.7", "preserve"), ("11.8", "off")])
