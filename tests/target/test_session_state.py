@@ -281,6 +281,7 @@ async def test_the_pinned_state_is_what_the_server_shows(session: TargetSession)
     assert {name: found[name] for name in names - {"collation_server"}} == {
         "sql_mode": "",
         "time_zone": "+00:00",
+        "rbr_exec_mode": "STRICT",
         "foreign_key_checks": "ON",
         "unique_checks": "ON",
         "sql_auto_is_null": "OFF",
@@ -349,6 +350,7 @@ def test_an_old_server_is_not_asked_for_new_variables() -> None:
     assert statement_state(found, OLD, pinned(OLD)).keys() == pinned(OLD).keys()
     assert pinned(OLD).keys() == PINNED.keys() | {
         b"max_execution_time",
+        b"rbr_exec_mode",
         b"transaction_isolation",
         b"transaction_read_only",
     }
