@@ -89,7 +89,7 @@ def test_it_holds_the_pure_modules_and_those_that_are_compiled(wheel: Path) -> N
 def test_it_is_compiled_by_what_checks_the_types() -> None:
     build_system = runpy.run_path(str(PROJECT / "hatch_build.py"))
     document = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert build_system["_MYPY"] in document["dependency-groups"]["dev"]
+    assert build_system["_MYPY"] in document["dependency-groups"]["build"]
 
 
 def test_building_it_leaves_nothing_in_the_tree(wheel: Path) -> None:
