@@ -96,6 +96,8 @@ class Daemon:
         self._earlier = EarlierRuns()
         self._start_attempts = 0
         """Starts that an obstacle has ended since the last run."""
+        self._unfinished = ""
+        """What the last run has left for the next start to recover."""
         self._unsplit = 0
         """Up to this number, streamed groups are not split: it has turned out to be impossible."""
 
@@ -288,6 +290,13 @@ class Daemon:
                 log.exception("unexpected failure")
                 await self._keep_stop(error, f"unexpected failure: {error!r}")
                 return ExitStatus.FAILED
+        if self._unfinished:
+            self._phase = "failed"
+            said = f"stopped, but not everything is finished: {self._unfinished}"
+            log.error(said)
+            self._ended_by = said
+            await self._stop_keeper.keep(self._in_force, LastStop(time.time(), False, said))
+            return ExitStatus.FAILED
         self._phase = "stopped"
         await self._stop_keeper.keep(self._in_force, LastStop(time.time(), graceful=True))
         log.info("stopped")
@@ -351,6 +360,7 @@ class Daemon:
         try:
             await replica.run()
         finally:
+            self._unfinished = replica.unfinished
             last = replica.statistics
             self._received, self._executed = received_of(last), executed_of(last)
             applied = last.executed_number > first.executed_number

@@ -234,6 +234,21 @@ class Replica:
         return self._coordinator.finished
 
     @property
+    def unfinished(self) -> str:
+        """What a stop now would leave for the next start to recover, as a sentence; "" if nothing.
+
+        Only without that, the position on the target is the whole truth for others.
+        """
+        scheduler = self._coordinator.scheduler
+        if not scheduler.unfinished:
+            return ""
+        return (
+            f"the position on the target ends with group {scheduler.stored.number}, and later ones"
+            " have begun: some may be applied. Start mtsd again, which finishes them, before the"
+            " position is used for anything else"
+        )
+
+    @property
     def statistics(self) -> ReplicaStatistics:
         """The current state."""
         scheduler = self._coordinator.scheduler

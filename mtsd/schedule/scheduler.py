@@ -512,6 +512,11 @@ class Scheduler:
         return self._limit is not None and self.gaq.number >= self._limit
 
     @property
+    def unfinished(self) -> bool:
+        """Whether a group past the stored low-water mark has begun, in this run or before."""
+        return self._highest_begun > self.stored.number
+
+    @property
     def nothing_past_stored(self) -> bool:
         """Whether no group past the stored low-water mark has committed, in this run or before."""
         number = self.stored.number

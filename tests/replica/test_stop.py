@@ -1,11 +1,16 @@
 """How the daemon stops: asked to, and on an error that a person has to look at."""
 
 import json
+import os
+import signal
+import time
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 
+from mtsd.control.stop_file import StopFile
 from tests.load.compare import differences
 from tests.load.journal import audit
 from tests.load.mixed import MixedLoad
@@ -60,6 +65,56 @@ def test_sigterm_under_load(tmp_path: Path) -> None:
         daemon.wait_until_caught_up()
         assert daemon.stop() == 0
         assert audit(pair.target, load.ledger) == []
+        assert differences(pair.source, pair.target) == []
+
+
+def test_a_stop_without_the_target_says_what_is_left(tmp_path: Path) -> None:
+    """Whoever hands over to another replica relies on the position, and on the exit status."""
+    with Pair() as pair:
+        for name in "ab":
+            pair.source.sql(
+                f"CREATE DATABASE {name}; CREATE TABLE {name}.t (id INT PRIMARY KEY, v INT);"
+                f"INSERT INTO {name}.t VALUES (1, 0)"
+            )
+        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+        daemon.start()
+        daemon.wait_until_caught_up()
+        file, offset, _ = pair.source.binlog_end()
+        stored = (
+            "SELECT COUNT(*) FROM mtsd.slave_relay_log_info"
+            f" WHERE (Master_log_name, Master_log_pos) = ('{file}', {offset})"
+        )
+        while pair.target.sql(stored) != [(1,)]:
+            time.sleep(0.02)
+        pair.target.kill()
+        daemon.wait_for_record("replication interrupted")
+        assert daemon.stop() == 0
+
+        pair.target.start()
+        daemon.start()
+        daemon.wait_until_running()
+        with closing(pair.target.client()) as other:
+            other.cursor().execute("BEGIN")
+            other.cursor().execute("UPDATE a.t SET v = 7 WHERE id = 1")
+            pair.source.sql("UPDATE a.t SET v = 1; INSERT INTO b.t VALUES (2, 0)")
+            while pair.target.sql("SELECT COUNT(*) FROM b.t") != [(2,)]:
+                time.sleep(0.02)
+            os.kill(daemon.pid, signal.SIGTERM)
+            daemon.wait_for_record("stopping", 2)
+            pair.target.kill()
+        assert daemon.wait() == 1
+        ended = daemon.records()[-1]
+        assert ended["level"] == "error"
+        assert "later ones have begun" in str(ended["event"])
+        stop = StopFile(tmp_path / "mtsd.sock").read()
+        assert stop is not None
+        assert stop.stop is not None
+        assert (stop.stop.graceful, stop.stop.text) == (False, ended["event"])
+
+        pair.target.start()
+        daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
         assert differences(pair.source, pair.target) == []
 
 
