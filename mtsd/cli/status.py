@@ -10,7 +10,14 @@ from mtsd.cli.distribution_lines import described
 from mtsd.cli.output import print_json, print_line, printable, tell
 from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
-from mtsd.control.status import NOT_SAID, ConnectionStatus, ErrorStatus, Place, Status
+from mtsd.control.status import (
+    NOT_SAID,
+    ConnectionsStatus,
+    ConnectionStatus,
+    ErrorStatus,
+    Place,
+    Status,
+)
 from mtsd.model.errors import MtsdError
 from mtsd.model.exit_status import ExitStatus
 from mtsd.schedule.wait_cause import OF_READING
@@ -82,27 +89,28 @@ def _show_stored(settings: Settings, *, as_json: bool) -> int:
         note = status_of_note(settings)
         if note is None:
             return ExitStatus.FAILED
-        status = note
+        _show(note, as_json=as_json, whole=False)
+        return exit_status(note, stored=True)
     _show(status, as_json=as_json)
     return exit_status(status, stored=True)
 
 
-def _show(status: Status, *, as_json: bool) -> None:
+def _show(status: Status, *, as_json: bool, whole: bool = True) -> None:
     if as_json:
         print_json(status.to_json(indent=2))
         return
-    for line in lines(status):
+    for line in lines(status, whole=whole):
         print_line(line)
 
 
-def lines(status: Status) -> Iterator[str]:
-    """Yield the human-readable lines of a status."""
+def lines(status: Status, *, whole: bool = True) -> Iterator[str]:
+    """Yield the human-readable lines of a status; not `whole`: the target was not asked."""
     running = status.state not in {"stopped", "failed"}
     state = f"{status.state}: {status.doing}" if status.doing else str(status.state)
     facts = [
         ("state", state),
-        ("source", status.source + _connection(status.connections.source)),
-        ("target", status.target + _connection(status.connections.target)),
+        ("source", status.source + _source(status.connections)),
+        ("target", status.target + _connection(status.connections.target, status.doing)),
     ]
     if status.channel:
         facts.append(("channel", status.channel))
@@ -110,7 +118,8 @@ def lines(status: Status) -> Iterator[str]:
         facts.append(("filter", status.filter))
     if running:
         facts += _place("received", status.received)
-    facts += _place("executed", status.executed)
+    if whole:
+        facts += _place("executed", status.executed)
     if running:
         facts += [
             ("lag", _lag(status)),
@@ -135,14 +144,23 @@ def lines(status: Status) -> Iterator[str]:
     yield from _waits(status)
 
 
-def _connection(connection: ConnectionStatus) -> str:
-    """Return what to say after a server's address."""
+def _source(connections: ConnectionsStatus) -> str:
+    source = connections.source
+    said = _connection(source)
+    tried = source.attempts or source.last_error is not None
+    if source.since and not (source.connected or tried or connections.target.connected):
+        return f"{said}: not tried while the target is away"
+    return said
+
+
+def _connection(connection: ConnectionStatus, doing: str = "") -> str:
+    """Return what to say after a server's address; an error that `doing` has is not repeated."""
     if not connection.since:
         return ""
     if connection.connected:
         found = f", connected since {connection.since}"
         error = connection.last_error
-        return found if error is None else f"{found}: {_error(error)}"
+        return found if error is None or error.text in doing else f"{found}: {_error(error)}"
     parts = [f", not connected since {connection.since}"]
     if connection.last_error is not None:
         parts[0] += f": {_error(connection.last_error)}"
@@ -160,7 +178,9 @@ def _error(error: ErrorStatus) -> str:
 def _lag(status: Status) -> str:
     lag = status.lag_seconds
     if lag is None:
-        return "unknown: not connected to the source"
+        target = status.connections.target
+        away = "target" if target.since and not target.connected else "source"
+        return f"unknown: not connected to the {away}"
     if not status.remaining_delay:
         return f"{lag:.3f} s"
     return (
@@ -186,7 +206,9 @@ def _last_stop(status: Status) -> Iterator[tuple[str, str]]:
     else:
         group = f" at group {stop.group}" if stop.group else ""
         number = f" {stop.number}" if stop.number else ""
-        text = " ".join(stop.text.split())
+        # The group is shown with the same message.
+        repeated = status.stopped_at is not None and status.stopped_at.number == stop.group
+        text = "see below" if repeated else " ".join(stop.text.split())
         yield "last stop", f"{stop.time}, by error{number}{group}: {text}"
 
 

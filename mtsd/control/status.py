@@ -32,6 +32,8 @@ NOT_SAID: Final = (
     "the last daemon did not say why it ended: it was killed, or its machine went down"
 )
 """What a status without a daemon says if nobody knows why there is none."""
+NOT_BEGUN: Final = "no daemon has begun at this position yet"
+"""What it says after `mtsd position set`."""
 NONE_YET: Final = "no daemon has run on this channel yet"
 
 

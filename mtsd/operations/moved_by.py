@@ -7,6 +7,7 @@ to say that this is meant. Of another source that has nothing in common, nothing
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mtsd.model.command import command
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
@@ -59,7 +60,8 @@ class MovedBy:
         if self.back and not back:
             both = ""
             if self.both is not None and len(str(self.both)) <= LONGEST_SET:
-                both = f"; what either has, together, is mtsd position set gtid:{self.both}"
+                together = command("position", "set", f"gtid:{self.both}")
+                both = f"; what either has, together, is {together}"
             found.append(refuse(BACK, place=place, amount=self.back, both=both))
         if self.forward and not forward:
             found.append(refuse(FORWARD, place=place, amount=self.forward))

@@ -10,6 +10,7 @@ from typing import TypedDict
 from mtsd.config import Settings
 from mtsd.control.status import (
     NONE_YET,
+    NOT_BEGUN,
     NOT_SAID,
     InDoubtStatus,
     LastStopStatus,
@@ -45,9 +46,13 @@ async def read_stored(settings: Settings) -> Status:
     if found is None:
         return nothing
     mark = found.channel.mark
+    ended = _ended(newest_stop(found.last_stop, note))
+    # A daemon records its workers before they begin.
+    if ended["last_stop"] is None and not found.channel.workers:
+        ended["doing"] = NOT_BEGUN
     return replace(
         nothing,
-        **_ended(newest_stop(found.last_stop, note)),
+        **ended,
         executed=Place.of(mark.position, mark.gtids),
         workers=tuple(
             WorkerStatus(

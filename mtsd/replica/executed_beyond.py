@@ -28,8 +28,8 @@ EXECUTED_BEYOND = Reason(
     "the target has executed {count} of the source's transactions after the position {place}, which"
     " would be applied a second time: {gtids}",
     "if the target has their changes (its own replica has run, or the position is an old one),"
-    " continue after them with mtsd position set {after} --forward; if it has not, say so with"
-    f" mtsd position set {{again}} {WORD}",
+    " continue after them with mtsd position set {after} --forward{config}; if it has not, say so"
+    f" with mtsd position set {{again}} {WORD}{{config}}",
 )
 
 

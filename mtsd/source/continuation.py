@@ -117,8 +117,9 @@ GTIDS_OFF = Reason(
 RENAMED = Reason(
     "the position is {position}, but the source's binary log has another name now, {first}, and"
     " where to continue there is not known by GTID",
-    "if everything in the former files is applied, continue with mtsd position set {first}:4;"
-    " if not, let the source list them again (its log_bin_index), and restart it",
+    "if everything in the former files is applied, continue with"
+    " mtsd position set {first}:4{config}; if not, let the source list them again (its"
+    " log_bin_index), and restart it",
 )
 WITHOUT_FILES = Reason(
     "the position is {position}, but the source's binary log is inside a storage engine"

@@ -1,11 +1,12 @@
 """Where to begin while the target has no position yet, and what `mtsd position set` accepts."""
 
 from mtsd.config.start import Earliest, FilePosition, GtidStart, Latest, Start
+from mtsd.model.command import command
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, NOWHERE, Position
 from mtsd.model.reason import Reason, Refused, refuse
-from mtsd.source.continuation import PURGED, Channel, continuation, shown
+from mtsd.source.continuation import LONGEST_SET, PURGED, Channel, continuation, shown
 from mtsd.source.source_state import SourceState
 
 _COPY = (
@@ -14,7 +15,8 @@ _COPY = (
 )
 MISSING = Reason(
     "the target has no position for this channel yet, and [source] start is not set",
-    'say where to begin with [source] start = "earliest", "latest", "FILE:POS" or "gtid:SET"',
+    'say where to begin with [source] start = "earliest", "latest", "FILE:POS" or "gtid:SET",'
+    " or, once a dump is loaded, with mtsd position set FILE:POS{config}",
 )
 WITHOUT_GTIDS = Reason(
     "the start is a GTID set, but the source's gtid_mode is not ON",
@@ -89,12 +91,20 @@ def _after(gtids: GtidSet, source: SourceState) -> LowWaterMark | Refused:
     lacking = gtids.minus(source.executed)
     if lacking:
         left = gtids.intersection(source.executed)
-        without = f"mtsd position set gtid:{shown(left)}" if left else "nothing is left"
-        return refuse(NOT_EXECUTED, missing=shown(lacking), without=without)
+        return refuse(NOT_EXECUTED, missing=shown(lacking), without=_without(left))
     gone = source.purged.minus(gtids)
     if gone:
         return refuse(PURGED, missing=shown(gone))
     return LowWaterMark(0, NOWHERE, gtids)
+
+
+def _without(left: GtidSet) -> str:
+    """Return the command that begins after what is left of a set."""
+    if not left:
+        return "nothing is left"
+    if len(str(left)) > LONGEST_SET:
+        return "leave them out of the set"
+    return command("position", "set", f"gtid:{left}")
 
 
 def _at(start: FilePosition, source: SourceState) -> LowWaterMark | Refused:

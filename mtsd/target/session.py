@@ -289,7 +289,10 @@ class TargetSession:
         await self.clean_left()
         if any(number == _NOT_ROLLED_BACK for number, _ in found) or (unsure and not certain):
             error.leaves_changes = True
-        told = "; ".join(error.fit(each[1]) for each in found if each not in others)
+        # The error itself is among them.
+        itself = f" {error.number}: {error.text}"
+        texts = [error.fit(text) for number, text in found if (number, text) not in others]
+        told = "; ".join(text for text in texts if not text.endswith(itself))
         error.warnings = error.warnings or told
 
     async def rollback(self) -> None:

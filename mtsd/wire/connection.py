@@ -20,7 +20,7 @@ from pymysql.protocol import OKPacketWrapper
 
 from mtsd.model.errors import ConnectionLostError, NotSupportedError
 from mtsd.wire.endpoint import Endpoint
-from mtsd.wire.failure import NO_SESSION, not_opened, translated
+from mtsd.wire.failure import CLOSED, ENDED, NO_SESSION, not_opened, translated
 from mtsd.wire.inbox import Answer, AnswerError, Inbox
 from mtsd.wire.login import LogIn
 from mtsd.wire.result import LARGEST_RESULT, FileAskedError, parsing
@@ -327,7 +327,7 @@ class Connection:
         """
         data = await self._inbox.piece()
         if not data:
-            raise ConnectionLostError(self.endpoint.role, "it was closed by the server")
+            raise ConnectionLostError(self.endpoint.role, CLOSED)
         return data
 
     @property
@@ -518,7 +518,8 @@ class Connection:
             ) from error
         except (OSError, asyncio.IncompleteReadError, RuntimeError) as error:
             self.close()
-            raise ConnectionLostError(self.endpoint.role, str(error)) from error
+            reason = CLOSED if isinstance(error, ENDED) else str(error)
+            raise ConnectionLostError(self.endpoint.role, reason) from error
 
 
 def _keep_alive(connected: socket.socket) -> None:

@@ -24,6 +24,9 @@ _SERVER_GOING: Final = frozenset({1053, 1077, 1079})
 """The server is shutting down."""
 _NO_GTIDS_ANY_MORE: Final = 1781
 """A GTID was to be set, but gtid_mode is OFF by now: another session will know that."""
+CLOSED: Final = "it was closed by the server"
+ENDED: Final = (ConnectionError, asyncio.IncompleteReadError)
+"""What is raised where the other side has ended the connection."""
 NO_SESSION: Final = (
     MySQLError, OSError, asyncio.IncompleteReadError,
     # Raised for the name of a host that cannot be one.
@@ -58,6 +61,8 @@ def translated(error: MySQLError, endpoint: Endpoint) -> ServerError | Connectio
     if isinstance(error, InternalError | OperationalError) and not number:
         # aiomysql's own words about an answer.
         return ConnectionLostError(endpoint.role, text)
+    if isinstance(error.__cause__, ENDED):
+        return ConnectionLostError(endpoint.role, CLOSED)
     if number in _CONNECTION_ERRORS or number in _SERVER_GOING:
         return ConnectionLostError(endpoint.role, text)
     if number == _NO_GTIDS_ANY_MORE:

@@ -15,11 +15,13 @@ from mtsd.cli.status import exit_status, lines
 from mtsd.control.server import ControlServer
 from mtsd.control.status import (
     NONE_YET,
+    NOT_BEGUN,
     NOT_SAID,
     ConnectionsStatus,
     ConnectionStatus,
     ErrorStatus,
     InDoubtStatus,
+    LastStopStatus,
     PartitionStatus,
     Place,
     SkippedStatus,
@@ -243,8 +245,10 @@ def test_a_stop_and_what_was_skipped_before() -> None:
         SkippedStatus(number, end, "shop", "error 1062", "ann@db1", f"reason {number}", when)
         for number in range(1, 8)
     )
-    status = Status("stopped", "s", "t", stopped_at=stopped, skipped=skipped)
+    stop = LastStopStatus(when, False, "group 8 cannot\nbe applied", 1062, 8)
+    status = Status("failed", "s", "t", stopped_at=stopped, skipped=skipped, last_stop=stop)
     told = list(lines(status))
+    assert told.pop(4) == f"last stop  {when}, by error 1062 at group 8: see below"
     assert told[5] == (
         "stopped at: group  kind  databases  end                gtid"
         "                                    when                       after it"
@@ -263,6 +267,11 @@ def test_many_partitions_are_cut_and_a_lost_source_is_said() -> None:
     told = list(lines(Status("running", "s", "t", partitions=many)))
     assert "lag       unknown: not connected to the source" in told
     assert told[-1] == "and 10 more: --json shows all"
+    away = ConnectionStatus(since="then", attempts=2)
+    both = ConnectionsStatus(ConnectionStatus(since="then"), away)
+    told = list(lines(Status("connecting", "s", "t", connections=both, partitions=many)))
+    assert "source    s, not connected since then: not tried while the target is away" in told
+    assert "lag       unknown: not connected to the target" in told
     assert told[-2].startswith("db10 ")
 
 
@@ -381,6 +390,14 @@ def test_how_the_last_daemon_ended(
             line.partition("  ")[2].strip() for line in lines if line.startswith("last stop")
         )  # fmt: skip
 
+    workers = (
+        "UPDATE mtsd.slave_relay_log_info SET Number_of_workers = %d WHERE Channel_name = 'c3'"
+    )
+    assert told() == (ExitStatus.FAILED, f"stopped: {NOT_SAID}", "")
+    # `mtsd position set` leaves a channel without workers.
+    target.sql(workers % 0)
+    assert told() == (ExitStatus.NOT_RUNNING, f"stopped: {NOT_BEGUN}", "")
+    target.sql(workers % 2)
     target.sql(table.replace(LastStop(0, graceful=True)).decode())
     status, state, stop = told()
     assert (status, state) == (ExitStatus.NOT_RUNNING, "stopped")
@@ -402,7 +419,8 @@ def test_how_the_last_daemon_ended(
     config = _config(tmp_path, tmp_path / "no.sock", "c3")
     assert told()[0] == ExitStatus.FAILED
     file.end(LastStop(time.time(), graceful=True))
-    assert told()[0] == ExitStatus.NOT_RUNNING
+    assert main(["status", "--config", str(config)]) == ExitStatus.NOT_RUNNING
+    assert "executed" not in capsys.readouterr().out
 
 
 @pytest.mark.servers

@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mtsd.model.command import options
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.reason import Refused
 from mtsd.replica.executed_beyond import (
@@ -61,8 +62,8 @@ def test_the_message_has_what_to_do() -> None:
     source = GtidSet.parse(f"{S}:1-9")
     said = str(refusal(Gtids.OFF, Held(held), GtidSet.parse(f"{S}:1-5"), "b.000002:99", source))
     assert "executed 2 of the source's transactions after the position b.000002:99" in said
-    assert f"mtsd position set gtid:{S}:1-7 --forward;" in said
-    assert said.endswith(f"mtsd position set gtid:{S}:1-5 {WORD}")
+    assert f"mtsd position set gtid:{S}:1-7 --forward{options()};" in said
+    assert said.endswith(f"mtsd position set gtid:{S}:1-5 {WORD}{options()}")
     assert refusal(Gtids.OFF, Held(held), None, "b.000002:99", source) is None
 
 
