@@ -14,8 +14,8 @@ from mtsd.wire.connection import Row
 COPIED = Reason(
     "the position tables in {schema} were copied from another server, {former} ({former_place}), to"
     " this one, {uuid} ({place}), or restored here",
-    "make them a replica of its own with mtsd position adopt{config}; if this server takes the place"
-    " of that one, first make sure that no mtsd runs for that one",
+    "make them a replica of its own with mtsd position adopt{config}; if this server takes the"
+    " place of that one, first make sure that no mtsd runs for that one",
 )
 _LONGEST_PLACE = 320
 
