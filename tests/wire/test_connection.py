@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 import aiomysql
 import pytest
 import uvloop
+from pymysql.err import OperationalError
 
 from mtsd.model.errors import ConnectionLostError, NotSupportedError, ServerError
 from mtsd.wire.connection import Connection
 from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.failure import translated
 from tests.servers.mysqld import Server
 
 pytestmark = pytest.mark.servers
@@ -133,3 +135,10 @@ def test_what_is_sent_again_and_again_to_a_killed_connection(
 
     with asyncio.Runner(loop_factory=loop) as runner:
         runner.run(kill())
+
+
+def test_a_lost_connection_is_said_once() -> None:
+    error = OperationalError(2013, "Lost connection to MySQL server during query ([Errno 104])")
+    error.__cause__ = ConnectionResetError(104, "Connection reset by peer")
+    said = translated(error, Endpoint("target", "db1", 3306, "", "root", ""))
+    assert str(said) == "connection to the target lost: it was closed by the server"
