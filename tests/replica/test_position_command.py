@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mtsd.model.gtid import GtidSet
 from tests.load.compare import differences
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess
@@ -300,7 +301,8 @@ def test_a_start_at_a_place_in_a_file_learns_its_gtids(pair: Pair, daemon: Daemo
     daemon.start()
     daemon.wait_until_running()
     assert daemon.stop() == 0
-    assert pair.target.sql("SELECT Executed_gtid_set FROM mtsd.slave_relay_log_info") == [(gtids,)]
+    ((known,),) = pair.target.sql("SELECT Executed_gtid_set FROM mtsd.slave_relay_log_info")
+    assert GtidSet.parse(known) == GtidSet.parse(gtids)
 
 
 def test_the_binary_log_has_another_name(pair: Pair, daemon: DaemonProcess, tmp_path: Path) -> None:
