@@ -195,6 +195,8 @@ def remedy_of(error: ServerError) -> str:
     remedy = _LATER.get(error.number, "")
     if error.number == _OPTION and not is_read_only(error):
         return ""
+    if remedy and error.says(_DEFINER):
+        remedy += ', or set [target] definer = "current_user"'
     return remedy.format(role=error.server.partition(" ")[0] or "target") if remedy else ""
 
 
@@ -211,6 +213,8 @@ _NO_PUBLIC_KEY = 2061
 _OPTION = 1290
 """An option of the server forbids the statement. In any language, the text has its name."""
 _READ_ONLY = re.compile("--(super[-_])?read[-_]only")
+_DEFINER = re.compile("SET_ANY_DEFINER|ALLOW_NONEXISTENT_DEFINER|SET_USER_ID|SET USER")
+"""The privileges to create a view, routine, trigger or event of another account."""
 _GRANTS = "Grant it to the user of [{role}] user"
 _PASSWORD = "set a new one (ALTER USER … IDENTIFIED BY …) and put it into [{role}] password"  # noqa: S105
 _LOG_IN = {

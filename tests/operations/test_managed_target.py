@@ -84,7 +84,9 @@ def test_what_a_managed_service_allows(tmp_path: Path) -> None:
             )
             daemon.start()
             assert daemon.wait() == 3
-            assert "SET_ANY_DEFINER" in str(daemon.records()[-1]["error"])
+            failure = str(daemon.records()[-1]["error"])
+            assert "SET_ANY_DEFINER" in failure
+            assert 'or set [target] definer = "current_user", then start again' in failure
             daemon.settings["target.definer"] = "current_user"
             assert "definers" not in told(tmp_path, daemon.settings).bad
             daemon.start()
