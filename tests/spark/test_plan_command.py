@@ -109,7 +109,7 @@ def test_a_recorded_load_is_planned(
     ("arguments", "status", "why"),
     [
         ([], 2, "name a FILE, the source with --config, or a --record that is there"),
-        (["no-such-file"], 2, "error: no-such-file: No such file or directory"),
+        (["no-such-file"], 2, "there is no binary log file no-such-file on this machine"),
         ([__file__], 3, "not a binary log: it does not begin with the magic number"),
         (["--measure", "5", __file__], 2, "--measure needs --config"),
         (["--points", __file__, __file__], 2, "it has no points, and is no status of a daemon"),
