@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from mtsd.model.command import remember
 from tests.replica.daemon_process import close_all
 
 
@@ -11,3 +12,8 @@ from tests.replica.daemon_process import close_all
 def _no_daemon_outlives_its_test() -> Iterator[None]:
     yield
     close_all()
+
+
+@pytest.fixture(autouse=True)
+def _commands_of_messages_have_no_options_of_another_test() -> None:
+    remember(())
