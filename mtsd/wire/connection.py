@@ -20,7 +20,7 @@ from pymysql.protocol import OKPacketWrapper
 
 from mtsd.model.errors import ConnectionLostError, NotSupportedError
 from mtsd.wire.endpoint import Endpoint
-from mtsd.wire.failure import CLOSED, ENDED, NO_SESSION, not_opened, translated
+from mtsd.wire.failure import CLOSED, NO_SESSION, not_opened, translated, why_ended
 from mtsd.wire.inbox import Answer, AnswerError, Inbox
 from mtsd.wire.login import LogIn
 from mtsd.wire.result import LARGEST_RESULT, FileAskedError, parsing
@@ -518,8 +518,7 @@ class Connection:
             ) from error
         except (OSError, asyncio.IncompleteReadError, RuntimeError) as error:
             self.close()
-            reason = CLOSED if isinstance(error, ENDED) else str(error)
-            raise ConnectionLostError(self.endpoint.role, reason) from error
+            raise ConnectionLostError(self.endpoint.role, why_ended(error)) from error
 
 
 def _keep_alive(connected: socket.socket) -> None:

@@ -12,6 +12,7 @@ from pymysql.err import InternalError, MySQLError, OperationalError
 
 from mtsd.model.errors import CannotConnectError, ConnectionLostError, MtsdError, ServerError
 from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.inbox import AnswerError
 from mtsd.wire.refusal import RefusedError, no_mysql, refused, tls_failed, unreachable
 
 BUSY: Final = frozenset({1040, 1053, 1203, 1226, 3032})
@@ -25,7 +26,7 @@ _SERVER_GOING: Final = frozenset({1053, 1077, 1079})
 _NO_GTIDS_ANY_MORE: Final = 1781
 """A GTID was to be set, but gtid_mode is OFF by now: another session will know that."""
 CLOSED: Final = "it was closed by the server"
-ENDED: Final = (ConnectionError, asyncio.IncompleteReadError)
+_ENDED: Final = (ConnectionError, asyncio.IncompleteReadError)
 """What is raised where the other side has ended the connection."""
 NO_SESSION: Final = (
     MySQLError, OSError, asyncio.IncompleteReadError,
@@ -54,6 +55,13 @@ def not_opened(endpoint: Endpoint, error: BaseException) -> MtsdError:
     return said
 
 
+def why_ended(error: BaseException) -> str:
+    """Return in words why a connection has ended; what Python says of an end is of no use."""
+    if isinstance(error, _ENDED) and not isinstance(error, AnswerError):
+        return CLOSED
+    return str(error)
+
+
 def translated(error: MySQLError, endpoint: Endpoint) -> ServerError | ConnectionLostError:
     """Return the error of an open session as mtsd knows it."""
     number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
@@ -61,8 +69,8 @@ def translated(error: MySQLError, endpoint: Endpoint) -> ServerError | Connectio
     if isinstance(error, InternalError | OperationalError) and not number:
         # aiomysql's own words about an answer.
         return ConnectionLostError(endpoint.role, text)
-    if isinstance(error.__cause__, ENDED):
-        return ConnectionLostError(endpoint.role, CLOSED)
+    if isinstance(error.__cause__, _ENDED):
+        return ConnectionLostError(endpoint.role, why_ended(error.__cause__))
     if number in _CONNECTION_ERRORS or number in _SERVER_GOING:
         return ConnectionLostError(endpoint.role, text)
     if number == _NO_GTIDS_ANY_MORE:
