@@ -262,7 +262,7 @@ def test_it_goes_on_by_gtid_over_domains_and_files(tmp_path: Path) -> None:
         pair.target.sql(f"INSERT INTO a.t VALUES (14); SET GLOBAL gtid_slave_pos = '{own},7-1-4'")
         said_to = stopped(daemon)
         assert "executed 1 of the source's transactions after the position" in said_to
-        assert "mtsd position set gtid:0-1-4,7-1-4 --forward;" in said_to
+        assert "mtsd position set gtid:0-1-4,7-1-4 --forward --config" in said_to
         assert "target-executed-beyond" in told(tmp_path, daemon.settings).bad
         command(daemon, "position", "set", "gtid:0-1-4,7-1-4", "--forward")
         insert(pair.source, 3)

@@ -387,7 +387,7 @@ def test_another_position(how: str, tmp_path: Path) -> None:
         pair.source.sql(CREATE)
         daemon = DaemonProcess(pair.source, pair.target, tmp_path, {**SPLIT, **WAYS["memory"]})
         first = 0
-        for action in (("set", "latest"), ("reset",)):
+        for action in (("set", "latest", "--forward"), ("reset",)):
             daemon.start()
             daemon.wait_until_caught_up()
             assert daemon.stop() == 0
