@@ -13,6 +13,7 @@ import pymysql
 import pytest
 
 from tests.servers import provision
+from tests.servers.leases import DirtyServerError
 from tests.servers.mariadb import SUITES, provide_mariadb
 from tests.servers.mysqld import Server, ServerError
 from tests.servers.pair import Pair
@@ -78,7 +79,53 @@ def test_a_pair_is_two_servers() -> None:
         assert pair.source.sql("SELECT @@gtid_mode") == [("OFF",)]
         assert pair.source.sql("SELECT @@server_uuid") != pair.target.sql("SELECT @@server_uuid")
         assert pair.target.sql("SHOW BINARY LOGS")[0][0] == "other.000001"
-    assert not pair.source.folder.exists()
+
+
+MAKES = [provision.provide, lambda: provide_mariadb("10.11"), lambda: provide_mariadb("11.8")]
+
+
+@pytest.mark.parametrize("make", MAKES, ids=["mysql", "10.11", "11.8"])
+def test_what_a_test_has_left_behind_is_gone_for_the_next(make: Callable[[], Installation]) -> None:
+    options = {"max_connections": 33}
+    with Server(options, installation=make()) as first:
+        before = first.binlog_end()
+        first.sql(
+            "CREATE DATABASE `a``b`; CREATE TABLE `a``b`.t (i INT) ENGINE=InnoDB;"
+            "CREATE USER 'some one'@'host'; SET GLOBAL max_connections = 17, sql_mode = '';"
+            "XA START 'left'; INSERT INTO `a``b`.t VALUES (1); XA END 'left'; XA PREPARE 'left'"
+        )
+        first.sql("FLUSH BINARY LOGS")
+        left = first.client()
+        left.query("SELECT GET_LOCK('left', 0)")
+    with Server(options, installation=make()) as second:
+        assert second.port == first.port
+        assert second.binlog_end() == before
+        assert second.sql("SELECT @@max_connections") == [(33,)]
+        assert second.sql("SELECT @@sql_mode") != [("",)]
+        second.sql("CREATE DATABASE `a``b`; CREATE USER 'some one'@'host'")
+        assert second.sql("XA RECOVER") == []
+        # One that was killed may have lost anything.
+        second.kill()
+        second.start()
+    assert not second.folder.exists()
+    left._force_close()
+
+
+def test_what_cannot_be_put_back_is_said() -> None:
+    server = Server({"max_connections": 34})
+    server.start()
+    server.sql("UPDATE mysql.user SET max_questions = 7 WHERE host = 'localhost' AND user = 'root'")
+    with pytest.raises(DirtyServerError, match=r"tables: .*mysql\.user"):
+        server.close()
+    assert not server.folder.exists()
+
+
+def test_a_server_to_which_somebody_has_come_is_not_used() -> None:
+    with Server({"max_connections": 35}) as first:
+        pass
+    first.sql("CREATE DATABASE late")
+    with Server({"max_connections": 35}) as second:
+        assert ("late",) not in second.sql("SHOW DATABASES")
 
 
 @pytest.mark.parametrize("series", SUITES)
@@ -115,6 +162,7 @@ def test_a_mariadb_on_the_path_is_not_taken(
 DIES_WITH_A_SERVER = """
 import os, signal
 from tests.servers import provision
+from tests.servers.leases import DirtyServerError
 from tests.servers.mariadb import SUITES, provide_mariadb
 from tests.servers.mysqld import Server
 server = Server()

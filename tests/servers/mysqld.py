@@ -22,6 +22,7 @@ from typing import Any, Final, Self
 import pymysql
 from pymysql.constants import CLIENT
 
+from tests.servers.leases import Fresh, Parked, clean, key_of, park, take, untouched
 from tests.servers.provision import Installation, Options, provide
 from tests.servers.reaper import register
 
@@ -40,7 +41,8 @@ class Server:
 
     `options` come after the installation's defaults and win over them. The user is root, without
     a password, over the socket and over TCP. As a context manager it starts, and at the end
-    everything is gone.
+    everything is gone. What starts may be a server that another test has ended with
+    (`tests.servers.leases`).
     Should the process that started it die, the server is killed and its folder removed.
     """
 
@@ -57,16 +59,27 @@ class Server:
             **self.installation.defaults,
             **(options or {}),
         }
-        self.folder = Path(tempfile.mkdtemp(prefix="mtsd-mysql-", dir=parent))
+        # A server in a folder of the caller's is not for others.
+        self._key = key_of(self.installation, self.options) if parent is None else None
+        self._parked = take(self._key) if self._key is not None else None
+        self._fresh: Fresh | None = None
+        """What it has to be made again to be parked; None if it never is."""
+        if self._parked is not None:
+            self.folder = self._parked.folder
+            self._port_lock = self._parked.port_lock
+        else:
+            self.folder = Path(tempfile.mkdtemp(prefix="mtsd-mysql-", dir=parent))
+            self._port_lock = _lock_of_a_free_port()
+            register(self.folder, 0)
         self.datadir = self.folder / "data"
         self.tmpdir = self.folder / "tmp"
         self.socket = self.folder / "mysqld.sock"
         self.error_log = self.folder / "error.log"
-        self._port_lock = _lock_of_a_free_port()
         self.port: int = self._port_lock.getsockname()[1]
         self.options.setdefault("server_id", self.port)
+        self._first_options = dict(self.options)
         self._process: subprocess.Popen[bytes] | None = None
-        register(self.folder, 0)
+        self._is_new = False
 
     @property
     def pid(self) -> int:
@@ -92,6 +105,9 @@ class Server:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None:
+            # What a failure has left behind is not for others.
+            self.discard()
         self.close()
 
     def start(self, *, timeout: float = 60.0) -> None:
@@ -103,7 +119,10 @@ class Server:
         """Start mysqld without waiting for it."""
         if self.running:
             raise ServerError(f"mysqld on port {self.port} already runs")
-        if not self.datadir.exists():
+        if self._parked is not None and self._use(self._parked):
+            return
+        self._is_new = not self.datadir.exists()
+        if self._is_new:
             command = ["cp", "-r", "--reflink=auto", str(self.installation.template)]
             subprocess.run([*command, str(self.datadir)], check=True)
         # A socket left by a killed server would look like the new one's.
@@ -142,6 +161,10 @@ class Server:
             if time.monotonic() > deadline:
                 raise ServerError(f"no answer in {timeout} s:\n{self._last_words()}")
             time.sleep(0.02)
+        if self._is_new and self._key is not None and self.options == self._first_options:
+            with closing(self.client()) as client:
+                self._fresh = Fresh.of(client, self.datadir)
+        self._is_new = False
 
     def stop(self, *, timeout: float = 60.0) -> None:
         """Shut mysqld down in good order (SIGTERM); nothing to do where none runs."""
@@ -169,6 +192,28 @@ class Server:
         self.start(timeout=timeout)
 
     def close(self) -> None:
+        """Give it back: it is parked for another test, or gone with everything it has written.
+
+        Raises DirtyServerError if the test has changed what cannot be put back.
+        """
+        parked, self._parked = self._parked, None
+        if parked is None and self._fresh is not None and self._key is not None and self.running:
+            try:
+                clean(self.installation, self._fresh, self.client, self.datadir)
+            except BaseException:
+                self.discard()
+                raise
+            # The next one's log begins here.
+            self.error_log.write_bytes(b"")
+            parked = Parked(self._key, self.folder, self._port_lock, self._running(), self._fresh)
+        if parked is None:
+            self.discard()
+            return
+        self._process = None
+        self._fresh = None
+        park(parked)
+
+    def discard(self) -> None:
         """Kill mysqld and remove everything it has written."""
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -263,8 +308,23 @@ class Server:
             raise ServerError(f"no mysqld runs on port {self.port}")
         return self._process
 
+    def _use(self, parked: Parked) -> bool:
+        """Use a parked server in place of a start; return whether it is as it should be."""
+        self._parked = None
+        self._process = parked.process
+        if self.running and self.options == self._first_options:
+            with closing(self.client()) as client:
+                if untouched(client):
+                    self._fresh = parked.fresh
+                    return True
+        self.kill()
+        shutil.rmtree(self.datadir)
+        return False
+
     def _ended(self) -> None:
         self._process = None
+        # It is not what it was when it was new.
+        self._fresh = None
         register(self.folder, 0)
 
     def _last_words(self) -> str:

@@ -45,9 +45,14 @@ class Pair:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if error is not None:
+            # What a failure has left behind is not for others.
+            self.source.discard()
+            self.target.discard()
         self.close()
 
     def close(self) -> None:
-        """Kill both and remove everything they have written."""
-        self.source.close()
-        self.target.close()
+        """Give both back, the target first: a daemon may still read from the source."""
+        with ExitStack() as both:
+            both.callback(self.source.close)
+            self.target.close()

@@ -70,6 +70,8 @@ class Installation:
     binlog_status: ClassVar[str] = "SHOW BINARY LOG STATUS"
     """The statement whose row begins with the end of its binlog."""
     binlog_reset: ClassVar[str] = "RESET BINARY LOGS AND GTIDS"
+    xa_recover: ClassVar[str] = "XA RECOVER CONVERT XID"
+    """The statement that lists prepared transactions so that an xid can be written again."""
 
     def program(self, name: str) -> list[str]:
         """Return the words that run a program of this MySQL: mysqld, mysql, mysqlbinlog, …."""
@@ -78,6 +80,11 @@ class Installation:
     def server(self) -> list[str]:
         """Return the words that run mysqld, without options of its own."""
         return server(self.root)
+
+    def resets(self, *, has_binlog: bool) -> tuple[str, ...]:
+        """Return statements that forget its source, its binlog and its GTIDs."""
+        del has_binlog
+        return "STOP REPLICA", "RESET REPLICA ALL", self.binlog_reset
 
 
 def provide() -> Installation:

@@ -1,0 +1,230 @@
+"""Running servers that nobody uses at the moment, to be used again.
+
+To start one takes half a second of processor time, and to clean one a fiftieth. So a `Server`
+takes a parked one with the same options in place of a start, and at its end parks its own, once
+`clean` has made it what it was. What cannot be put back fails the test that has changed it, by
+name. A server that was killed, stopped or started again is never parked.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+import pymysql
+
+from tests.servers.provision import Installation, Options
+from tests.servers.reaper import register
+
+MOST_PARKED: Final = 6
+"""How many one process keeps: each has a third of a gigabyte of memory."""
+
+Connect = Callable[[], pymysql.connections.Connection]
+Key = tuple[str, tuple[tuple[str, str | int | None], ...]]
+"""What servers that can stand in for each other have in common."""
+
+_SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
+_VOLATILE: Final = re.compile(r"gtid_(?!mode|domain)|last_gtid|timestamp|rand_seed|pseudo_thread")
+"""Variables that change by themselves, or with the binlog."""
+_LOGS: Final = frozenset({"general_log", "slow_log", "gtid_executed", "gtid_slave_pos"})
+_COUNTED: Final = re.compile(r"innodb_|engine_cost|server_cost|.*_stats?$|replication_|slave_|ndb_")
+"""System tables that change by themselves."""
+_FILES: Final = re.compile(
+    r".*\.pid|.*-bin\..*|binlog\..*|other\..*|ib.*|undo.*|#.*|.*tmp.*|aria_.*"
+)
+"""Files of the data directory that the server itself makes."""
+_MODES: Final = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
+_PATIENCE_S: Final = 30.0
+
+
+class DirtyServerError(AssertionError):
+    """A test has changed what cannot be put back; the message says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """What a server is like when it has just been started."""
+
+    variables: Mapping[str, str]
+    tables: Mapping[str, int]
+    """Checksums of the system tables."""
+    plugins: frozenset[tuple[str, ...]]
+    accounts: frozenset[tuple[str, str]]
+    files: frozenset[str]
+
+    @classmethod
+    def of(cls, client: pymysql.connections.Connection, datadir: Path) -> Fresh:
+        """Look at a server."""
+        return cls(
+            {
+                name: value
+                for name, value in _ask(client, "SHOW GLOBAL VARIABLES")
+                if not _VOLATILE.match(name)
+            },
+            _checksums(client),
+            frozenset(_ask(client, "SHOW PLUGINS")),
+            frozenset(_ask(client, "SELECT User, Host FROM mysql.user")),
+            frozenset(each.name for each in datadir.iterdir() if not _FILES.fullmatch(each.name)),
+        )
+
+    def changed(self, found: Fresh) -> Iterator[str]:
+        """Yield what is otherwise now."""
+        for field in fields(self):
+            before, now = getattr(self, field.name), getattr(found, field.name)
+            if isinstance(before, Mapping):
+                before, now = before.items(), now.items()
+            if before != now:
+                yield f"{field.name}: {sorted(before - now)} before, {sorted(now - before)} now"
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """A running server that is what it was when it had just been started."""
+
+    key: Key
+    folder: Path
+    port_lock: socket.socket
+    process: subprocess.Popen[bytes]
+    fresh: Fresh
+
+    def end(self) -> None:
+        """Kill it and remove everything it has written."""
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.port_lock.close()
+        register(self.folder, None)
+
+
+_PARKED: Final[list[Parked]] = []
+
+
+def key_of(installation: Installation, options: Options) -> Key:
+    """Return the key of a server with these options."""
+    return str(installation.template), tuple(sorted(options.items()))
+
+
+def take(key: Key) -> Parked | None:
+    """Return a parked server, which is the caller's from now on; None if there is none."""
+    for parked in reversed(_PARKED):
+        if parked.key == key:
+            _PARKED.remove(parked)
+            return parked
+    return None
+
+
+def park(parked: Parked) -> None:
+    """Keep a server to be taken; the one that has been there for longest may end for it."""
+    _PARKED.append(parked)
+    if len(_PARKED) > MOST_PARKED:
+        _PARKED.pop(0).end()
+
+
+def untouched(client: pymysql.connections.Connection) -> bool:
+    """Return whether nobody has come to a parked server, as a daemon left running would."""
+    databases = {name for (name,) in _ask(client, "SHOW DATABASES")}
+    return databases <= _SYSTEM and not list(_sessions(client))
+
+
+def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: Path) -> None:
+    """Make a server what it was. Raises DirtyServerError, and pymysql's errors."""
+    # A new session has what the variables say.
+    with closing(connect()) as client:
+        _put_variables_back(client, fresh)
+    with closing(connect()) as client:
+        _end_sessions(client)
+        _ask(client, "SET sql_log_bin = 0, foreign_key_checks = 0")
+        for row in _ask(client, installation.xa_recover):
+            _ask(client, f"XA ROLLBACK {_xid(*row)}")
+        for (name,) in _ask(client, "SHOW DATABASES"):
+            if name not in _SYSTEM:
+                _ask(client, f"DROP DATABASE {_quoted(name)}")
+        for user, host in set(_ask(client, "SELECT User, Host FROM mysql.user")) - fresh.accounts:
+            _ask(client, f"DROP USER {_quoted(user)}@{_quoted(host)}")
+        for statement in installation.resets(has_binlog=fresh.variables["log_bin"] == "ON"):
+            _ask(client, statement)
+        for log in ("general_log", "slow_log"):
+            _ask(client, f"TRUNCATE TABLE mysql.{log}")
+        if changed := list(fresh.changed(Fresh.of(client, datadir))):
+            raise DirtyServerError(f"what a test has changed stays so: {'; '.join(changed)}")
+
+
+def _put_variables_back(client: pymysql.connections.Connection, fresh: Fresh) -> None:
+    for name, value in _ask(client, "SHOW GLOBAL VARIABLES"):
+        wanted = fresh.variables.get(name, value)
+        if wanted == value:
+            continue
+        for each in _modes(value, wanted) if name == "gtid_mode" else (wanted,):
+            number = re.fullmatch(r"-?\d+(\.\d+)?", each)
+            literal = each if number else f"'{pymysql.converters.escape_string(each)}'"
+            # What cannot be put back is seen afterwards.
+            with closing(client.cursor()) as cursor:
+                try:
+                    cursor.execute(f"SET GLOBAL {name} = {literal}")
+                except pymysql.err.MySQLError:
+                    continue
+
+
+def _modes(now: str, wanted: str) -> tuple[str, ...]:
+    """Return the values of gtid_mode on the way from one to another."""
+    begin, end = _MODES.index(now), _MODES.index(wanted)
+    return _MODES[begin + 1 : end + 1] if begin < end else _MODES[end:begin][::-1]
+
+
+def _end_sessions(client: pymysql.connections.Connection) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    killed: set[int] = set()
+    while sessions := set(_sessions(client)):
+        for session in sessions - killed:
+            with closing(client.cursor()) as cursor:
+                try:
+                    cursor.execute(f"KILL {session}")
+                except pymysql.err.MySQLError:
+                    # It has ended by itself.
+                    continue
+        killed |= sessions
+        if time.monotonic() > deadline:
+            raise DirtyServerError(f"sessions {sorted(sessions)} go on after a KILL")
+        time.sleep(0.005)
+
+
+def _sessions(client: pymysql.connections.Connection) -> Iterator[int]:
+    """Yield the ids of others' sessions, the server's own left out."""
+    for session, user, *_ in _ask(client, "SHOW PROCESSLIST"):
+        if session != client.thread_id() and user not in {"system user", "event_scheduler"}:
+            yield int(session)
+
+
+def _checksums(client: pymysql.connections.Connection) -> dict[str, int]:
+    names = ",".join(
+        f"mysql.{name}"
+        for name, kind in _ask(client, "SHOW FULL TABLES FROM mysql")
+        if kind == "BASE TABLE" and name not in _LOGS and not _COUNTED.fullmatch(name)
+    )
+    return dict(_ask(client, f"CHECKSUM TABLE {names}"))
+
+
+def _xid(format_id: int, gtrid_length: int, _bqual_length: int, data: str) -> str:
+    if not data.startswith("0x"):
+        # A MariaDB prints it as it is written in a statement.
+        return data
+    at = 2 + 2 * gtrid_length
+    return f"X'{data[2:at]}',X'{data[at:]}',{format_id}"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _ask(client: pymysql.connections.Connection, statement: str) -> list[tuple[Any, ...]]:
+    with closing(client.cursor()) as cursor:
+        cursor.execute(statement)
+        return list(cursor.fetchall())
