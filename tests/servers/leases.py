@@ -136,8 +136,10 @@ def untouched(client: pymysql.connections.Connection) -> bool:
 
 def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: Path) -> None:
     """Make a server what it was. Raises DirtyServerError, and pymysql's errors."""
-    # A new session has what the variables say.
+    # A new session has what the variables say, and some are not changed while a replica runs.
     with closing(connect()) as client:
+        for statement in installation.replica_resets:
+            _ask(client, statement)
         _put_variables_back(client, fresh)
     with closing(connect()) as client:
         _end_sessions(client)
@@ -149,7 +151,10 @@ def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: P
                 _ask(client, f"DROP DATABASE {_quoted(name)}")
         for user, host in set(_ask(client, "SELECT User, Host FROM mysql.user")) - fresh.accounts:
             _ask(client, f"DROP USER {_quoted(user)}@{_quoted(host)}")
-        for statement in installation.resets(has_binlog=fresh.variables["log_bin"] == "ON"):
+        # Without a binlog, a MySQL forgets its GTIDs all the same, and a MariaDB refuses.
+        if fresh.variables["log_bin"] == "ON" or not installation.gtid_resets:
+            _ask(client, installation.binlog_reset)
+        for statement in installation.gtid_resets:
             _ask(client, statement)
         for log in ("general_log", "slow_log"):
             _ask(client, f"TRUNCATE TABLE mysql.{log}")

@@ -49,6 +49,8 @@ class MariadbInstallation(Installation):
     }
     binlog_status: ClassVar[str] = "SHOW MASTER STATUS"
     binlog_reset: ClassVar[str] = "RESET MASTER"
+    replica_resets: ClassVar[tuple[str, ...]] = ("STOP ALL SLAVES", "RESET SLAVE ALL")
+    gtid_resets: ClassVar[tuple[str, ...]] = ("SET GLOBAL gtid_slave_pos = ''",)
     xa_recover: ClassVar[str] = "XA RECOVER FORMAT='SQL'"
 
     def program(self, name: str) -> list[str]:
@@ -60,11 +62,6 @@ class MariadbInstallation(Installation):
         if self.root is None:
             raise AptError("a MariaDB on the PATH is not used")
         return _server(self.root)
-
-    def resets(self, *, has_binlog: bool) -> tuple[str, ...]:
-        """Return statements that forget its source, its binlog and its GTIDs."""
-        binlog = (self.binlog_reset,) if has_binlog else ()
-        return "STOP ALL SLAVES", "RESET SLAVE ALL", *binlog, "SET GLOBAL gtid_slave_pos = ''"
 
 
 @cache

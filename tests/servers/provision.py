@@ -70,6 +70,10 @@ class Installation:
     binlog_status: ClassVar[str] = "SHOW BINARY LOG STATUS"
     """The statement whose row begins with the end of its binlog."""
     binlog_reset: ClassVar[str] = "RESET BINARY LOGS AND GTIDS"
+    replica_resets: ClassVar[tuple[str, ...]] = ("STOP REPLICA", "RESET REPLICA ALL")
+    """Statements that forget its source."""
+    gtid_resets: ClassVar[tuple[str, ...]] = ()
+    """Statements that forget what `binlog_reset` does not, of GTIDs."""
     xa_recover: ClassVar[str] = "XA RECOVER CONVERT XID"
     """The statement that lists prepared transactions so that an xid can be written again."""
 
@@ -80,11 +84,6 @@ class Installation:
     def server(self) -> list[str]:
         """Return the words that run mysqld, without options of its own."""
         return server(self.root)
-
-    def resets(self, *, has_binlog: bool) -> tuple[str, ...]:
-        """Return statements that forget its source, its binlog and its GTIDs."""
-        del has_binlog
-        return "STOP REPLICA", "RESET REPLICA ALL", self.binlog_reset
 
 
 def provide() -> Installation:
