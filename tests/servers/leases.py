@@ -72,7 +72,7 @@ class Fresh:
             _checksums(client),
             frozenset(_ask(client, "SHOW PLUGINS")),
             frozenset(_ask(client, "SELECT User, Host FROM mysql.user")),
-            frozenset(each.name for each in datadir.iterdir() if not _FILES.fullmatch(each.name)),
+            _files(datadir),
         )
 
     def changed(self, found: Fresh) -> Iterator[str]:
@@ -156,6 +156,10 @@ def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: P
             _ask(client, installation.binlog_reset)
         for statement in installation.gtid_resets:
             _ask(client, statement)
+        # What LOAD DATA has read.
+        for name in _files(datadir) - fresh.files - {"mysqld-auto.cnf"}:
+            if (datadir / name).is_file():
+                (datadir / name).unlink()
         for log in ("general_log", "slow_log"):
             _ask(client, f"TRUNCATE TABLE mysql.{log}")
         if changed := list(fresh.changed(Fresh.of(client, datadir))):
@@ -206,6 +210,11 @@ def _sessions(client: pymysql.connections.Connection) -> Iterator[int]:
     for session, user, *_ in _ask(client, "SHOW PROCESSLIST"):
         if session != client.thread_id() and user not in {"system user", "event_scheduler"}:
             yield int(session)
+
+
+def _files(datadir: Path) -> frozenset[str]:
+    """Return what is in a data directory beside the files that the server makes by itself."""
+    return frozenset(each.name for each in datadir.iterdir() if not _FILES.fullmatch(each.name))
 
 
 def _checksums(client: pymysql.connections.Connection) -> dict[str, int]:
