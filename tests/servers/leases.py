@@ -42,6 +42,7 @@ _FILES: Final = re.compile(
 )
 """Files of the data directory that the server itself makes."""
 _MODES: Final = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
+_ALL_ROWS: Final = (1 << 64) - 1
 _PATIENCE_S: Final = 30.0
 
 
@@ -138,6 +139,8 @@ def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: P
     """Make a server what it was. Raises DirtyServerError, and pymysql's errors."""
     # A new session has what the variables say, and some are not changed while a replica runs.
     with closing(connect()) as client:
+        # Otherwise a test's value may cut off all that is asked here.
+        _ask(client, f"SET sql_select_limit = {_ALL_ROWS}")
         for statement in installation.replica_resets:
             _ask(client, statement)
         _put_variables_back(client, fresh)
@@ -151,13 +154,19 @@ def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: P
                 _ask(client, f"DROP DATABASE {_quoted(name)}")
         for user, host in set(_ask(client, "SELECT User, Host FROM mysql.user")) - fresh.accounts:
             _ask(client, f"DROP USER {_quoted(user)}@{_quoted(host)}")
+        persisted = datadir / "mysqld-auto.cnf"
+        if persisted.exists():
+            _ask(client, "RESET PERSIST")
+            persisted.unlink()
+        # Some may only be changed when the accounts are gone.
+        _put_variables_back(client, fresh)
         # Without a binlog, a MySQL forgets its GTIDs all the same, and a MariaDB refuses.
         if fresh.variables["log_bin"] == "ON" or not installation.gtid_resets:
             _ask(client, installation.binlog_reset)
         for statement in installation.gtid_resets:
             _ask(client, statement)
         # What LOAD DATA has read.
-        for name in _files(datadir) - fresh.files - {"mysqld-auto.cnf"}:
+        for name in _files(datadir) - fresh.files:
             if (datadir / name).is_file():
                 (datadir / name).unlink()
         for log in ("general_log", "slow_log"):
