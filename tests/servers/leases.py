@@ -24,7 +24,7 @@ import pymysql
 from tests.servers.provision import Installation, Options
 from tests.servers.reaper import register
 
-MOST_PARKED: Final = 6
+MOST_PARKED: Final = 5
 """How many one process keeps: each has a third of a gigabyte of memory."""
 
 Connect = Callable[[], pymysql.connections.Connection]

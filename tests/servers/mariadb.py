@@ -40,6 +40,8 @@ class MariadbInstallation(Installation):
         "innodb_buffer_pool_size": "96M",
         "innodb_flush_log_at_trx_commit": 2,
         "innodb_flush_method": "nosync",
+        # The kernel has only so many requests for all servers of the machine.
+        "innodb_use_native_aio": "OFF",
         "innodb_log_file_size": "16M",
         "innodb_undo_tablespaces": 0,
         "log_bin": "binlog",

@@ -56,6 +56,8 @@ class Installation:
         "innodb_flush_log_at_trx_commit": 2,
         # No fsync: that is half of what a start takes, and all of a wait for a busy disk.
         "innodb_flush_method": "nosync",
+        # The kernel has only so many requests for all servers of the machine.
+        "innodb_use_native_aio": "OFF",
         # The server touches all of it when it starts.
         "innodb_log_buffer_size": "1M",
         "innodb_redo_log_capacity": "64M",
