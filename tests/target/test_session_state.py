@@ -61,6 +61,8 @@ def server() -> Iterator[Server]:
             "INSERT INTO mysql.time_zone_transition VALUES (1, -2145916800, 0)"
         )
         yield server
+        # It keeps a time zone that it has seen.
+        server.discard()
 
 
 @pytest.fixture
