@@ -61,6 +61,11 @@ class Fresh:
     accounts: frozenset[tuple[str, str]]
     files: frozenset[str]
 
+    @property
+    def plugin_names(self) -> frozenset[str]:
+        """What is installed."""
+        return frozenset(name for name, *_ in self.plugins)
+
     @classmethod
     def of(cls, client: pymysql.connections.Connection, datadir: Path) -> Fresh:
         """Look at a server."""
@@ -154,6 +159,8 @@ def clean(installation: Installation, fresh: Fresh, connect: Connect, datadir: P
                 _ask(client, f"DROP DATABASE {_quoted(name)}")
         for user, host in set(_ask(client, "SELECT User, Host FROM mysql.user")) - fresh.accounts:
             _ask(client, f"DROP USER {_quoted(user)}@{_quoted(host)}")
+        for name in {row[0] for row in _ask(client, "SHOW PLUGINS")} - fresh.plugin_names:
+            _ask(client, f"UNINSTALL PLUGIN {_quoted(name)}")
         persisted = datadir / "mysqld-auto.cnf"
         if persisted.exists():
             _ask(client, "RESET PERSIST")
