@@ -2,8 +2,8 @@
 
 To start one takes half a second of processor time, and to clean one a fiftieth. So a `Server`
 takes a parked one with the same options in place of a start, and at its end parks its own, once
-`clean` has made it what it was. What cannot be put back fails the test that has changed it, by
-name. A server that was killed, stopped or started again is never parked.
+`clean` has made it what it was. A server in which something cannot be put back, or that was killed,
+stopped or started again, is never parked.
 """
 
 from __future__ import annotations

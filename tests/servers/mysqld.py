@@ -22,7 +22,16 @@ from typing import Any, Final, Self
 import pymysql
 from pymysql.constants import CLIENT
 
-from tests.servers.leases import Fresh, Parked, clean, key_of, park, take, untouched
+from tests.servers.leases import (
+    DirtyServerError,
+    Fresh,
+    Parked,
+    clean,
+    key_of,
+    park,
+    take,
+    untouched,
+)
 from tests.servers.provision import Installation, Options, provide
 from tests.servers.reaper import register
 
@@ -194,15 +203,15 @@ class Server:
     def close(self) -> None:
         """Give it back: it is parked for another test, or gone with everything it has written.
 
-        Raises DirtyServerError if the test has changed what cannot be put back.
+        It is gone if it was killed or started again, or if something in it cannot be put back.
         """
         parked, self._parked = self._parked, None
         if parked is None and self._fresh is not None and self._key is not None and self.running:
             try:
                 clean(self.installation, self._fresh, self.client, self.datadir)
-            except BaseException:
+            except (DirtyServerError, pymysql.err.MySQLError):
                 self.discard()
-                raise
+                return
             # The next one's log begins here.
             self.error_log.write_bytes(b"")
             parked = Parked(self._key, self.folder, self._port_lock, self._running(), self._fresh)
