@@ -36,6 +36,9 @@ async def test_between_transactions_and_nowhere_else(version: str) -> None:
         seen = set()
         for file in files[-2:]:
             for offset, code in await events(endpoint, file):
+                if offset >= file.size:
+                    # A MariaDB writes its Binlog_checkpoint some time after a rotation.
+                    break
                 seen.add(code)
                 expected = code not in GTIDS | OF_FILES
                 assert await inside(file, offset) == expected, (file, offset, code)
