@@ -27,7 +27,7 @@ from benchmarks.cpu import Stages
 from benchmarks.external import installed
 from benchmarks.figures import Figure, Range
 from benchmarks.lag import Lag
-from mtsd.schedule.policies import POLICIES
+from mtsd.schedule.policies.choice import POLICIES
 
 PARTS: Final = (
     "backlog",

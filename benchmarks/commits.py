@@ -8,8 +8,8 @@ stage, so the differences between them are lags.
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from mtsd.binlog.framing import FileFramer
-from mtsd.binlog.grouper import Grouper
+from mtsd.binlog.bytes.framing import FileFramer
+from mtsd.binlog.groups.grouper import Grouper
 from mtsd.filter.filter import Filter
 from mtsd.model.group import Group, GroupClosed, GroupKind
 from mtsd.model.position import Position

@@ -22,14 +22,14 @@ from pymysqlreplication.row_event import (
     WriteRowsEvent,
 )
 
-from mtsd.binlog.event_reader import EventReader
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.framing import FileFramer
-from mtsd.binlog.row_image import RowDecoder
-from mtsd.binlog.rows import ROW_EVENTS
-from mtsd.binlog.table_map import parse_table_map
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.bytes.framing import FileFramer
+from mtsd.binlog.events.event_reader import EventReader
+from mtsd.binlog.events.rows import ROW_EVENTS
+from mtsd.binlog.events.table_map import parse_table_map
+from mtsd.binlog.values.row_image import RowDecoder
 from mtsd.model.position import Position
-from mtsd.spark.row_batches import RowBatches
+from mtsd.spark.arrays.row_batches import RowBatches
 
 _TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
 _ROWS: Final = frozenset(kind.value for kind in ROW_EVENTS)

@@ -14,10 +14,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from mtsd.binlog.framing import FileFramer
-from mtsd.binlog.grouper import Grouper
+from mtsd.binlog.bytes.framing import FileFramer
+from mtsd.binlog.groups.grouper import Grouper
 from mtsd.model.position import FIRST_EVENT, Position
-from mtsd.spark.group_record import GroupRecorder
+from mtsd.spark.plan.group_record import GroupRecorder
 
 _RUNS: Final = 4
 _PIECE: Final = 1 << 20

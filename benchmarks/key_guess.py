@@ -6,18 +6,18 @@ be asked for them.
 
 from collections.abc import Iterable
 
-from mtsd.binlog.column_format import column_formats
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.table_map import parse_table_map
-from mtsd.target.column_fit import shapes_of_event
-from mtsd.target.key_definitions import (
+from mtsd.apply.tables.column_fit import shapes_of_event
+from mtsd.apply.tables.key_definitions import (
     FoundColumn,
     FoundKeys,
     FoundPart,
     KeyDefinitions,
     TableName,
 )
-from mtsd.target.table_columns import TableColumn
+from mtsd.apply.tables.table_columns import TableColumn
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.events.table_map import parse_table_map
+from mtsd.binlog.values.column_format import column_formats
 
 
 def keys_by_first_columns(events: Iterable[bytes]) -> KeyDefinitions:

@@ -28,7 +28,7 @@ from mtsd.plan.candidate import Candidate
 from mtsd.plan.costs import Machines
 from mtsd.plan.replayed_group import ReplayedGroup
 from mtsd.plan.simulation import Simulation
-from mtsd.spark.group_record import replayed_groups
+from mtsd.spark.plan.group_record import replayed_groups
 from tests.servers.mysqld import Server
 from tests.servers.reaper import register
 

@@ -9,7 +9,7 @@ from typing import Final
 from benchmarks import backlog, servers
 from benchmarks.backlog import Applied
 from benchmarks.figures import Figure, Range
-from mtsd.schedule.policies import POLICIES
+from mtsd.schedule.policies.choice import POLICIES
 from tests.load import small
 from tests.replica.daemon_process import Value
 from tests.servers.mysqld import Server

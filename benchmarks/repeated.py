@@ -10,9 +10,9 @@ from typing import Final
 
 from zlib_ng.zlib_ng import crc32
 
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.framing import MAGIC, FileFramer
-from mtsd.binlog.header import HEADER_SIZE
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.bytes.framing import MAGIC, FileFramer
+from mtsd.binlog.bytes.header import HEADER_SIZE
 
 _PUT_END: Final = Struct("<I").pack_into
 _PUT_SIZE: Final = Struct("<I").pack

@@ -29,7 +29,7 @@ from benchmarks.scaling_cells import (
 )
 from benchmarks.scaling_plots import plots
 from benchmarks.throughput import throughput
-from mtsd.schedule.policies import POLICIES
+from mtsd.schedule.policies.choice import POLICIES
 from tests.load import small
 from tests.servers.mysqld import Server
 

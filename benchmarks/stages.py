@@ -19,24 +19,24 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.key_guess import keys_by_first_columns
-from mtsd.binlog.framing import FileFramer
-from mtsd.binlog.grouper import Grouper
-from mtsd.binlog.updated_tables import UpdatedTables
+from mtsd.apply.position.worker_info import RowChange, WorkerInfo
+from mtsd.apply.rows.bundle import commands, row_statements
+from mtsd.apply.tables.changed_keys import ChangedKeys
+from mtsd.apply.tables.key_definitions import KeyDefinitions
+from mtsd.binlog.bytes.framing import FileFramer
+from mtsd.binlog.groups.grouper import Grouper
+from mtsd.binlog.groups.updated_tables import UpdatedTables
 from mtsd.filter.filter import Filter
 from mtsd.model.group import Group
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.parallel_type import BY_THE_SOURCE
 from mtsd.model.position import Position
-from mtsd.schedule.assignment import Need
-from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.done.executed_groups import ExecutedGroups
+from mtsd.schedule.done.worker_row import WorkerRow, blank_row
 from mtsd.schedule.limits import Limits
-from mtsd.schedule.policies import POLICIES, choose_policy
+from mtsd.schedule.policies.assignment import Need
+from mtsd.schedule.policies.choice import POLICIES, choose_policy
 from mtsd.schedule.scheduler import Filler, Scheduler
-from mtsd.schedule.worker_row import WorkerRow, blank_row
-from mtsd.target.bundle import commands, row_statements
-from mtsd.target.changed_keys import ChangedKeys
-from mtsd.target.key_definitions import KeyDefinitions
-from mtsd.target.worker_info import RowChange, WorkerInfo
 from mtsd.wire.dump_packets import event_of
 from mtsd.wire.framing import PacketFramer
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mtsd.model.command import remember
+from mtsd.model.outcome.command import remember
 from tests.replica.daemon_process import close_all
 
 

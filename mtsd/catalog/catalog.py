@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from mtsd.binlog.character_sets import character_set, text_decoder
-from mtsd.binlog.statement_secrets import shown
-from mtsd.binlog.tokenizer import TokenKind
-from mtsd.binlog.words import Words
+from mtsd.binlog.bytes.character_sets import character_set, text_decoder
+from mtsd.binlog.sql.statement_secrets import shown
+from mtsd.binlog.sql.tokenizer import TokenKind
+from mtsd.binlog.sql.words import Words
 from mtsd.catalog.clause_parts import UnknownClauseError
 from mtsd.catalog.definition import TableDefinition
 from mtsd.catalog.table_statement import altered, created, with_unique, without

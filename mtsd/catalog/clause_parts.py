@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from mtsd.binlog.tokenizer import TokenKind
-from mtsd.binlog.words import Words
+from mtsd.binlog.sql.tokenizer import TokenKind
+from mtsd.binlog.sql.words import Words
 from mtsd.catalog.definition import lower
 
 _SYNONYMS: Final = {

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from mtsd.binlog.character_sets import BINARY, any_collation
-from mtsd.binlog.column_type import ColumnType, parse_columns
-from mtsd.binlog.table_map import TableMap
-from mtsd.binlog.table_metadata import OptionalMetadata, parse_optional_metadata
+from mtsd.binlog.bytes.character_sets import BINARY, any_collation
+from mtsd.binlog.events.table_map import TableMap
+from mtsd.binlog.values.column_type import ColumnType, parse_columns
+from mtsd.binlog.values.table_metadata import OptionalMetadata, parse_optional_metadata
 from mtsd.model.errors import NotSupportedError
 
 _UTF8: Final = 255
@@ -103,7 +103,7 @@ class TableDefinition:
         return next((key.columns for key in self.keys if key.name == PRIMARY), ())
 
     def told(self, table: TableMap) -> OptionalMetadata:
-        """Return this definition as metadata of a table map (`mtsd.binlog.column_format`).
+        """Return this definition as metadata of a table map (`mtsd.binlog.values.column_format`).
 
         Raises NotSupportedError if they do not match: the number of columns differs, or a column
         is an ENUM, SET, text or number in only one of them.

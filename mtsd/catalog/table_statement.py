@@ -7,8 +7,8 @@ makes the definition unknown rather than wrong: it raises `UnknownClauseError`.
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mtsd.binlog.tokenizer import TokenKind
-from mtsd.binlog.words import Words
+from mtsd.binlog.sql.tokenizer import TokenKind
+from mtsd.binlog.sql.words import Words
 from mtsd.catalog.clause_parts import (
     UnknownClauseError,
     bare_name,

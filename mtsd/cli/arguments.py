@@ -19,8 +19,8 @@ from mtsd.config import (
     load,
 )
 from mtsd.config.kinds import is_path
-from mtsd.model.command import remember
-from mtsd.model.exit_status import ExitStatus
+from mtsd.model.outcome.command import remember
+from mtsd.model.outcome.exit_status import ExitStatus
 
 # argparse has no public name for it.
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001

@@ -6,7 +6,7 @@ from mtsd.config import Settings
 from mtsd.model.errors import MtsdError
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.operations.stored_status import read_stored
-from mtsd.replica.endpoints import endpoint
+from mtsd.replica.core.endpoints import endpoint
 from mtsd.source.binlog_files import list_files
 
 

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
-from mtsd.cli.event_listing import SHORT, EventLine, event_lines
-from mtsd.cli.group_selection import (
+from mtsd.cli.listing.event_listing import SHORT, EventLine, event_lines
+from mtsd.cli.listing.group_selection import (
     NothingFoundError,
     Place,
     SelectedGroups,
@@ -24,14 +24,14 @@ from mtsd.cli.group_selection import (
     wanted_gtids,
     wanted_table,
 )
-from mtsd.cli.listed_files import ListedFile, files_of_source, local_files
+from mtsd.cli.listing.listed_files import ListedFile, files_of_source, local_files
+from mtsd.cli.listing.row_listing import RowListing, UndecodedRows
+from mtsd.cli.listing.shown_values import LONGEST
 from mtsd.cli.output import json_of, print_json, print_line, printable, tell
-from mtsd.cli.row_listing import RowListing, UndecodedRows
-from mtsd.cli.shown_values import LONGEST
 from mtsd.config import Settings
 from mtsd.model.errors import BinlogError, MtsdError, NeedsPersonError
-from mtsd.model.exit_status import ExitStatus
 from mtsd.model.group import Group, GroupKind
+from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.model.position import Position, parse_position
 from mtsd.operations.group_place import place_of_group
 

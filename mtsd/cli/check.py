@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.output import json_of, print_json, print_line
-from mtsd.model.exit_status import ExitStatus
+from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.operations.check.checking import check
 from mtsd.operations.check.grants import statements
 from mtsd.operations.check.line import Level, Line

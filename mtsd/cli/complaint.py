@@ -1,7 +1,7 @@
 """How a command reports an error."""
 
 from mtsd.cli.output import tell
-from mtsd.model.exit_status import ExitStatus
+from mtsd.model.outcome.exit_status import ExitStatus
 
 
 def complain(error: Exception | str, exit_status: ExitStatus) -> ExitStatus:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.output import json_of, print_json, print_line
 from mtsd.config import FIELDS, Loaded, document, is_secret, shown
-from mtsd.model.exit_status import ExitStatus
+from mtsd.model.outcome.exit_status import ExitStatus
 
 NOT_SET = "(not set)"
 

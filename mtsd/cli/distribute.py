@@ -8,7 +8,7 @@ from mtsd.cli.distribution_lines import described
 from mtsd.cli.output import print_line
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status, post
 from mtsd.control.status import DistributionStatus
-from mtsd.model.exit_status import ExitStatus
+from mtsd.model.outcome.exit_status import ExitStatus
 
 _EXAMPLE = """\
 example:

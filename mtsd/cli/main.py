@@ -12,7 +12,7 @@ from typing import Final
 
 from mtsd import __version__
 from mtsd.model.build import COMPILED
-from mtsd.model.exit_status import ExitStatus
+from mtsd.model.outcome.exit_status import ExitStatus
 
 COMMANDS: Final = (
     "run", "check", "status", "position", "distribute", "resolve", "skip", "binlog", "plan",

@@ -12,16 +12,16 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mtsd.binlog.grouper import Grouper
+from mtsd.binlog.groups.grouper import Grouper
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
-from mtsd.cli.listed_files import ListedFile, files_of_source, local_files
+from mtsd.cli.listing.listed_files import ListedFile, files_of_source, local_files
 from mtsd.cli.output import print_json, print_line
 from mtsd.cli.progress import Progress
 from mtsd.config import Settings
 from mtsd.config.settings import ReplicaSettings
 from mtsd.model.errors import BinlogError, MtsdError
-from mtsd.model.exit_status import ExitStatus
+from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.plan.backlog import backlog_of
 from mtsd.plan.calibration import TYPICAL, Point, PointsError, calibrated
@@ -39,8 +39,8 @@ from mtsd.plan.plan import Fit, Plan
 from mtsd.plan.points import points_json, read_points
 from mtsd.plan.replayed_group import ReplayedGroup, repeated
 from mtsd.plan.table import lines
-from mtsd.replica.filters import rules_of
-from mtsd.schedule.alone import AloneRule
+from mtsd.replica.core.filters import rules_of
+from mtsd.schedule.batches.alone import AloneRule
 
 _WORKERS = (1, 2, 4, 8, 16)
 _BATCHES = (1, 32, 512)
@@ -182,9 +182,9 @@ def _unwritable(args: argparse.Namespace) -> str:
 
 def _planned(args: argparse.Namespace) -> Plan:
     # Imported here, so that other commands need neither Spark nor the time to import it.
-    from mtsd.spark.group_record import count_of, replayed_groups  # noqa: PLC0415
-    from mtsd.spark.local_session import spark_session  # noqa: PLC0415
-    from mtsd.spark.replay import replay  # noqa: PLC0415
+    from mtsd.spark.plan.group_record import count_of, replayed_groups  # noqa: PLC0415
+    from mtsd.spark.plan.local_session import spark_session  # noqa: PLC0415
+    from mtsd.spark.plan.replay import replay  # noqa: PLC0415
 
     settings = load_configuration(args).settings if args.config else None
     points = [] if args.measure else _read(args.points)
@@ -295,7 +295,7 @@ def _recorded(args: argparse.Namespace) -> bool:
 
 
 def _record(args: argparse.Namespace, record: Path, progress: Progress) -> None:
-    from mtsd.spark.group_record import GroupRecorder  # noqa: PLC0415
+    from mtsd.spark.plan.group_record import GroupRecorder  # noqa: PLC0415
 
     if args.config is None:
         files: Sequence[ListedFile] = local_files(args.files)
@@ -345,7 +345,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def _draw(plan: Plan, html: Path | None, folder: Path | None) -> None:
-    from mtsd.spark.plan_plots import plots  # noqa: PLC0415
+    from mtsd.spark.plan.plan_plots import plots  # noqa: PLC0415
 
     images = plots(plan)
     if folder is not None:

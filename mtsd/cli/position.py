@@ -11,13 +11,13 @@ from mtsd.config import Settings
 from mtsd.config.start import Start, parse_start
 from mtsd.control.status import Status
 from mtsd.model.errors import MtsdError
-from mtsd.model.exit_status import ExitStatus
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.operations.adopt import adopt_position
 from mtsd.operations.position import Meant, Moved, reset_position, set_position
 from mtsd.operations.stored_status import read_stored
-from mtsd.replica.executed_beyond import WORD
-from mtsd.replica.verdict import Verdict
+from mtsd.replica.guards.executed_beyond import WORD
+from mtsd.replica.recovery.verdict import Verdict
 
 _EXAMPLE = """\
 example:

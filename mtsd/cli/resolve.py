@@ -3,13 +3,13 @@
 import argparse
 import asyncio
 
+from mtsd.apply.position.position_tables import InDoubt
 from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.output import print_line
 from mtsd.model.errors import MtsdError
-from mtsd.model.exit_status import ExitStatus
+from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.operations.resolve import list_in_doubt, resolve
-from mtsd.target.position_tables import InDoubt
 
 _EXCERPT = 200
 _EXAMPLE = """\

@@ -12,8 +12,8 @@ from mtsd.cli.output import print_line, tell
 from mtsd.config import Settings
 from mtsd.config.start import FilePosition, parse_start
 from mtsd.model.errors import MtsdError
-from mtsd.model.exit_status import ExitStatus
 from mtsd.model.gtid import Gtid, GtidSet
+from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.model.position import Position
 from mtsd.operations.skip import Failures, Skipped, Wanted, list_failures, skip
 

@@ -19,7 +19,7 @@ from mtsd.control.status import (
     Status,
 )
 from mtsd.model.errors import MtsdError
-from mtsd.model.exit_status import ExitStatus
+from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.schedule.wait_cause import OF_READING
 
 _MOST_PARTITIONS = 20

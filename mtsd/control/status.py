@@ -15,7 +15,7 @@ from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 
 if TYPE_CHECKING:
-    from mtsd.target.failed_groups import SkippedGroup
+    from mtsd.apply.position.failed_groups import SkippedGroup
 
 State = Literal[
     "starting", "connecting", "recovering", "running", "waiting", "delayed", "stopping", "stopped",

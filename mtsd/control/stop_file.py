@@ -7,7 +7,7 @@ one before it. A daemon that has told the target why it stops removes it.
 import json
 from pathlib import Path
 
-from mtsd.model.last_stop import LastStop, StopNote
+from mtsd.model.outcome.last_stop import LastStop, StopNote
 
 
 class StopFile:

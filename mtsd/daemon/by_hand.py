@@ -14,7 +14,7 @@ from mtsd.control.distribute_route import Change
 from mtsd.control.status import DistributionStatus
 from mtsd.model.distribution import Distribution, NotPossibleError
 from mtsd.model.parallel_type import BY_NAMES
-from mtsd.replica.limits import distribution_of
+from mtsd.replica.core.limits import distribution_of
 
 _KEYS: Final = ("bind", "pin", "weigh")
 

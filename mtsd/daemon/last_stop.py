@@ -6,15 +6,15 @@ from typing import Final
 
 import structlog
 
+from mtsd.apply.position.fencing import take_lock
+from mtsd.apply.position.lock_names import CHANNEL, read_locks
+from mtsd.apply.position.position_tables import PositionTables
+from mtsd.apply.session.session import SessionSettings, TargetSession
 from mtsd.config import Settings
 from mtsd.control.stop_file import StopFile
 from mtsd.model.errors import MtsdError
-from mtsd.model.last_stop import LastStop
-from mtsd.replica.endpoints import endpoint
-from mtsd.target.fencing import take_lock
-from mtsd.target.lock_names import CHANNEL, read_locks
-from mtsd.target.position_tables import PositionTables
-from mtsd.target.session import SessionSettings, TargetSession
+from mtsd.model.outcome.last_stop import LastStop
+from mtsd.replica.core.endpoints import endpoint
 
 _PATIENCE_S: Final = 5.0
 _LOCK_S: Final = 2

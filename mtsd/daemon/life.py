@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from mtsd import __version__
+from mtsd.apply.session.obstacle import Obstacles, obstacle_of, obstacle_pause, wait_out_obstacles
+from mtsd.apply.session.retry import worth_a_retry
 from mtsd.config import ConfigurationError, Loaded, Settings, reloaded
 from mtsd.config.reloading import Reloaded
 from mtsd.control.distribute_route import Change, distribute_route
@@ -27,18 +29,16 @@ from mtsd.daemon.status import Known, executed_of, received_of, stated
 from mtsd.daemon.watchdog import Watchdog
 from mtsd.model.build import COMPILED
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
-from mtsd.model.exit_status import ExitStatus
 from mtsd.model.fault_points import Reached, nothing
-from mtsd.model.last_stop import LastStop
+from mtsd.model.outcome.exit_status import ExitStatus
+from mtsd.model.outcome.last_stop import LastStop
 from mtsd.model.progress import Progress
 from mtsd.model.until import Until
-from mtsd.replica.earlier_runs import EarlierRuns
-from mtsd.replica.replica import Replica, StopTimeoutError
-from mtsd.replica.start import start
-from mtsd.replica.streamed_groups import StreamedGroupError, streamed
+from mtsd.replica.core.earlier_runs import EarlierRuns
+from mtsd.replica.run.replica import Replica, StopTimeoutError
+from mtsd.replica.run.start import start
+from mtsd.replica.workers.streamed_groups import StreamedGroupError, streamed
 from mtsd.source.stream import SourceChangedError
-from mtsd.target.obstacle import Obstacles, obstacle_of, obstacle_pause, wait_out_obstacles
-from mtsd.target.retry import worth_a_retry
 from mtsd.wire.backoff import Backoff
 from mtsd.wire.failure import BUSY
 from mtsd.wire.link import Links

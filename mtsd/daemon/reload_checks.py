@@ -1,10 +1,10 @@
 """What a reloaded configuration is refused for, beside what is wrong with it by itself."""
 
 from mtsd.config import ConfigurationError, Problem, Settings
-from mtsd.model.command import command
 from mtsd.model.errors import NeedsPersonError
-from mtsd.replica.endpoints import endpoint
-from mtsd.replica.limits import distribution_of
+from mtsd.model.outcome.command import command
+from mtsd.replica.core.endpoints import endpoint
+from mtsd.replica.core.limits import distribution_of
 
 
 def check_distribution(settings: Settings) -> None:

@@ -18,10 +18,10 @@ from mtsd.control.status import (
     TargetWaitStatus,
     WorkerStatus,
 )
-from mtsd.replica.filters import rules_of
-from mtsd.replica.limits import limits_of
-from mtsd.replica.statistics import ReplicaStatistics
-from mtsd.replica.target_waits import TargetWait
+from mtsd.replica.core.filters import rules_of
+from mtsd.replica.core.limits import limits_of
+from mtsd.replica.run.statistics import ReplicaStatistics
+from mtsd.replica.workers.target_waits import TargetWait
 from mtsd.wire.link import Link, LinkError, Links
 from mtsd.wire.steady_clock import steady
 

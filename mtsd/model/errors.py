@@ -2,7 +2,7 @@
 
 import re
 
-from mtsd.model.failed_group import FailedGroup
+from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.position import Position
 
 

@@ -10,7 +10,7 @@ class SessionContext:
 
     Values are the numbers in the binlog (character sets and collations by id, sql_mode as a bit
     set): the server accepts the same numbers in SET. Source of the layout: the manual's and the
-    server's description of the Query event's status variables; codes in `mtsd.binlog.query`.
+    server's description of the Query event's status variables; codes in `mtsd.binlog.events.query`.
     """
 
     auto_is_null: bool | None = None

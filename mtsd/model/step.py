@@ -32,7 +32,7 @@ class StatementKind(enum.Enum):
     CREATE_SELECT = "create_select"
     """`CREATE TABLE … START TRANSACTION`: the rows of its SELECT follow, then Xid."""
     EVENT_DDL = "event_ddl"
-    """CREATE EVENT or ALTER EVENT: see `mtsd.binlog.statement.disable_on_replica`."""
+    """CREATE EVENT or ALTER EVENT: see `mtsd.binlog.sql.statement.disable_on_replica`."""
     TEMPORARY = "temporary"
     """CREATE TEMPORARY TABLE: commits nothing, and belongs to its session on the source."""
     DROP_TEMPORARY = "drop_temporary"
@@ -192,7 +192,7 @@ class FromFile(NamedTuple):
 class Statement(NamedTuple):
     """A statement, and everything that it needs from the session it ran in.
 
-    `flags` are those of its event's common header (`mtsd.binlog.event_type`). `satellites` are in
+    `flags` are those of its event's common header (`mtsd.binlog.bytes.event_type`). `satellites` are in
     the order in which the source wrote them. `file` is that of a LOAD DATA.
     """
 

@@ -3,19 +3,19 @@
 import uuid
 from dataclasses import dataclass
 
+from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.split_table import SPLIT
+from mtsd.apply.position.target_identity import TargetIdentity
+from mtsd.apply.session.retry import write
 from mtsd.config import Settings
-from mtsd.model.command import command
 from mtsd.model.errors import NeedsPersonError
+from mtsd.model.outcome.command import command
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
-from mtsd.replica.left_split import complete, left_split
-from mtsd.replica.position_home import identity_now, read_home
-from mtsd.replica.recovery import unsettled
-from mtsd.replica.verdict import Verdict, judge
-from mtsd.schedule.executed_groups import recovered
-from mtsd.target.position_tables import InDoubt
-from mtsd.target.retry import write
-from mtsd.target.split_table import SPLIT
-from mtsd.target.target_identity import TargetIdentity
+from mtsd.replica.recovery.left_split import complete, left_split
+from mtsd.replica.recovery.recovery import unsettled
+from mtsd.replica.recovery.verdict import Verdict, judge
+from mtsd.replica.run.position_home import identity_now, read_home
+from mtsd.schedule.done.executed_groups import recovered
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.traits import read_traits
 

@@ -2,10 +2,10 @@
 
 from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
-from mtsd.model.failed_group import FailedGroup
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.outcome.failed_group import FailedGroup
+from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.position import Position
-from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.operations.recorded import Recorded, read_recorded
 
 _OTHERWISE = "name it by --gtid, --position or --from, whichever the message has"

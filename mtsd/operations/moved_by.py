@@ -7,12 +7,12 @@ to say that this is meant. Of another source that has nothing in common, nothing
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mtsd.model.command import command
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.outcome.command import command
+from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.position import Position
-from mtsd.model.reason import Reason, Refused, refuse
-from mtsd.replica.executed_beyond import count_missing
+from mtsd.replica.guards.executed_beyond import count_missing
 from mtsd.source.continuation import LONGEST_SET, shown
 from mtsd.source.source_state import BinlogFile, SourceState
 

@@ -3,33 +3,33 @@
 import uuid
 from dataclasses import dataclass, field, replace
 
+from mtsd.apply.position.position_tables import ChannelRow
+from mtsd.apply.position.split_table import SPLIT
+from mtsd.apply.session.retry import write
 from mtsd.config import Settings
 from mtsd.config.start import Start
-from mtsd.model.command import command
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.reason import Refused
+from mtsd.model.outcome.command import command
+from mtsd.model.outcome.reason import Refused
 from mtsd.model.xa_xid import XaXid
 from mtsd.operations.moved_by import Former, MovedBy, moved_by
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
-from mtsd.replica.endpoints import endpoint, identity
-from mtsd.replica.executed_beyond import Held, executed_beyond, read_held, refusal
-from mtsd.replica.filters import rules_of
-from mtsd.replica.gtid_mode import Gtids, decide_gtids
-from mtsd.replica.left_split import complete, left_split
-from mtsd.replica.one_channel import claim_source
-from mtsd.replica.own_replica import require_alone
-from mtsd.replica.recovery import gtids_beyond
-from mtsd.replica.verdict import Verdict
-from mtsd.schedule.executed_groups import recovered
+from mtsd.replica.core.endpoints import endpoint, identity
+from mtsd.replica.core.filters import rules_of
+from mtsd.replica.core.gtid_mode import Gtids, decide_gtids
+from mtsd.replica.guards.executed_beyond import Held, executed_beyond, read_held, refusal
+from mtsd.replica.guards.one_channel import claim_source
+from mtsd.replica.guards.own_replica import require_alone
+from mtsd.replica.recovery.left_split import complete, left_split
+from mtsd.replica.recovery.recovery import gtids_beyond
+from mtsd.replica.recovery.verdict import Verdict
+from mtsd.schedule.done.executed_groups import recovered
 from mtsd.source.handshake import SourceSession, open_source
 from mtsd.source.read_state import gtids_before, read_source_state
 from mtsd.source.source_state import SourceState
 from mtsd.source.start import beginning
-from mtsd.target.position_tables import ChannelRow
-from mtsd.target.retry import write
-from mtsd.target.split_table import SPLIT
 from mtsd.wire.traits import ServerTraits, read_traits
 
 

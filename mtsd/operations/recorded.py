@@ -3,18 +3,18 @@
 import asyncio
 from dataclasses import dataclass, replace
 
+from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
+from mtsd.apply.position.last_stop_table import LAST_STOP
+from mtsd.apply.position.position_schema import FIRST_TABLES, OF_FAILED_GROUPS, PREPARED
+from mtsd.apply.position.position_tables import ChannelRow, InDoubt, PositionTables
 from mtsd.config import Settings
 from mtsd.model.errors import ConnectionLostError
-from mtsd.model.last_stop import LastStop
-from mtsd.replica.endpoints import endpoint
-from mtsd.replica.recovery import read_failed
-from mtsd.schedule.executed_groups import ExecutedGroups, recovered
-from mtsd.schedule.repair import is_passed
-from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
-from mtsd.target.last_stop_table import LAST_STOP
-from mtsd.target.position_schema import FIRST_TABLES, OF_FAILED_GROUPS, PREPARED
-from mtsd.target.position_tables import ChannelRow, InDoubt, PositionTables
+from mtsd.model.outcome.last_stop import LastStop
+from mtsd.replica.core.endpoints import endpoint
+from mtsd.replica.recovery.recovery import read_failed
+from mtsd.schedule.done.executed_groups import ExecutedGroups, recovered
+from mtsd.schedule.done.repair import is_passed
+from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.connection import Connection
 from mtsd.wire.neutral_session import make_neutral
 

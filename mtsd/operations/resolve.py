@@ -1,12 +1,12 @@
 """What a person says about an in-doubt group for which the target shows no evidence."""
 
+from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.session.retry import write
 from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
 from mtsd.operations.recorded import read_recorded
 from mtsd.operations.stopped_channel import stopped_channel
-from mtsd.replica.verdict import Verdict
-from mtsd.target.position_tables import InDoubt
-from mtsd.target.retry import write
+from mtsd.replica.recovery.verdict import Verdict
 from mtsd.wire.binlog_status import has_executed
 from mtsd.wire.connection import Connection
 

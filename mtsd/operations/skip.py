@@ -2,22 +2,22 @@
 
 from dataclasses import dataclass
 
+from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
+from mtsd.apply.position.position_tables import ChannelRow, InDoubt
+from mtsd.apply.position.split_table import SPLIT
+from mtsd.apply.session.retry import write
 from mtsd.config import Settings
 from mtsd.model.errors import NeedsPersonError
-from mtsd.model.failed_group import FailedGroup
 from mtsd.model.gtid import Gtid
+from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.position import Position
 from mtsd.operations.recorded import read_recorded
 from mtsd.operations.stopped_channel import StoppedChannel, stopped_channel
-from mtsd.replica.evidence import verdict
-from mtsd.replica.recovery import row_of_recovery
-from mtsd.replica.verdict import Verdict
-from mtsd.schedule.executed_groups import recovered
-from mtsd.schedule.repair import is_passed
-from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
-from mtsd.target.position_tables import ChannelRow, InDoubt
-from mtsd.target.retry import write
-from mtsd.target.split_table import SPLIT
+from mtsd.replica.recovery.evidence import verdict
+from mtsd.replica.recovery.recovery import row_of_recovery
+from mtsd.replica.recovery.verdict import Verdict
+from mtsd.schedule.done.executed_groups import recovered
+from mtsd.schedule.done.repair import is_passed
 
 
 @dataclass(frozen=True, slots=True)

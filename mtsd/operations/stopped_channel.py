@@ -5,18 +5,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
+from mtsd.apply.position.fencing import fence, take_lock
+from mtsd.apply.position.lock_holder import tell_holder
+from mtsd.apply.position.lock_names import CHANNEL, LockNames, make_locks
+from mtsd.apply.position.position_tables import ChannelRow, InDoubt, PositionTables
+from mtsd.apply.session.session import SessionSettings, TargetSession
 from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
 from mtsd.model.errors import NeedsPersonError
-from mtsd.replica.endpoints import endpoint
-from mtsd.replica.recovery import make_tables, read_channel, read_failed, read_workers
-from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
-from mtsd.target.fencing import fence, take_lock
-from mtsd.target.lock_holder import tell_holder
-from mtsd.target.lock_names import CHANNEL, LockNames, make_locks
-from mtsd.target.position_tables import ChannelRow, InDoubt, PositionTables
-from mtsd.target.session import SessionSettings, TargetSession
+from mtsd.replica.core.endpoints import endpoint
+from mtsd.replica.recovery.recovery import make_tables, read_channel, read_failed, read_workers
+from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.connection import Connection
 
 _PATIENCE_S = 2

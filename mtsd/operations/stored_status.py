@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypedDict
 
+from mtsd.apply.position.failed_groups import StoppedGroup
+from mtsd.apply.position.position_tables import InDoubt
 from mtsd.config import Settings
 from mtsd.control.status import (
     NONE_YET,
@@ -22,11 +24,9 @@ from mtsd.control.status import (
     WorkerStatus,
 )
 from mtsd.control.stop_file import StopFile
-from mtsd.model.last_stop import LastStop, StopNote, newest_stop
+from mtsd.model.outcome.last_stop import LastStop, StopNote, newest_stop
 from mtsd.operations.recorded import read_recorded
-from mtsd.replica.filters import rules_of
-from mtsd.target.failed_groups import StoppedGroup
-from mtsd.target.position_tables import InDoubt
+from mtsd.replica.core.filters import rules_of
 
 
 async def read_stored(settings: Settings) -> Status:

@@ -8,7 +8,7 @@ from mtsd.plan.candidate import Candidate
 from mtsd.plan.costs import Machines
 from mtsd.plan.load import Load
 from mtsd.plan.outcome import Outcome
-from mtsd.schedule.policies import POLICIES
+from mtsd.schedule.policies.choice import POLICIES
 
 _AS_GOOD: Final = 0.95
 """A simpler configuration is preferred if it reaches this share of the best rate."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from mtsd.model.parallel_type import BY_THE_SOURCE
-from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
-from mtsd.schedule.policies import POLICIES
+from mtsd.schedule.batches.alone import BY_THEMSELVES, AloneRule
+from mtsd.schedule.policies.choice import POLICIES
 
 Bind = tuple[tuple[str, ...], ...]
 """Sets of databases, each of which is one partition."""

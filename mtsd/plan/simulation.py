@@ -41,18 +41,18 @@ from mtsd.plan.timeline import (
     WRITTEN,
     Timeline,
 )
-from mtsd.schedule.assignment import Need, Policy
-from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.in_flight import Batch, InFlight, Packet, Transaction
+from mtsd.schedule.batches.in_flight import Batch, InFlight, Packet, Transaction
+from mtsd.schedule.batches.statement_runs import MOST_STATEMENTS
+from mtsd.schedule.done.executed_groups import ExecutedGroups
+from mtsd.schedule.done.worker_row import WorkerRow, blank_row
 from mtsd.schedule.limits import Limits
-from mtsd.schedule.policies import choose_policy
+from mtsd.schedule.policies.assignment import Need, Policy
+from mtsd.schedule.policies.choice import choose_policy
 from mtsd.schedule.scheduler import Filler, Scheduler
-from mtsd.schedule.statement_runs import MOST_STATEMENTS
-from mtsd.schedule.worker_row import WorkerRow, blank_row
 
 _ROWS: Final = GroupKind.ROWS
 _CHECKPOINT_S: Final = 0.05
-"""The shortest interval, as in `mtsd.replica.checkpointer`, however fast the groups are."""
+"""The shortest interval, as in `mtsd.replica.run.checkpointer`, however fast the groups are."""
 _READ: Final = -1
 """The daemon's own job, which belongs to no worker."""
 _SENDS: Final = 0

@@ -12,7 +12,7 @@ from mtsd.model.group import GroupKind
 from mtsd.plan.costs import Costs
 from mtsd.plan.processors import Processors
 from mtsd.plan.timeline import CHECKPOINT_RAN, RAN, SYNCED, WAITED, WRITTEN, Timeline
-from mtsd.schedule.in_flight import Batch
+from mtsd.schedule.batches.in_flight import Batch
 
 CHECKPOINTER: Final = -1
 """Used in place of a worker for a checkpoint's transaction."""

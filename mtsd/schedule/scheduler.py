@@ -19,21 +19,21 @@ from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.model.temporary_tables import TemporaryTables
 from mtsd.model.xa_xid import XaXid
-from mtsd.schedule.alone import BY_THEMSELVES, AloneRule
-from mtsd.schedule.assignment import Need, Policy
-from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
+from mtsd.schedule.batches.alone import BY_THEMSELVES, AloneRule
+from mtsd.schedule.batches.worker_queue import WorkerQueue
+from mtsd.schedule.batches.xa_pairs import may_be_first, may_be_second
+from mtsd.schedule.done.executed_groups import ExecutedGroups
+from mtsd.schedule.done.group_assigned_queue import GroupAssignedQueue
+from mtsd.schedule.done.prepared_transactions import PreparedTransactions
+from mtsd.schedule.done.repair import Repair, again_of
 from mtsd.schedule.limits import Limits
-from mtsd.schedule.partition_statistics import PartitionStatistics
-from mtsd.schedule.prepared_transactions import PreparedTransactions
-from mtsd.schedule.repair import Repair, again_of
-from mtsd.schedule.schedule_view import ScheduleView
+from mtsd.schedule.policies.assignment import Need, Policy
+from mtsd.schedule.policies.partition_statistics import PartitionStatistics
+from mtsd.schedule.policies.schedule_view import ScheduleView
 from mtsd.schedule.temporary_sessions import TemporarySessions
 from mtsd.schedule.wait_cause import WaitCause
 from mtsd.schedule.waiters import Waiters
 from mtsd.schedule.waits import DISPATCHER, Waits
-from mtsd.schedule.worker_queue import WorkerQueue
-from mtsd.schedule.xa_pairs import may_be_first, may_be_second
 
 _ROWS: Final = GroupKind.ROWS
 _EMPTY: Final = GroupKind.EMPTY

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 
-from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
+from mtsd.schedule.done.group_assigned_queue import GroupAssignedQueue
 
 
 class Waiters:

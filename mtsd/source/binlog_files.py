@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.header import HEADER_SIZE
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.bytes.header import HEADER_SIZE
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.position import FIRST_EVENT
 from mtsd.source.source_state import BinlogFile

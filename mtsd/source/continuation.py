@@ -9,10 +9,10 @@ it is read by these as soon as they are known. The daemon and `mtsd check` both 
 from dataclasses import dataclass
 
 from mtsd.model.gtid import GtidSet
+from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.position import Position
-from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.model.server import flavour_of_identity
-from mtsd.schedule.repair import Repair
+from mtsd.schedule.done.repair import Repair
 from mtsd.source.source_state import SourceState
 
 LONGEST_SET = 400

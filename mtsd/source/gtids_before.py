@@ -1,6 +1,6 @@
 """What a MySQL has executed before a place in its binary log: read from the file itself."""
 
-from mtsd.binlog.event_reader import EventReader
+from mtsd.binlog.events.event_reader import EventReader
 from mtsd.model.errors import BinlogError, NeedsPersonError
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import FIRST_EVENT, Position

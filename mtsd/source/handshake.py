@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import structlog
 from pymysql.constants import ER
 
-from mtsd.binlog.previous_gtids import encode_gtid_set
+from mtsd.binlog.events.previous_gtids import encode_gtid_set
 from mtsd.model.errors import MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.outcome.reason import Reason, refuse
 from mtsd.model.position import FIRST_EVENT
-from mtsd.model.reason import Reason, refuse
 from mtsd.model.server import Flavour
 from mtsd.source.continuation import ByFile, ByGtid
 from mtsd.wire.connection import Connection

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from mtsd.binlog.dialect import MYSQL
-from mtsd.binlog.event_reader import EventReader
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.header import HEADER_SIZE
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.bytes.header import HEADER_SIZE
+from mtsd.binlog.events.dialect import MYSQL
+from mtsd.binlog.events.event_reader import EventReader
 from mtsd.config.start import FilePosition, Start
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.position import Position

@@ -5,7 +5,7 @@ Pure: it sees each item of the stream once, on its way from the grouper to the s
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from mtsd.binlog.grouper import Grouper
+from mtsd.binlog.groups.grouper import Grouper
 from mtsd.model.group import Group, GroupClosed, GroupDropped, PositionReached, StreamItem
 from mtsd.model.low_water_mark import LowWaterMark
 

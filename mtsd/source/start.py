@@ -1,11 +1,11 @@
 """Where to begin while the target has no position yet, and what `mtsd position set` accepts."""
 
 from mtsd.config.start import Earliest, FilePosition, GtidStart, Latest, Start
-from mtsd.model.command import command
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.outcome.command import command
+from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.position import FIRST_EVENT, NOWHERE, Position
-from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.source.continuation import LONGEST_SET, PURGED, Channel, continuation, shown
 from mtsd.source.source_state import SourceState
 

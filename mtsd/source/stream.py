@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 import structlog
 
-from mtsd.binlog.grouper import Grouper
-from mtsd.binlog.load_data_files import LoadDataFiles
-from mtsd.binlog.long_text import LONGEST_READ
-from mtsd.binlog.merged_databases import MergedDatabases
-from mtsd.binlog.timestamp_defaults import TimestampDefaults
+from mtsd.binlog.groups.grouper import Grouper
+from mtsd.binlog.groups.load_data_files import LoadDataFiles
+from mtsd.binlog.groups.merged_databases import MergedDatabases
+from mtsd.binlog.groups.timestamp_defaults import TimestampDefaults
+from mtsd.binlog.sql.long_text import LONGEST_READ
 from mtsd.filter.filter import UNFILTERED, Filter
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached, nothing
 from mtsd.model.group import PositionReached, StreamItem
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.position import NOWHERE
 from mtsd.model.pulse import Pulse, Wait
-from mtsd.model.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour
 from mtsd.model.temporary_tables import NOT_KNOWN
 from mtsd.source.continuation import (

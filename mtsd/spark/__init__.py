@@ -21,7 +21,7 @@ def register(spark: "SparkSession") -> None:
     """
     try:
         # Decoding rows needs no Spark, and importing it takes a while.
-        from mtsd.spark.data_source import BinlogDataSource  # noqa: PLC0415
+        from mtsd.spark.source.data_source import BinlogDataSource  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ImportError(
             f"{error.name} is missing: install mtsd with its extra 'spark' (pip install '.[spark]')"

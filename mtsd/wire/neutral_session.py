@@ -3,7 +3,7 @@
 from typing import Final
 
 from mtsd.model.errors import NeedsPersonError
-from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour, flavour_of, version_of
 from mtsd.wire.connection import Connection
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mtsd.model.errors import NeedsPersonError
-from mtsd.model.reason import Reason, Refused, refuse
+from mtsd.model.outcome.reason import Reason, Refused, refuse
 from mtsd.model.server import Flavour, ServerVersion, Version, flavour_of, identity_of, version_of
 from mtsd.wire.connection import Connection
 from mtsd.wire.neutral_session import make_neutral

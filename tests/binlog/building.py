@@ -2,7 +2,7 @@
 
 import struct
 
-from mtsd.binlog.event_type import EventType
+from mtsd.binlog.bytes.event_type import EventType
 
 
 def event(kind: int, body: bytes, *, flags: int = 0, timestamp: int = 0, log_pos: int = 0) -> bytes:

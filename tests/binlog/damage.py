@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
 
-from mtsd.binlog.framing import FileFramer
-from mtsd.binlog.grouper import Grouper
-from mtsd.binlog.rewrite import statements_of
-from mtsd.binlog.statement import disable_on_replica
+from mtsd.apply.rows.streaming import RowStream
+from mtsd.apply.sql import literals
+from mtsd.binlog.bytes.framing import FileFramer
+from mtsd.binlog.groups.grouper import Grouper
+from mtsd.binlog.groups.rewrite import statements_of
+from mtsd.binlog.sql.statement import disable_on_replica
 from mtsd.cli.binlog import _group_cells, _json_group
-from mtsd.cli.event_listing import event_lines
-from mtsd.cli.row_listing import RowListing
+from mtsd.cli.listing.event_listing import event_lines
+from mtsd.cli.listing.row_listing import RowListing
 from mtsd.filter.filter import Filter
 from mtsd.model.errors import BinlogError, ServerError
 from mtsd.model.group import Group, GroupChunk, GroupClosed, PositionReached, StreamItem
 from mtsd.model.gtid import GtidSet
 from mtsd.model.position import Position
 from mtsd.model.step import Statement, StatementKind, row_events
-from mtsd.replica.report import contents
-from mtsd.target import literals
-from mtsd.target.streaming import RowStream
+from mtsd.replica.core.report import contents
 from mtsd.wire.dump_packets import COM_BINLOG_DUMP, COM_REGISTER_SLAVE, dump, event_of, register
 from mtsd.wire.framing import PacketFramer
 from tests.servers.mysqld import Server

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mtsd.binlog.dialect import MYSQL
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.mariadb_compressed import PLAIN_TYPES
-from mtsd.binlog.mariadb_gtid_event import STANDALONE
-from mtsd.binlog.rows import UPDATES, VERSION_1
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.events.dialect import MYSQL
+from mtsd.binlog.events.mariadb_compressed import PLAIN_TYPES
+from mtsd.binlog.events.mariadb_gtid_event import STANDALONE
+from mtsd.binlog.events.rows import UPDATES, VERSION_1
 from mtsd.model.errors import BinlogError, NotSupportedError
 from mtsd.model.group import Group, GroupKind, PositionReached
 from mtsd.model.position import FIRST_EVENT, Position
 from tests.binlog.building import event, query
-from tests.binlog.test_gtid_event import FIELDS, tagged
+from tests.binlog.events.test_gtid_event import FIELDS, tagged
 from tests.binlog.transactions import begin, grouper, gtid, placed, table_map, xid
 
 T = EventType

@@ -7,11 +7,11 @@ from functools import lru_cache
 from itertools import pairwise
 from zlib import crc32
 
-from mtsd.binlog.dialect import MYSQL
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.framing import MAGIC, FileFramer
-from mtsd.binlog.range_reader import GroupPart, RangeReader
-from mtsd.binlog.ranges import ByteRange
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.bytes.framing import MAGIC, FileFramer
+from mtsd.binlog.events.dialect import MYSQL
+from mtsd.binlog.files.range_reader import GroupPart, RangeReader
+from mtsd.binlog.files.ranges import ByteRange
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.position import FIRST_EVENT
 from mtsd.model.step import Rows, Statement, StatementKind, Step

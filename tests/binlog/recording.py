@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from mtsd.binlog.checksum import strip_checksum, verify_format_description
-from mtsd.binlog.decode import Decoded, decode
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.framing import FileFramer
-from mtsd.binlog.payload import payload_events
+from mtsd.binlog.bytes.checksum import strip_checksum, verify_format_description
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.bytes.framing import FileFramer
+from mtsd.binlog.events.decode import Decoded, decode
+from mtsd.binlog.events.payload import payload_events
 from mtsd.model.position import FIRST_EVENT, Position
 from tests.servers.mysqld import Server
 

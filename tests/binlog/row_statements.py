@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.framing import FileFramer
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.bytes.framing import FileFramer
 from tests.binlog.transactions import STMT_END, rows, table_map
 
 _MAP = EventType.TABLE_MAP_EVENT

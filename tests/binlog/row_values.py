@@ -12,11 +12,11 @@ from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
-from mtsd.binlog.column_values import Value
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.row_image import RowChange, RowDecoder, RowImage
-from mtsd.binlog.rows import ROW_EVENTS
-from mtsd.binlog.table_map import TableMap, parse_table_map
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.events.rows import ROW_EVENTS
+from mtsd.binlog.events.table_map import TableMap, parse_table_map
+from mtsd.binlog.values.column_values import Value
+from mtsd.binlog.values.row_image import RowChange, RowDecoder, RowImage
 from tests.binlog.recording import events_of
 from tests.servers.mysqld import Server
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from zlib import crc32
 
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.grouper import Grouper
-from mtsd.binlog.merged_databases import MergedDatabases
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.groups.grouper import Grouper
+from mtsd.binlog.groups.merged_databases import MergedDatabases
 from mtsd.filter.filter import Filter
 from mtsd.model.group import Group, StreamItem
 from mtsd.model.position import Position

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.query import parse_query
-from mtsd.binlog.row_image import RowDecoder
-from mtsd.binlog.rows import ROW_EVENTS
-from mtsd.binlog.table_map import TableMap, parse_table_map
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.events.query import parse_query
+from mtsd.binlog.events.rows import ROW_EVENTS
+from mtsd.binlog.events.table_map import TableMap, parse_table_map
+from mtsd.binlog.values.row_image import RowDecoder
 from mtsd.catalog.catalog import Catalog
 from mtsd.catalog.definition import TableDefinition, definition_of, loaded_definition
 from mtsd.model.errors import NotSupportedError

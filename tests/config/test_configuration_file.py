@@ -8,7 +8,7 @@ import pytest
 
 from mtsd.cli import arguments
 from mtsd.cli.arguments import add_configuration, load_configuration
-from mtsd.model.command import command, options
+from mtsd.model.outcome.command import command, options
 from tests.config.conftest import Write
 
 SECRET = "geheim-4711"

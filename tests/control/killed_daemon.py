@@ -2,13 +2,13 @@
 
 from zlib import crc32
 
+from mtsd.apply.position.position_tables import ChannelRow, InDoubt, PositionTables
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.model.temporary_tables import NONE_OPEN
-from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.position_tables import ChannelRow, InDoubt, PositionTables
+from mtsd.schedule.done.executed_groups import ExecutedGroups
+from mtsd.schedule.done.worker_row import WorkerRow
 from tests.servers.mysqld import Server
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"

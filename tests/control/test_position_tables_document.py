@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mtsd.target.position_schema import TABLES
-from mtsd.target.position_tables import PositionTables
+from mtsd.apply.position.position_schema import TABLES
+from mtsd.apply.position.position_tables import PositionTables
 from tests.control.killed_daemon import leave_behind
 from tests.servers.mysqld import Server
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mtsd.apply.position.position_tables import PositionTables
 from mtsd.cli.main import main
 from mtsd.cli.status import exit_status, lines
 from mtsd.control.server import ControlServer
@@ -32,9 +33,8 @@ from mtsd.control.status import (
 )
 from mtsd.control.status_route import status_route
 from mtsd.control.stop_file import StopFile
-from mtsd.model.exit_status import ExitStatus
-from mtsd.model.last_stop import LastStop
-from mtsd.target.position_tables import PositionTables
+from mtsd.model.outcome.exit_status import ExitStatus
+from mtsd.model.outcome.last_stop import LastStop
 from tests.control.killed_daemon import UUID, leave_behind
 from tests.servers.mysqld import Server
 from tests.test_start_of_commands import imported_by

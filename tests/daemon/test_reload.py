@@ -23,9 +23,9 @@ from mtsd.config.reloading import APPLIED
 from mtsd.control.client import DaemonRefusedError, post
 from mtsd.control.reload_route import NotNowError
 from mtsd.daemon.life import Daemon
-from mtsd.replica.replica import Replica
-from mtsd.replica.start import start
-from mtsd.schedule.database_policy import DatabasePolicy
+from mtsd.replica.run.replica import Replica
+from mtsd.replica.run.start import start
+from mtsd.schedule.policies.database_policy import DatabasePolicy
 from tests.config.generated import two_values
 from tests.daemon.notify_socket import NotifySocket
 from tests.replica.daemon_process import DaemonProcess, Value

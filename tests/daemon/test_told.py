@@ -9,7 +9,7 @@ import pytest
 from mtsd.cli.main import main
 from mtsd.control.status import NOT_SAID, ConnectionStatus, LastStopStatus, Place, Status
 from mtsd.control.stop_file import StopFile
-from mtsd.model.exit_status import ExitStatus
+from mtsd.model.outcome.exit_status import ExitStatus
 from tests.replica.daemon_process import DaemonProcess
 from tests.servers.mysqld import GTIDS
 from tests.servers.pair import Pair

@@ -9,7 +9,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from mtsd.model.errors import MtsdError
-from mtsd.spark.local_session import spark_session
+from mtsd.spark.plan.local_session import spark_session
 
 _EVERY_S: Final = 0.3
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mtsd.binlog.changed_tables import Changed, Extent, changed
-from mtsd.binlog.table_names import Table
+from mtsd.binlog.sql.changed_tables import Changed, Extent, changed
+from mtsd.binlog.sql.table_names import Table
 from mtsd.model.session import SessionContext
 
 ANY = SessionContext()

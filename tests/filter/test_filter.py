@@ -12,7 +12,7 @@ from mtsd.filter.filter import Filter, Table
 from mtsd.filter.rules import Rules
 from mtsd.filter.wildcards import escaped, is_everything, literal, matches, overlap
 from mtsd.model.server import Flavour, ServerVersion, Version
-from mtsd.replica.filters import filter_of
+from mtsd.replica.core.filters import filter_of
 
 DATABASES = ("a", "b", "ab")
 NAMES = ("t", "u")

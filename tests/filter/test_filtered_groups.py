@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.rewrite import statements_of, with_database
-from mtsd.binlog.table_map import parse_table_map
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.events.table_map import parse_table_map
+from mtsd.binlog.groups.rewrite import statements_of, with_database
 from mtsd.filter.filter import Filter
 from mtsd.filter.rules import Rules
 from mtsd.model.errors import BinlogError

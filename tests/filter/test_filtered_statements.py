@@ -2,7 +2,7 @@
 
 import struct
 
-from mtsd.binlog.event_type import THREAD_SPECIFIC, EventType
+from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC, EventType
 from mtsd.filter.filter import Filter
 from mtsd.filter.rules import Rules
 from mtsd.model.group import Group, GroupClosed, GroupKind

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.mariadb_gtid_event import parse_mariadb_gtid
-from mtsd.binlog.merged_databases import MergedDatabases
-from mtsd.binlog.open_group import OpenGroup
-from mtsd.binlog.table_map import parse_table_map
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.events.mariadb_gtid_event import parse_mariadb_gtid
+from mtsd.binlog.events.table_map import parse_table_map
+from mtsd.binlog.groups.merged_databases import MergedDatabases
+from mtsd.binlog.groups.open_group import OpenGroup
 from mtsd.filter.filter import Filter
 from mtsd.filter.rules import Rules
 from mtsd.model.group import Group, GroupKind, StreamItem

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.filter.beside_a_replica import NEEDS_PERSON, Rules, Three
-from tests.replica.test_xa_mariadb import assert_equal, prepare, prepared, running
+from tests.replica.ways.test_xa_mariadb import assert_equal, prepare, prepared, running
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.provision import provide
 

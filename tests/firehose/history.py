@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
-from mtsd.binlog.character_sets import character_set
-from mtsd.binlog.event_reader import EventReader
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.framing import FileFramer
-from mtsd.binlog.invoker import with_invoker
-from mtsd.binlog.rows import DUMMY_TABLE_ID, ROW_EVENTS, STMT_END, parse_rows_header
-from mtsd.binlog.statement import classify
-from mtsd.binlog.table_map import TableMap, parse_table_map
+from mtsd.binlog.bytes.character_sets import character_set
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.bytes.framing import FileFramer
+from mtsd.binlog.events.event_reader import EventReader
+from mtsd.binlog.events.rows import DUMMY_TABLE_ID, ROW_EVENTS, STMT_END, parse_rows_header
+from mtsd.binlog.events.table_map import TableMap, parse_table_map
+from mtsd.binlog.sql.invoker import with_invoker
+from mtsd.binlog.sql.statement import classify
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.session import SessionContext
 from mtsd.model.step import QueryEvent, StatementKind

@@ -16,11 +16,11 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["mtsd"]):
-    from mtsd.binlog.event_type import EventType
-    from mtsd.binlog.qualifiers import qualifiers
-    from mtsd.binlog.query import parse_query
-    from mtsd.binlog.statement import classify, disable_on_replica
-    from mtsd.binlog.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES, tokenize
+    from mtsd.binlog.bytes.event_type import EventType
+    from mtsd.binlog.events.query import parse_query
+    from mtsd.binlog.sql.qualifiers import qualifiers
+    from mtsd.binlog.sql.statement import classify, disable_on_replica
+    from mtsd.binlog.sql.tokenizer import SQL_MODE_NO_BACKSLASH_ESCAPES, tokenize
     from mtsd.model.errors import BinlogError
     from mtsd.model.session import SessionContext
     from tests.binlog.damage import Binlog, list_events, sealed_anew, sizes, use

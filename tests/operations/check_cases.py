@@ -5,32 +5,32 @@ import ssl
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from mtsd.apply.position.failed_groups import StoppedGroup
+from mtsd.apply.position.position_tables import UNORDERED_VERSION, InDoubt
+from mtsd.apply.position.prepared_table import PreparedRow
+from mtsd.apply.position.target_identity import TargetIdentity
+from mtsd.apply.session.pinning import CANNOT_LOG, CANNOT_PIN, Pinned
+from mtsd.apply.session.session_state import THREAD_ID
+from mtsd.apply.tables.table_columns import TableColumn, table_column
 from mtsd.config import FilePosition, GtidStart, Latest, Settings
 from mtsd.config.settings import EndpointSettings
 from mtsd.filter.rules import Rules
 from mtsd.model.errors import CannotConnectError, ConnectionLostError, ServerError
-from mtsd.model.failed_group import FailedGroup
 from mtsd.model.gtid import GtidSet
+from mtsd.model.outcome.failed_group import FailedGroup
+from mtsd.model.outcome.reason import Refused, refuse
 from mtsd.model.position import Position
-from mtsd.model.reason import Refused, refuse
 from mtsd.model.server import Flavour
 from mtsd.model.xa_xid import XaXid
 from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.facts import SourceFacts, TableFacts, TargetFacts
 from mtsd.operations.check.line import Line
 from mtsd.operations.check.unreachable import interrupted, unreachable
-from mtsd.replica.circles import Feeding
-from mtsd.replica.one_channel import Channel
-from mtsd.replica.verdict import after_a_crash, in_another_log
-from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.failed_groups import StoppedGroup
-from mtsd.target.pinning import CANNOT_LOG, CANNOT_PIN, Pinned
-from mtsd.target.position_tables import UNORDERED_VERSION, InDoubt
-from mtsd.target.prepared_table import PreparedRow
-from mtsd.target.session_state import THREAD_ID
-from mtsd.target.table_columns import TableColumn, table_column
-from mtsd.target.target_identity import TargetIdentity
+from mtsd.replica.guards.circles import Feeding
+from mtsd.replica.guards.one_channel import Channel
+from mtsd.replica.recovery.verdict import after_a_crash, in_another_log
+from mtsd.schedule.done.executed_groups import ExecutedGroups
+from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.neutral_session import other_version
 from mtsd.wire.refusal import NoTlsError, RefusedError
 from mtsd.wire.replica_status import ReplicaStatus

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from mtsd.apply.position.position_tables import SCHEMA_VERSION
+from mtsd.apply.position.worker_info import COLUMNS
 from mtsd.config import Settings
 from mtsd.config.settings import SourceSettings
 from mtsd.config.start import Earliest, Start
@@ -17,9 +19,7 @@ from mtsd.operations.check.facts import (
     TableFacts,
     TargetFacts,
 )
-from mtsd.replica.one_channel import Channel
-from mtsd.target.position_tables import SCHEMA_VERSION
-from mtsd.target.worker_info import COLUMNS
+from mtsd.replica.guards.one_channel import Channel
 
 SOURCE_UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 TARGET_UUID = "4f22fa47-71ca-11e1-9e33-c80aa9429562"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from mtsd.apply.position.position_tables import PositionTables
 from mtsd.model.server import ServerVersion
 from mtsd.operations.check import checking
 from mtsd.operations.check.facts import TargetFacts
 from mtsd.operations.check.reading import read_target
-from mtsd.target.position_tables import PositionTables
 from mtsd.wire.connection import Connection
 from tests.load.mixed import MixedLoad
 from tests.operations.checked import told

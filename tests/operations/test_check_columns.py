@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.apply.tables.test_column_fit import MANY
 from tests.operations.checked import told
 from tests.replica.daemon_process import Value
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.pair import Pair
-from tests.target.test_column_fit import MANY
 
 pytestmark = pytest.mark.servers
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from mtsd.apply.position.position_tables import ChannelRow, InDoubt, PositionTables
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import Position
 from mtsd.operations.check.catalogue import Kind
-from mtsd.schedule.executed_groups import ExecutedGroups
-from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.position_tables import ChannelRow, InDoubt, PositionTables
+from mtsd.schedule.done.executed_groups import ExecutedGroups
+from mtsd.schedule.done.worker_row import WorkerRow
 from tests.operations.checked import told
 from tests.replica.daemon_process import DaemonProcess, Value
 from tests.servers.mysqld import GTIDS, Server

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mtsd.apply
 import mtsd.replica
 import mtsd.source
-import mtsd.target
 import mtsd.wire
+from mtsd.apply.tables.table_columns import table_column
 from mtsd.config import Latest
-from mtsd.model.reason import Reason
+from mtsd.model.outcome.reason import Reason
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.checking import check, lines
 from mtsd.operations.check.facts import TableFacts
 from mtsd.operations.check.line import Level, Line, duration, listed, size
-from mtsd.target.table_columns import table_column
 from tests.operations.check_cases import CASES, DOUBT, UNREACHABLE, Case
 from tests.operations.good_facts import (
     CHANNEL,
@@ -103,7 +103,7 @@ def test_every_line_is_shown_by_a_test() -> None:
 def test_every_refusal_of_the_daemon_is_foretold() -> None:
     told = [kind.value.reason for kind in Kind]
     reasons: dict[int, str] = {}
-    for package in (mtsd.replica, mtsd.source, mtsd.target, mtsd.wire):
+    for package in (mtsd.replica, mtsd.source, mtsd.apply, mtsd.wire):
         for module in iter_modules(package.__path__, f"{package.__name__}."):
             for name, value in vars(import_module(module.name)).items():
                 if isinstance(value, Reason) and value not in told:

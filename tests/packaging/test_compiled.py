@@ -29,23 +29,23 @@ SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
 
 DIRECT = (
-    "tests/binlog/test_event_reader.py", "tests/binlog/test_grouper.py",
-    "tests/binlog/test_gtid_event.py", "tests/binlog/test_mariadb.py",
-    "tests/binlog/test_plain_transactions.py",
-    "tests/binlog/test_recorded_groups.py", "tests/binlog/test_rewrite.py", "tests/model",
-    "tests/plan/test_simulation.py", "tests/schedule", "tests/target/test_bundle.py",
-    "tests/target/test_changed_keys.py",
+    "tests/binlog/events/test_event_reader.py", "tests/binlog/groups/test_grouper.py",
+    "tests/binlog/events/test_gtid_event.py", "tests/binlog/events/test_mariadb.py",
+    "tests/binlog/groups/test_plain_transactions.py",
+    "tests/binlog/groups/test_recorded_groups.py", "tests/binlog/groups/test_rewrite.py", "tests/model",
+    "tests/plan/test_simulation.py", "tests/schedule", "tests/apply/rows/test_bundle.py",
+    "tests/apply/tables/test_changed_keys.py",
     "tests/wire/test_framing.py",
     # Of the worlds that are gone through whole, a few.
-    "--ignore=tests/schedule/test_every_assignment.py",
-    "--ignore=tests/schedule/test_every_interleaving.py",
-    "--ignore=tests/schedule/test_interleavings.py",
-    "tests/schedule/test_every_interleaving.py::test_four_and_five_groups",
+    "--ignore=tests/schedule/worlds/test_every_assignment.py",
+    "--ignore=tests/schedule/worlds/test_every_interleaving.py",
+    "--ignore=tests/schedule/worlds/test_interleavings.py",
+    "tests/schedule/worlds/test_every_interleaving.py::test_four_and_five_groups",
 )  # fmt: skip
 """What tests the compiled modules directly."""
 WHOLE = (
     *(f"tests/{folder}" for folder in ("binlog", "model", "schedule", "target", "wire")),
-    "tests/replica/test_equality.py", "tests/replica/test_kills.py",
+    "tests/replica/run/test_equality.py", "tests/replica/recovery/test_kills.py",
 )  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def test_its_modules_decide_what_the_pure_ones_decide(project: Path) -> None:
 @WHOLE_SUITE
 def test_it_replicates(project: Path) -> None:
     some = "test_backlog and (default or small)"
-    assert_passes(project, "tests/replica/test_equality.py", "-k", some)
+    assert_passes(project, "tests/replica/run/test_equality.py", "-k", some)
 
 
 @pytest.mark.long

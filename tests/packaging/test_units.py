@@ -9,7 +9,7 @@ import pytest
 
 from mtsd.config import FIELDS, Settings
 from mtsd.config.kinds import is_file, is_secret
-from mtsd.model.exit_status import ExitStatus
+from mtsd.model.outcome.exit_status import ExitStatus
 from tests.packaging.locations import PROJECT
 
 UNITS = {

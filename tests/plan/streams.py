@@ -8,7 +8,7 @@ from mtsd.model.group import GroupKind
 from mtsd.model.position import Position
 from mtsd.plan.costs import Costs
 from mtsd.plan.replayed_group import ReplayedGroup
-from tests.schedule.streams import Shape, group_of
+from tests.schedule.worlds.streams import Shape, group_of
 
 COSTS = Costs(
     read_group=10e-6,

@@ -14,9 +14,9 @@ from mtsd.plan.outcome import Outcome
 from mtsd.plan.page import page
 from mtsd.plan.plan import Fit, Plan, toml
 from mtsd.plan.table import lines
-from mtsd.schedule.policies import POLICIES
+from mtsd.schedule.policies.choice import POLICIES
 from tests.plan.streams import COSTS, load_of_shapes
-from tests.schedule.streams import Shape
+from tests.schedule.worlds.streams import Shape
 
 LOAD = load_of(
     load_of_shapes(

@@ -10,7 +10,7 @@ from mtsd.plan.calibration import Point
 from mtsd.plan.candidate import Candidate
 from mtsd.plan.costs import Machines
 from tests.plan.streams import load_of_shapes
-from tests.schedule.streams import Shape
+from tests.schedule.worlds.streams import Shape
 
 POINTS = [Candidate("database", 1, 1), Candidate("database", 4, 1), Candidate("database", 1, 512)]
 

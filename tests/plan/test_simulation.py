@@ -12,10 +12,10 @@ from mtsd.plan.costs import COLD_GROUPS, COLD_SHARE, Machines
 from mtsd.plan.outcome import Outcome
 from mtsd.plan.replayed_group import ReplayedGroup, repeated
 from mtsd.plan.simulation import Simulation
-from mtsd.schedule.alone import AloneRule
-from mtsd.schedule.in_flight import Batch
+from mtsd.schedule.batches.alone import AloneRule
+from mtsd.schedule.batches.in_flight import Batch
 from tests.plan.streams import COSTS, FREE, SHAPES, independent, load_of_shapes
-from tests.schedule.streams import Shape
+from tests.schedule.worlds.streams import Shape
 
 TWO = Machines(2)
 MANY = Machines(64, 64)

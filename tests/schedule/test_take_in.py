@@ -9,11 +9,11 @@ from mtsd.model.errors import BinlogError
 from mtsd.model.group import GroupKind, PositionReached, StreamItem
 from mtsd.model.position import Position
 from mtsd.model.temporary_tables import TemporaryUse
-from mtsd.schedule.database_policy import DatabasePolicy
-from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.limits import Limits
+from mtsd.schedule.policies.database_policy import DatabasePolicy
 from mtsd.schedule.scheduler import Scheduler
-from tests.schedule.streams import START, START_MARK, group
+from tests.schedule.worlds.streams import START, START_MARK, group
 
 
 def scheduler_of(limits: Limits, *executed: int) -> Scheduler:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtsd.binlog.event_type import THREAD_SPECIFIC, EventType
-from mtsd.binlog.grouper import Grouper
+from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC, EventType
+from mtsd.binlog.groups.grouper import Grouper
 from mtsd.model.group import Group, GroupClosed, PositionReached
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.position import FIRST_EVENT, Position
@@ -25,9 +25,9 @@ from mtsd.model.temporary_tables import (
     TableName,
     TemporaryTables,
 )
-from mtsd.schedule.group_assigned_queue import GroupAssignedQueue
+from mtsd.schedule.done.group_assigned_queue import GroupAssignedQueue
 from tests.binlog.building import event, query
-from tests.binlog.test_format_description import description
+from tests.binlog.events.test_format_description import description
 from tests.binlog.transactions import begin, gtid, placed, rows, table_map, xid
 
 Tables = dict[SourceThread, frozenset[TableName]]

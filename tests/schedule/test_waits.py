@@ -6,15 +6,15 @@ import pytest
 
 from mtsd.model.group import Group, GroupKind
 from mtsd.model.xa_xid import XaXid
-from mtsd.schedule.assignment import Assignment, Policy
-from mtsd.schedule.executed_groups import ExecutedGroups
+from mtsd.schedule.done.executed_groups import ExecutedGroups
 from mtsd.schedule.limits import Limits
-from mtsd.schedule.policies import choose_policy
+from mtsd.schedule.policies.assignment import Assignment, Policy
+from mtsd.schedule.policies.choice import choose_policy
 from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.wait_cause import OF_READING, WaitCause
 from mtsd.schedule.waits import DISPATCHER, Waits
-from tests.schedule.planned_policy import PlannedPolicy
-from tests.schedule.streams import START_MARK, Shape, group, group_of
+from tests.schedule.worlds.planned_policy import PlannedPolicy
+from tests.schedule.worlds.streams import START_MARK, Shape, group, group_of
 
 LIMITS = Limits(
     checkpoint_group=100, pending_jobs_size_max=10_000, batch_groups=1, batch_bytes=10_000

@@ -3,7 +3,7 @@
 import time
 from typing import Any, Final
 
-from mtsd.target.lock_names import CHANNEL, LockNames, TokenTable
+from mtsd.apply.position.lock_names import CHANNEL, LockNames, TokenTable
 from tests.servers.mysqld import Server
 
 _TRANSACTIONS: Final = "SELECT COUNT(*) FROM information_schema.INNODB_TRX"

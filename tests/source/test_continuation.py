@@ -5,8 +5,8 @@ from dataclasses import replace
 from itertools import product
 
 from mtsd.model.gtid import GtidSet
+from mtsd.model.outcome.reason import Refused
 from mtsd.model.position import Position
-from mtsd.model.reason import Refused
 from mtsd.source.continuation import (
     AHEAD,
     GTIDS_OFF,

@@ -2,14 +2,14 @@
 
 import pytest
 
-from mtsd.binlog.event_reader import EventReader
+from mtsd.binlog.events.event_reader import EventReader
 from mtsd.config.start import FilePosition, Latest
 from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.source.binlog_files import BinlogFileReader, list_files
 from mtsd.source.place import starts_inside_group
 from mtsd.source.source_state import BinlogFile
 from mtsd.wire.endpoint import Endpoint
-from tests.replica.test_statements_everywhere import pair_of
+from tests.apply.statements.test_statements_everywhere import pair_of
 
 pytestmark = pytest.mark.servers
 GTIDS = frozenset({33, 34, 42, 162})

@@ -9,8 +9,8 @@ import pytest
 from mtsd.config.start import Earliest, Latest
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.outcome.reason import Refused
 from mtsd.model.position import NOWHERE, Position
-from mtsd.model.reason import Refused
 from mtsd.source.read_state import parse_owned, read_gtids, read_source_state
 from mtsd.source.start import beginning
 from mtsd.wire.connection import Connection, Row

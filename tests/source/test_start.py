@@ -6,8 +6,8 @@ from itertools import product
 from mtsd.config.start import Earliest, FilePosition, GtidStart, Latest, Start
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.outcome.reason import Refused
 from mtsd.model.position import Position
-from mtsd.model.reason import Refused
 from mtsd.source.continuation import PURGED, ByFile, ByGtid, Channel, continuation
 from mtsd.source.source_state import BinlogFile, SourceState
 from mtsd.source.start import (

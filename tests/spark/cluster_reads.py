@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from mtsd.spark import register
-from mtsd.spark.failure import failure_line
+from mtsd.spark.logs.failure import failure_line
 
 MANY_TASKS = 48
 AT_THE_END = """

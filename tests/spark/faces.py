@@ -6,13 +6,13 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from mtsd.binlog.column_format import ColumnFormat
-from mtsd.binlog.column_values import Value
-from mtsd.binlog.row_image import RowDecoder, RowImage
-from mtsd.binlog.table_map import TableMap
-from mtsd.binlog.table_metadata import OptionalMetadata
-from mtsd.spark.column_arrays import Dates
-from mtsd.spark.row_batches import ImageColumns, RowBatches
+from mtsd.binlog.events.table_map import TableMap
+from mtsd.binlog.values.column_format import ColumnFormat
+from mtsd.binlog.values.column_values import Value
+from mtsd.binlog.values.row_image import RowDecoder, RowImage
+from mtsd.binlog.values.table_metadata import OptionalMetadata
+from mtsd.spark.arrays.column_arrays import Dates
+from mtsd.spark.arrays.row_batches import ImageColumns, RowBatches
 
 Place = tuple[int, int, str]
 """Event, row and "before" or "after"."""

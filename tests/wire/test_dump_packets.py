@@ -5,9 +5,9 @@ from contextlib import closing
 import pymysql
 import pytest
 
-from mtsd.binlog.event_type import EventType
-from mtsd.binlog.framing import FileFramer
-from mtsd.binlog.previous_gtids import encode_gtid_set
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.bytes.framing import FileFramer
+from mtsd.binlog.events.previous_gtids import encode_gtid_set
 from mtsd.model.errors import BinlogError, ServerError
 from mtsd.model.gtid import GtidSet
 from mtsd.wire.dump_packets import (

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from mtsd.config.settings import SourceSettings, TargetSettings, Tls
 from mtsd.model.errors import NeedsPersonError
-from mtsd.replica.endpoints import endpoint
+from mtsd.replica.core.endpoints import endpoint
 from mtsd.wire.connection import Connection
 from tests.servers.certificates import Authority, Certificate
 from tests.servers.mysqld import Server

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mtsd.model.reason import Refused
+from mtsd.model.outcome.reason import Refused
 from mtsd.model.server import Flavour, ServerVersion, flavour_of_identity, identity_of
 from mtsd.wire.traits import TOO_OLD, supported
 

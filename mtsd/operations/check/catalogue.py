@@ -2,16 +2,19 @@
 
 from enum import Enum, unique
 
-from mtsd.model.command import options
-from mtsd.model.reason import Refused
+from mtsd.apply.branches.branches import ATTACHED, UNLOGGED
+from mtsd.apply.branches.splitting_allowed import ON_MARIADB
+from mtsd.apply.position import position_schema, target_identity
+from mtsd.apply.session import own_domain, pinning
+from mtsd.model.outcome.command import options
+from mtsd.model.outcome.reason import Refused
 from mtsd.operations.check.line import Line, caution, error, ok, refusal, warning
-from mtsd.replica import apply_mode, circles, gtid_mode, lenient_target, own_replica, verdict
-from mtsd.replica.executed_beyond import EXECUTED_BEYOND
-from mtsd.replica.one_channel import MEETING, ON_ANOTHER_CHANNEL
+from mtsd.replica.core import apply_mode, gtid_mode
+from mtsd.replica.guards import circles, lenient_target, own_replica
+from mtsd.replica.guards.executed_beyond import EXECUTED_BEYOND
+from mtsd.replica.guards.one_channel import MEETING, ON_ANOTHER_CHANNEL
+from mtsd.replica.recovery import verdict
 from mtsd.source import continuation, handshake, start
-from mtsd.target import own_domain, pinning, position_schema, target_identity
-from mtsd.target.branches import ATTACHED, UNLOGGED
-from mtsd.target.splitting_allowed import ON_MARIADB
 from mtsd.wire import neutral_session, traits
 
 

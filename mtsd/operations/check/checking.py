@@ -5,10 +5,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
+from mtsd.apply.position.position_tables import PositionTables
+from mtsd.apply.rows.row_states import keeps_zones
 from mtsd.config import EndpointSettings, Settings
 from mtsd.config.start import Start
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
-from mtsd.model.reason import Refused
+from mtsd.model.outcome.reason import Refused
 from mtsd.model.server import Flavour, ServerVersion
 from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.column_lines import column_lines, zone_lines
@@ -33,10 +35,8 @@ from mtsd.operations.check.status_socket import status_socket_lines
 from mtsd.operations.check.target_lines import target_lines
 from mtsd.operations.check.unreachable import interrupted, unreachable
 from mtsd.operations.check.xa_lines import xa_lines
-from mtsd.replica.endpoints import endpoint
-from mtsd.replica.filters import filter_of
-from mtsd.target.position_tables import PositionTables
-from mtsd.target.row_states import keeps_zones
+from mtsd.replica.core.endpoints import endpoint
+from mtsd.replica.core.filters import filter_of
 from mtsd.wire.connection import Connection
 from mtsd.wire.neutral_session import OtherServerError
 from mtsd.wire.refusal import RefusedError

@@ -6,18 +6,18 @@ target refuses stops the replica; what it misinterprets changes the data without
 
 from collections.abc import Callable, Iterator, Sequence
 
-from mtsd.operations.check.catalogue import Kind
-from mtsd.operations.check.facts import ServerFacts
-from mtsd.operations.check.line import Line, listed
-from mtsd.operations.check.server_lines import counted
-from mtsd.target.column_fit import NON_LOSSY, Fit, fit, fit_as_sql, members
-from mtsd.target.table_columns import (
+from mtsd.apply.tables.column_fit import NON_LOSSY, Fit, fit, fit_as_sql, members
+from mtsd.apply.tables.table_columns import (
     ALTER,
     TableColumn,
     allowed_conversions,
     remedy,
     without_generated_key,
 )
+from mtsd.operations.check.catalogue import Kind
+from mtsd.operations.check.facts import ServerFacts
+from mtsd.operations.check.line import Line, listed
+from mtsd.operations.check.server_lines import counted
 
 _WIDER = {"ascii": frozenset({"utf8mb3", "utf8mb4", "latin1"}), "utf8mb3": frozenset({"utf8mb4"})}
 """Character sets in which the bytes of another one represent the same characters."""

@@ -2,29 +2,29 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
+from mtsd.apply.position.executed_gtids import mariadb_held
+from mtsd.apply.position.position_schema import defect, lost_row
+from mtsd.apply.position.position_tables import KNOWN_VERSIONS, UNORDERED_VERSION, InDoubt
 from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.reason import Refused
+from mtsd.model.outcome.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.operations.check.facts import ChannelFacts, ServerFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.server_lines import sees_position_schema
-from mtsd.replica.apply_mode import applies_sql, in_repair
-from mtsd.replica.circles import cannot_see, circle
-from mtsd.replica.executed_beyond import Held, refusal
-from mtsd.replica.gtid_mode import Gtids, decide_gtids
-from mtsd.replica.lenient_target import lenient
-from mtsd.replica.own_replica import KnownServer, beside, unseen
-from mtsd.replica.recovery import gtids_beyond, unsettled
-from mtsd.replica.verdict import Verdict, judge
-from mtsd.schedule.executed_groups import recovered
-from mtsd.schedule.repair import Repair, repair_due
+from mtsd.replica.core.apply_mode import applies_sql, in_repair
+from mtsd.replica.core.gtid_mode import Gtids, decide_gtids
+from mtsd.replica.guards.circles import cannot_see, circle
+from mtsd.replica.guards.executed_beyond import Held, refusal
+from mtsd.replica.guards.lenient_target import lenient
+from mtsd.replica.guards.own_replica import KnownServer, beside, unseen
+from mtsd.replica.recovery.recovery import gtids_beyond, unsettled
+from mtsd.replica.recovery.verdict import Verdict, judge
+from mtsd.schedule.done.executed_groups import recovered
+from mtsd.schedule.done.repair import Repair, repair_due
 from mtsd.source.continuation import Channel, Way, continuation
 from mtsd.source.source_state import BinlogFile, SourceState, mariadb_state
 from mtsd.source.start import beginning
-from mtsd.target.executed_gtids import mariadb_held
-from mtsd.target.position_schema import defect, lost_row
-from mtsd.target.position_tables import KNOWN_VERSIONS, UNORDERED_VERSION, InDoubt
 
 Decision = Way | LowWaterMark
 """How the channel continues, or the mark that it begins with."""
@@ -80,7 +80,7 @@ def may_set_gtids(target: TargetFacts) -> bool:
 def guarded(
     settings: Settings, source: SourceFacts, target: TargetFacts, *, by_binlog: bool
 ) -> tuple[Refused, ...]:
-    """Decide what stops the daemon or is a warning of its: see `mtsd.replica.guard`."""
+    """Decide what stops the daemon or is a warning of its: see `mtsd.replica.guards.guard`."""
     read, written = (
         KnownServer(facts.server.identity, facts.server.number("server_id"), where.host, where.port)
         for facts, where in ((source, settings.source), (target, settings.target))

@@ -3,24 +3,24 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mtsd.apply.position.failed_groups import StoppedGroup
+from mtsd.apply.position.position_tables import InDoubt
+from mtsd.apply.position.prepared_table import PreparedRow
+from mtsd.apply.position.split_table import SPLIT
+from mtsd.apply.position.target_identity import TargetIdentity
+from mtsd.apply.session.pinning import Pinned
+from mtsd.apply.tables.table_columns import TableColumn
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.reason import Refused
+from mtsd.model.outcome.reason import Refused
 from mtsd.model.server import Flavour, ServerVersion, identity_of
 from mtsd.model.xa_xid import XaXid
-from mtsd.replica.circles import Feeding
-from mtsd.replica.left_prepared import is_of_xa, xid_in_doubt
-from mtsd.replica.left_split import branch_xids
-from mtsd.replica.one_channel import Channel
-from mtsd.replica.verdict import Verdict
-from mtsd.schedule.worker_row import WorkerRow
-from mtsd.target.failed_groups import StoppedGroup
-from mtsd.target.pinning import Pinned
-from mtsd.target.position_tables import InDoubt
-from mtsd.target.prepared_table import PreparedRow
-from mtsd.target.split_table import SPLIT
-from mtsd.target.table_columns import TableColumn
-from mtsd.target.target_identity import TargetIdentity
+from mtsd.replica.guards.circles import Feeding
+from mtsd.replica.guards.one_channel import Channel
+from mtsd.replica.recovery.left_prepared import is_of_xa, xid_in_doubt
+from mtsd.replica.recovery.left_split import branch_xids
+from mtsd.replica.recovery.verdict import Verdict
+from mtsd.schedule.done.worker_row import WorkerRow
 from mtsd.wire.replica_status import ReplicaStatus
 
 
@@ -34,7 +34,7 @@ class TableFacts:
     keyed: bool
     """Whether it has a primary key, or a unique one over columns that cannot be NULL."""
     is_blackhole: bool = False
-    """Whether it keeps no rows, see `mtsd.target.blackholes`."""
+    """Whether it keeps no rows, see `mtsd.apply.tables.blackholes`."""
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"

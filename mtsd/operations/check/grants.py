@@ -8,6 +8,7 @@ administrator to call it.
 
 from collections.abc import Iterator
 
+from mtsd.apply.sql.literals import shown_name, shown_text
 from mtsd.config import Settings
 from mtsd.filter.channels import named_databases
 from mtsd.model.server import Flavour, ServerVersion
@@ -31,8 +32,7 @@ from mtsd.operations.check.privileges import (
     missing,
     target_needs,
 )
-from mtsd.replica.filters import rules_of
-from mtsd.target.literals import shown_name, shown_text
+from mtsd.replica.core.filters import rules_of
 
 _NEWEST = ServerVersion(Flavour.MYSQL, (900, 0, 0))
 _OLD = ServerVersion(Flavour.MYSQL, (8, 1, 0))

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from contextlib import suppress
 
+from mtsd.apply.position.position_tables import KNOWN_VERSIONS, PositionTables
 from mtsd.model.errors import NeedsPersonError
 from mtsd.model.gtid import GtidSet
-from mtsd.model.reason import Refused
+from mtsd.model.outcome.reason import Refused
 from mtsd.operations.check.decisions import judged
 from mtsd.operations.check.facts import PositionFacts, ServerFacts
-from mtsd.replica.evidence import in_logs
-from mtsd.replica.verdict import Verdict
-from mtsd.target.position_tables import KNOWN_VERSIONS, PositionTables
+from mtsd.replica.recovery.evidence import in_logs
+from mtsd.replica.recovery.verdict import Verdict
 from mtsd.wire.connection import Connection
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mtsd.model.reason import Reason
+from mtsd.model.outcome.reason import Reason
 
 
 class Level(StrEnum):

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
+from mtsd.apply.tables.misread_tables import does_not_generate, turns_into_history
 from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind
 from mtsd.operations.check.facts import ServerFacts
 from mtsd.operations.check.line import Line, listed
 from mtsd.operations.check.server_lines import counted
-from mtsd.target.misread_tables import does_not_generate, turns_into_history
 
 
 def misread_lines(source: ServerFacts, target: ServerFacts, *, as_sql: bool) -> Iterator[Line]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from mtsd.apply.session.own_domain import own_ahead, own_domain, shared_domain
 from mtsd.config import Earliest, Settings
 from mtsd.model.gtid import GtidSet
 from mtsd.model.low_water_mark import LowWaterMark
-from mtsd.model.reason import Refused
+from mtsd.model.outcome.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.decisions import (
@@ -21,10 +22,9 @@ from mtsd.operations.check.line import Line, listed, size
 from mtsd.operations.check.privileges import Held
 from mtsd.operations.check.server_lines import counted, sees_tables, table_lines
 from mtsd.operations.check.target_lines import row_bytes
-from mtsd.replica.apply_mode import is_idempotent
-from mtsd.replica.gtid_mode import Gtids
+from mtsd.replica.core.apply_mode import is_idempotent
+from mtsd.replica.core.gtid_mode import Gtids
 from mtsd.source.continuation import ByFile
-from mtsd.target.own_domain import own_ahead, own_domain, shared_domain
 
 _BY_NAME = "their names, which the source logs (binlog_row_metadata = FULL)"
 _BY_PLACE = "their position in the table, because the source does not log their names"

@@ -14,8 +14,8 @@ from mtsd.operations.check.facts import ServerFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed
 from mtsd.operations.check.privileges import LOCKS, LOCKS_OF_ROWS, Held, grant, missing, missing_on
 from mtsd.operations.check.server_lines import counted
-from mtsd.replica.apply_mode import keeps_order
-from mtsd.replica.limits import goes_by_foreign_keys
+from mtsd.replica.core.apply_mode import keeps_order
+from mtsd.replica.core.limits import goes_by_foreign_keys
 
 _LOGS_A_CLOCK: Final = (5, 7, 0)
 """Since this version of MySQL, last_committed and sequence_number are in the binary log."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
+from mtsd.apply.position.position_tables import KNOWN_VERSIONS, SHOWN_VERSIONS, InDoubt
+from mtsd.apply.position.target_identity import TargetIdentity, copied
 from mtsd.config import Settings
 from mtsd.model.gtid import GtidSet
-from mtsd.model.reason import Refused
+from mtsd.model.outcome.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.decisions import (
@@ -18,11 +20,9 @@ from mtsd.operations.check.decisions import (
 from mtsd.operations.check.facts import ChannelFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, duration, listed
 from mtsd.operations.check.source_lines import retention
-from mtsd.replica.filters import rules_of
-from mtsd.replica.one_channel import Channel, rival
+from mtsd.replica.core.filters import rules_of
+from mtsd.replica.guards.one_channel import Channel, rival
 from mtsd.source.continuation import Adopt
-from mtsd.target.position_tables import KNOWN_VERSIONS, SHOWN_VERSIONS, InDoubt
-from mtsd.target.target_identity import TargetIdentity, copied
 
 _LONGEST_SET = 300
 

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from mtsd.apply.sql.literals import bare_name, shown_name
 from mtsd.config import Settings
 from mtsd.model.server import Flavour, ServerVersion, Version
-from mtsd.replica.gtid_mode import Gtids, decide_gtids
-from mtsd.target.literals import bare_name, shown_name
+from mtsd.replica.core.gtid_mode import Gtids, decide_gtids
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ SESSION = (
     Need(("SYSTEM_VARIABLES_ADMIN", "SUPER"), until=(8, 0, 14), flavour=_MYSQL),
     Need(("BINLOG REPLAY", "SUPER"), flavour=_MARIADB),
 )
-"""For sessions that look like the source's, in which its statements run (mtsd.target.pinning)."""
+"""For sessions that look like the source's, in which its statements run (mtsd.apply.session.pinning)."""
 DEFINERS = (
     Need(("SET_ANY_DEFINER",), since=_SET_ANY_DEFINER, flavour=_MYSQL),
     Need(("ALLOW_NONEXISTENT_DEFINER",), since=_SET_ANY_DEFINER, flavour=_MYSQL),

@@ -5,6 +5,30 @@ from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from time import time
 from typing import TypeVar
 
+from mtsd.apply.position.failed_groups import SkippedGroup, StoppedGroup
+from mtsd.apply.position.lock_names import CHANNEL, read_locks
+from mtsd.apply.position.other_schemas import positions_elsewhere
+from mtsd.apply.position.position_schema import (
+    DESPITE_EXECUTED,
+    FIRST_TABLES,
+    IDENTITY,
+    OF_FAILED_GROUPS,
+    PREPARED,
+    RULES_TABLE,
+)
+from mtsd.apply.position.position_tables import KNOWN_VERSIONS, PositionTables
+from mtsd.apply.position.prepared_table import PreparedRow
+from mtsd.apply.position.target_identity import TargetIdentity
+from mtsd.apply.position.worker_info import COLUMNS as WORKER_COLUMNS
+from mtsd.apply.session.binlog_allowed import allows_binlog
+from mtsd.apply.session.pinning import pin
+from mtsd.apply.session.session_state import pinned
+from mtsd.apply.session.xa import NOT_ALLOWED, prepared_xids
+from mtsd.apply.sql import literals
+from mtsd.apply.tables.key_definitions import read_key_definitions
+from mtsd.apply.tables.misread_tables import GENERATED
+from mtsd.apply.tables.table_columns import COLUMNS, TableColumn, table_column
+from mtsd.apply.tables.table_keys import why_whole
 from mtsd.config.start import FilePosition, Start
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.gtid import GtidSet
@@ -21,38 +45,14 @@ from mtsd.operations.check.facts import (
     TargetFacts,
 )
 from mtsd.operations.check.in_doubt import read_in_logs
-from mtsd.replica.circles import read_feeding
-from mtsd.replica.one_channel import Channel, read_channels
-from mtsd.replica.position_home import read_home
-from mtsd.replica.recovery import FoundTables, read_failed, read_tables, read_workers
-from mtsd.schedule.executed_groups import recovered
-from mtsd.schedule.repair import is_passed
+from mtsd.replica.guards.circles import read_feeding
+from mtsd.replica.guards.one_channel import Channel, read_channels
+from mtsd.replica.recovery.recovery import FoundTables, read_failed, read_tables, read_workers
+from mtsd.replica.run.position_home import read_home
+from mtsd.schedule.done.executed_groups import recovered
+from mtsd.schedule.done.repair import is_passed
 from mtsd.source.place import starts_inside_group
 from mtsd.source.read_state import end_without_files, gtids_at, gtids_before, read_gtids
-from mtsd.target import literals
-from mtsd.target.binlog_allowed import allows_binlog
-from mtsd.target.failed_groups import SkippedGroup, StoppedGroup
-from mtsd.target.key_definitions import read_key_definitions
-from mtsd.target.lock_names import CHANNEL, read_locks
-from mtsd.target.misread_tables import GENERATED
-from mtsd.target.other_schemas import positions_elsewhere
-from mtsd.target.pinning import pin
-from mtsd.target.position_schema import (
-    DESPITE_EXECUTED,
-    FIRST_TABLES,
-    IDENTITY,
-    OF_FAILED_GROUPS,
-    PREPARED,
-    RULES_TABLE,
-)
-from mtsd.target.position_tables import KNOWN_VERSIONS, PositionTables
-from mtsd.target.prepared_table import PreparedRow
-from mtsd.target.session_state import pinned
-from mtsd.target.table_columns import COLUMNS, TableColumn, table_column
-from mtsd.target.table_keys import why_whole
-from mtsd.target.target_identity import TargetIdentity
-from mtsd.target.worker_info import COLUMNS as WORKER_COLUMNS
-from mtsd.target.xa import NOT_ALLOWED, prepared_xids
 from mtsd.wire.binlog_status import binlog_status
 from mtsd.wire.connection import Connection
 from mtsd.wire.neutral_session import make_neutral

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from mtsd.apply.position.position_schema import TABLES
 from mtsd.config import Settings
 from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind
@@ -10,7 +11,6 @@ from mtsd.operations.check.line import Line, duration, listed
 from mtsd.operations.check.privileges import SOURCE, Held, grant, missing
 from mtsd.operations.check.server_lines import sees_tables, table_lines
 from mtsd.source.source_state import to_see_the_binary_log
-from mtsd.target.position_schema import TABLES
 
 _DAY = 86_400
 _INTERLEAVED = 2

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
+from mtsd.apply.rows.bundle import BASE64_SHARE
+from mtsd.apply.session.session_state import THREAD_ID
 from mtsd.config import Settings
 from mtsd.filter.channels import named_databases
-from mtsd.model.reason import Refused
+from mtsd.model.outcome.reason import Refused
 from mtsd.model.server import Flavour
 from mtsd.operations.check.catalogue import Kind, refused_line
 from mtsd.operations.check.decisions import may_set_gtids, rows_as_sql
@@ -25,10 +27,8 @@ from mtsd.operations.check.privileges import (
     target_needs,
 )
 from mtsd.operations.check.server_lines import counted
-from mtsd.replica.filters import rules_of
-from mtsd.replica.limits import sessions_of
-from mtsd.target.bundle import BASE64_SHARE
-from mtsd.target.session_state import THREAD_ID
+from mtsd.replica.core.filters import rules_of
+from mtsd.replica.core.limits import sessions_of
 
 
 def target_lines(

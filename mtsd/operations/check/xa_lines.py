@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from mtsd.apply.branches.branches import DETACHES_SINCE
 from mtsd.config import Earliest, Settings
 from mtsd.model.server import Flavour
 from mtsd.model.xa_xid import XaXid
@@ -10,7 +11,6 @@ from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, listed
 from mtsd.operations.check.privileges import XA, Held, grant, missing
 from mtsd.operations.check.server_lines import counted
-from mtsd.target.branches import DETACHES_SINCE
 
 
 def xa_lines(settings: Settings, target: TargetFacts, source: SourceFacts | None) -> Iterator[Line]:

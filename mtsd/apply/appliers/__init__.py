@@ -1,0 +1,1 @@
+"""Appliers: how groups are applied on one session of the target."""

@@ -1,0 +1,257 @@
+"""The applier that passes row events on undecoded, using the BINLOG statement."""
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from itertools import chain, islice
+
+from mtsd.apply.appliers.session_applier import SessionApplier
+from mtsd.apply.branches.branch_sessions import BranchSessions
+from mtsd.apply.position.position_tables import PositionTables
+from mtsd.apply.position.worker_info import TABLE_ID, RowChange, is_of_workers_row
+from mtsd.apply.rows.bundle import (
+    ENOUGH,
+    Bundle,
+    Command,
+    RowTooLargeError,
+    Setting,
+    binlog_statement,
+    commands,
+    row_statements,
+    table_maps,
+    together,
+)
+from mtsd.apply.rows.row_states import RowStates
+from mtsd.apply.rows.streaming import RowStream
+from mtsd.apply.session.aside import drawn
+from mtsd.apply.session.session import TargetSession, next_gtid, row_gone
+from mtsd.apply.statements.unprotected import statement_count
+from mtsd.apply.tables.blackholes import explain_missing_row
+from mtsd.apply.tables.computed_tables import ComputedTables
+from mtsd.apply.tables.generated_keys import GeneratedKeys, told
+from mtsd.apply.tables.misread_tables import MisreadTables
+from mtsd.apply.tables.table_columns import explain_row_failure
+from mtsd.model.errors import ServerError
+from mtsd.model.fault_points import FaultPoint, Reached, nothing
+from mtsd.model.group import Group
+from mtsd.model.server import Flavour
+from mtsd.model.step import Rows
+from mtsd.schedule.batches.in_flight import Packet, Transaction
+
+
+class BinlogApplier(SessionApplier):
+    """Applies rows as BINLOG statements."""
+
+    def __init__(
+        self,
+        session: TargetSession,
+        tables: PositionTables,
+        batch_bytes: int,
+        *,
+        preserves: bool = False,
+        by_clock: bool = False,
+        branch_sessions: BranchSessions | None = None,
+        reached: Reached = nothing,
+    ) -> None:
+        super().__init__(
+            session,
+            tables,
+            batch_bytes,
+            preserves=preserves,
+            branch_sessions=branch_sessions,
+            reached=reached,
+        )
+        self._by_clock = by_clock
+        """Whether the source's clock tells which groups keep their order within a transaction."""
+        self._stream = RowStream(self._chunk_bytes)
+        self._misread = MisreadTables(session.connection, session.traits.server)
+        self._keys = GeneratedKeys(session.connection, session.traits.server)
+        self._computed = ComputedTables(session.connection, session.traits.server)
+        self._states = RowStates(session.states.own, session.traits.server)
+        self._expects_plain = True
+        """Whether the last bundle had no such tables: then its statements are made first."""
+        self._state_may_differ = False
+        """Whether an error may have left the session in the state of rows."""
+        self._computes = False
+        """Whether rows of the open transaction are of such tables."""
+        self._is_creating = False
+        """Whether rows are of a CREATE TABLE … SELECT, whose columns are the source's."""
+        self._before = b""
+        """What goes before each statement of rows in the open transaction."""
+
+    @property
+    def creates_and_fills(self) -> bool:
+        """See `Applier`.
+
+        MySQL keeps CREATE TABLE … START TRANSACTION open for the rows only if it logs them.
+        """
+        return self.is_logged and self._session.traits.server.flavour is Flavour.MYSQL
+
+    def bundle(self, packet: Packet, *, held: bool = False) -> Bundle | None:
+        """See `Applier`.
+
+        One command, if its size allows it: then the server does not wait for mtsd between its
+        parts. A single BINLOG statement is autocommitted: it is applied as a whole or not at all.
+        """
+        bundles = [self._bundle(each, held=held) for each in packet.transactions]
+        if len(bundles) > 1 and not all(bundle.is_single_statements for bundle in bundles):
+            return None
+        return together(bundles)
+
+    def _bundle(self, transaction: Transaction, *, held: bool) -> Bundle:
+        groups = transaction.groups
+        change = RowChange(self._tables.workers, transaction.row, transaction.before)
+        maps: set[bytes] = set()
+        rest = row_statements(groups, self._chunk_bytes, change, maps, by_clock=self._by_clock)
+        is_small = sum(group.size for group in groups) <= ENOUGH
+        first: list[bytes] = []
+        # What is large is made while it is sent, aside.
+        if self._expects_plain and is_small:
+            first += rest
+        if not (is_small and self._expects_plain):
+            maps.update(event for group in groups for event in table_maps(group.rows))
+        others = frozenset(event for event in maps if event[19:25] != TABLE_ID)
+        is_plain = self._expects_plain = self._computed.are_plain(others)
+        rows: Iterable[bytes | Setting]
+        if is_plain:
+            if is_small:
+                first += islice(rest, 2)
+            rows = chain(first, rest)
+        else:
+            rows = self._states.of_groups(groups, lambda run: self._rows_of(run, groups, change))
+            # Also if its tables turn out to be plain before it is sent.
+            self._state_may_differ = True
+        before, after = [b"BEGIN"], [b"COMMIT"]
+        if self._preserves:
+            before.insert(0, next_gtid(str(groups[0].gtid)))
+            after.append(next_gtid(""))
+        elif len(first) == 1 and not held and is_plain:
+            before, after = [], []
+        ending = tuple(after) if held else ()
+        whole: Iterable[Command]
+        whole = commands(before, rows, [] if held else after, self._command_limit)
+        if is_small:
+            whole = tuple(whole)
+        return Bundle(groups[0].format_description, whole, others, ending=ending)
+
+    def _rows_of(
+        self, run: Sequence[Group], groups: Sequence[Group], change: RowChange
+    ) -> Iterable[bytes]:
+        """Return the statements of a run of groups, the last one with the change."""
+        last = change if run[-1] is groups[-1] else None
+        return row_statements(run, self._chunk_bytes, last, by_clock=self._by_clock)
+
+    def are_safe(self, table_maps: Collection[bytes]) -> bool:
+        """See `Applier`; nor does BINLOG turn their rows into others."""
+        return (
+            super().are_safe(table_maps)
+            and self._misread.are_passed(table_maps)
+            and self._keys.are_plain(table_maps)
+            and self._computed.are_known(table_maps)
+        )
+
+    def forget_tables(self, databases: Collection[str]) -> None:
+        """See `Applier`."""
+        super().forget_tables(databases)
+        self._misread.known.forget_in(databases)
+        self._keys.known.forget_in(databases)
+        self._computed.forget(databases)
+
+    async def send(self, bundle: Bundle, *, follows: bool) -> int:
+        """See `Applier`."""
+        whole = bundle.commands
+        # What is small has been made.
+        size = 0 if isinstance(whole, tuple) else ENOUGH
+        if not follows:
+            await self.describe_format(bundle.format_description)
+            await self._misread.check(bundle.format_description, bundle.table_maps)
+            if before := await self._keys.statement_before(self._format, bundle.table_maps):
+                whole = told(whole, before)
+            await self._computed.learn(bundle.table_maps)
+        await self._reached(FaultPoint.BEFORE_BUNDLE)
+        statements = 0
+        try:
+            async for command in drawn(size, whole):
+                if statements:
+                    await self._connection.receive(statements)
+                self._connection.send(command.sql)
+                statements = command.statements
+                await self._reached(FaultPoint.BUNDLE_SENT)
+        except RowTooLargeError:
+            # The server finds it while the previous command is in flight.
+            with suppress(ServerError):
+                await self._connection.receive(statements)
+            raise
+        return statements // bundle.transactions
+
+    async def hold(self, bundle: Bundle) -> None:
+        """See `Applier`."""
+        await self._connection.receive(await self.send(bundle, follows=False))
+
+    async def explain(self, error: ServerError, rows: Sequence[bytes]) -> ServerError:
+        """See `Applier`."""
+        if is_of_workers_row(error, rows):
+            return row_gone(error)
+        try:
+            error = await explain_missing_row(self._connection, error, rows)
+            return await explain_row_failure(self._connection, error, rows)
+        except ServerError:
+            return error
+
+    async def _get_ready_to_create(self, format_description: bytes) -> None:
+        # Inside CREATE TABLE … START TRANSACTION the server answers no queries.
+        await self.describe_format(format_description)
+        if version := self._keys.version_told(self._format):
+            await self._connection.run(version, 1)
+        self._is_creating = True
+
+    def statement_count(self, group: Group) -> int:
+        """See `Applier`."""
+        return statement_count(group, self._largest_statement, self._command_limit)
+
+    async def _goes_step_by_step(self, group: Group) -> bool:
+        await self._look_at(frozenset(table_maps(group.rows)))
+        return bool(self._before) or self._computes
+
+    async def describe_format(self, format_description: bytes) -> None:
+        """Give the session the source's format description, unless it already has it."""
+        if format_description == self._format:
+            return
+        statements = [binlog_statement(format_description)]
+        if self._session.traits.server.flavour is Flavour.MYSQL:
+            # The description leaves the session with an anonymous GTID: then error 1782 if the
+            # target has GTIDs, and 1837 after the next implicit commit if it does not even have a
+            # binlog.
+            statements.append(next_gtid(""))
+        await self._connection.run(b";".join(statements), len(statements))
+        self._format = format_description
+
+    def _start_over(self, *, unprotected: bool = False) -> None:
+        super()._start_over(unprotected=unprotected)
+        self._stream = RowStream(self._chunk_bytes)
+        self._is_creating = self._computes = False
+        self._before = b""
+
+    async def _apply_rows(self, rows: Rows) -> None:
+        if not self._is_creating:
+            await self._look_at(frozenset(table_maps(rows.events)))
+        statements = self._stream.statements(rows.events)
+        around: Iterable[bytes | Setting] = statements
+        if self._computes:
+            around = self._states.around(statements, rows.state)
+            self._state_may_differ = True
+        whole = commands([], around, [], self._command_limit)
+        made = told(whole, self._before) if self._before else whole
+        async for command in drawn(sum(map(len, rows.events)), made):
+            await self._connection.run(command.sql, command.statements)
+
+    async def _return_from_rows(self) -> None:
+        if self._state_may_differ and not self.closed:
+            await self._connection.run(self._states.back, 1)
+            self._state_may_differ = False
+
+    async def _look_at(self, maps: frozenset[bytes]) -> None:
+        await self._misread.check(self._format, maps)
+        # Rows of a streamed transaction may follow later than the table maps that they belong to.
+        self._before = await self._keys.statement_before(self._format, maps) or self._before
+        await self._computed.learn(maps)
+        self._computes = self._computes or not self._computed.are_plain(maps)

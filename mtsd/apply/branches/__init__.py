@@ -1,0 +1,1 @@
+"""Branches of XA transactions on the target."""

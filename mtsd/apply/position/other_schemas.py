@@ -1,0 +1,79 @@
+"""Positions of mtsd in other schemas of the target: of another daemon, or from before a move."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from mtsd.apply.sql import literals
+from mtsd.model.errors import ServerError
+from mtsd.wire.connection import Connection
+
+NOT_READABLE: Final = frozenset({1044, 1142, 1143})
+"""Errors of missing privileges on a table."""
+_GRANT: Final = re.compile(
+    r"(?P<verb>GRANT|REVOKE) (?P<privileges>.+?) ON `?(?P<database>[^`]+?)`?\.\* (TO|FROM) "
+)
+_SELECT: Final = re.compile(r"\b(SELECT|ALL PRIVILEGES)\b")
+_OF_THE_SERVER: Final = frozenset({"mysql", "sys", "performance_schema"})
+_WITH_POSITIONS: Final = (
+    b"SELECT table_schema FROM information_schema.columns WHERE table_name='slave_relay_log_info'"
+    b" AND column_name='Source_uuid' AND table_schema<>%b ORDER BY 1"
+)
+
+
+async def schemas_with_positions(connection: Connection, except_for: str = "") -> list[str]:
+    """Return the schemas of a server with positions of mtsd, as far as the user may see them.
+
+    Raises ServerError, ConnectionLostError.
+    """
+    found: list[str] = []
+    for (schema,) in await connection.query(_WITH_POSITIONS % literals.text(except_for)):
+        try:
+            literals.name(str(schema))
+        except ValueError:
+            # No name that [target] schema accepts.
+            continue
+        found.append(str(schema))
+    return found
+
+
+async def sees_all_databases(connection: Connection) -> bool:
+    """Return whether the user may see every table of the server, as far as its grants tell.
+
+    Raises ServerError, ConnectionLostError.
+    """
+    return shows_all([str(grant) for (grant,) in await connection.query(b"SHOW GRANTS")])
+
+
+def shows_all(grants: Iterable[str]) -> bool:
+    """Decide that by what SHOW GRANTS returns: SELECT on everything, none of it taken away."""
+    granted = False
+    for grant in grants:
+        found = _GRANT.match(grant)
+        if found is None or not _SELECT.search(found["privileges"]):
+            continue
+        if found["verb"] == "REVOKE":
+            # The servers' own databases are no place for a position.
+            if found["database"] not in _OF_THE_SERVER:
+                return False
+        elif found["database"] == "*":
+            granted = True
+    return granted
+
+
+async def positions_elsewhere(connection: Connection, schema: str) -> tuple[tuple[str, str], ...]:
+    """Return where else than in `schema` there are positions, each with its source's UUID.
+
+    As far as the user may see them. Raises ServerError, ConnectionLostError.
+    """
+    found: list[tuple[str, str]] = []
+    for other in await schemas_with_positions(connection, schema):
+        table = literals.name(other) + b".`slave_relay_log_info`"
+        try:
+            rows = await connection.query(b"SELECT DISTINCT `Source_uuid` FROM " + table)
+        except ServerError as error:
+            if error.number not in NOT_READABLE:
+                raise
+            continue
+        found += [(other, str(uuid).lower()) for (uuid,) in rows]
+    return tuple(found)

@@ -1,0 +1,82 @@
+"""Whether position tables are those that mtsd has created: decided without any query."""
+
+from collections.abc import Mapping, Sequence
+
+from mtsd.apply.position.last_stop_table import LAST_STOP
+from mtsd.apply.position.worker_info import COLUMNS
+from mtsd.model.outcome.reason import Reason, Refused, refuse
+
+FIRST_TABLES = ("slave_worker_info", "slave_relay_log_info", "slave_in_doubt")
+"""If one of them is missing, there is no position."""
+RULES_TABLE = "slave_channel_filter"
+OF_FAILED_GROUPS = ("slave_stopped_group", "slave_skipped_group")
+PREPARED = "slave_prepared_transaction"
+SPLIT_BRANCHES = "slave_split_branch"
+DESPITE_EXECUTED = "slave_despite_executed"
+IDENTITY = "slave_target_identity"
+LOCK_TOKEN = "slave_lock_token"  # noqa: S105 - the name of a table
+"""Made before all others, as their locks have it in their names."""
+TABLES = (
+    *FIRST_TABLES, *OF_FAILED_GROUPS, RULES_TABLE, PREPARED, SPLIT_BRANCHES, DESPITE_EXECUTED,
+    IDENTITY, LAST_STOP, LOCK_TOKEN,
+)  # fmt: skip
+"""All of them; a start adds those that an older mtsd has not created."""
+_PROVING_NOTHING = {
+    "slave_relay_log_info", RULES_TABLE, DESPITE_EXECUTED, IDENTITY, LAST_STOP, LOCK_TOKEN,
+}  # fmt: skip
+PROVING = tuple(name for name in TABLES if name not in _PROVING_NOTHING)
+"""Those that say something about numbers of groups, which begin again with a channel."""
+
+PARTIAL = Reason(
+    "{missing} missing in the position schema {schema}, but the other tables there have rows",
+    "restore what is missing from a backup; or, after comparing the servers, drop {schema} and"
+    " start over",
+)
+NO_TRANSACTIONS = Reason(
+    "the position tables {tables} in {schema} are not InnoDB: the position would not commit"
+    " together with the data",
+    "stop the daemon, and ALTER TABLE … ENGINE = InnoDB",
+)
+ALTERED = Reason(
+    "the columns of {schema}.slave_worker_info are not those that mtsd has created: {columns}",
+    "restore its definition, or set [target] schema to another one",
+)
+ROW_LOST = Reason(
+    "the row of channel {channel!r} in {schema}.slave_relay_log_info is gone, which says up to"
+    " where everything is applied",
+    "compare the servers, and say where to continue with mtsd position set; mtsd position reset"
+    " begins anew at [source] start",
+)
+VERSION = Reason(
+    "the position tables in {schema} have schema version {version}; this mtsd reads {known}",
+    "run the mtsd version that wrote them",
+)
+
+
+def defect(
+    schema: str, engines: Mapping[str, str], columns: Sequence[str], *, filled: bool
+) -> Refused | None:
+    """Decide what prevents mtsd from using the existing tables.
+
+    `engines`: by table, of the `TABLES` that exist; `columns`: those of slave_worker_info;
+    `filled`: whether any of the tables has a row. None if all is well, or what is missing can be
+    created: a first start may have been killed while it created them.
+    """
+    missing = [name for name in FIRST_TABLES if name not in engines]
+    if missing and filled:
+        return refuse(PARTIAL, missing=", ".join(missing), schema=schema)
+    others = [name for name, engine in engines.items() if engine.upper() != "INNODB"]
+    if others:
+        return refuse(NO_TRANSACTIONS, tables=", ".join(sorted(others)), schema=schema)
+    if TABLES[0] in engines and list(columns) != [column.name for column in COLUMNS]:
+        return refuse(ALTERED, schema=schema, columns=", ".join(columns))
+    return None
+
+
+def lost_row(schema: str, channel: str, *, remains: bool) -> Refused | None:
+    """Decide whether a channel without a row has lost it, rather than never begun.
+
+    `remains`: whether another table of `PROVING` has rows of the channel. What they prove of its
+    numbers would count for those of a channel that begins.
+    """
+    return refuse(ROW_LOST, schema=schema, channel=channel) if remains else None

@@ -1,0 +1,1 @@
+"""Row events as statements for the target."""

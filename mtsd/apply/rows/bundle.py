@@ -1,0 +1,210 @@
+"""Groups of row events as statements for the target: what one target transaction consists of."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from pybase64 import b64encode
+
+from mtsd.apply.position.worker_info import RowChange
+from mtsd.apply.rows.row_joining import LARGEST, joined
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.groups.rewrite import statements_of
+from mtsd.model.errors import NeedsPersonError
+from mtsd.model.group import Group
+from mtsd.model.group_keys import NO_KEYS
+from mtsd.model.step import Rows
+from mtsd.schedule.batches.combining import writes_system_tables
+
+BASE64_SHARE: Final = 0.70
+"""Row bytes that a BINLOG statement may hold, as a share of max_allowed_packet (limit: 0.74)."""
+ENOUGH = 8 << 20
+"""Bytes of a command to which nothing more is added: larger sends only cost memory."""
+
+
+class RowTooLargeError(NeedsPersonError):
+    """The target's max_allowed_packet is too small for a row, or for the rows of one event."""
+
+    def __init__(self, length: int, limit: int) -> None:
+        super().__init__(
+            f"a row event needs a statement of {length} bytes, more than the target accepts"
+            f" ({limit}): raise max_allowed_packet on the target"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Statements that go to the server in one COM_QUERY: it stops at the first error."""
+
+    sql: bytes
+    statements: int
+
+
+class Setting(NamedTuple):
+    """A statement between those of rows, which sets something for the next ones."""
+
+    sql: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """One target transaction, ready to be sent; the commands of a large one are created lazily.
+
+    Or several `transactions`, each a single statement, in one command: if one of them fails, the
+    server runs none of those after it. `table_maps` are the distinct table maps of its rows.
+    `ending` are the statements that commit it, where they are sent separately.
+    """
+
+    format_description: bytes
+    commands: Iterable[Command]
+    table_maps: frozenset[bytes]
+    transactions: int = 1
+    ending: tuple[bytes, ...] = ()
+
+    @property
+    def is_single_statements(self) -> bool:
+        """Whether each of its transactions is a single statement, which commits by itself."""
+        commands = self.commands
+        if not isinstance(commands, tuple) or len(commands) != 1:
+            return False
+        return bool(commands[0].statements == self.transactions)
+
+
+def together(bundles: Sequence[Bundle]) -> Bundle:
+    """Merge bundles that are each a single statement, and all have the same format."""
+    if len(bundles) == 1:
+        return bundles[0]
+    sql = b";".join(command.sql for bundle in bundles for command in bundle.commands)
+    tables = bundles[0].table_maps.union(*(bundle.table_maps for bundle in bundles))
+    command = Command(sql, len(bundles))
+    return Bundle(bundles[0].format_description, (command,), tables, len(bundles))
+
+
+_TABLE_MAP: Final = EventType.TABLE_MAP_EVENT.value
+_BINLOG: Final = b"BINLOG '"
+_END: Final = b"'"
+_NEXT: Final = b";"
+_ENCODED_AT_ONCE: Final = 3 << 20
+"""Bytes, in threes: so the pieces can be put together."""
+
+
+def binlog_statement(events: bytes) -> bytes:
+    """Return the BINLOG statement of plain events."""
+    return b"".join((_BINLOG, b64encode(events), _END))
+
+
+def _encoded(events: bytes) -> Iterator[bytes]:
+    """Yield the text of events, piece by piece: other threads wait while one is made."""
+    if len(events) <= _ENCODED_AT_ONCE:
+        yield b64encode(events)
+        return
+    view = memoryview(events)
+    for at in range(0, len(events), _ENCODED_AT_ONCE):
+        yield b64encode(view[at : at + _ENCODED_AT_ONCE])
+
+
+def encoded_length(length: int) -> int:
+    """Return the length of the BINLOG statement for `length` bytes of events."""
+    return (length + 2) // 3 * 4 + len(_BINLOG) + len(_END)
+
+
+def row_statements(
+    groups: Sequence[Group],
+    chunk_bytes: int,
+    change: RowChange | None = None,
+    table_maps: set[bytes] | None = None,
+    *,
+    by_clock: bool = False,
+) -> Iterator[bytes]:
+    """Yield the events of groups of rows in as few statements as possible, each of `chunk_bytes`.
+
+    Consecutive groups whose row events all have the same flags are merged, and those whose keys are
+    known are `joined`, with `by_clock` all of them; a group whose own events differ in flags is
+    left as it is. `change`, the worker's row, goes into the last statement; after changes of system
+    tables, which cannot share a statement with other tables (error 1428), it is a statement of its
+    own. The table maps found are added to `table_maps`.
+    """
+    largest = min(LARGEST, chunk_bytes // 4)
+    run: list[bytes] = []
+    keyed: list[Group] = []
+    flags: int | None = None
+    apart = False
+    for group in groups:
+        apart = writes_system_tables(group)
+        row_flags = group.row_flags
+        if apart or row_flags is None or row_flags != flags:
+            run.extend(joined(keyed, largest, by_clock=by_clock))
+            keyed = []
+            yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps)
+            run = []
+            flags = row_flags
+        if flags is not None and not apart and (by_clock or group.keys is not NO_KEYS):
+            keyed.append(group)
+            continue
+        # Nearly every group is one step of rows.
+        first = group.steps[0]
+        rows = first.events if len(group.steps) == 1 and type(first) is Rows else group.rows
+        if flags is None or apart:
+            yield from statements_of(rows, chunk_bytes, merge=False, table_maps=table_maps)
+        else:
+            run.extend(joined(keyed, largest, by_clock=by_clock))
+            keyed = []
+            run.extend(rows)
+    run.extend(joined(keyed, largest, by_clock=by_clock))
+    if change is not None and not apart:
+        run.extend(change.events(groups[-1].rows[-1], flags or 0))
+    yield from statements_of(run, chunk_bytes, merge=True, table_maps=table_maps)
+    if change is not None and apart:
+        yield b"".join(change.events(groups[-1].rows[-1], 0))
+
+
+def table_maps(events: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the Table_map events among events."""
+    return (event for event in events if event[4] == _TABLE_MAP)
+
+
+def commands(
+    before: Sequence[bytes],
+    rows: Iterable[bytes | Setting],
+    after: Sequence[bytes],
+    limit: int,
+) -> Iterator[Command]:
+    """Yield commands of SQL and BINLOG statements in order, each of at most `limit` bytes.
+
+    `rows` are the events of BINLOG statements, and settings between them.
+    All of `after` is in the last one. Yields nothing if there is no statement: a server answers
+    an empty one with an error. Raises RowTooLargeError if one statement exceeds `limit`.
+    """
+    # Large statements are copied only once: when all pieces of a command are joined.
+    pieces: list[bytes] = []
+    size = count = 0
+    for each in before:
+        pieces += (each, _NEXT)
+        size += len(each) + 1
+        count += 1
+    for item in rows:
+        statement: tuple[bytes, ...]
+        if isinstance(item, Setting):
+            statement = (item.sql, _NEXT)
+            length = len(item.sql)
+        else:
+            statement = (_BINLOG, *_encoded(item), _END, _NEXT)
+            length = encoded_length(len(item))
+        if count and (size + length > limit or size >= ENOUGH):
+            yield Command(b"".join(pieces[:-1]), count)
+            pieces = []
+            size = count = 0
+        if length > limit:
+            raise RowTooLargeError(length, limit)
+        pieces += statement
+        size += length + 1
+        count += 1
+    if count and size + sum(map(len, after)) + len(after) > limit:
+        yield Command(b"".join(pieces[:-1]), count)
+        pieces = []
+        count = 0
+    for each in after:
+        pieces += (each, _NEXT)
+        count += 1
+    if count:
+        yield Command(b"".join(pieces[:-1]), count)

@@ -1,0 +1,372 @@
+"""Row events as SQL statements, with the number of rows that each of them has to find.
+
+Consecutive rows of one operation, table and set of columns become one INSERT or DELETE; an UPDATE
+is a statement per row. A row is found by the primary key, else by another unique key without NULL,
+else by all columns that the source has logged.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from mtsd.apply.sql import literals
+from mtsd.apply.sql.json_literal import json_literal
+from mtsd.apply.sql.row_literals import json_as_text
+from mtsd.apply.tables.table_layout import Comparison, TableLayout, at_instant
+from mtsd.binlog.bytes.cursor import Cursor
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.events.rows import DUMMY_TABLE_ID, INSERTS, ROW_EVENTS, UPDATES, parse_rows_header
+from mtsd.binlog.values.column_type import ColumnType
+from mtsd.binlog.values.column_values import Convert
+from mtsd.binlog.values.json_diff import JsonDiff, JsonOperation, parse_json_diffs
+from mtsd.binlog.values.row_image import ImageDecoder, RowImage
+from mtsd.model.errors import BinlogError
+from mtsd.model.server import Flavour
+
+_INSERTS: Final = frozenset(kind.value for kind in INSERTS)
+_UPDATES: Final = frozenset(kind.value for kind in UPDATES)
+_PARTIAL_UPDATE: Final = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
+_PARTIAL_JSON: Final = 1
+_NULL: Final = b"NULL"
+_LENIENT: Final = {
+    Flavour.MYSQL: (b"", b" /*+ SET_VAR(sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES') */"),
+    Flavour.MARIADB: (
+        b"SET STATEMENT sql_mode='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES' FOR ",
+        b"",
+    ),
+}
+"""What stands before and after the first word of a statement with an ENUM that is none of its
+members, which has the number 0: strict mode refuses it."""
+STRICT: Final = (b"", b"")
+_ANY_NUMBER: Final = 1 << 32
+_MOST_ALTERNATIVES: Final = 250
+"""Rows of a DELETE with a condition for each: servers take the square of the time for more."""
+
+
+class SqlStatement(NamedTuple):
+    """A statement, how many rows it has to find, and the table's name for messages."""
+
+    sql: bytes
+    rows: int
+    table: str
+
+
+class RowSql:
+    """Makes the statements of row events; each holds at most about `statement_bytes`.
+
+    `target`: the family of servers that they are for. `idempotent`: rows that exist already are
+    replaced.
+    """
+
+    def __init__(
+        self, statement_bytes: int, target: Flavour = Flavour.MYSQL, *, idempotent: bool = False
+    ) -> None:
+        self._limit = statement_bytes
+        self._lenient = _LENIENT[target]
+        self._insert = b"REPLACE" if idempotent else b"INSERT"
+        self._ignore = b" IGNORE" if idempotent else b""
+        self._head = b""
+        self._between = b","
+        self._tail = b""
+        self._rows: list[bytes] = []
+        self._size = 0
+        self._table = ""
+
+    def statements(self, event: bytes, layout: TableLayout) -> Iterator[SqlStatement]:
+        """Yield the statements that a row event completes; `rest` has the last one.
+
+        Raises BinlogError, NotSupportedError.
+        """
+        header = parse_rows_header(event)
+        if header.table_id == DUMMY_TABLE_ID and not header.width:
+            return
+        if header.width != len(layout.columns):
+            raise BinlogError(
+                f"row event: {header.width} columns, and {len(layout.columns)} in the table map of"
+                f" {layout.label}"
+            )
+        size = (header.width + 7) >> 3
+        first = columns_present(event[header.bitmaps_at : header.bitmaps_at + size], header.width)
+        kind = event[4]
+        at = header.rows_at
+        if kind in _UPDATES:
+            second = columns_present(event[header.bitmaps_at + size : header.rows_at], header.width)
+            yield from self.rest()
+            yield from self._updates(event, at, layout, first, second)
+        elif kind in _INSERTS:
+            yield from self._inserts(event, at, layout, first)
+        else:
+            yield from self._deletes(event, at, layout, first)
+
+    def rest(self) -> Iterator[SqlStatement]:
+        """Yield the statement that collects rows, if there is one."""
+        if self._rows:
+            sql = self._head + self._between.join(self._rows) + self._tail
+            yield SqlStatement(sql, len(self._rows), self._table)
+            self._rows = []
+            self._size = 0
+
+    def _inserts(
+        self, event: bytes, at: int, layout: TableLayout, present: Sequence[int]
+    ) -> Iterator[SqlStatement]:
+        written = [index for index in present if layout.columns[index].written]
+        names = b",".join(layout.columns[index].name for index in written)
+        into = b" INTO %b (%b) VALUES " % (layout.name, names)
+        tail = self._on_duplicate(layout, written)
+        decoder = decoder_of(layout, present, written)
+        end = len(event)
+        while at < end:
+            start = at
+            image, at = decoder.read(event, at)
+            require_progress(start, at, end)
+            before, hint = self._lenient if self._is_lenient(layout, image) else STRICT
+            row = b"(%b)" % b",".join(literals_of(image))
+            insert = before + self._insert_into(layout) + hint + into
+            yield from self._collected(insert, tail, row, layout)
+
+    def _insert_into(self, layout: TableLayout) -> bytes:
+        """Return the word, or words, that an INSERT into this table begins with."""
+        del layout
+        return self._insert
+
+    def _is_lenient(self, layout: TableLayout, image: RowImage) -> bool:
+        """Return whether an INSERT of this image needs a sql_mode that accepts every value."""
+        return has_no_member(layout, image)
+
+    def _on_duplicate(self, layout: TableLayout, written: Sequence[int]) -> bytes:
+        """Return what an INSERT of these columns ends with."""
+        del layout, written
+        return b""
+
+    def _deletes(
+        self, event: bytes, at: int, layout: TableLayout, present: Sequence[int]
+    ) -> Iterator[SqlStatement]:
+        key = key_of(layout, present)
+        decoder = decoder_of(layout, present, _shown(layout, present) if key is None else key)
+        end = len(event)
+        head, between, most = b"", b",", _ANY_NUMBER
+        in_rows = False
+        if key is None:
+            yield from self.rest()
+        else:
+            columns = [layout.columns[index] for index in key]
+            in_rows = all(each.in_rows for each in columns) or (
+                len(columns) == 1 and not columns[0].zoned
+            )
+            head = b"DELETE FROM %b WHERE (" % layout.name
+            if in_rows:
+                left = b",".join(each.name for each in columns)
+                head += b"%b) IN (" % left
+            else:
+                between, most = b" OR ", _MOST_ALTERNATIVES
+        while at < end:
+            start = at
+            image, at = decoder.read(event, at)
+            require_progress(start, at, end)
+            if key is None:
+                where = condition(layout, image, exact=True)
+                sql = b"DELETE FROM %b WHERE %b LIMIT 1" % (layout.name, where)
+                yield SqlStatement(sql, 1, layout.label)
+                continue
+            image = in_key_order(image, key)
+            row = (
+                b"(%b)" % b",".join(literals_of(image))
+                if in_rows
+                else condition(layout, image, exact=False)
+            )
+            yield from self._collected(head, b")", row, layout, between, most)
+
+    def _updates(
+        self,
+        event: bytes,
+        at: int,
+        layout: TableLayout,
+        first: Sequence[int],
+        second: Sequence[int],
+    ) -> Iterator[SqlStatement]:
+        key = key_of(layout, first)
+        before_decoder = decoder_of(layout, first, _shown(layout, first) if key is None else key)
+        written = [index for index in second if layout.columns[index].written]
+        after_decoder = decoder_of(layout, second, written)
+        is_partial = event[4] == _PARTIAL_UPDATE
+        limit = b" LIMIT 1" if key is None else b""
+        end = len(event)
+        while at < end:
+            start = at
+            before, at = before_decoder.read(event, at)
+            if is_partial:
+                after, at = _partial(event, at, layout, second, written)
+            else:
+                after, at = after_decoder.read(event, at)
+            require_progress(start, at, end)
+            where = condition(layout, before, exact=key is None)
+            changes = b",".join(
+                b"%b=%b" % (layout.columns[index].name, _changed(layout, index, value))
+                for index, value in zip(after.columns, after.values, strict=True)
+                if value != ()
+            )
+            set_now = {layout.columns[index].name for index in after.columns}
+            kept = [name for name in layout.kept if name not in set_now]
+            if not (changes or kept):
+                # An UPDATE has to change something: the row only has to be there.
+                kept = [layout.columns[(key or first)[0]].name]
+            same = (b"%b=%b" % (name, name) for name in kept)
+            changes = b",".join([changes, *same] if changes else same)
+            first_word, hint = self._lenient if has_no_member(layout, after) else STRICT
+            sql = b"%bUPDATE%b%b %b SET %b WHERE %b%b" % (
+                first_word, hint, self._ignore, layout.name, changes, where, limit
+            )  # fmt: skip
+            yield SqlStatement(sql, 1, layout.label)
+
+    def _collected(
+        self,
+        head: bytes,
+        tail: bytes,
+        row: bytes,
+        layout: TableLayout,
+        between: bytes = b",",
+        most: int = _ANY_NUMBER,
+    ) -> Iterator[SqlStatement]:
+        """Collect a row, of `most` in a statement; yield the statement that is complete without it.
+
+        A statement is its head, its rows with something between them, and its tail.
+        """
+        if self._rows and (
+            head != self._head or self._size + len(row) > self._limit or len(self._rows) >= most
+        ):
+            yield from self.rest()
+        self._head, self._between, self._tail = head, between, tail
+        self._table = layout.label
+        self._rows.append(row)
+        self._size += len(row) + 1
+
+
+def row_events(events: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the row events among events."""
+    return (event for event in events if event[4] in _ROWS)
+
+
+_ROWS: Final = frozenset(kind.value for kind in ROW_EVENTS)
+
+
+def require_progress(start: int, at: int, end: int) -> None:
+    """Raise BinlogError if a row image, of an event with `end` bytes, is empty."""
+    if at == start:
+        raise BinlogError(f"row event: {end - at} bytes of rows without a column")
+
+
+def columns_present(bitmap: bytes, width: int) -> list[int]:
+    """Return the indexes of the columns in a bitmap."""
+    bits = int.from_bytes(bitmap, "little")
+    return [index for index in range(width) if bits >> index & 1]
+
+
+def _shown(layout: TableLayout, present: Sequence[int]) -> list[int]:
+    """Return the indexes of those columns that a statement can name."""
+    return [index for index in present if not layout.columns[index].hidden]
+
+
+def key_of(layout: TableLayout, present: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the first key whose columns are all present."""
+    return next((key for key in layout.keys if set(key).issubset(present)), None)
+
+
+def decoder_of(
+    layout: TableLayout, present: Sequence[int], wanted: Sequence[int], partial: int = 0
+) -> ImageDecoder:
+    """Return what makes literals of the `wanted` columns of images with those `present`.
+
+    `partial` has a bit for each JSON column of which the image has only what has changed.
+    """
+    converters: list[Convert | None] = [
+        column.make if index in wanted else None for index, column in enumerate(layout.columns)
+    ]
+    if partial:
+        for place, index in enumerate(_json_columns(layout)):
+            if partial >> place & 1:
+                converters[index] = parse_json_diffs
+    return ImageDecoder(layout.formats, present, converters)
+
+
+def _json_columns(layout: TableLayout) -> list[int]:
+    return [index for index, column in enumerate(layout.formats) if column.type is ColumnType.JSON]
+
+
+def _partial(
+    event: bytes, at: int, layout: TableLayout, present: Sequence[int], written: Sequence[int]
+) -> tuple[RowImage, int]:
+    cursor = Cursor(event, at, "row event")
+    bits = 0
+    if cursor.net_int("options of an image") & _PARTIAL_JSON:
+        bits = cursor.uint((len(_json_columns(layout)) + 7) >> 3, "partial bits")
+    return decoder_of(layout, present, written, bits).read(event, cursor.at)
+
+
+def in_key_order(image: RowImage, key: Sequence[int]) -> RowImage:
+    """Return only the columns of a key, in its order."""
+    by_index = dict(zip(image.columns, image.values, strict=True))
+    return RowImage(tuple(key), tuple(by_index[index] for index in key))
+
+
+def literals_of(image: RowImage) -> list[bytes]:
+    """Return the values as they stand in a statement."""
+    return [_NULL if value is None else _literal(value) for value in image.values]
+
+
+def _literal(value: object) -> bytes:
+    if not isinstance(value, bytes):
+        raise TypeError(f"not a literal: {value!r}")
+    return value
+
+
+def condition(layout: TableLayout, image: RowImage, *, exact: bool) -> bytes:
+    """Return the condition for the row; `exact`: text is compared by its bytes."""
+    parts: list[bytes] = []
+    for index, value in zip(image.columns, image.values, strict=True):
+        column = layout.columns[index]
+        if value is None:
+            parts.append(b"%b IS NULL" % column.name)
+        elif column.zoned:
+            parts.append(at_instant(column.name, _literal(value)))
+        else:
+            compares = column.compares if exact else Comparison(column.name + b"=")
+            literal = _literal(value)
+            if compares.bare:
+                literal = literal.rpartition(b" ")[2]
+            parts.append(compares.before + literal + compares.after)
+    return b" AND ".join(parts)
+
+
+def has_no_member(layout: TableLayout, image: RowImage) -> bool:
+    """Return whether an ENUM is none of its members."""
+    return any(
+        value == b"0" and layout.formats[index].type is ColumnType.ENUM
+        for index, value in zip(image.columns, image.values, strict=True)
+    )
+
+
+def _changed(layout: TableLayout, index: int, value: object) -> bytes:
+    if value is None:
+        return _NULL
+    if not isinstance(value, tuple):
+        return _literal(value)
+    column = layout.columns[index]
+    found = column.name
+    for diff in value:
+        found = _applied(found, diff, as_text=column.json_as_text)
+    return found
+
+
+def _applied(document: bytes, diff: JsonDiff, *, as_text: bool) -> bytes:
+    path = literals.utf8(diff.path)
+    if diff.operation is JsonOperation.REMOVE:
+        return b"JSON_REMOVE(%b,%b)" % (document, path)
+    value = _json(diff.value, as_text=as_text)
+    if diff.operation is JsonOperation.REPLACE:
+        return b"JSON_REPLACE(%b,%b,%b)" % (document, path, value)
+    name = b"JSON_ARRAY_INSERT" if diff.path.endswith("]") else b"JSON_INSERT"
+    return b"%b(%b,%b,%b)" % (name, document, path, value)
+
+
+def _json(raw: bytes, *, as_text: bool) -> bytes:
+    # What JSON_COMPACT returns is JSON to a MariaDB, and not a string.
+    return b"JSON_COMPACT(%b)" % json_as_text(raw) if as_text else json_literal(raw)

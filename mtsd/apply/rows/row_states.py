@@ -1,0 +1,99 @@
+"""The session state that rows are applied in where the target computes something from them.
+
+A server's own replica takes over what the BEGIN of a transaction says, and for the rest it has its
+global settings. So it is here, but only around the rows of `ComputedTables`: those of other tables
+are the same in every state, and a session without rows has its pinned state.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from mtsd.apply.rows.bundle import Setting
+from mtsd.apply.session.session_state import changes
+from mtsd.apply.sql.literals import blob
+from mtsd.model.group import Group
+from mtsd.model.server import Flavour, ServerVersion, Version
+from mtsd.model.session import (
+    ALLOW_INVALID_DATES,
+    COMPUTING_MODES,
+    NO_UNSIGNED_SUBTRACTION,
+    TIME_TRUNCATE_FRACTIONAL,
+    RowState,
+)
+from mtsd.model.step import state_of_rows
+
+_TRUNCATES: Final[Version] = (8, 0, 0)
+"""The first version with TIME_TRUNCATE_FRACTIONAL."""
+_OFFSETS: Final[Version] = (8, 0, 19)
+"""The first version whose literals may have a time zone's offset."""
+_NO_AUTO_VALUE_ON_ZERO: Final = 1 << 19
+_STRICT_ALL_TABLES: Final = 1 << 22
+_OF_SQL: Final = _NO_AUTO_VALUE_ON_ZERO | _STRICT_ALL_TABLES | ALLOW_INVALID_DATES
+"""What sessions have in which rows are SQL."""
+_BESIDE_SQL: Final = NO_UNSIGNED_SUBTRACTION | TIME_TRUNCATE_FRACTIONAL
+"""What does not change the meaning of their statements."""
+_VARIABLES: Final = (b"sql_mode", b"time_zone", b"lc_time_names")
+
+
+def keeps_zones(server: ServerVersion, newer: str) -> bool:
+    """Return whether rows as SQL can be written in another time zone than UTC on a server.
+
+    It has to accept TIMESTAMPs of UTC in each. That the `newer` row wins is found out in UTC.
+    """
+    return server.flavour is Flavour.MYSQL and server.number >= _OFFSETS and not newer
+
+
+class RowStates:
+    """Those of sessions with the pinned state `own`; `as_sql`: rows are SQL statements."""
+
+    def __init__(
+        self, own: dict[bytes, bytes], server: ServerVersion, *, as_sql: bool = False
+    ) -> None:
+        self.own: Final = {name: own[name] for name in _VARIABLES}
+        """The pinned state, of the variables that count."""
+        self.back: Final = changes({}, self.own)
+        """The statement that leads from any state to it."""
+        self._always = _OF_SQL if as_sql else 0
+        modes = _BESIDE_SQL if as_sql else COMPUTING_MODES
+        if server.flavour is Flavour.MARIADB:
+            # Its other bits are not MySQL's.
+            modes &= NO_UNSIGNED_SUBTRACTION
+        elif server.number < _TRUNCATES:
+            modes &= ~TIME_TRUNCATE_FRACTIONAL
+        self._modes = modes
+
+    def of(self, state: RowState | None, *, zoned: bool = True) -> dict[bytes, bytes]:
+        """Return the state to apply rows in; with the pinned time zone unless `zoned`."""
+        mode = self._always
+        zone = names = b"DEFAULT"
+        if state is not None:
+            mode |= state.sql_mode & self._modes
+            names = b"%d" % state.lc_time_names
+            if state.time_zone is not None:
+                zone = blob(state.time_zone)
+        return {
+            b"sql_mode": self.own[b"sql_mode"] if mode == self._always else b"%d" % mode,
+            b"time_zone": zone if zoned else self.own[b"time_zone"],
+            b"lc_time_names": names,
+        }
+
+    def around(self, rows: Iterable[bytes], state: RowState | None) -> Iterator[bytes | Setting]:
+        """Yield the statements of rows, and what they are to be applied in before and after."""
+        if setting := changes(self.own, self.of(state)):
+            yield Setting(setting)
+        yield from rows
+        yield Setting(self.back)
+
+    def of_groups(
+        self, groups: Sequence[Group], statements: Callable[[Sequence[Group]], Iterable[bytes]]
+    ) -> Iterator[bytes | Setting]:
+        """Yield the `statements` of groups of rows, as `around` does of each state."""
+        now = self.own
+        for state, run in groupby(groups, lambda group: state_of_rows(group.steps)):
+            wanted = self.of(state)
+            if setting := changes(now, wanted):
+                yield Setting(setting)
+            now = wanted
+            yield from statements(tuple(run))
+        yield Setting(self.back)

@@ -1,0 +1,1 @@
+"""A session on the target: its state, its transactions, its errors."""

@@ -1,0 +1,127 @@
+"""Which errors of the target are transient, and how to wait them out."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import structlog
+
+from mtsd.apply.session.obstacle import Retrying, obstacle_of, obstacles_here
+from mtsd.apply.session.xa import RB_DEADLOCK, RB_TIMEOUT, RETRY
+from mtsd.model.errors import ConnectionLostError, ServerError
+from mtsd.wire.connection import Connection
+from mtsd.wire.refusal import is_read_only
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+LOCK_WAIT_TIMEOUT = 1205
+INTERRUPTED = 1317
+"""By KILL QUERY: what can be rolled back has been."""
+UNKNOWN = 1105
+"""What BINLOG reports after a KILL QUERY at some of its steps, if no column is to blame (see
+`table_columns`)."""
+_TRANSIENT = frozenset({
+    LOCK_WAIT_TIMEOUT, 1213, RB_TIMEOUT, RB_DEADLOCK, RETRY, INTERRUPTED, UNKNOWN,
+})  # fmt: skip
+"""Lock wait timeout and deadlock, which the servers retry too, and interruptions."""
+_LONGEST_PAUSE = 5.0
+_ATTEMPTS = 10
+_FIRST_WORD_S = 10.0
+_NEXT_WORD_S = 30.0
+_SHOWN = 80
+
+
+def worth_a_retry(error: ServerError) -> bool:
+    """Return whether the same group may succeed at the next attempt."""
+    return error.number in _TRANSIENT or bool(obstacle_of(error))
+
+
+def pause_before(attempt: int) -> float:
+    """Return the seconds to wait before attempt `attempt`; the first retry is 1."""
+    return min(0.05 * 2.0 ** (attempt - 1), _LONGEST_PAUSE)
+
+
+async def patiently(
+    connection: Connection, transaction: Callable[[], Awaitable[None]], statement: bytes = b""
+) -> None:
+    """Await one of mtsd's own transactions; after a transient error roll back and retry.
+
+    Other daemons write to the same tables, and people query and lock them; none of that may
+    stop this daemon: it waits for a lock, or the end of an obstacle, indefinitely, and logs that
+    it does. `statement` is what the log shows of the transaction. Raises a ServerError that is not
+    transient, with nothing left open.
+    """
+    attempt = 0
+    with Retrying(f"connection {connection.thread_id}") as retrying:
+        async with telling(connection, statement):
+            while True:
+                try:
+                    await transaction()
+                except ServerError as error:
+                    await connection.run(b"ROLLBACK", 1)
+                    if await retrying.waited_for(error):
+                        continue
+                    if is_read_only(error):
+                        # A person waits for what a command says.
+                        raise
+                    if error.number != LOCK_WAIT_TIMEOUT:
+                        attempt += 1
+                    if not worth_a_retry(error) or attempt > _ATTEMPTS:
+                        raise
+                else:
+                    return
+                await asyncio.sleep(pause_before(max(attempt, 1)))
+
+
+async def insist(connection: Connection, ask: Callable[[], Awaitable[T]]) -> T:
+    """Return what `ask` does, which may be run again and must not fail: so if it is interrupted.
+
+    Raises ServerError for another error, ConnectionLostError if that does not end.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            return await ask()
+        except ServerError as error:
+            if error.number != INTERRUPTED:
+                raise
+    connection.close()
+    raise ConnectionLostError(
+        connection.endpoint.role, "everything in its session is interrupted (KILL QUERY)"
+    )
+
+
+async def write(connection: Connection, statements: Sequence[bytes]) -> None:
+    """Commit mtsd's own statements as one transaction, `patiently`.
+
+    A single statement needs a session with autocommit.
+    """
+    whole = [b"BEGIN", *statements, b"COMMIT"] if len(statements) > 1 else statements
+    await patiently(connection, lambda: connection.run(b";".join(whole), len(whole)), statements[0])
+
+
+@contextlib.asynccontextmanager
+async def telling(connection: Connection, statement: bytes) -> AsyncIterator[None]:
+    """Log repeatedly that the block is waiting for the target, unless for an obstacle's end."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    obstacles = obstacles_here()
+    timers: list[asyncio.TimerHandle] = []
+
+    def tell() -> None:
+        if obstacles is None or not obstacles.what:
+            log.warning(
+                "waiting for the target: SHOW PROCESSLIST there shows what for",
+                connection=connection.thread_id, waited_s=round(loop.time() - began),
+                statement=statement[:_SHOWN].decode("utf-8", "replace"),
+            )  # fmt: skip
+        timers[:] = [loop.call_later(_NEXT_WORD_S, tell)]
+
+    timers.append(loop.call_later(_FIRST_WORD_S, tell))
+    try:
+        yield
+    finally:
+        for timer in timers:
+            timer.cancel()

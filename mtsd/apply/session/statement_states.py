@@ -1,0 +1,199 @@
+"""A session's state on the target, and that of each of the source's statements.
+
+Nothing is sent here: what to send is returned.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from mtsd.apply.session.other_family import statement_of
+from mtsd.apply.session.pinning import PRIVILEGE
+from mtsd.apply.session.satellites import after_statement
+from mtsd.apply.session.session_state import (
+    THREAD_ID,
+    TIMESTAMP_DEFAULTS,
+    changes,
+    collation,
+    context_state,
+    of_query,
+    only_settled,
+    pinned,
+    without_settled,
+)
+from mtsd.binlog.bytes.event_type import THREAD_SPECIFIC
+from mtsd.binlog.sql.statement_secrets import shown
+from mtsd.binlog.sql.words import Words
+from mtsd.model.errors import NotSupportedError
+from mtsd.model.server import Flavour
+from mtsd.model.session import SessionContext
+from mtsd.model.step import QueryEvent, Satellite, Statement, StatementKind
+from mtsd.wire.traits import ServerTraits
+
+FOREVER: Final = b"1073741824"
+"""Of innodb_lock_wait_timeout."""
+_MOST_CONTEXTS: Final = 64
+_EXCERPT: Final = 200
+_DEFINITIONS: Final = frozenset({
+    StatementKind.CREATE_SELECT, StatementKind.DDL, StatementKind.EVENT_DDL,
+})  # fmt: skip
+
+
+class StatementStates:
+    """A session's own state, between statements of the source, and theirs.
+
+    `source` is the family of the source, None if it is the target's. `sql_mode` is of the own
+    state, an expression; `rows_as_sql` says whether rows are applied as SQL, which may cascade.
+    """
+
+    __slots__ = ("_contexts", "_lock", "_reset", "_source", "_thread_id", "_traits", "own")
+
+    def __init__(
+        self,
+        traits: ServerTraits,
+        thread_id: int,
+        source: Flavour | None,
+        sql_mode: bytes,
+        *,
+        rows_as_sql: bool,
+    ) -> None:
+        self._traits: Final = traits
+        self._source: Final = source
+        self._thread_id: Final = thread_id
+        own = pinned(traits.server)
+        own[b"sql_mode"] = sql_mode
+        if rows_as_sql and traits.loses_cascade_errors:
+            # A deadlock is found out (see `guard`), but nothing tells of a wait that was too long.
+            own[b"innodb_lock_wait_timeout"] = FOREVER
+        # Only definitions have it in their events: others run with the target's, as in a replica.
+        if TIMESTAMP_DEFAULTS in own:
+            own[TIMESTAMP_DEFAULTS] = b"%d" % traits.explicit_defaults_for_timestamp
+        self.own: dict[bytes, bytes] = own
+        """The state between statements of the source."""
+        self._reset = changes({}, without_settled(own))
+        self._lock = b""
+        self._contexts: dict[int, tuple[SessionContext, dict[bytes, bytes]]] = {}
+        """By the identity of a context: what is the same for all of its statements."""
+
+    def leave_out(self, names: Collection[bytes]) -> None:
+        """Do without variables that the session's user may not set: see `mtsd.apply.session.pinning`."""
+        if names:
+            self.own = {name: value for name, value in self.own.items() if name not in names}
+            self._reset = changes({}, without_settled(self.own))
+            self._contexts.clear()
+
+    def keep_lock(self, lock: str) -> None:
+        """Let `returning` take that lock of the session again if a statement has released it.
+
+        RELEASE_ALL_LOCKS() may be in a function that a statement calls. CONNECTION_ID() would not
+        do here: it returns the pseudo_thread_id.
+        """
+        self._lock = b"DO IF(IS_USED_LOCK('%b')<=>%d,0,GET_LOCK('%b',0))" % (
+            lock.encode(),
+            self._thread_id,
+            lock.encode(),
+        )
+
+    def settled(self, explicit: bool | None) -> bytes:
+        """Return how to set the explicit_defaults_for_timestamp of a transaction's statements.
+
+        Nothing is returned if it is not known, or set. From now on it is part of the own state.
+        """
+        if explicit is None or self._traits.server.flavour is not Flavour.MYSQL:
+            return b""
+        own = {**self.own, TIMESTAMP_DEFAULTS: b"%d" % explicit}
+        difference = changes(self.own, own)
+        if difference:
+            self.own = own
+            self._contexts.clear()
+        return difference
+
+    def translated(self, statement: Statement) -> Statement:
+        """Return a statement of the source as one of the target. Raises NotSupportedError."""
+        self._refuse_thread(statement)
+        if self._source is not None:
+            statement = statement_of(statement, self._source, self._traits.server)
+        self._refuse_timestamps(statement.query.context)
+        return statement
+
+    def wanted(self, statement: Statement, *, lacking: bool = False) -> dict[bytes, bytes]:
+        """Return the state that a translated statement runs in, in its database.
+
+        `lacking`: the target does not have that database.
+        """
+        query = statement.query
+        wanted = of_query(query, self._of_context(query), self._traits.server)
+        # Each default database sets it; without one it is the server's.
+        if query.context.collation_database is not None:
+            wanted[b"collation_database"] = collation(query.context.collation_database)
+        elif lacking or not query.database:
+            wanted[b"collation_database"] = wanted[b"collation_server"]
+        if statement.kind is StatementKind.EVENT_DDL and query.context.time_zone is None:
+            # An event keeps the time zone of the session that creates it.
+            wanted[b"time_zone"] = b"DEFAULT"
+        if self._traits.loses_cascade_errors:
+            # As with rows that are applied as SQL.
+            wanted[b"innodb_lock_wait_timeout"] = FOREVER
+        return wanted
+
+    def returning(self, state: dict[bytes, bytes], satellites: Sequence[Satellite]) -> list[bytes]:
+        """Return the statements that lead from a statement's state to the own one.
+
+        Everything is set: a function or trigger may have changed any of the variables.
+        """
+        sets = [self._reset]
+        if back := changes(only_settled(state), only_settled(self.own)):
+            sets.append(back)
+        if self._lock:
+            sets.append(self._lock)
+        if forgotten := after_statement(satellites):
+            sets.append(forgotten)
+        return sets
+
+    def _of_context(self, query: QueryEvent) -> dict[bytes, bytes]:
+        known = self._contexts.get(id(query.context))
+        if known is None:
+            if len(self._contexts) >= _MOST_CONTEXTS:
+                self._contexts.clear()
+            state = context_state(query.context, self._traits.server, self.own)
+            known = self._contexts[id(query.context)] = query.context, state
+        return known[1]
+
+    def _refuse_thread(self, statement: Statement) -> None:
+        if THREAD_ID in self.own or not needs_its_thread(statement):
+            return
+        privilege = PRIVILEGE[self._traits.server.flavour]
+        raise NotSupportedError(
+            "a statement runs in a session that looks like the source's, which the target's user"
+            f" may not make (it may not set {THREAD_ID.decode()}):"
+            f" {shown(statement.query, _EXCERPT)!r}. GRANT {privilege} ON *.* TO the user, or let"
+            " the source log rows (binlog_format = ROW)"
+        )
+
+    def _refuse_timestamps(self, context: SessionContext) -> None:
+        said = context.explicit_defaults_for_timestamp
+        own = self._traits.explicit_defaults_for_timestamp
+        if TIMESTAMP_DEFAULTS not in self.own and said not in {None, own}:
+            value = "ON" if said else "OFF"
+            raise NotSupportedError(
+                f"a statement that ran on the source with explicit_defaults_for_timestamp = {value}"
+                ", which no session can set on the target, an early release of its version. Start"
+                " the target with that value, or upgrade it"
+            )
+
+
+def needs_its_thread(statement: Statement) -> bool:
+    """Return whether a statement may do something else under another thread id than its own.
+
+    DML may call routines, in which nothing tells what they use.
+    """
+    return statement.kind not in _DEFINITIONS or is_of_its_thread(statement)
+
+
+def is_of_its_thread(statement: Statement) -> bool:
+    """Return whether a definition uses temporary tables, or CONNECTION_ID().
+
+    A DROP TABLE has the flag in any case.
+    """
+    if not statement.flags & THREAD_SPECIFIC:
+        return False
+    return Words(statement.query.statement, statement.query.context).word() != b"DROP"

@@ -1,0 +1,1 @@
+"""SQL literals that mean the same in every session."""

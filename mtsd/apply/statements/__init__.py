@@ -1,0 +1,1 @@
+"""Statements of the source, as they run on the target."""

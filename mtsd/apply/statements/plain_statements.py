@@ -1,0 +1,201 @@
+"""Transactions of plain statements, in as few packets as possible.
+
+A statement of the source runs in the session state that it had there. By itself it costs four round
+trips: its database, that state and what its Intvar, Rand and User_var events hold, the statement,
+and the way back to the session's own state. What goes wrong is then seen at each of them.
+
+Most statements change rows and leave the session as it was. Those are sent together: before each,
+only what differs from the state of the one before, and the way back once, with the commit. The
+server stops a packet at the first error, and its answers count the warnings. Whatever is not as
+expected is rolled back, and applied again one by one: nothing is decided here that would not be
+found out there.
+
+A packet takes as many statements as there are in it, so a text is in one with others only if it is
+one statement in every way of reading it. By itself it runs where the server takes no second one.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mtsd.apply.session.satellites import before_statement, is_geometry
+from mtsd.apply.session.session import NEUTRAL, STATEMENTS_READ, TargetSession, next_gtid
+from mtsd.apply.session.session_state import changes
+from mtsd.binlog.sql.default_database import without_default_database
+from mtsd.binlog.sql.long_text import LONGEST_READ
+from mtsd.binlog.sql.one_statement import surely_one
+from mtsd.binlog.sql.quoting import quoted
+from mtsd.model.errors import MtsdError, NotSupportedError, ServerError
+from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.group import Group
+from mtsd.model.server import Flavour
+from mtsd.model.step import Satellite, Statement
+
+_VERBS: Final = (b"INSERT", b"UPDATE", b"DELETE", b"REPLACE")
+"""A statement that begins otherwise, with a comment for example, is applied by itself."""
+_RETURNS_ROWS: Final = b"RETURNING"
+_ON_LOCKS: Final = b"_LOCK"
+"""In the names of the functions that could release mtsd's own lock."""
+_CLIENT: Final = b"character_set_client"
+_DATABASE: Final = b"collation_database"
+_END: Final = b";"
+
+
+class NotPlainError(MtsdError):
+    """Statements have to be applied one by one, for this reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A statement of the source, the last of `count` in `sql`, behind those that prepare it."""
+
+    sql: bytes
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRun:
+    """Statements of the source with all that goes before them, ready to be sent.
+
+    `state` is that of the last one, `satellites` those of all.
+    """
+
+    parts: tuple[_Part, ...]
+    state: dict[bytes, bytes]
+    satellites: tuple[Satellite, ...]
+
+
+def is_plain(statement: Statement) -> bool:
+    """Return whether a statement, a DML one, returns no rows and takes and releases no locks.
+
+    Nor does it fire triggers of tables that it does not name, by a cascade.
+    """
+    text = statement.query.statement[: len(_VERBS[-1])].upper()
+    if not text.startswith(_VERBS) or statement.query.context.enable_cascade_triggers:
+        return False
+    if len(statement.query.statement) > LONGEST_READ:
+        return False
+    whole = statement.query.statement.upper()
+    return _RETURNS_ROWS not in whole and _ON_LOCKS not in whole
+
+
+async def plain_run(session: TargetSession, groups: Sequence[Group]) -> PlainRun:
+    """Return what to send for groups of statements, which may not run any routine.
+
+    Raises NotPlainError, ServerError, ConnectionLostError.
+    """
+    found: list[Statement] = []
+    for group in groups:
+        for step in group.steps:
+            if not isinstance(step, Statement) or not is_plain(step):
+                raise NotPlainError("a statement is not plain")
+            found.append(step)
+    try:
+        statements = [session.states.translated(each) for each in found]
+        satellites = tuple(each for statement in statements for each in statement.satellites)
+        if any(map(is_geometry, satellites)):
+            # The block that sets it is not one under every sql_mode that statements before leave.
+            raise NotPlainError("a user variable is a geometry")
+        collations = await session.known_collations(satellites)
+    except NotSupportedError as error:
+        raise NotPlainError(str(error)) from error
+    await _settle(session, statements)
+    own = session.states.own
+    state = own
+    database: str | None = None
+    parts: list[_Part] = []
+    for statement in statements:
+        sql: list[bytes] = []
+        if state[_CLIENT] != own[_CLIENT]:
+            # Names are in the session's own character set.
+            state = {**state, _CLIENT: own[_CLIENT]}
+            sql.append(b"SET @@session.%b=%b" % (_CLIENT, own[_CLIENT]))
+        wanted = session.states.wanted(statement)
+        if statement.query.database != database or (_DATABASE in state and _DATABASE not in wanted):
+            database = statement.query.database
+            sql += _use(database, session.traits.server.flavour)
+            state = {name: value for name, value in state.items() if name != _DATABASE}
+        try:
+            sql.append(before_statement(statement.satellites, collations))
+        except (NotSupportedError, ServerError) as error:
+            raise NotPlainError(str(error)) from error
+        if differing := changes(state, wanted):
+            sql.append(differing)
+        state = wanted
+        text = statement.query.statement
+        if not statement.query.database:
+            text = without_default_database(text, statement.query.context)
+        if not surely_one(text, statement.query.context):
+            raise NotPlainError("a text that may not be one statement in each way of reading it")
+        sql.append(text)
+        parts.append(_Part(_END.join(sql), len(sql)))
+    return PlainRun(tuple(parts), state, satellites)
+
+
+async def begin_plain(
+    session: TargetSession, run: PlainRun, gtid: str, limit: int, reached: Reached
+) -> None:
+    """Begin a transaction, under a GTID if it is not "", and run the statements in it.
+
+    `session.commit_left` must follow. Raises NotPlainError if one of them has left warnings, which
+    is all that is known of it, or was several to the target; ServerError, ConnectionLostError;
+    `session.undo` or `rollback` must follow each of the first two.
+    """
+    first = [STATEMENTS_READ, b"BEGIN", *session.guarding()]
+    if gtid:
+        first.insert(0, next_gtid(gtid))
+    session.leave_state(run.state, run.satellites)
+    has_warned = False
+    for packet in _packets([_Part(_END.join(first), len(first)), *run.parts], limit):
+        await reached(FaultPoint.BEFORE_STATEMENT)
+        sql = _END.join(part.sql for part in packet)
+        session.connection.send(sql)
+        await reached(FaultPoint.STATEMENT_SENT)
+        try:
+            answers = await session.connection.receive_told(sum(part.count for part in packet))
+        except NotSupportedError as error:
+            raise NotPlainError(str(error)) from error
+        at = 0
+        for part in packet:
+            at += part.count
+            has_warned = has_warned or answers[at - 1].warnings > 0
+    if has_warned:
+        raise NotPlainError("one of several statements has left warnings")
+
+
+async def _settle(session: TargetSession, statements: Sequence[Statement]) -> None:
+    """Set what all statements need, and no transaction can set. Raises NotPlainError."""
+    said = {each.query.context.explicit_defaults_for_timestamp for each in statements} - {None}
+    if len(said) > 1:
+        raise NotPlainError("statements differ in explicit_defaults_for_timestamp")
+    for explicit in said:
+        await session.settle_timestamps(explicit)
+
+
+def _packets(parts: Sequence[_Part], limit: int) -> Iterator[list[_Part]]:
+    """Yield parts that fit into a packet of `limit` bytes. Raises NotPlainError if one does not."""
+    packet: list[_Part] = []
+    size = 0
+    for part in parts:
+        length = len(part.sql) + 1
+        if length > limit:
+            raise NotPlainError("a statement is too large for a packet with others")
+        if size + length > limit:
+            yield packet
+            packet = []
+            size = 0
+        packet.append(part)
+        size += length
+    yield packet
+
+
+def _use(database: str, flavour: Flavour) -> list[bytes]:
+    neutral = b"USE `%b`" % NEUTRAL
+    if not database:
+        return [neutral]
+    use = b"USE " + quoted(database, None)
+    if flavour is Flavour.MARIADB:
+        # Otherwise it keeps the collation that the database had before an ALTER DATABASE in
+        # another session.
+        return [neutral, use]
+    return [use]

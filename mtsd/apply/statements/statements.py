@@ -1,0 +1,96 @@
+"""Statements of the source, as they run on the target."""
+
+from typing import Final
+
+from mtsd.apply.session.aside import aside
+from mtsd.apply.session.session import TargetSession
+from mtsd.apply.statements.routine_tables import run_with_routines
+from mtsd.apply.statements.session_tables import SessionTables
+from mtsd.binlog.bytes.event_type import SUPPRESS_USE
+from mtsd.binlog.sql.default_database import (
+    creates_from_default_database,
+    without_default_database,
+)
+from mtsd.binlog.sql.definer import with_current_definer
+from mtsd.binlog.sql.drop_if_there import drop_if_there, in_its_database, may_name_missing_tables
+from mtsd.binlog.sql.invoker import with_invoker
+from mtsd.binlog.sql.statement import disable_on_replica
+from mtsd.binlog.sql.statement_secrets import shown
+from mtsd.binlog.sql.temporary_tables import is_rename
+from mtsd.model.errors import NotSupportedError
+from mtsd.model.server import Flavour, ServerVersion
+from mtsd.model.step import QueryEvent, Statement, StatementKind
+
+_KNOWS_REPLICAS: Final = (8, 2, 0)
+"""Versions of MySQL from here on; before that, and in MariaDB, they know slaves."""
+_EXCERPT: Final = 200
+_DEFINITIONS: Final = frozenset({StatementKind.DDL, StatementKind.EVENT_DDL})
+
+
+async def apply_statement(
+    session: TargetSession, statement: Statement, temporary: SessionTables
+) -> None:
+    """Run a statement in its own session state; `temporary` are the worker's temporary tables.
+
+    An event of the event scheduler is created disabled: it runs on the source, and its changes
+    are replicated. Raises ServerError, NotSupportedError, ConnectionLostError.
+    """
+    query = statement.query
+    server = session.traits.server
+    if (
+        statement.kind is StatementKind.DDL
+        and temporary.are_in_use
+        and server.flavour is Flavour.MYSQL
+        and is_rename(query)
+    ):
+        raise NotSupportedError(
+            "RENAME TABLE of a temporary table, which MySQL does not have:"
+            f" {shown(query, _EXCERPT)}"
+        )
+    run, text = await aside(len(query.statement), lambda: _as_run(session, statement))
+    await run_with_routines(session, run, text, temporary.of(query.thread_id))
+    temporary.ran(run)
+
+
+def _as_run(session: TargetSession, statement: Statement) -> tuple[Statement, bytes]:
+    """Return a statement and its text as they run on the target. Raises NotSupportedError."""
+    query = statement.query
+    text = query.statement
+    if not query.database:
+        text = _without_default_database(statement)
+    elif statement.kind is StatementKind.DROP_TEMPORARY:
+        text = in_its_database(query)
+        if text is not query.statement:
+            statement = statement._replace(flags=statement.flags | SUPPRESS_USE)
+    if statement.kind in _DEFINITIONS:
+        text = _with_definer(session, text, query)
+    if statement.kind is StatementKind.DROP_TEMPORARY or may_name_missing_tables(query):
+        text = drop_if_there(text, query.context)
+    if statement.kind is StatementKind.EVENT_DDL:
+        text = disable_on_replica(text, query.context, _disabled(session.traits.server))
+    return statement, text
+
+
+def _with_definer(session: TargetSession, text: bytes, query: QueryEvent) -> bytes:
+    """Return a definition that names its definer, and the account that CURRENT_USER meant."""
+    named = with_invoker(text, query.invoker, query.context)
+    return named if session.keeps_definers else with_current_definer(named, query.context)
+
+
+def _without_default_database(statement: Statement) -> bytes:
+    query = statement.query
+    if statement.kind is StatementKind.DML:
+        return without_default_database(query.statement, query.context)
+    if creates_from_default_database(query.statement, query.context):
+        raise NotSupportedError(
+            "CREATE TABLE … SELECT with DATABASE() in a session without a default database:"
+            f" {shown(query, _EXCERPT)}"
+        )
+    return query.statement
+
+
+def _disabled(server: ServerVersion) -> bytes:
+    """Return the clause of an event that is disabled because it runs on the source."""
+    if server.flavour is Flavour.MYSQL and server.number >= _KNOWS_REPLICAS:
+        return b"DISABLE ON REPLICA"
+    return b"DISABLE ON SLAVE"

@@ -1,0 +1,1 @@
+"""What the target's tables are: engines, columns, keys, foreign keys."""

@@ -1,0 +1,46 @@
+"""Reads the target's table definitions for the applier of SQL, one query for each kind of fact."""
+
+from mtsd.apply.sql import literals
+from mtsd.apply.tables.misread_tables import is_versioned
+from mtsd.apply.tables.table_columns import read_columns
+from mtsd.apply.tables.table_layout import FoundTable
+from mtsd.wire.connection import Connection
+from mtsd.wire.understood import understood
+
+
+@understood("target")
+async def load_table(connection: Connection, database: str, table: str) -> FoundTable:
+    """Return what the target knows about a table. Raises ServerError, ConnectionLostError."""
+    columns = await read_columns(connection, database, table)
+    if not columns:
+        return FoundTable((), (), ())
+    named = b"CONVERT(%b USING utf8mb4)"
+    schema, name = named % literals.text(database), named % literals.text(table)
+    parts = await connection.query(
+        b"SELECT index_name, column_name, sub_part, nullable, index_type = 'HASH' AND"
+        b" (SELECT engine FROM information_schema.tables t WHERE t.table_schema = s.table_schema"
+        b" AND t.table_name = s.table_name) <> 'MEMORY' FROM information_schema.statistics s"
+        b" WHERE table_schema = %b AND table_name = %b AND non_unique = 0"
+        b" ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index" % (schema, name)
+    )
+    keys: dict[str, list[str]] = {}
+    unfit: set[str] = set()
+    hashed: set[str] = set()
+    for index, column, prefix, nullable, is_hashed in parts:
+        keys.setdefault(str(index), []).append(str(column))
+        # Without a column it is an expression.
+        if column is None or prefix is not None or nullable == "YES":
+            unfit.add(str(index))
+        if is_hashed == 1:
+            hashed.add(str(index))
+    triggers = await connection.query(
+        b"SELECT trigger_name FROM information_schema.triggers"
+        b" WHERE event_object_schema = %b AND event_object_table = %b ORDER BY 1" % (schema, name)
+    )
+    return FoundTable(
+        tuple(columns),
+        tuple(tuple(names) for index, names in keys.items() if index not in unfit),
+        tuple(str(trigger) for (trigger,) in triggers),
+        await is_versioned(connection, database, table),
+        len(hashed),
+    )

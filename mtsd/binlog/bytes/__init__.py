@@ -1,0 +1,1 @@
+"""Bytes of the binary log: fields, headers, checksums, character sets."""

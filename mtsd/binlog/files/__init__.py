@@ -1,0 +1,1 @@
+"""Files of the binary log: their ends, their order, and byte ranges of them."""

@@ -1,0 +1,1 @@
+"""From events to groups, which are applied as wholes."""

@@ -1,0 +1,466 @@
+"""From events to groups, one after another as they come from the source.
+
+A group begins at its GTID event (or, without one, at BEGIN, XA START or the first event of a
+transaction) and ends at Xid, COMMIT, ROLLBACK or XA_PREPARE; a Query event without BEGIN is a
+group by itself (`Log_event` execution modes of the server, sql/rpl_rli.h and log_event.h).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Final
+
+from mtsd.binlog.bytes.event_type import ARTIFICIAL, BEFORE_5_6, IGNORABLE, EventType, type_name
+from mtsd.binlog.bytes.header import HEADER_SIZE
+from mtsd.binlog.events.dialect import MYSQL
+from mtsd.binlog.events.event_reader import EventReader
+from mtsd.binlog.events.load_data import BEFORE_5_0, parse_execute_load_query
+from mtsd.binlog.events.query import in_utf8
+from mtsd.binlog.events.table_map import (
+    REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE,
+    TableMap,
+    parse_table_map,
+)
+from mtsd.binlog.events.xa_prepare import is_of, parse_xa_prepare
+from mtsd.binlog.events.xid import parse_xid
+from mtsd.binlog.groups.group_parts import SAVEPOINTS, XA_BY_ITSELF, XA_COMPLETIONS
+from mtsd.binlog.groups.load_data_files import LoadDataFiles
+from mtsd.binlog.groups.merged_databases import MergedDatabases
+from mtsd.binlog.groups.open_group import OpenGroup
+from mtsd.binlog.groups.plain_transactions import PlainTransactions
+from mtsd.binlog.groups.rewrite import plain_format_description, with_database
+from mtsd.binlog.groups.timestamp_defaults import TimestampDefaults
+from mtsd.binlog.sql.statement import classify
+from mtsd.binlog.sql.xa_statement import xid_of
+from mtsd.filter.filter import UNFILTERED, Filter
+from mtsd.model.errors import BinlogError
+from mtsd.model.group import GroupDropped, GroupKind, PositionReached, StreamItem
+from mtsd.model.gtid import Gtid
+from mtsd.model.position import Position
+from mtsd.model.step import StatementKind
+from mtsd.model.temporary_tables import NONE_OPEN, NOT_KNOWN, TemporaryTables
+
+_TABLE_MAP: Final[int] = EventType.TABLE_MAP_EVENT.value
+_XID: Final[int] = EventType.XID_EVENT.value
+_QUERY: Final[int] = EventType.QUERY_EVENT.value
+_SYSTEM_ROWS: Final = (
+    "rows of {table}, a table of the server's own: this target would apply them without asking for"
+    ' a grant ([filter] system_schemas = "replicate" lets it, ignore_table leaves the table out)'
+)
+_MANY_MAPS: Final = 4096
+_MANY_BYTES: Final = 8 << 20
+
+
+class Grouper:
+    """Turns raw events, checksums included, into groups and what is between them.
+
+    One for each connection to the source, because a partial group must not outlive it. Groups
+    larger than `hold_bytes` are streamed in chunks of about `chunk_bytes`. What is not `replicated`
+    is left out, and the rest has its names on the target. `checksums`, `description` and
+    `leaving_out` are as for EventReader. `temporary` is what is known about the source's temporary
+    tables at `start`, whatever a dump by GTID begins with before that; with `fold_case` their names
+    are not case-sensitive. `files` are those of the connection before, if this one continues it;
+    `timestamp_defaults`, what is known of the source's sessions, fills in what statements lack.
+    `merged` is what earlier connections have learned about that. `referred_in`: the databases, as
+    the target compares their names, in which a table map may say that a foreign key of another
+    database refers to its table, so that the group runs alone; None: all of them.
+    """
+
+    def __init__(
+        self,
+        *,
+        start: Position,
+        next_number: int,
+        checksums: bool,
+        hold_bytes: int,
+        chunk_bytes: int,
+        replicated: Filter = UNFILTERED,
+        temporary: TemporaryTables = NOT_KNOWN,
+        fold_case: bool = False,
+        description: bytes = b"",
+        files: LoadDataFiles | None = None,
+        in_place: bool = True,
+        leaving_out: Sequence[Gtid] = (),
+        timestamp_defaults: TimestampDefaults | None = None,
+        merged: MergedDatabases | None = None,
+        referred_in: AbstractSet[str] | None = None,
+    ) -> None:
+        self.next_number = next_number
+        """The number of the group being read, or of the next one."""
+        self._reader = EventReader(
+            start,
+            checksums=checksums,
+            description=description,
+            in_place=in_place,
+            leaving_out=leaving_out,
+        )
+        self._dialect = MYSQL
+        self._rows = MYSQL.rows
+        self._hold_bytes = hold_bytes
+        self._chunk_bytes = min(chunk_bytes, hold_bytes)
+        self._replicated = replicated
+        self.temporary = temporary
+        """What is known about the source's temporary tables after the last complete group."""
+        self.files = files or LoadDataFiles(hold_bytes)
+        """The files of LOAD DATA whose statement has not been read."""
+        self._fold_case = fold_case
+        self._timestamp_defaults = timestamp_defaults or TimestampDefaults(None)
+        self._merged = merged or MergedDatabases()
+        self._referred_in = referred_in
+        self._start = start
+        self._before = start.offset
+        """Where the last event begins, in its file."""
+        self._gaps = 0
+        self._format = b""
+        self._maps: dict[bytes, tuple[TableMap, bytes | None]] = {}
+        """By the bytes after the header: the contents, and the event; None if it is left out.
+
+        Both have the database's name on the target. The first such event stands for all of them:
+        their headers contain nothing useful.
+        """
+        self._maps_size = 0
+        self._plain = PlainTransactions(hold_bytes, self._merged)
+        self._group: OpenGroup | None = None
+        """The group whose GTID or first event has been seen, but not its end."""
+        if description:
+            self._described(description)
+
+    @property
+    def inside(self) -> bool:
+        """Whether a group has begun and not ended."""
+        return self._group is not None
+
+    @property
+    def position(self) -> Position:
+        """Right after the last event read."""
+        return self._reader.position
+
+    def abandon(self) -> Iterator[StreamItem]:
+        """End the stream: a partial group leaves no trace."""
+        group, self._group = self._group, None
+        self.files.abandon_group()
+        if group is not None and group.streaming:
+            yield GroupDropped(self.next_number)
+
+    def groups(self, events: Sequence[bytes]) -> Iterator[StreamItem]:
+        """Yield what the events complete. Raises BinlogError."""
+        reader = self._reader
+        read = reader.read
+        count = len(events)
+        at = 0
+        while at < count:
+            if self._group is None and reader.checksums:
+                plain = self._plain.read(
+                    events, at, reader.file, reader.offset, self.next_number, self._format
+                )
+                if plain is not None:
+                    reader.offset = plain[0].end.offset
+                    self.next_number += 1
+                    yield plain[0]
+                    at = plain[1]
+                    continue
+            file = reader.file
+            before = self._before = reader.offset
+            try:
+                group = self._group
+                event = read(events[at], group is not None)
+                code = event[4]
+                if group is not None and (code in self._rows or code == _TABLE_MAP):
+                    if code == _TABLE_MAP:
+                        self._table_map(event, group)
+                    else:
+                        group.rows(event)
+                    if group.is_full:
+                        yield from group.overflow()
+                elif group is None and code in self._dialect.heads:
+                    if self._gaps != reader.gaps:
+                        self._before = reader.offset - len(events[at])
+                        known = self._after_gap()
+                        if known is not None:
+                            yield PositionReached(Position(file, self._before), temporary=known)
+                    self._opened(event).head(self._dialect.parse_head(event))
+                else:
+                    yield from self._other(code, event)
+            except BinlogError as error:
+                raise BinlogError(error.message, Position(file, before)) from error
+            at += 1
+
+    def _inner(self, event: bytes, group: OpenGroup) -> Iterable[StreamItem]:
+        """Process an event of a payload; return what it completes."""
+        code = event[4]
+        if code == _TABLE_MAP:
+            self._table_map(event, group)
+        elif code in self._rows:
+            group.rows(event)
+        else:
+            return self._other(code, event)
+        return group.overflow() if group.is_full else ()
+
+    def _opened(self, event: bytes) -> OpenGroup:
+        """Return the group being read; if there is none, one begins with this event."""
+        if self._group is None:
+            self._group = OpenGroup(
+                event,
+                self.next_number,
+                begin=Position(self._reader.file, self._before),
+                hold_bytes=self._hold_bytes,
+                chunk_bytes=self._chunk_bytes,
+                replicated=self._replicated,
+                description=self._format,
+                temporary=self.temporary,
+                fold_case=self._fold_case,
+                renames_temporary=self._dialect.renames_temporary,
+                merged=self._merged,
+            )
+        return self._group
+
+    def _table_map(self, event: bytes, group: OpenGroup) -> None:
+        body = event[HEADER_SIZE:]
+        known = self._maps.get(body)
+        if known is None:
+            self._maps_size += len(body)
+            if len(self._maps) >= _MANY_MAPS or self._maps_size > _MANY_BYTES:
+                self._maps.clear()
+                self._maps_size = len(body)
+            known = self._maps[body] = self._on_target(event)
+        table, kept = known
+        if kept is None:
+            group.leave_out(event[19:25], self._replicated.owners(table.database))
+            if self._replicated.refuses_rows(table.database, table.table):
+                # Unlearned: the fast path would leave it out without a word.
+                group.refuse(_SYSTEM_ROWS.format(table=f"{table.database}.{table.table}"))
+                return
+        else:
+            group.table_map(kept, table)
+        self._plain.learn_table(body, table, kept)
+
+    def _on_target(self, event: bytes) -> tuple[TableMap, bytes | None]:
+        table = parse_table_map(event)
+        name = self._replicated.row_database(table.database, table.table)
+        if name is None:
+            return table, None
+        if self._referred_in is not None and self._replicated.folded(name) not in self._referred_in:
+            table = replace(table, flags=table.flags & ~REFERRED_BY_FOREIGN_KEY_OF_OTHER_DATABASE)
+        if self._replicated.rules.rewrite_db:
+            self._merged.learn(table.database, name, self._replicated.folded(name))
+        if name == table.database:
+            return table, event
+        return replace(table, database=name), with_database(event, name)
+
+    def _other(self, code: int, event: bytes) -> Iterator[StreamItem]:
+        in_file = event[13:17] != b"\0\0\0\0"
+        dialect = self._dialect
+        if code == _XID:
+            parse_xid(event)
+            yield from self._end(GroupKind.ROWS, event)
+        elif code == _QUERY:
+            yield from self._query(event)
+        elif code in dialect.heads:
+            raise BinlogError("a GTID event inside a group")
+        elif code == _TABLE_MAP:
+            raise BinlogError("a table map outside of a group")
+        elif code in self._rows:
+            raise BinlogError("a row event outside of a group")
+        elif code in dialect.payloads:
+            yield from self._payload(event)
+        elif code == EventType.XA_PREPARE_LOG_EVENT:
+            prepared = parse_xa_prepare(event)
+            if self._group is None or not is_of(prepared, self._group.xid):
+                raise BinlogError(f"XA PREPARE {prepared.xid} of another transaction, or of none")
+            kind = GroupKind.ROWS if prepared.one_phase else GroupKind.XA_PREPARE
+            yield from self._end(kind, event)
+        elif code in dialect.passed_over:
+            known = self._after_gap()
+            if known is not None:
+                yield PositionReached(self.position, temporary=known)
+            if code in dialect.between_groups and self._group is None:
+                yield PositionReached(self.position)
+        elif code == EventType.ROTATE_EVENT:
+            yield from self.abandon()
+            if in_file:
+                yield PositionReached(self.position)
+        elif code == EventType.FORMAT_DESCRIPTION_EVENT:
+            yield from self.abandon()
+            created = self._described(event)
+            if in_file:
+                created = created and not self._is_known
+                known = self._news(NONE_OPEN) if created else None
+                yield PositionReached(self.position, temporary=known)
+        elif code in dialect.previous_gtids:
+            if self._group is not None:
+                if event[17] & ARTIFICIAL:
+                    # Where a MariaDB's log lacks the GTID of a place, this follows the next one.
+                    return
+                raise BinlogError(f"a {type_name(code)} inside a group")
+            gtids = dialect.previous_gtids[code](event)
+            complete = self._gaps == self._reader.gaps and bool(self._start.file)
+            known = self._after_gap()
+            if in_file:
+                if dialect.all_have_gtids and not gtids and complete and not self._is_known:
+                    # Asked by GTID, a MariaDB conceals that it was started with its first file.
+                    known = self._news(NONE_OPEN)
+                yield PositionReached(self.position, gtids, known)
+        elif code == EventType.STOP_EVENT:
+            yield from self.abandon()
+            yield PositionReached(self.position)
+        elif code == EventType.INCIDENT_EVENT:
+            # Its own GTID comes first: the person who resolves it needs that.
+            if self._group is not None and self._group.begun:
+                yield from self.abandon()
+            self._opened(event)
+            yield from self._end(GroupKind.INCIDENT, event)
+        elif code in dialect.satellites:
+            parse = dialect.satellites[code]
+            self._opened(event).satellite(parse(event), event)
+        elif code in dialect.load_data:
+            yield from self._load_data(code, event)
+        elif code in dialect.fragments:
+            raise BinlogError(
+                "a row event in fragments, as MariaDB writes it from 12.3 on if it is larger than"
+                " binlog_row_event_fragment_threshold, cannot be applied; raise that variable on"
+                " the source above its largest row events, apply this transaction by hand, and"
+                " continue after it with mtsd position set"
+            )
+        elif not int.from_bytes(event[17:19], "little") & IGNORABLE:
+            if code in BEFORE_5_6:
+                raise BinlogError(f"a {type_name(code)}, which only servers before 5.6 write")
+            raise BinlogError(f"an event of unknown type {code}")
+        if self._group is not None and self._group.is_full:
+            yield from self._group.overflow()
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether the position is not after the start, where a dump by GTID may begin."""
+        return bool(self._start.file) and self.position <= self._start
+
+    def _after_gap(self) -> TemporaryTables | None:
+        """Return what is known about temporary tables if events have been left out unknown."""
+        if self._gaps == self._reader.gaps:
+            return None
+        self._gaps = self._reader.gaps
+        return None if self._is_known else self._news(self.temporary.with_gap())
+
+    def _news(self, temporary: TemporaryTables) -> TemporaryTables | None:
+        """Note what is known about temporary tables from here on; return it if it has changed."""
+        if temporary == self.temporary:
+            return None
+        self.temporary = temporary
+        return temporary
+
+    def _described(self, event: bytes) -> bool:
+        """Process a format description; return whether the source started with its file."""
+        self._format = plain_format_description(event)
+        self._maps.clear()
+        self._maps_size = 0
+        self._plain.forget_tables()
+        dialect = self._reader.dialect
+        if dialect is not self._dialect:
+            self._dialect = dialect
+            self._rows = dialect.rows
+            self._plain.speak(dialect)
+        description = self._reader.description
+        created = description is not None and description.created != 0
+        if created:
+            self._timestamp_defaults.forget_sessions()
+        return created
+
+    def _payload(self, event: bytes) -> Iterator[StreamItem]:
+        group = self._group
+        if group is None or group.begun:
+            raise BinlogError("a transaction payload that does not come right after its GTID event")
+        # The group is complete before it is known whether the rest of the payload is valid.
+        held: StreamItem | None = None
+        try:
+            for inner in self._reader.inner(event):
+                if self._group is None:
+                    raise BinlogError(f"an event of type {inner[4]} after the transaction's end")
+                for item in self._inner(inner, self._group):
+                    if held is not None:
+                        yield held
+                    held = item
+            if self._group is not None:
+                raise BinlogError("a transaction without its end")
+        except BinlogError as error:
+            # Its position is the end of the payload.
+            raise BinlogError(f"{error.message}, in a transaction payload") from error
+        if held is not None:
+            yield held
+
+    def _query(self, event: bytes) -> Iterator[StreamItem]:
+        query = self._dialect.parse_query(event)
+        kind = classify(query.statement, context=query.context)
+        if kind is StatementKind.XA_END:
+            if self._group is None:
+                raise BinlogError("XA END outside of a transaction")
+            return
+        group = self._opened(event)
+        if self._timestamp_defaults.learn(query):
+            group.ran_under(query)
+        query = self._timestamp_defaults.completed(query)
+        if kind is StatementKind.DDL and group.creates_and_fills:
+            kind = StatementKind.CREATE_SELECT
+        if kind is StatementKind.CREATE_SELECT:
+            query = in_utf8(query)
+        if kind in {StatementKind.BEGIN, StatementKind.XA_START}:
+            if group.begun:
+                raise BinlogError("BEGIN inside a transaction")
+            group.begin(query)
+            if kind is StatementKind.XA_START:
+                group.of_xa(xid_of(query.statement, query.context))
+        elif not group.begun:
+            if kind in XA_BY_ITSELF:
+                xid = xid_of(query.statement, query.context)
+                group.completion(event, query, kind, xid)
+                if kind not in XA_COMPLETIONS:
+                    group.refuse("XA PREPARE, or XA COMMIT … ONE PHASE, as a statement")
+                yield from self._end(GroupKind.XA_COMPLETE, event)
+            else:
+                group.statement(event, query, kind)
+                yield from self._end(GroupKind.DDL, event)
+        elif kind in {StatementKind.COMMIT, StatementKind.ROLLBACK}:
+            group.rolled_back = kind is StatementKind.ROLLBACK
+            yield from self._end(GroupKind.NON_TRANSACTIONAL, event)
+        elif kind in SAVEPOINTS:
+            group.savepoint(event, query, kind)
+        else:
+            group.statement(event, query, kind)
+
+    def _load_data(self, code: int, event: bytes) -> Iterator[StreamItem]:
+        if code in BEFORE_5_0:
+            raise BinlogError(
+                f"LOAD DATA of a MySQL 4.0 or 4.1 source ({self._dialect.load_data[code]} event)"
+                " cannot be applied; upgrade that source, or load the file on the target by hand"
+                " and continue after it with mtsd position set"
+            )
+        group = self._opened(event)
+        if code != EventType.EXECUTE_LOAD_QUERY_EVENT:
+            self.files.take(event)
+            if group.streaming:
+                self.files.pass_on()
+            group.load_file(event)
+            return
+        query, file = parse_execute_load_query(event, self._dialect.parse_query)
+        query = self._timestamp_defaults.completed(query)
+        if query.error_code:
+            group.refuse(
+                f"a LOAD DATA that failed on the source with error {query.error_code} after a part"
+                " of its rows"
+            )
+        earlier = self.files.of_statement(file.file_id)
+        if not isinstance(earlier, str):
+            for block in earlier:
+                group.load_file(block)
+        applied = group.statement(event, query, StatementKind.DML, file)
+        if applied and isinstance(earlier, str):
+            group.refuse(earlier)
+        if not group.begun:
+            yield from self._end(GroupKind.NON_TRANSACTIONAL, event)
+
+    def _end(self, kind: GroupKind, event: bytes) -> Iterator[StreamItem]:
+        group, self._group = self._group, None
+        if group is None:
+            raise BinlogError(f"the end of a transaction (event type {event[4]}) without a BEGIN")
+        self.next_number += 1
+        self.temporary = group.temporary
+        self.files.end_group()
+        yield from group.end(kind, event, self.position)

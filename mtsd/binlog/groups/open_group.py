@@ -1,0 +1,448 @@
+"""A group while it is being read: what the events so far amount to."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from mtsd.binlog.bytes.event_type import MTS_ISOLATE, THREAD_SPECIFIC
+from mtsd.binlog.events.gtid_event import GtidEvent, Opens
+from mtsd.binlog.events.query import INTERRUPTIONS, MAX_DBS_IN_EVENT_MTS
+from mtsd.binlog.events.rows import STMT_END
+from mtsd.binlog.events.table_map import TableMap
+from mtsd.binlog.groups.group_temporary_tables import GroupTemporaryTables
+from mtsd.binlog.groups.held_events import HeldEvents
+from mtsd.binlog.groups.merged_databases import MergedDatabases
+from mtsd.binlog.groups.replicated_statement import WITHOUT_EFFECT, renamed, replicated_part
+from mtsd.binlog.sql.one_statement import why_not_one
+from mtsd.binlog.sql.qualifiers import defines_by_query, qualifiers
+from mtsd.filter.filter import Filter
+from mtsd.model.errors import BinlogError
+from mtsd.model.group import (
+    Group,
+    GroupChunk,
+    GroupClosed,
+    GroupKind,
+    GroupOpened,
+    StreamItem,
+)
+from mtsd.model.position import Position
+from mtsd.model.session import row_state
+from mtsd.model.step import FromFile, QueryEvent, Satellite, StatementKind
+from mtsd.model.temporary_tables import SourceThread, TemporaryTables
+from mtsd.model.xa_xid import XaXid
+
+_MOST_NAMED: Final = 1 << 16
+"""Databases of a group: one with more runs alone, and the rest need not be known."""
+_OF_XIDS: Final = frozenset({GroupKind.XA_PREPARE, GroupKind.XA_COMPLETE})
+_DEFINITIONS: Final = frozenset({StatementKind.TEMPORARY, StatementKind.DDL})
+"""They may concern temporary tables without the flag THREAD_SPECIFIC, and contain a query."""
+_NEVER_EMPTY: Final = frozenset({GroupKind.INCIDENT, GroupKind.XA_PREPARE})
+"""What was prepared without changes is committed or rolled back later all the same."""
+
+
+class OpenGroup:
+    """Collects the events of group `number`, which begins with `first`, at `begin`.
+
+    When it has more than `hold_bytes` of them, they are passed on in chunks of about
+    `chunk_bytes`, see `overflow`. What is not `replicated` is left out. `description` is the
+    format description. `temporary` is what is known about the source's temporary tables; with
+    `fold_case` their names are not case-sensitive; `renames_temporary` is the dialect's. Databases
+    that are `merged` are in the order of the stream, whatever the source says.
+    """
+
+    __slots__ = (
+        "_alone", "_begin", "_chunk_bytes", "_databases", "_description", "_flags_differ",
+        "_head", "_held", "_hold_bytes", "_kind", "_left_out", "_limit", "_merged", "_number",
+        "_owners", "_passed_on", "_replicated", "_row_flags", "_temporary", "_timestamp",
+        "_timestamp_defaults", "_total", "_unsupported", "begun", "rolled_back", "streaming", "xid",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        first: bytes,
+        number: int,
+        *,
+        begin: Position,
+        hold_bytes: int,
+        chunk_bytes: int,
+        replicated: Filter,
+        description: bytes,
+        temporary: TemporaryTables,
+        fold_case: bool,
+        renames_temporary: bool,
+        merged: MergedDatabases,
+    ) -> None:
+        self.begun = False
+        """Inside a transaction: BEGIN or XA START has been seen."""
+        self.rolled_back = False
+        """It ends with ROLLBACK."""
+        self.streaming = False
+        self.xid: XaXid | None = None
+        """Of the XA transaction that it is, or that it completes."""
+        self._number = number
+        self._begin = begin
+        self._hold_bytes = hold_bytes
+        self._chunk_bytes = chunk_bytes
+        self._replicated = replicated
+        self._description = description
+        self._merged = merged
+        self._temporary = GroupTemporaryTables(
+            temporary, fold_case=fold_case, renames=renames_temporary
+        )
+        self._head: GtidEvent | None = None
+        self._kind: GroupKind | None = None
+        self._total = 0
+        self._limit = hold_bytes
+        self._databases: dict[str, None] = {}
+        self._held = HeldEvents()
+        self._timestamp_defaults: bool | None = None
+        """The explicit_defaults_for_timestamp of its session, as far as its statements say it."""
+        self._alone = False
+        self._unsupported = ""
+        self._row_flags: int | None = None
+        self._flags_differ = False
+        self._left_out: set[bytes] = set()
+        """Table ids whose row events are left out."""
+        self._owners: dict[str, None] = {}
+        """Other channels that replicate what is left out here."""
+        self._passed_on = False
+        """Whether there were changes among what has been passed on."""
+        self._timestamp = int.from_bytes(first[:4], "little")
+
+    @property
+    def temporary(self) -> TemporaryTables:
+        """What is known about the source's temporary tables after the last statement."""
+        return self._temporary.known
+
+    def head(self, head: GtidEvent) -> None:
+        """Process the GTID event."""
+        self._head = head
+        if head.transaction_length > self._hold_bytes:
+            self._limit = self._chunk_bytes
+        if head.opens is not Opens.NOTHING:
+            self.begun = True
+            if head.opens is Opens.XA and head.xid is not None:
+                self.of_xa(head.xid)
+
+    @property
+    def creates_and_fills(self) -> bool:
+        """Whether its GTID event says that it creates a table and fills it."""
+        return self._head is not None and self._head.opens is Opens.CREATE_SELECT
+
+    def rows(self, event: bytes) -> None:
+        """Add a row event. Raises BinlogError."""
+        if len(event) < 27:
+            raise BinlogError("a row event is shorter than its header")
+        if self._left_out and event[19:25] in self._left_out:
+            if event[25] & STMT_END:
+                self._held.end_statement()
+            return
+        flags = (event[25] | event[26] << 8) & ~STMT_END
+        if self._row_flags is None:
+            self._row_flags = flags
+        elif self._row_flags != flags:
+            self._flags_differ = True
+        self._held.add_row(event)
+
+    def leave_out(self, table_id: bytes, owners: Sequence[str]) -> None:
+        """Leave out the row events that follow of a table that is not replicated.
+
+        `owners` are the other channels that replicate its database.
+        """
+        self._left_out.add(table_id)
+        for channel in owners:
+            self._owners[channel] = None
+
+    def table_map(self, event: bytes, table: TableMap) -> None:
+        """Add a Table_map event, as it is on the target."""
+        if self._left_out:
+            self._left_out.discard(event[19:25])
+        self._temporary.only = False
+        if len(self._databases) < _MOST_NAMED:
+            self._databases[table.database] = None
+        else:
+            self._alone = True
+        if table.referred_by_foreign_key_of_other_database:
+            self._alone = True
+        self._held.add_row(event)
+
+    def refuse(self, what: str) -> None:
+        """Note that the group contains something that is not applied."""
+        self._unsupported = self._unsupported or what
+
+    def of_xa(self, xid: XaXid) -> None:
+        """Note that it is an XA transaction, or completes one.
+
+        That is refused where there are rules: MySQL does not support it, and its own replica goes
+        on as long as something is left of the transaction.
+        """
+        self.xid = xid
+        if self._replicated.rules:
+            self.refuse(
+                "an XA transaction, which together with replication filters can leave the replica"
+                " in an undefined state (MySQL's own replica reports error 3898)"
+            )
+
+    def begin(self, query: QueryEvent) -> None:
+        """Note that its BEGIN or XA START has been seen."""
+        self.begun = True
+        self._timestamp_defaults = query.context.explicit_defaults_for_timestamp
+        self._held.row_state = row_state(query.context)
+
+    def ran_under(self, query: QueryEvent) -> None:
+        """Correct what was assumed of its session before this statement said it.
+
+        A MySQL source cannot change explicit_defaults_for_timestamp inside a transaction.
+        """
+        if self.begun:
+            self._timestamp_defaults = query.context.explicit_defaults_for_timestamp
+            self._held.ran_under(self._timestamp_defaults)
+
+    def satellite(self, satellite: Satellite, event: bytes) -> None:
+        """Add session state for the next statement."""
+        self._held.add_satellite(satellite, event)
+
+    def load_file(self, event: bytes) -> None:
+        """Add a block of the file of a LOAD DATA, or its removal."""
+        self._temporary.only = False
+        self._held.add_file(event)
+
+    def savepoint(self, event: bytes, query: QueryEvent, kind: StatementKind) -> None:
+        """Add a statement that names no database and has no effect unless there is a rollback.
+
+        It may say another state for the rows after it, which then are a step of their own.
+        """
+        self._held.add_statement(event, query, kind, idle=True)
+        changed = self._take_state_over(query)
+        if (changed or kind is StatementKind.ROLLBACK_TO) and self._kind is None:
+            self._kind = GroupKind.STATEMENTS
+
+    def completion(self, event: bytes, query: QueryEvent, kind: StatementKind, xid: XaXid) -> None:
+        """Add the statement that commits or rolls back a prepared transaction.
+
+        It names no database; its partitions are those of what was prepared.
+        """
+        self.of_xa(xid)
+        self._held.add_statement(event, query, kind)
+
+    def statement(
+        self, event: bytes, query: QueryEvent, kind: StatementKind, file: FromFile | None = None
+    ) -> bool:
+        """Add a statement that changes something; `file` is that of a LOAD DATA.
+
+        Return whether it is applied.
+        """
+        thread = None
+        if event[17] & THREAD_SPECIFIC or kind in _DEFINITIONS:
+            thread = self._specific_to(event, query, kind)
+        applied = self._on_target(query, kind)
+        if applied is None:
+            if thread is not None and query.alter_phase not in WITHOUT_EFFECT:
+                self._temporary.left_out(thread, self._renamed(query), kind)
+            self._held.leave_out_statement(file)
+            return False
+        if thread is None:
+            self._temporary.beside(_thread_of(event, query))
+        elif not self._has_to_be_applied(thread, applied, kind):
+            self._held.leave_out_statement(None)
+            return False
+        if kind is StatementKind.DDL and self._head is not None:
+            applied = _of_version(applied, self._head.original_server_version)
+        # A LOAD DATA is written anew to be sent, and judged then: the source writes its separators
+        # with backslashes, whatever these mean in its SQL mode.
+        if file is None and (reason := why_not_one(applied.statement, applied.context)):
+            self.refuse(reason)
+        if query.error_code in INTERRUPTIONS:
+            self.refuse(
+                f"a statement that was interrupted on the source (error {query.error_code}),"
+                " perhaps after a part of its changes"
+            )
+        if kind is StatementKind.CREATE_SELECT:
+            self._kind = GroupKind.CREATE_SELECT
+        elif self._kind is None and (self.begun or file is not None):
+            self._kind = GroupKind.STATEMENTS
+        self._note_databases(query.updated_databases, applied, file)
+        if kind in _DEFINITIONS and defines_by_query(applied.statement, applied.context):
+            self._alone = True
+        self._held.add_statement(event, applied, kind, file)
+        self._take_state_over(query)
+        return True
+
+    def _take_state_over(self, query: QueryEvent) -> bool:
+        """Let the rows that follow have the state of a statement; return whether it is another.
+
+        As in a server's own replica, which keeps what the last statement has said.
+        """
+        former = self._held.row_state
+        if former is None:
+            return False
+        self._held.row_state = row_state(query.context, former)
+        return self._held.row_state != former
+
+    def _note_databases(
+        self, names: tuple[str, ...] | None, query: QueryEvent, file: FromFile | None
+    ) -> None:
+        """Note the databases of a statement; `names` are those that it lists on the source."""
+        if not names or query.over_max or names == ("",):
+            self._alone = True
+            names = (query.database,) if query.database else ()
+        used = dict.fromkeys(names)
+        if self._replicated.rules.rewrite_db:
+            # Only the default database is renamed, and which of the names stand for it is unknown.
+            for name in names:
+                for each in (name, self._replicated.target_name(name)):
+                    used[each] = None
+                    if not self._alone:
+                        self._merged.learn(name, each, self._replicated.folded(each))
+        if file is not None and query.database:
+            # Its character set is that of the file.
+            used[query.database] = None
+        if not self.begun or self.creates_and_fills:
+            used |= dict.fromkeys(qualifiers(query.statement, query.context))
+            if query.database:
+                used[query.database] = None
+            if len(used) > MAX_DBS_IN_EVENT_MTS:
+                self._alone = True
+        for name in used:
+            if len(self._databases) >= _MOST_NAMED:
+                self._alone = True
+            elif not self._replicated.is_position_schema(name):
+                self._databases[name] = None
+
+    def _specific_to(
+        self, event: bytes, query: QueryEvent, kind: StatementKind
+    ) -> SourceThread | None:
+        """Return the thread whose temporary tables a statement concerns; None if none is known."""
+        thread = _thread_of(event, query)
+        specific = event[17] & THREAD_SPECIFIC or kind is StatementKind.TEMPORARY
+        if specific or self._temporary.renames(thread, self._renamed(query), kind):
+            return thread
+        return None
+
+    def _on_target(self, query: QueryEvent, kind: StatementKind) -> QueryEvent | None:
+        """Return a statement as it runs on the target; None if nothing of it is applied."""
+        part = replicated_part(query, kind, self._replicated)
+        for channel in part.owners:
+            self._owners[channel] = None
+        if part.refused:
+            self.refuse(part.refused)
+        return part.query
+
+    def _renamed(self, query: QueryEvent) -> QueryEvent:
+        return renamed(query, self._replicated)
+
+    def _has_to_be_applied(
+        self, thread: SourceThread, query: QueryEvent, kind: StatementKind
+    ) -> bool:
+        """Note what a statement has to do with its session's temporary tables."""
+        applied = self._temporary.statement(thread, query, kind)
+        if self._temporary.unsupported:
+            self.refuse(self._temporary.unsupported)
+        return applied
+
+    @property
+    def _holds_changes(self) -> bool:
+        # Without a row event there are only table maps.
+        return self._held.have_changes(rows=self._row_flags is not None)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the events held have to be passed on."""
+        return self._held.size > self._limit
+
+    def overflow(self) -> Iterator[StreamItem]:
+        """Yield the events held as a chunk, preceded by the opening if it is the first."""
+        if not self.streaming:
+            self.streaming = True
+            self._limit = self._chunk_bytes
+            head = self._head
+            said = self._held.timestamp_defaults
+            yield GroupOpened(
+                number=self._number,
+                gtid=head.gtid if head else None,
+                commit_time=self._commit_time(),
+                length=head.transaction_length if head else 0,
+                format_description=self._description,
+                unsupported=self._unsupported,
+                begin=self._begin,
+                xid=self.xid,
+                creates_table=self._kind is GroupKind.CREATE_SELECT,
+                timestamp_defaults=self._timestamp_defaults if said is None else said,
+            )
+        if self._held:
+            yield self._chunk()
+
+    def end(self, kind: GroupKind, event: bytes, end: Position) -> Iterator[StreamItem]:
+        """Yield the group, whose last event is `event`."""
+        if kind is GroupKind.ROWS and self._kind is not None:
+            kind = self._kind
+        elif self._kind is GroupKind.CREATE_SELECT and not self.rolled_back:
+            # Its table is not transactional, which the target finds out for itself.
+            kind = self._kind
+        if self._held.idle_bytes and (
+            self._kind is None or not (self._passed_on or self._holds_changes)
+        ):
+            self._held.leave_out_idle()
+        if int.from_bytes(event[17:19], "little") & MTS_ISOLATE:
+            self._alone = True
+        if self._left_out and self._row_flags is None:
+            # Table maps may be left, of tables without a row event.
+            self._held.leave_out_table_maps()
+        if self._owners and (self._passed_on or self._holds_changes):
+            channels = ", ".join(map(repr, self._owners))
+            self.refuse(
+                f"changes that this channel replicates, and others for channel {channels}: they"
+                " would no longer be one transaction"
+            )
+        if not self._held:
+            if not (self.streaming or self._unsupported or kind in _NEVER_EMPTY):
+                kind = GroupKind.EMPTY
+                self._databases.clear()
+        elif self.streaming:
+            yield self._chunk()
+        databases = tuple(self._databases)
+        head = None if self._head is None else self._merged.in_order(self._head, databases)
+        group = Group(
+            number=self._number,
+            kind=kind,
+            end=end,
+            databases=databases,
+            alone=self._alone,
+            steps=self._held.taken_steps(),
+            size=self._total + self._held.size,
+            row_flags=None if self._flags_differ else self._row_flags,
+            format_description=self._description,
+            gtid=head.gtid if head else None,
+            last_committed=head.last_committed if head else 0,
+            sequence_number=head.sequence_number if head else 0,
+            commit_time=self._commit_time(),
+            unsupported=self._unsupported,
+            temporary=self._temporary.news,
+            uses_temporary=self._temporary.use(streaming=self.streaming),
+            rolled_back=self.rolled_back,
+            xid=self.xid if kind in _OF_XIDS else None,
+            commit_id=head.commit_id if head else 0,
+            begin=self._begin.offset,
+        )
+        yield GroupClosed(group) if self.streaming else group
+
+    def _chunk(self) -> GroupChunk:
+        self._passed_on = self._passed_on or self._holds_changes
+        self._total += self._held.size
+        return self._held.taken_chunk()
+
+    def _commit_time(self) -> int:
+        head = self._head
+        if head is not None and head.immediate_commit_time:
+            return head.immediate_commit_time
+        return self._timestamp * 1_000_000
+
+
+def _of_version(query: QueryEvent, version: int) -> QueryEvent:
+    if not version:
+        return query
+    return query._replace(context=replace(query.context, original_server_version=version))
+
+
+def _thread_of(event: bytes, query: QueryEvent) -> SourceThread:
+    return int.from_bytes(event[5:9], "little"), query.thread_id

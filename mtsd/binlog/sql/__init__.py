@@ -1,0 +1,1 @@
+"""Statements of the binary log: their tokens, names, kinds and tables."""

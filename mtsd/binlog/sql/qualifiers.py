@@ -1,0 +1,75 @@
+"""What a definition may depend on: every name in it that is followed by a dot.
+
+A source names the databases that a statement updates, not those that it only refers to: the parent
+table of a foreign key, the tables under a view, the template of CREATE TABLE … LIKE. A definition
+that runs before those exist fails.
+"""
+
+from mtsd.binlog.sql.tokenizer import TokenKind, may_be_name, tokenize
+from mtsd.binlog.sql.words import Words, identifier
+from mtsd.model.session import SessionContext
+
+MOST = 1024
+_DEFINE = frozenset({b"CREATE", b"ALTER"})
+_BEFORE_THE_KIND = frozenset({
+    b"ALGORITHM", b"DEFINER", b"DUALITY", b"INVOKER", b"JSON", b"MERGE", b"OR", b"RELATIONAL",
+    b"REPLACE", b"SECURITY", b"SQL", b"TEMPORARY", b"TEMPTABLE", b"UNDEFINED",
+})  # fmt: skip
+_QUERIES = frozenset({b"SELECT", b"TABLE", b"VALUES"})
+_LONGEST = 64 * 4 * 2 + 2
+"""Bytes: 64 characters of 4 bytes, each a doubled quote, in quotes."""
+
+
+def qualifiers(statement: bytes, context: SessionContext) -> set[str]:
+    """Return the names before a dot, databases among them; tables and aliases do no harm.
+
+    At most `MOST`: if there are more, some are missing.
+    """
+    found: set[str] = set()
+    name = b""
+    for token in tokenize(statement, context):
+        if token.kind is TokenKind.SYMBOL and token.text == b"." and name:
+            found.add(identifier(name, context))
+            if len(found) == MOST:
+                break
+        named = may_be_name(token) and token.end - token.start <= _LONGEST
+        name = statement[token.start : token.end] if named else b""
+    return found
+
+
+def defines_by_query(statement: bytes, context: SessionContext) -> bool:
+    """Return whether it is a CREATE TABLE … SELECT, or defines a view.
+
+    Such a query may read other databases than those that are named in it and listed by the source:
+    those under its views, and those that a function reads.
+    """
+    words = Words(statement, context)
+    first = words.word()
+    if first not in _DEFINE:
+        return False
+    while True:
+        words.take_definer()
+        if words.at_symbol(b"="):
+            # ALGORITHM = MERGE
+            words.take()
+        match words.word():
+            case b"VIEW":
+                return True
+            case b"TABLE" if first == b"CREATE":
+                break
+            case word if word not in _BEFORE_THE_KIND:
+                return False
+    while words.passes(_QUERIES):
+        # VALUES also begins the limits of a partition.
+        if words.last is None or words.last.text != b"VALUES" or words.at_word(b"ROW"):
+            return True
+    return False
+
+
+def names(statement: bytes, context: SessionContext) -> set[str]:
+    """Return, in upper case, every word and quoted name: whatever may name a table or a view."""
+    found: set[str] = set()
+    for token in tokenize(statement, context):
+        if may_be_name(token):
+            found.add(identifier(statement[token.start : token.end], context).upper())
+    return found

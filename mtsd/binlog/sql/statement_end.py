@@ -1,0 +1,42 @@
+"""Where a logged statement ends.
+
+A server executes `INSERT …; /* app=x */` as one statement from a client that sends one at a time,
+and logs all of it. In a packet with others, the comment would be a second statement, with an answer
+of its own.
+"""
+
+from typing import Final
+
+from mtsd.binlog.sql.long_text import LONGEST_READ
+from mtsd.binlog.sql.tokenizer import Token, TokenKind, tokenize
+from mtsd.model.session import SessionContext
+
+_END: Final = b";"
+_BLANKS: Final = b"\0\t\n\v\f\r "
+_COMMENT_ENDS: Final = b"*/"
+_TO_THE_LINES_END: Final = (b"--", b"#")
+
+
+def ended(statement: bytes, context: SessionContext) -> bytes:
+    """Return a statement with blanks for a `;` at its end and for the comments behind that.
+
+    It has the same length. `context` is as for `tokenize`. A statement longer than `LONGEST_READ`
+    remains as it is: it is sent by itself, as its client on the source has sent it.
+    """
+    if len(statement) > LONGEST_READ or _END not in statement or not _may_end_in_comment(statement):
+        return statement
+    last: Token | None = None
+    for last in tokenize(statement, context):  # noqa: B007 - only the last one counts
+        pass
+    if last is None or last.kind is not TokenKind.SYMBOL or last.text != _END:
+        return statement
+    return statement[: last.start].ljust(len(statement))
+
+
+def _may_end_in_comment(statement: bytes) -> bool:
+    """Return whether it ends with a `;` or a comment, as far as its last line tells."""
+    text = statement.rstrip(_BLANKS)
+    if text.endswith((_END, _COMMENT_ENDS)):
+        return True
+    last_line = text[text.rfind(b"\n") + 1 :]
+    return any(mark in last_line for mark in _TO_THE_LINES_END)

@@ -1,0 +1,269 @@
+"""The tokens of a statement, as the server reads it.
+
+A small tokenizer over bytes: comments are skipped, except version comments (`/*! … */`,
+`/*!80000 … */`), whose contents are executed (MySQL manual, "Comments").
+
+Which versions those are depends on the server. MariaDB leaves out MySQL's from 5.7 on, and also
+executes `/*M! … */`, which is an ordinary comment to MySQL (MariaDB documentation, "Comment
+Syntax"). But a source logs as an ordinary comment what it has not executed.
+
+The text of a library or routine in another language, which MySQL logs as `AS $$ … $$` on a line of
+its own, has no tokens of SQL. In older servers, and in MariaDB, `$` is a letter like any other.
+"""
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from mtsd.binlog.bytes.character_sets import WITHOUT_PAD
+from mtsd.binlog.sql.long_text import LONGEST_READ, contains, let_others_run
+from mtsd.model.session import SessionContext
+
+SQL_MODE_ANSI_QUOTES = 0x4
+SQL_MODE_MSSQL = 0x400
+"""MariaDB: names may be in brackets, too."""
+SQL_MODE_NO_BACKSLASH_ESCAPES = 0x100000
+ANY_CONTEXT = SessionContext()
+_TOKENS_AT_ONCE = 4096
+"""While so many are read, some milliseconds, other threads may have to wait."""
+
+
+class TokenKind(enum.Enum):
+    """What a token is; comments and white space are not tokens."""
+
+    WORD = "word"
+    QUOTED = "quoted"
+    """A string, a quoted identifier, or a text in another language."""
+    UNCLOSED = "unclosed"
+    """A quote or comment without its end, and all that follows: no server executes that."""
+    SYMBOL = "symbol"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token of a statement: `text` is in upper case for a word; offsets are in bytes."""
+
+    kind: TokenKind
+    text: bytes
+    start: int
+    end: int
+
+
+def may_be_name(token: Token) -> bool:
+    """Return whether a token is a word or in the quotes of names; some are strings."""
+    return token.kind is TokenKind.WORD or (
+        token.kind is TokenKind.QUOTED and token.text[:1] in NAME_QUOTES
+    )
+
+
+_TOKEN = rb"""
+    (?P<space> [\s\0]+ | --(?=[\0-\x20\x7f]|\Z)[^\n]* | \#[^\n]* )
+  | (?P<enter> /\*! (?:[0-9]{5,6})? )
+  | (?P<comment> /\* )
+  | (?P<leave> \*/ )
+  | (?P<body> (?<=\nAS[ ]) (?P<tag> \$[^\s\$]*\$ ) .*? (?P=tag) )
+  | (?P<word> WORD )
+  | (?P<quote> [QUOTES] )
+  | (?P<symbol> . )
+"""
+NAME_QUOTES = (b"`", b'"', b"[")
+"""What a quoted name begins with; one in brackets ends with the closing one."""
+_WORD = rb"[A-Za-z0-9_$\x80-\xff]"
+_TRAIL = rb"[\x40-\x7e\x80-\xfe]"
+
+# First bytes of the two-byte characters whose second byte may equal a quote or a backslash, by the
+# collations of the character sets that have such characters: big5, gbk, gb18030, sjis, cp932.
+_WIDE = {
+    **dict.fromkeys((1, 84), rb"\xa1-\xf9"),
+    **dict.fromkeys((28, 87, 248, 249, 250), rb"\x81-\xfe"),
+    **dict.fromkeys((13, 88, 95, 96), rb"\x81-\x9f\xe0-\xfc"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    """How the text of one session is read.
+
+    `inside` (by the quote) and `word` match a part of a quoted text and of a word: each repetition
+    in a pattern takes memory, so they are matched repeatedly, until they match nothing.
+    """
+
+    token: re.Pattern[bytes]
+    inside: dict[bytes, re.Pattern[bytes]]
+    word: re.Pattern[bytes] | None
+    """None if `token` matches a whole word."""
+
+
+@cache
+def _patterns(escapes: bool, ansi_quotes: bool, brackets: bool, collation: int) -> _Patterns:
+    wide = _WIDE.get(collation, b"")
+    # A first byte that is not followed by a second one stands for itself.
+    special = b"| [%b] %b | [%b] (?!%b)" % (wide, _TRAIL, wide, _TRAIL) if wide else b""
+    some = b"(?: [%b] %b | %b ){%%d,1000}" % (wide, _TRAIL, _WORD)
+    inside = {}
+    quotes = b"'\"`\\[" if brackets else b"'\"`"
+    for quote in (b"'", b'"', b"`", b"["):
+        name = quote in b"`[" or (quote == b'"' and ansi_quotes)
+        escape = b"\\\\" if escapes and not name else b""
+        closing = re.escape(closing_quote(quote))
+        # Other threads wait during a match, so it is not one over all of a long text.
+        ordinary = b"[^%b%b%b]{0,%d}" % (closing, escape, wide, LONGEST_READ)
+        inner = b"%b%b %b %b" % (closing, closing, b"| %b ." % escape if escape else b"", special)
+        inside[quote] = _compiled(b"%b (?: (?: %b ) %b ){0,1000}" % (ordinary, inner, ordinary))
+    return _Patterns(
+        _compiled(
+            _TOKEN.replace(b"WORD", some % 1 if wide else _WORD + b"+").replace(b"QUOTES", quotes)
+        ),
+        inside,
+        _compiled(some % 0) if wide else None,
+    )
+
+
+def _patterns_of(context: SessionContext) -> _Patterns:
+    mode = context.sql_mode or 0
+    escapes = not mode & SQL_MODE_NO_BACKSLASH_ESCAPES
+    collation = _padded(context.character_set_client)
+    return _patterns(
+        escapes,
+        bool(mode & SQL_MODE_ANSI_QUOTES),
+        bool(mode & SQL_MODE_MSSQL),
+        collation if collation in _WIDE else 0,
+    )
+
+
+def closing_quote(quote: bytes) -> bytes:
+    """Return what ends a quoted text that begins with `quote`."""
+    return b"]" if quote == b"[" else quote
+
+
+def _padded(collation: int | None) -> int:
+    """Return a collation with MariaDB's variant of it that does not pad counted as the same."""
+    number = collation or 0
+    return number - WITHOUT_PAD if WITHOUT_PAD <= number < 2 * WITHOUT_PAD else number
+
+
+def _compiled(text: bytes) -> re.Pattern[bytes]:
+    return re.compile(text, re.VERBOSE | re.DOTALL)
+
+
+def _end_of_all(pattern: re.Pattern[bytes], statement: bytes, at: int) -> int:
+    """Return where the repeated matches of the pattern, starting at `at`, end."""
+    while (match := pattern.match(statement, at)) and match.end() > at:
+        at = match.end()
+    return at
+
+
+_COMMENT_MARK = re.compile(rb"/\*|\*/")
+_OTHER_PRODUCT = 100000
+"""Version comments from this number on are MariaDB's; MySQL treats them as comments."""
+
+
+def has_wide_characters(context: SessionContext) -> bool:
+    """Return whether a byte that looks like a quote or a backslash may be half a character."""
+    return _padded(context.character_set_client) in _WIDE
+
+
+def tokenize(statement: bytes, context: SessionContext = ANY_CONTEXT) -> Iterator[Token]:
+    """Yield the tokens that the server executes.
+
+    Of the session, sql_mode and character_set_client matter: they determine where strings end.
+    """
+    patterns = _patterns_of(context)
+    next_token = patterns.token.match
+    at = 0
+    inside = 0
+    count = 0
+    while match := next_token(statement, at):
+        count += 1
+        if not count % _TOKENS_AT_ONCE:
+            let_others_run()
+        start, at = match.span()
+        group = match.lastgroup
+        if group == "word":
+            if patterns.word is not None:
+                at = _end_of_all(patterns.word, statement, at)
+            yield Token(TokenKind.WORD, statement[start:at].upper(), start, at)
+        elif group == "symbol":
+            yield Token(TokenKind.SYMBOL, match[0], start, at)
+        elif group == "body":
+            yield Token(TokenKind.QUOTED, match[0], start, at)
+        elif group == "quote":
+            quote = match[0]
+            at = _end_of_all(patterns.inside[quote], statement, at) + 1
+            if statement[at - 1 : at] != closing_quote(quote):
+                at = len(statement)
+                yield Token(TokenKind.UNCLOSED, quote, start, at)
+            else:
+                yield Token(TokenKind.QUOTED, statement[start:at], start, at)
+        elif group == "comment":
+            end = statement.find(b"*/", at)
+            if end < 0:
+                yield Token(TokenKind.UNCLOSED, b"/", start, len(statement))
+                return
+            at = end + 2
+        elif group == "enter":
+            if int(match[0][3:] or b"0") < _OTHER_PRODUCT:
+                inside += 1
+            else:
+                at = _comment_end(statement, at)
+        elif group == "leave":
+            if inside:
+                inside -= 1
+            else:
+                at = start + 1
+                yield Token(TokenKind.SYMBOL, b"*", start, at)
+
+
+_OF_MARIADB = re.compile(rb"/\*M!(?:[0-9]{5,6})?")
+
+
+def as_executed(statement: bytes, context: SessionContext, *, mariadb: bool) -> bytes:
+    """Return a logged statement of which every server executes what its source has executed.
+
+    It has the same length; its version comments have no version. `mariadb`: the source is a
+    MariaDB. `context` is as for `tokenize`.
+    """
+    if not (contains(statement, b"/*!") or contains(statement, b"/*M!")):
+        return statement
+    patterns = _patterns_of(context)
+    pieces: list[bytes] = []
+    copied = at = 0
+    count = 0
+    while match := patterns.token.match(statement, at):
+        count += 1
+        if not count % _TOKENS_AT_ONCE:
+            let_others_run()
+        start, at = match.span()
+        group = match.lastgroup
+        opening = b""
+        if group == "word" and patterns.word is not None:
+            at = _end_of_all(patterns.word, statement, at)
+        elif group == "quote":
+            at = _end_of_all(patterns.inside[match[0]], statement, at) + 1
+        elif group == "enter":
+            opening = b"/*!"
+        elif group == "comment":
+            of_mariadb = _OF_MARIADB.match(statement, start)
+            if of_mariadb is not None:
+                opening = b"/*!" if mariadb else b"/*M"
+                at = of_mariadb.end()
+            if not opening.endswith(b"!"):
+                end = statement.find(b"*/", at)
+                at = len(statement) if end < 0 else end + 2
+        if opening:
+            after = at if opening.endswith(b"!") else start + 4
+            pieces += (statement[copied:start], opening.ljust(after - start))
+            copied = after
+    return b"".join((*pieces, statement[copied:]))
+
+
+def _comment_end(statement: bytes, at: int) -> int:
+    """Return the end of a comment whose contents begin at `at`; comments inside it are nested."""
+    depth = 1
+    for mark in _COMMENT_MARK.finditer(statement, at):
+        depth += 1 if mark[0] == b"/*" else -1
+        if not depth:
+            return mark.end()
+    return len(statement)

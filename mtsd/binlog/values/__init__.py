@@ -1,0 +1,1 @@
+"""Rows of the binary log: columns, values and keys."""

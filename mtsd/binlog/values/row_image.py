@@ -1,0 +1,276 @@
+"""Row images: the columns of a row before or after its change.
+
+An image begins with one null bit for each column that it holds, then the values of those that are
+not NULL; which columns these are is the bitmap in the head of the row event. In the image after a
+partial update there stand before that the options as a length-encoded integer and, where bit 0 is
+set, one bit for each JSON column of the table: those that hold diffs. All bitmaps begin at the
+lowest bit (MySQL documentation, `mysql::binlog::event::Rows_event`).
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from mtsd.binlog.bytes.cursor import Cursor
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.events.rows import DUMMY_TABLE_ID, UPDATES, RowsHeader, parse_rows_header
+from mtsd.binlog.events.table_map import TableMap
+from mtsd.binlog.values.column_format import ColumnFormat, column_formats, json_columns
+from mtsd.binlog.values.column_values import Convert, Value, converter
+from mtsd.binlog.values.json_binary import json_text
+from mtsd.binlog.values.json_diff import changed_json, parse_json_diffs
+from mtsd.binlog.values.table_metadata import OptionalMetadata
+from mtsd.model.errors import BinlogError
+
+_PARTIAL_UPDATE: Final[int] = EventType.PARTIAL_UPDATE_ROWS_EVENT.value
+_UPDATES: Final = frozenset(kind.value for kind in UPDATES)
+_DELETES: Final = frozenset(
+    {EventType.DELETE_ROWS_EVENT.value, EventType.DELETE_ROWS_EVENT_V1.value}
+)
+_PARTIAL_JSON: Final = 1
+
+
+class RowImage(NamedTuple):
+    """Values of a row, and the columns that they are of, by index from 0.
+
+    A column that is not among them is absent: the source has not logged it (binlog_row_image), or
+    it was not asked for. That is not NULL.
+    """
+
+    columns: tuple[int, ...]
+    values: tuple[Value, ...]
+
+
+class RowChange(NamedTuple):
+    """One row: an insert has nothing before, a delete nothing after."""
+
+    before: RowImage | None
+    after: RowImage | None
+
+
+class ImageDecoder:
+    """Reads the images that one table map and one bitmap of columns describe."""
+
+    __slots__ = ("_null_bytes", "_plan", "columns")
+
+    def __init__(
+        self,
+        formats: Sequence[ColumnFormat],
+        present: Sequence[int],
+        converters: Sequence[Convert | None],
+    ) -> None:
+        """`present` are the columns of the images; values are wanted of those with a converter."""
+        self.columns = tuple(index for index in present if converters[index] is not None)
+        """Those that the values are of."""
+        self._null_bytes = (len(present) + 7) >> 3
+        self._plan: tuple[tuple[int, int, Convert | None, ColumnFormat], ...] = tuple(
+            (formats[index].prefix, formats[index].size, converters[index], formats[index])
+            for index in present
+        )
+
+    def read(self, event: bytes, at: int) -> tuple[RowImage, int]:
+        """Return the image that begins at `at`, and where it ends.
+
+        Raises BinlogError where it is cut off, or a value is none of its type.
+        """
+        end = len(event)
+        nulls = int.from_bytes(event[at : at + self._null_bytes], "little")
+        at += self._null_bytes
+        if at > end:
+            raise BinlogError(f"row event: an image is cut off at byte {end}")
+        values: list[Value] = []
+        for prefix, size, convert, column in self._plan:
+            if nulls & 1:
+                if convert is not None:
+                    values.append(None)
+            else:
+                if prefix:
+                    start = at + prefix
+                    at = start + int.from_bytes(event[at:start], "little")
+                else:
+                    start = at
+                    at += size
+                if at > end:
+                    raise BinlogError(
+                        f"{column.where}: a value at byte {start} passes the event's end {end}"
+                    )
+                if convert is not None:
+                    try:
+                        values.append(convert(event[start:at]))
+                    except BinlogError as error:
+                        raise _placed(error, column, start) from error
+            nulls >>= 1
+        return RowImage(self.columns, tuple(values)), at
+
+
+def _placed(error: BinlogError, column: ColumnFormat, at: int) -> BinlogError:
+    text = str(error)
+    if text.startswith(column.where):
+        return error
+    return BinlogError(f"{column.where}: {text} (byte {at} of the event)")
+
+
+class RowDecoder:
+    """Reads the row events of one table map.
+
+    `told` is what the table map itself does not say (`mtsd.binlog.values.column_format`); `wanted` are
+    the columns whose values are, by index, None for all.
+    """
+
+    def __init__(
+        self,
+        table: TableMap,
+        told: OptionalMetadata | None = None,
+        wanted: Collection[int] | None = None,
+    ) -> None:
+        self.table = table
+        self.formats = column_formats(table, told)
+        self._wanted = frozenset(range(len(self.formats)) if wanted is None else wanted)
+        self._json = json_columns(self.formats)
+        self._converters: dict[int, Convert] = {}
+        self._decoders: dict[tuple[bytes, int], ImageDecoder] = {}
+
+    def changes(self, event: bytes) -> Iterator[RowChange]:
+        """Yield the rows of a row event, given without its checksum.
+
+        Raises BinlogError where it is damaged or not of the table map, NotSupportedError where
+        the binary log does not tell enough of a wanted column.
+        """
+        header = parse_rows_header(event)
+        if header.table_id == DUMMY_TABLE_ID and not header.width:
+            return
+        first, second = self.bitmaps(event, header)
+        kind = event[4]
+        if kind == _PARTIAL_UPDATE:
+            yield from self._partial_updates(event, header.rows_at, first, second)
+            return
+        decoder = self._decoder(first)
+        later = self._decoder(second) if kind in _UPDATES else decoder
+        is_update = kind in _UPDATES
+        is_delete = kind in _DELETES
+        at = header.rows_at
+        end = len(event)
+        while at < end:
+            start = at
+            image, at = decoder.read(event, at)
+            if is_update:
+                after, at = later.read(event, at)
+                yield RowChange(image, after)
+            elif is_delete:
+                yield RowChange(image, None)
+            else:
+                yield RowChange(None, image)
+            if at == start:
+                raise BinlogError(f"row event: {end - at} bytes of rows without a column")
+
+    def ends(self, event: bytes) -> list[int]:
+        """Return where each row of a row event ends; no values have to be `wanted`.
+
+        Raises as `changes` does.
+        """
+        header = parse_rows_header(event)
+        first, second = self.bitmaps(event, header)
+        kind = event[4]
+        ends: list[int] = []
+        at = header.rows_at
+        while at < len(event):
+            start = at
+            _, at = self._decoder(first).read(event, at)
+            if kind in _UPDATES:
+                partial = 0
+                if kind == _PARTIAL_UPDATE:
+                    partial, at = self._partial(event, at)
+                _, at = self._decoder(second, partial).read(event, at)
+            if at == start:
+                raise BinlogError(f"row event: {len(event) - at} bytes of rows without a column")
+            ends.append(at)
+        return ends
+
+    def bitmaps(self, event: bytes, header: RowsHeader) -> tuple[bytes, bytes]:
+        """Return the bitmaps of the columns before and after, the same but for updates.
+
+        Raises BinlogError where the event is not of the table map.
+        """
+        width = len(self.formats)
+        if header.width != width:
+            raise BinlogError(
+                f"row event: {header.width} columns, and {width} in the table map of"
+                f" `{self.table.database}`.`{self.table.table}`"
+            )
+        size = (width + 7) >> 3
+        first = event[header.bitmaps_at : header.bitmaps_at + size]
+        if event[4] not in _UPDATES:
+            return first, first
+        return first, event[header.bitmaps_at + size : header.rows_at]
+
+    def present(self, bitmap: bytes) -> list[int]:
+        """Return the columns of a bitmap, by index."""
+        bits = int.from_bytes(bitmap, "little")
+        return [index for index in range(len(self.formats)) if bits >> index & 1]
+
+    def _partial_updates(
+        self, event: bytes, at: int, first: bytes, second: bytes
+    ) -> Iterator[RowChange]:
+        # Documents before are kept as they are: diffs are applied to their binary form.
+        decoder = self._decoder(first, _KEEP_JSON)
+        end = len(event)
+        while at < end:
+            before, at = decoder.read(event, at)
+            partial, at = self._partial(event, at)
+            after, at = self._decoder(second, partial).read(event, at)
+            yield RowChange(self._read_before(before), self._applied(before, after))
+
+    def _partial(self, event: bytes, at: int) -> tuple[int, int]:
+        """Return the bits of the JSON columns of which there are diffs only, and where they end."""
+        cursor = Cursor(event, at, "row event")
+        partial = 0
+        if cursor.net_int("options of an image") & _PARTIAL_JSON:
+            partial = cursor.uint((len(self._json) + 7) >> 3, "partial bits")
+        return partial, cursor.at
+
+    def _read_before(self, image: RowImage) -> RowImage:
+        values = tuple(
+            json_text(value) if index in self._json and isinstance(value, bytes) else value
+            for index, value in zip(image.columns, image.values, strict=True)
+        )
+        return RowImage(image.columns, values)
+
+    def _applied(self, before: RowImage, after: RowImage) -> RowImage:
+        """Return the image with whole documents, as far as the one before holds them."""
+        documents = dict(zip(before.columns, before.values, strict=True))
+        values: list[Value] = []
+        for index, value in zip(after.columns, after.values, strict=True):
+            document = documents.get(index)
+            if isinstance(value, tuple) and isinstance(document, bytes):
+                try:
+                    values.append(changed_json(document, value))
+                except BinlogError as error:
+                    raise BinlogError(f"{self.formats[index].where}: {error}") from error
+            else:
+                values.append(value)
+        return RowImage(after.columns, tuple(values))
+
+    def _decoder(self, bitmap: bytes, partial: int = 0) -> ImageDecoder:
+        """Return the decoder of a bitmap's columns; `partial` has the bits of those with diffs."""
+        found = self._decoders.get((bitmap, partial))
+        if found is None:
+            present = self.present(bitmap)
+            converters: list[Convert | None] = [None] * len(self.formats)
+            for index in self._wanted.intersection(present):
+                converters[index] = self._converter(index, partial)
+            found = ImageDecoder(self.formats, present, converters)
+            self._decoders[bitmap, partial] = found
+        return found
+
+    def _converter(self, index: int, partial: int) -> Convert:
+        if partial and index in self._json:
+            if partial == _KEEP_JSON:
+                return bytes
+            if partial >> self._json.index(index) & 1:
+                return parse_json_diffs
+        found = self._converters.get(index)
+        if found is None:
+            found = self._converters[index] = converter(self.formats[index])
+        return found
+
+
+_KEEP_JSON: Final = -1

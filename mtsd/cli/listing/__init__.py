@@ -1,0 +1,1 @@
+"""`mtsd binlog`: events, groups and rows of binary logs, listed."""

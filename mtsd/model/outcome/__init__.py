@@ -1,0 +1,1 @@
+"""What people are told: reasons, findings, commands, exit statuses."""

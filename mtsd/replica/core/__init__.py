@@ -1,0 +1,1 @@
+"""What all parts of a run share: the coordinator, limits, reports."""

@@ -1,0 +1,14 @@
+"""What a process keeps from one run to the next: from a lost target to the new connection."""
+
+from dataclasses import dataclass, field
+
+from mtsd.apply.position.target_identity import TargetIdentity
+from mtsd.source.rivalry import Rivalry
+
+
+@dataclass(slots=True)
+class EarlierRuns:
+    """`home` is the target of the last run; None before the first one."""
+
+    rivalry: Rivalry = field(default_factory=Rivalry)
+    home: TargetIdentity | None = None

@@ -1,0 +1,1 @@
+"""What would damage data without an error: looked for at the start and while running."""

@@ -1,0 +1,1 @@
+"""Starting on a target that an earlier run may have left at any instant."""

@@ -1,0 +1,1 @@
+"""A run of the replica: its start, the dispatch of groups, checkpoints."""

@@ -1,0 +1,357 @@
+"""One run of the replica, once it has started: to a stop, a failure or the loss of the target."""
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from dataclasses import replace
+from time import process_time
+
+import structlog
+
+from mtsd.apply.position.failed_groups import SkippedGroup
+from mtsd.apply.position.position_tables import PositionTables
+from mtsd.apply.session.obstacle import obstacles_here
+from mtsd.apply.session.session import TargetSession
+from mtsd.config import Settings
+from mtsd.model.errors import ConnectionLostError, MtsdError
+from mtsd.model.fault_points import FaultPoint, Reached
+from mtsd.model.pulse import Pulse
+from mtsd.model.temporary_tables import described
+from mtsd.replica.core.coordinator import Coordinator
+from mtsd.replica.core.endpoints import endpoint
+from mtsd.replica.core.limits import distribution_of, limits_of
+from mtsd.replica.run.checkpointer import Checkpointer
+from mtsd.replica.run.dispatch import Dispatcher
+from mtsd.replica.run.key_readings import KeyReadings
+from mtsd.replica.run.statistics import ReplicaStatistics, WorkerStatistics, worker_state
+from mtsd.replica.stages.delay_stage import DelayStage
+from mtsd.replica.workers.lost_answers import LostAnswers, OpenSession
+from mtsd.replica.workers.stopped_group import record_stopped
+from mtsd.replica.workers.streamed_groups import StreamedGroupError
+from mtsd.replica.workers.target_waits import TargetWait, TargetWaits
+from mtsd.replica.workers.worker import Worker
+from mtsd.schedule.done.repair import Repair
+from mtsd.source.stream import SourceStream
+from mtsd.wire.endpoint import CurrentEndpoint
+
+_LEAST_PATIENCE_S = 1.0
+"""How long tasks may take to notice that nothing more is to be done."""
+_LAST_CHANCE_S = 5.0
+"""How long other workers may finish their commit after the connection to the target was lost."""
+
+_NOT_STORED = "stop_timeout passed before the low-water mark was stored: the next start recovers"
+_LARGE_GROUP_ABANDONED = (
+    "stop_timeout passed while a large group was applied. What of it has not been prepared or"
+    " committed is rolled back; the next start settles the rest"
+)
+
+log = structlog.get_logger(__name__)
+
+
+class StopTimeoutError(MtsdError):
+    """stop_timeout passed before everything that had begun was committed."""
+
+
+class Replica:
+    """Everything that belongs to one run: sessions on both servers, scheduler, coroutines."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        channel_session: TargetSession,
+        current: CurrentEndpoint,
+        coordinator: Coordinator,
+        workers: list[Worker],
+        stream: SourceStream,
+        delayed: DelayStage,
+        dispatcher: Dispatcher,
+        checkpointer: Checkpointer,
+        reached: Reached,
+        readings: KeyReadings | None = None,
+        *,
+        repair: Repair | None = None,
+        skipped_ever: tuple[SkippedGroup, ...] = (),
+    ) -> None:
+        """With a `repair`, the run ends by itself when that is done; `current` is the target's."""
+        self._settings = settings
+        self._session = channel_session
+        self._current = current
+        self._coordinator = coordinator
+        self._workers = workers
+        self._stream = stream
+        self._delayed = delayed
+        self._checkpointer = checkpointer
+        self._dispatcher = dispatcher
+        self._reached = reached
+        self._readings = readings
+        self.repair = repair
+        self._skipped_ever = skipped_ever
+        self._began = asyncio.get_running_loop().time()
+        self._cpu_began = process_time()
+        self._stop_requested = False
+
+    async def run(self) -> None:
+        """Replicate until `stop` or a failure, which is raised; all sessions are closed then."""
+        coordinator = self._coordinator
+        if self.repair is not None:
+            # Nothing after it begins in this run.
+            coordinator.stop(reading=True)
+        worker_tasks = [
+            asyncio.create_task(self._guard(worker.run()), name=f"worker {worker.index + 1}")
+            for worker in self._workers
+        ]
+        dispatcher = asyncio.create_task(self._guard(self._dispatcher.run()), name="dispatcher")
+        checkpointer = asyncio.create_task(
+            self._guard(self._checkpointer.run()), name="checkpointer"
+        )
+        beside = [
+            asyncio.create_task(
+                TargetWaits(self._target_waits, len(self._workers)).run(), name="target waits"
+            )
+        ]
+        lost_answers = LostAnswers(self._current, self._open_sessions)
+        beside.append(asyncio.create_task(lost_answers.run(), name="lost answers"))
+        if self._readings is not None:
+            readings = self._guard(self._readings.run())
+            beside.append(asyncio.create_task(readings, name="key readings"))
+        try:
+            await coordinator.ended.wait()
+            self._stream.close()
+            lost = isinstance(coordinator.failure, ConnectionLostError | StreamedGroupError)
+            stop_timeout = self._settings.replica.stop_timeout
+            patience = _LAST_CHANCE_S if lost else max(stop_timeout, _LEAST_PATIENCE_S)
+            tasks = [*worker_tasks, dispatcher, checkpointer]
+            _, running = await asyncio.wait(tasks, timeout=patience)
+            obstacles = obstacles_here()
+            # What waits for the same obstacle is no news.
+            expected = lost and obstacles is not None and obstacles.what
+            for task in () if expected else running:
+                log.warning("abandoned in the middle of its work", task=task.get_name())
+            if running:
+                # A large group is in no queue, so only here is it seen.
+                coordinator.fail(
+                    StopTimeoutError(
+                        _NOT_STORED if running == {checkpointer} else _LARGE_GROUP_ABANDONED
+                    )
+                )
+            if (
+                not running
+                and not lost
+                and not isinstance(coordinator.failure, asyncio.CancelledError)
+            ):
+                await self._reached(FaultPoint.BEFORE_STOP_CHECKPOINT)
+                await self._store_at_the_end()
+            if checkpointer.done() and coordinator.failure is not None:
+                await record_stopped(
+                    self._session.connection,
+                    PositionTables(self._settings.target.schema, self._settings.replica.channel),
+                    coordinator.failure,
+                    highest_done=coordinator.scheduler.gaq.highest_done,
+                )
+        finally:
+            for task in [*worker_tasks, dispatcher, checkpointer, *beside]:
+                task.cancel()
+            await self._close()
+        if coordinator.failure is not None:
+            raise coordinator.failure
+
+    async def _store_at_the_end(self) -> None:
+        if lost := self._coordinator.scheduler.gaq.mark().temporary.tables:
+            log.warning(
+                "stopped while the source has temporary tables: they end with the session that"
+                " holds them on the target, and a statement that uses them later stops the replica",
+                tables=described(lost),
+            )
+        # The workers' rows prove what it would say.
+        try:
+            async with asyncio.timeout(max(self._settings.replica.stop_timeout, _LAST_CHANCE_S)):
+                await self._checkpointer.store(at_end=True)
+                await self._checkpointer.end()
+        except TimeoutError as error:
+            raise StopTimeoutError(_NOT_STORED) from error
+
+    def stop(self) -> None:
+        """Begin a graceful stop: finish what has begun, so that no gap remains."""
+        coordinator = self._coordinator
+        if self._stop_requested or coordinator.ended.is_set():
+            return
+        self._stop_requested = True
+        timeout = self._settings.replica.stop_timeout
+        asyncio.get_running_loop().call_later(timeout, self._stop_timed_out)
+        # What is still accepted comes before something that a run without the delay has applied.
+        self._delayed.delay = 0
+        coordinator.stop(reading=self._stream.connected)
+        if not coordinator.reads_on:
+            self._stream.close()
+
+    def reload(self, settings: Settings) -> None:
+        """Adopt from other settings what can change while running (`config.reloading`).
+
+        Raises what `endpoint` raises; nothing has changed then.
+        """
+        source = endpoint("source", settings.source)
+        target = endpoint("target", settings.target)
+        read = settings.replica
+        self._settings = settings
+        self._stream.endpoint = source
+        self._current.endpoint = target
+        self._stream.settings = replace(
+            self._stream.settings,
+            hold_bytes=read.pending_jobs_size_max,
+            chunk_bytes=read.batch_bytes,
+        )
+        if self.repair is None and not self._stop_requested:
+            self._delayed.delay = settings.replica.delay
+        self._coordinator.set_limits(limits_of(settings))
+        for worker in self._workers:
+            worker.settings = replace(
+                worker.settings,
+                transaction_retries=read.transaction_retries,
+                skip_errors=frozenset(read.skip_errors),
+            )
+        self.distribute(settings)
+        self._checkpointer.period = settings.replica.checkpoint_period
+        # The current period may be long.
+        self._coordinator.checkpoint_due.set()
+
+    def distribute(self, settings: Settings) -> None:
+        """Distribute databases as other settings say from the next group on, if names count."""
+        fold_case = self._session.traits.lower_case_table_names
+        distribution = distribution_of(settings, fold_case=fold_case)
+        self._coordinator.scheduler.distribute(distribution)
+
+    def freeze(self, worker: int, *, frozen: bool) -> None:
+        """Have the worker of that Id begin nothing more, or continue."""
+        self._coordinator.freeze(worker - 1, frozen=frozen)
+
+    @property
+    def pulse(self) -> Pulse:
+        """The dispatcher's, for the watchdog."""
+        return self._coordinator.pulse
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has ended because it has reached where it was to stop by itself."""
+        return self._coordinator.finished
+
+    @property
+    def unfinished(self) -> str:
+        """What a stop now would leave for the next start to recover, as a sentence; "" if nothing.
+
+        Only without that, the position on the target is the whole truth for others.
+        """
+        scheduler = self._coordinator.scheduler
+        if not scheduler.unfinished:
+            return ""
+        return (
+            f"the position on the target ends with group {scheduler.stored.number}, and later ones"
+            " have begun: some may be applied. Start mtsd again, which finishes them, before the"
+            " position is used for anything else"
+        )
+
+    @property
+    def statistics(self) -> ReplicaStatistics:
+        """The current state."""
+        scheduler = self._coordinator.scheduler
+        return ReplicaStatistics(
+            connected=self._stream.connected,
+            received=self._stream.received.position,
+            received_gtids=self._stream.received.gtids,
+            executed=scheduler.gaq.position,
+            executed_gtids=scheduler.gaq.mark().gtids,
+            executed_number=scheduler.gaq.number,
+            clock_offset=self._stream.clock_offset,
+            oldest_commit_time=_first(
+                scheduler.gaq.oldest_commit_time,
+                self._dispatcher.commit_time,
+                self._delayed.held_commit_time,
+            ),
+            remaining_delay=self._delayed.seconds_left(),
+            pending_groups=scheduler.pending_groups + self._delayed.held_groups,
+            prepared_transactions=scheduler.prepared_transactions,
+            pending_bytes=scheduler.pending_bytes + self._delayed.held_bytes,
+            skipped=scheduler.skipped,
+            skipped_ever=self._skipped_ever,
+            run_seconds=asyncio.get_running_loop().time() - self._began,
+            cpu_seconds=process_time() - self._cpu_began,
+            waits=scheduler.wait_seconds(),
+            reading_waits_for=scheduler.reading_waits_for,
+            workers=tuple(self._worker_statistics(worker) for worker in self._workers),
+            partitions=tuple(scheduler.partitions()),
+            warnings=self._checkpointer.guard.warnings,
+        )
+
+    def _open_sessions(self) -> Iterator[OpenSession]:
+        channel = self._session.connection
+        awaited = None if channel.is_sending else channel.awaited
+        yield OpenSession(channel.thread_id, awaited, channel.close)
+        for worker in self._workers:
+            applier = worker.applier
+            awaited = None if applier.is_sending else applier.awaited
+            yield OpenSession(applier.connection_id, awaited, applier.close)
+
+    def _target_waits(self, at_least: float) -> list[TargetWait]:
+        found = (worker.target_wait(at_least) for worker in self._workers)
+        return [wait for wait in found if wait is not None]
+
+    def _worker_statistics(self, worker: Worker) -> WorkerStatistics:
+        scheduler = self._coordinator.scheduler
+        queue = scheduler.workers[worker.index]
+        target_wait = worker.target_wait()
+        state, waits_for = worker_state(
+            queued=len(queue),
+            running=bool(queue.running) or worker.index in self._dispatcher.at_work,
+            frozen=scheduler.is_frozen(worker.index),
+            waits_for=scheduler.waits_for(worker.index),
+            at_target=worker.obstacle,
+            awaited_s=target_wait.seconds if target_wait is not None else 0.0,
+        )
+        return WorkerStatistics(
+            id=worker.index + 1,
+            state=state,
+            queue_groups=len(queue) + len(queue.running),
+            queue_bytes=scheduler.view.sizes[worker.index],
+            groups=worker.groups,
+            transactions=worker.transactions,
+            retries=worker.retries,
+            gave_way=worker.gave_way,
+            waits_for=waits_for,
+            last_position=worker.last.end if worker.last else None,
+            last_gtid=worker.last.gtid if worker.last else None,
+            busy_seconds=worker.busy_seconds,
+            target_wait=target_wait,
+        )
+
+    def _stop_timed_out(self) -> None:
+        if not self._coordinator.ended.is_set():
+            running = [
+                f"worker {index + 1} in group {queue.running[0].number}"
+                for index, queue in enumerate(self._coordinator.scheduler.workers)
+                if queue.running
+            ]
+            self._coordinator.fail(
+                StopTimeoutError(
+                    f"stop_timeout passed; rolled back at {'; '.join(running) or 'no group'}."
+                    " The next start continues from there"
+                )
+            )
+            for worker in self._workers:
+                worker.applier.close()
+
+    async def _guard(self, coroutine: Coroutine[None, None, None]) -> None:
+        try:
+            await coroutine
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the run raises the first failure
+            self._coordinator.fail(error)
+
+    async def _close(self) -> None:
+        self._stream.close()
+        for worker in self._workers:
+            worker.applier.close()
+        self._session.connection.close()
+
+
+def _first(*commit_times: int | None) -> int | None:
+    """Return the commit time of the oldest group not yet applied; they are in order."""
+    return next((each for each in commit_times if each is not None), None)

@@ -1,0 +1,502 @@
+"""The start of a run: takes the channel, recovers, and opens what the run needs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from time import monotonic
+from typing import Final
+
+import structlog
+
+from mtsd.apply.branches.splitting_allowed import why_not_split
+from mtsd.apply.position.executed_gtids import execute_empty
+from mtsd.apply.position.fencing import take_channel, take_lock
+from mtsd.apply.position.lock_names import PRESERVING, LockNames, make_locks
+from mtsd.apply.position.position_tables import PositionTables
+from mtsd.apply.rows.convergent_sql import Change
+from mtsd.apply.session.binlog_allowed import allows_binlog
+from mtsd.apply.session.session import SessionSettings, TargetSession
+from mtsd.apply.tables.changed_keys import ChangedKeys
+from mtsd.apply.tables.foreign_keys import read_foreign_keys
+from mtsd.apply.tables.key_definitions import read_key_definitions
+from mtsd.binlog.groups.merged_databases import MergedDatabases
+from mtsd.binlog.groups.updated_tables import UpdatedTables
+from mtsd.config import Settings
+from mtsd.filter.filter import Filter
+from mtsd.filter.rules import Rules
+from mtsd.model.errors import NeedsPersonError
+from mtsd.model.fault_points import Reached, nothing
+from mtsd.model.gtid import GtidSet
+from mtsd.model.outcome.reason import Refused
+from mtsd.model.progress import Progress
+from mtsd.model.server import Flavour, flavour_of_identity
+from mtsd.model.until import Goal, Until, refuse_other_family
+from mtsd.replica.core.apply_mode import applies_sql, change_of, in_repair, keeps_order
+from mtsd.replica.core.coordinator import Coordinator
+from mtsd.replica.core.earlier_runs import EarlierRuns
+from mtsd.replica.core.endpoints import about_session, endpoint, identity
+from mtsd.replica.core.filters import filter_of, rules_of
+from mtsd.replica.core.gtid_mode import Gtids, ToldGtids, gtids_of
+from mtsd.replica.core.limits import (
+    distribution_of,
+    goes_by_foreign_keys,
+    goes_by_keys,
+    limits_of,
+    reads_foreign_keys,
+    referred_in,
+    splits,
+)
+from mtsd.replica.guards.domain_watch import DomainWatch
+from mtsd.replica.guards.executed_beyond import read_held, refusal
+from mtsd.replica.guards.guard import Guard
+from mtsd.replica.guards.lenient_target import look_at_variables
+from mtsd.replica.guards.own_replica import KnownServer
+from mtsd.replica.recovery.recovery import Recovered, adopt_source, make_tables, recover
+from mtsd.replica.run.checkpointer import Checkpointer
+from mtsd.replica.run.dispatch import Dispatcher
+from mtsd.replica.run.first_start import first_start
+from mtsd.replica.run.key_readings import KeyReadings
+from mtsd.replica.run.position_home import identity_now, settle_home
+from mtsd.replica.run.replica import Replica
+from mtsd.replica.stages.delay_stage import DelayStage
+from mtsd.replica.stages.folded_names import FoldedNames
+from mtsd.replica.stages.known_keys_stage import KnownKeysStage
+from mtsd.replica.stages.skipped_groups import AsSkipped, GroupStream
+from mtsd.replica.stages.split_stage import SplitStage
+from mtsd.replica.stages.until_stage import UntilStage
+from mtsd.replica.ways.split_keys import SplitKeys
+from mtsd.replica.workers.split_groups import SplitGroups
+from mtsd.replica.workers.stopped_group import record_stopped
+from mtsd.replica.workers.streamed_groups import StreamedGroups
+from mtsd.replica.workers.worker import Worker
+from mtsd.replica.workers.worker_opening import open_worker
+from mtsd.schedule.batches.alone import AloneRule
+from mtsd.schedule.done.prepared_transactions import Prepared, PreparedTransactions
+from mtsd.schedule.policies.assignment import Need
+from mtsd.schedule.policies.choice import choose_policy
+from mtsd.schedule.policies.foreign_key_families import NO_FOREIGN_KEYS, ForeignKeys
+from mtsd.schedule.scheduler import Filler, Scheduler
+from mtsd.source.handshake import SourceSession
+from mtsd.source.rivalry import Rivalry
+from mtsd.source.stream import SourceStream, StreamSettings
+from mtsd.wire.binlog_status import executed_gtids
+from mtsd.wire.endpoint import CurrentEndpoint
+from mtsd.wire.link import Link, Links
+from mtsd.wire.understood import understood
+
+_CHANNEL_WAIT_TIMEOUT_S: Final = 60
+_RECEIPT_S: Final = 30.0
+
+log = structlog.get_logger(__name__)
+
+
+async def start(
+    settings: Settings,
+    *,
+    new_source: str = "",
+    unsplit: int = 0,
+    until: Until | None = None,
+    progress: Progress | None = None,
+    earlier: EarlierRuns | None = None,
+    links: Links | None = None,
+    reached: Reached = nothing,
+) -> Replica:
+    """Connect to the target, recover, and get everything ready to run.
+
+    `new_source` is the UUID of a source that continues by GTID set where the previous one
+    stopped; streamed groups up to number `unsplit` are not split; the run ends by itself at
+    `until`; `progress` is told what the start is doing, and `links` which server is connected;
+    `earlier` is what the process keeps from its runs.
+    Raises NeedsPersonError, ServerError, ConnectionLostError, with nothing left open.
+    """
+    progress = progress or Progress()
+    earlier = earlier or EarlierRuns()
+    links = links or Links.new()
+    tables = PositionTables(settings.target.schema, settings.replica.channel)
+    progress.doing = "connects to the target"
+    current = CurrentEndpoint(endpoint("target", settings.target))
+    links.target.tries()
+    session = await TargetSession.open(
+        current.endpoint,
+        SessionSettings(
+            settings.target.binary_log,
+            settings.target.gtid_domain_id,
+            about=about_session(settings, "coordinator"),
+        ),
+        reached=reached,
+    )
+    links.target.up()
+    workers: list[Worker] = []
+    try:
+        locks = await _take_channel(settings, session, tables, progress)
+        others, recovered = await _recover(
+            settings, session, tables, locks, new_source, progress, earlier, reached
+        )
+        if recovered.repair is not None:
+            settings = in_repair(settings)
+        if not session.can_imitate:
+            log.warning(
+                "the target's user may not set what statements of the source need: rows and"
+                " definitions are applied, other statements stop the replica (see `mtsd check`)"
+            )
+        family = flavour_of_identity(recovered.source_uuid)
+        gtids = gtids_of(settings.target.gtid, family, session)
+        as_sql = await _applies_sql(settings, session, family)
+        if gtids is Gtids.PRESERVE:
+            # A mtsd that replicates the other way has to see that.
+            await take_lock(session.connection, locks.session(PRESERVING))
+        guard = _guard(settings, session, recovered, gtids, by_binlog=not as_sql)
+        await guard.look()
+        progress.doing = "opens the sessions of the workers"
+        if splits(settings.replica):
+            refused = await why_not_split(session)
+            if refused is not None:
+                raise NeedsPersonError(str(refused))
+        preserved, told = await _settle_gtids(gtids, session, recovered)
+        held = await read_held(session.connection, session.traits, tables)
+        refused_by = partial(refusal, gtids, held, recovered.gtids, recovered.mark.position)
+        changed_keys = await _changed_keys(settings, session, family, as_sql=as_sql)
+        foreign_keys = await _foreign_keys(settings, session)
+        coordinator = Coordinator(
+            _scheduler(settings, session, recovered, changed_keys, foreign_keys),
+            keeps_order=keeps_order(settings.replica),
+        )
+        for index in range(_worker_count(settings)):
+            worker = await open_worker(
+                index, settings, tables, locks, coordinator, recovered, reached, current,
+                preserves=preserved is not None, as_sql=as_sql,
+            )  # fmt: skip
+            workers.append(worker)
+        fold_case = session.traits.lower_case_table_names
+        server = session.traits.server
+        replicated = filter_of(settings, fold_case=fold_case, target=server, others=others)
+        domains = DomainWatch(session)
+        stream = _stream(
+            settings,
+            session,
+            recovered,
+            replicated,
+            foreign_keys,
+            coordinator,
+            guard,
+            earlier.rivalry,
+            domains,
+            links.source,
+            reached,
+            refused_by,
+        )
+        checkpointer = Checkpointer(
+            session.connection,
+            tables,
+            coordinator,
+            settings.replica.checkpoint_period,
+            recovered.stale,
+            recovered.stopped,
+            told,
+            guard,
+            domains,
+            reached,
+            # Only what is in its binary log can come back to it, and rules leave out other groups
+            # whose GTIDs a person may wait for.
+            rests=session.is_logged and not replicated.rules,
+        )
+        groups = _groups(stream, recovered, until)
+        merged = [stream.merged]
+        if fold_case:
+            groups = names_folded = FoldedNames(groups)
+            merged.append(names_folded.merged)
+        coordinator.after_definition = partial(_forget_tables, workers, merged)
+    except BaseException as error:
+        await record_stopped(session.connection, tables, error)
+        for worker in workers:
+            worker.applier.close()
+        session.connection.close()
+        links.target.closed()
+        raise
+    if changed_keys is not None:
+        groups = KnownKeysStage(groups, changed_keys, coordinator.due)
+    if recovered.repair is not None:
+        # What the target has executed is applied again, under other GTIDs.
+        preserved = None
+    delayed = DelayStage(
+        groups, settings.replica.delay, lambda: stream.clock_offset, coordinator.due
+    )
+    large: GroupStream = delayed
+    streamed = StreamedGroups(coordinator, workers[0], preserved)
+    if splits(settings.replica):
+        by_table = settings.replica.split_transactions == "table"
+        large = SplitStage(
+            delayed, lambda: coordinator.scheduler.limits.batch_bytes, all_engines=by_table
+        )
+        streamed = SplitGroups(
+            coordinator,
+            workers,
+            SplitKeys(current, session.traits),
+            as_sql=as_sql,
+            strict=change_of(settings.replica, repairs=False) is Change.STRICT,
+            by_table=by_table,
+            unsplit=unsplit,
+            mariadb=family is Flavour.MARIADB,
+            reached=reached,
+        )
+    dispatcher = Dispatcher(
+        large, coordinator, streamed, preserved, recovered.mark.temporary, workers,
+        recovered.skipped,
+    )  # fmt: skip
+    readings = None
+    if changed_keys is not None:
+        is_committed = coordinator.scheduler.gaq.is_committed
+        readings = KeyReadings(current, session.traits, changed_keys, is_committed)
+    return Replica(
+        settings, session, current, coordinator, workers, stream, delayed, dispatcher, checkpointer,
+        reached, readings, repair=recovered.repair, skipped_ever=recovered.skipped_ever,
+    )  # fmt: skip
+
+
+def _forget_tables(workers: Sequence[Worker], merged: Sequence[MergedDatabases]) -> None:
+    databases = frozenset[str]().union(*(each.names for each in merged))
+    for worker in workers:
+        worker.applier.forget_tables(databases)
+
+
+@understood("target")
+async def _take_channel(
+    settings: Settings, session: TargetSession, tables: PositionTables, progress: Progress
+) -> LockNames:
+    """Make the channel this daemon's alone, as long as the session lives; return its locks."""
+    await session.connection.query(b"SET @@session.wait_timeout=%d" % _CHANNEL_WAIT_TIMEOUT_S)
+    # This session detects that a target has vanished, on behalf of all of them.
+    session.connection.expect_receipt(_RECEIPT_S)
+    # What no source makes possible is refused before anything is written.
+    flavour = session.traits.server.flavour
+    gtids_of(settings.target.gtid, flavour, session)
+    (await look_at_variables(session.connection, flavour, by_binlog=False)).require()
+    progress.doing = "takes the channel"
+    locks = await make_locks(session.connection, tables.schema, tables.channel)
+    await take_channel(session.connection, locks, progress=progress)
+    return locks
+
+
+@understood("target")
+async def _recover(
+    settings: Settings,
+    session: TargetSession,
+    tables: PositionTables,
+    locks: LockNames,
+    new_source: str,
+    progress: Progress,
+    earlier: EarlierRuns,
+    reached: Reached,
+) -> tuple[Mapping[str, Rules], Recovered]:
+    """Return the rules of the source's other channels, and what the run begins with."""
+    progress.doing = "reads the position tables"
+    await make_tables(session.connection, tables)
+    await settle_home(session.connection, tables, identity_now(session.traits), earlier)
+    others = await first_start(settings, session, tables, locks)
+    count = _worker_count(settings)
+    in_order = keeps_order(settings.replica)
+    recovered = await recover(
+        session.connection, tables, locks, count, reached, progress, keeps_order=in_order
+    )
+    # A start that has failed after that is repeated, and then the channel already has it.
+    if new_source and new_source != recovered.source_uuid:
+        others = await adopt_source(
+            session.connection, tables, locks, recovered, new_source,
+            rules_of(settings.filter), fold_case=session.traits.rules_ignore_case,
+        )  # fmt: skip
+        recovered = await recover(
+            session.connection, tables, locks, count, reached, progress, keeps_order=in_order
+        )
+    return others, recovered
+
+
+@understood("target")
+async def _applies_sql(settings: Settings, session: TargetSession, family: Flavour) -> bool:
+    """Return whether rows of a source of that family are applied by SQL statements."""
+    allowed = await allows_binlog(session.connection)
+    as_sql = applies_sql(settings, family, session.traits.server.flavour, allowed=allowed)
+    if isinstance(as_sql, Refused):
+        raise NeedsPersonError(str(as_sql))
+    if as_sql:
+        log.info("rows are applied as SQL", binlog_allowed=allowed)
+    return as_sql
+
+
+@understood("target")
+async def _settle_gtids(
+    gtids: Gtids, session: TargetSession, recovered: Recovered
+) -> tuple[GtidSet | None, ToldGtids]:
+    """Tell the target what it has to know of the source's GTIDs before anything is applied.
+
+    Return what it has executed, if each group commits under its own GTID, and what tells it of
+    later ones.
+    """
+    preserved = None
+    known = GtidSet()
+    if gtids is Gtids.PRESERVE:
+        # A skipped group is not applied, but its GTID counts as executed all the same.
+        await execute_empty(session.connection, recovered.past_gtids)
+        preserved = await executed_gtids(session.connection)
+        known = recovered.mark.gtids or known
+    told = ToldGtids(gtids, session.connection, known)
+    if preserved is None and recovered.gtids is not None:
+        await told.tell(recovered.gtids)
+    return preserved, told
+
+
+def _guard(
+    settings: Settings,
+    session: TargetSession,
+    recovered: Recovered,
+    gtids: Gtids,
+    *,
+    by_binlog: bool,
+) -> Guard:
+    traits, target, source = session.traits, settings.target, settings.source
+    return Guard(
+        session.connection,
+        traits.server,
+        KnownServer(traits.uuid, traits.server_id, target.host, target.port),
+        KnownServer(recovered.source_uuid, 0, source.host, source.port),
+        by_binlog=by_binlog,
+        preserves=gtids is Gtids.PRESERVE,
+    )
+
+
+def _worker_count(settings: Settings) -> int:
+    return max(settings.replica.parallel_workers, 1)
+
+
+@understood("target")
+async def _changed_keys(
+    settings: Settings, session: TargetSession, family: Flavour, *, as_sql: bool
+) -> ChangedKeys | None:
+    """Return what tells the keys of groups; None if the policy does not need it."""
+    replica = settings.replica
+    if not goes_by_keys(replica):
+        return None
+    fold_case = session.traits.lower_case_table_names
+    known = await read_key_definitions(
+        session.connection, session.traits.server.flavour, fold_case=fold_case
+    )
+    mariadb = family is Flavour.MARIADB
+    return ChangedKeys(
+        known, fold_case=fold_case, as_sql=as_sql, bind=replica.bind, mariadb=mariadb
+    )
+
+
+@understood("target")
+async def _foreign_keys(settings: Settings, session: TargetSession) -> ForeignKeys:
+    """Return the target's foreign keys; none if the policy does not need them."""
+    if not reads_foreign_keys(settings.replica):
+        return NO_FOREIGN_KEYS
+    fold_case = session.traits.lower_case_table_names
+    return await read_foreign_keys(session.connection, fold_case=fold_case)
+
+
+def _scheduler(
+    settings: Settings,
+    session: TargetSession,
+    recovered: Recovered,
+    changed_keys: ChangedKeys | None,
+    foreign_keys: ForeignKeys,
+) -> Scheduler:
+    replica = settings.replica
+    fold_case = session.traits.lower_case_table_names
+    joined = frozenset[str]().union(*foreign_keys.databases)
+    if not goes_by_foreign_keys(replica, flavour_of_identity(recovered.source_uuid)):
+        # The source tells which groups they concern, of those that are there now.
+        foreign_keys = replace(foreign_keys, databases=())
+    # One worker always commits in the stream's order.
+    eventual = replica.consistency == "eventual"
+    in_order = replica.consistency == "any_time" and replica.parallel_workers > 1
+    distribution = distribution_of(settings, fold_case=fold_case)
+    policy = choose_policy(
+        replica.parallel_type,
+        replica.parallel_workers,
+        distribution.bind,
+        foreign_keys,
+        in_order=in_order,
+        eventual=eventual,
+        deletes_in_turn=bool(replica.newer_row_column),
+    )
+    fillers: dict[Need, Filler] = {Need.TABLES: UpdatedTables(fold_case=fold_case)}
+    if changed_keys is not None:
+        fillers[Need.KEYS] = changed_keys
+    scheduler = Scheduler(
+        policy,
+        _worker_count(settings),
+        limits_of(settings),
+        recovered.mark,
+        recovered.executed,
+        fillers=fillers,
+        alone=AloneRule(
+            ddl=replica.ddl == "alone",
+            ddl_in=joined,
+            statements=replica.statements == "alone",
+            all_but_rows=eventual,
+        ),
+        prepared=PreparedTransactions(
+            (each.xid, Prepared(each.databases, each.alone)) for each in recovered.prepared
+        ),
+        clock=monotonic,
+        in_order=in_order,
+        repair=recovered.repair,
+    )
+    scheduler.distribute(distribution)
+    return scheduler
+
+
+def _groups(stream: SourceStream, recovered: Recovered, until: Until | None) -> GroupStream:
+    """Return the source's groups, up to where the run is to end."""
+    groups = AsSkipped(stream, recovered.skipped)
+    if until is None or recovered.repair is not None:
+        return groups
+    refuse_other_family(until, flavour_of_identity(recovered.source_uuid))
+    goal = Goal(until, recovered.mark, recovered.executed.highest, recovered.gtids)
+    return UntilStage(groups, goal)
+
+
+def _stream(
+    settings: Settings,
+    session: TargetSession,
+    recovered: Recovered,
+    replicated: Filter,
+    foreign_keys: ForeignKeys,
+    coordinator: Coordinator,
+    guard: Guard,
+    rivalry: Rivalry,
+    domains: DomainWatch,
+    link: Link,
+    reached: Reached,
+    refused_by: Callable[[GtidSet], Refused | None],
+) -> SourceStream:
+    async def look(source: SourceSession) -> None:
+        await guard.look_at_source(source)
+        coordinator.checkpoint_due.set()
+
+    return SourceStream(
+        endpoint("source", settings.source),
+        identity(
+            settings.source,
+            recovered.daemon_uuid,
+            settings.replica.channel,
+            session.traits.reported,
+        ),
+        StreamSettings(
+            hold_bytes=settings.replica.pending_jobs_size_max,
+            chunk_bytes=settings.replica.batch_bytes,
+            replicated=replicated,
+            referred_in=referred_in(settings.replica, foreign_keys),
+        ),
+        recovered.mark,
+        recovered.source_uuid,
+        executed=recovered.gtids,
+        pulse=coordinator.pulse,
+        rivalry=rivalry,
+        watch=domains.look,
+        link=link,
+        reached=reached,
+        refusal=refused_by,
+        look=look,
+    )

@@ -1,0 +1,1 @@
+"""Stages between the source and the dispatch: each passes groups on, or holds them."""

@@ -1,0 +1,1 @@
+"""Workers: they take batches, apply them, retry and report."""

@@ -1,0 +1,96 @@
+"""Commits in the source's order over all workers: a batch that is held open until its turn.
+
+A batch may be applied before its turn, side by side with earlier ones; all that has to wait is its
+COMMIT. Meanwhile it holds locks, and an earlier group may need one of them: rows that are
+independent can share a gap, a unique key or a parent. Nobody but mtsd could resolve that: the
+earlier one waits for a lock, the later one for its turn. So whoever holds a batch open asks, as
+soon as nothing has committed for a moment, whether a session of an earlier group waits for it; if
+so, it gives way: it rolls back, and is applied again at its turn. A metadata lock is in none of the
+tables of locks, and they may not be readable: so it also gives way when that has lasted too long.
+
+There is no deadlock: the earliest of all batches waits for no turn, and every later one gives way
+at some time. A batch gives way once at most, because it is then applied at its turn. That is no
+retry of a transaction that has failed.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+import structlog
+
+from mtsd.apply.appliers.applier import Applier
+from mtsd.replica.core.coordinator import Coordinator
+
+_FIRST_LOOK_S: Final = 0.05
+_LONGEST_PAUSE_S: Final = 0.4
+_PATIENCE_S: Final = 5.0
+"""Without a commit, and with nobody waiting for one of the batch's row locks."""
+_BLIND_PATIENCE_S: Final = 1.0
+"""Without a commit, if nobody can tell who waits for the batch's locks."""
+
+log = structlog.get_logger(__name__)
+
+
+def must_give_way(
+    stalled: float, waiting: Collection[int] | None, earlier: Collection[int]
+) -> bool:
+    """Return whether a batch that is held open has to be rolled back.
+
+    `stalled` is for how many seconds nothing has committed, `waiting` are the sessions that wait
+    for its locks, None if that is unknown, and `earlier` those that apply earlier groups.
+    """
+    if waiting is None:
+        return stalled >= _BLIND_PATIENCE_S
+    return stalled >= _PATIENCE_S or not set(waiting).isdisjoint(earlier)
+
+
+class CommitOrder:
+    """Tells worker `index` when its batch may commit."""
+
+    def __init__(self, index: int, coordinator: Coordinator, applier: Applier) -> None:
+        self._index = index
+        self.gave_way = 0
+        """Batches rolled back so that an earlier group could go on."""
+        self._coordinator = coordinator
+        self._applier = applier
+
+    async def comes(self, number: int) -> bool:
+        """Wait for the turn of the open transaction that group `number` begins.
+
+        Return whether it may commit; if not, it has to be rolled back. Raises ServerError,
+        ConnectionLostError.
+        """
+        coordinator = self._coordinator
+        gaq = coordinator.scheduler.gaq
+        mark = gaq.number
+        pause = _FIRST_LOOK_S
+        stalled = 0.0
+        while not await coordinator.turn(self._index, number, pause):
+            if coordinator.ended.is_set():
+                return False
+            if gaq.number != mark:
+                mark = gaq.number
+                pause = _FIRST_LOOK_S
+                stalled = 0.0
+            stalled += pause
+            waiting = await self._applier.sessions_waiting()
+            if must_give_way(stalled, waiting, self._earlier(number)):
+                log.info(
+                    "gives way to an earlier group", group=number, stalled_s=round(stalled, 2),
+                    locks_readable=waiting is not None,
+                )  # fmt: skip
+                self.gave_way += 1
+                return False
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+        return True
+
+    def _earlier(self, number: int) -> set[int]:
+        """Return the ids of the sessions on which groups before `number` are applied."""
+        coordinator = self._coordinator
+        return {
+            connection
+            for connection, queue in zip(
+                coordinator.connections, coordinator.scheduler.workers, strict=True
+            )
+            if queue.running and queue.running[0].number < number
+        }

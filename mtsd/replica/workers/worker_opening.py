@@ -1,0 +1,156 @@
+"""A worker with the sessions and the applier that it works with."""
+
+from dataclasses import replace
+
+from mtsd.apply.appliers.applier import Applier
+from mtsd.apply.appliers.binlog_applier import BinlogApplier
+from mtsd.apply.appliers.sql_applier import ROW_MODE, SqlApplier
+from mtsd.apply.branches.branch_sessions import BranchSessions
+from mtsd.apply.position.fencing import take_lock
+from mtsd.apply.position.lock_holder import tell_holder
+from mtsd.apply.position.lock_names import CHANNEL, LockNames
+from mtsd.apply.position.position_tables import PositionTables
+from mtsd.apply.rows.convergent_sql import Change
+from mtsd.apply.session.session import SessionSettings, TargetSession
+from mtsd.apply.session.xa import needs_branch_sessions
+from mtsd.config import Settings
+from mtsd.model.errors import NeedsPersonError
+from mtsd.model.fault_points import Reached
+from mtsd.model.parallel_type import BY_THE_SOURCE
+from mtsd.model.server import flavour_of_identity
+from mtsd.replica.core.apply_mode import change_of
+from mtsd.replica.core.coordinator import Coordinator
+from mtsd.replica.core.endpoints import about_session
+from mtsd.replica.core.report import first_groups
+from mtsd.replica.recovery.recovery import Recovered
+from mtsd.replica.workers.worker import Worker, WorkerSettings
+from mtsd.schedule.done.repair import Repair, again_of
+from mtsd.wire.endpoint import CurrentEndpoint
+
+_PATIENCE_S = 10
+
+
+async def open_worker(
+    index: int,
+    settings: Settings,
+    tables: PositionTables,
+    locks: LockNames,
+    coordinator: Coordinator,
+    recovered: Recovered,
+    reached: Reached,
+    current: CurrentEndpoint,
+    *,
+    preserves: bool,
+    as_sql: bool,
+) -> Worker:
+    """Open the session of the worker `index`, from 0, take its lock, and return the worker.
+
+    With `preserves`, each group commits under its own GTID; with `as_sql`, rows are applied by SQL
+    statements rather than by BINLOG. Raises NeedsPersonError, ServerError, ConnectionLostError.
+    """
+    change = change_of(settings.replica, repairs=recovered.repair is not None)
+    # Where a row that is missing is no error, it matters whether anything has changed.
+    found_rows = as_sql and change is Change.STRICT
+    target = replace(current.endpoint, found_rows=found_rows)
+    session_settings = SessionSettings(
+        settings.target.binary_log,
+        settings.target.gtid_domain_id,
+        ROW_MODE if as_sql else b"0",
+        flavour_of_identity(recovered.source_uuid),
+        rows_as_sql=as_sql,
+        keeps_definers=settings.target.definer == "source",
+        about=about_session(settings, f"worker {CHANNEL + 1 + index}"),
+    )
+    session = await TargetSession.open(target, session_settings, reached=reached)
+    worker_id = CHANNEL + 1 + index
+    lock = locks.session(worker_id)
+    try:
+        if not await take_lock(session.connection, lock, _PATIENCE_S):
+            raise NeedsPersonError(
+                f"worker {worker_id} cannot begin, as a session that mtsd did not open is in its"
+                f" place: {await tell_holder(session.connection, lock)}"
+            )
+    except BaseException:
+        session.connection.close()
+        raise
+    session.states.keep_lock(lock)
+    branch_sessions = None
+    if needs_branch_sessions(session.connection):
+        branch_lock = locks.session(worker_id, branch=True)
+        branch_sessions = BranchSessions(
+            current, session_settings, branch_lock, found_rows=found_rows, reached=reached
+        )
+    return Worker(
+        index,
+        _applier(
+            session,
+            tables,
+            settings,
+            branch_sessions,
+            reached,
+            preserves=preserves,
+            as_sql=as_sql,
+            change=change,
+            repair=recovered.repair,
+        ),
+        coordinator,
+        recovered.rows[index],
+        WorkerSettings(
+            transaction_retries=settings.replica.transaction_retries,
+            skip_errors=frozenset(settings.replica.skip_errors),
+            daemon_uuid=recovered.daemon_uuid,
+            show_themselves=recovered.show_themselves,
+            again=again_of(recovered.repair),
+            first_groups=first_groups(recovered.executed.highest),
+        ),
+        reached,
+    )
+
+
+def _applier(
+    session: TargetSession,
+    tables: PositionTables,
+    settings: Settings,
+    branch_sessions: BranchSessions | None,
+    reached: Reached,
+    *,
+    preserves: bool,
+    as_sql: bool,
+    change: Change,
+    repair: Repair | None,
+) -> Applier:
+    if as_sql:
+        return SqlApplier(
+            session,
+            tables,
+            settings.replica.batch_bytes,
+            preserves=preserves,
+            change=change,
+            newer=settings.replica.newer_row_column,
+            again=None if repair is None else repair.again,
+            branch_sessions=branch_sessions,
+            reached=reached,
+        )
+    return BinlogApplier(
+        session,
+        tables,
+        settings.replica.batch_bytes,
+        preserves=preserves,
+        by_clock=_goes_by_clock(settings),
+        branch_sessions=branch_sessions,
+        reached=reached,
+    )
+
+
+def _goes_by_clock(settings: Settings) -> bool:
+    """Return whether the source's clock tells what may change places within a transaction.
+
+    A single worker keeps the source's order. The source knows of no order between rows of two
+    databases that `rewrite_db` makes one.
+    """
+    replica = settings.replica
+    return (
+        replica.parallel_type in BY_THE_SOURCE
+        and replica.parallel_workers > 1
+        and not settings.filter.rewrite_db
+    )

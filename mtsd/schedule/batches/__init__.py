@@ -1,0 +1,1 @@
+"""What a worker takes at once from its queue, and has in flight."""

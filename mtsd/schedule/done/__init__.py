@@ -1,0 +1,1 @@
+"""What is done: the GAQ, executed groups, rows of workers, prepared transactions."""

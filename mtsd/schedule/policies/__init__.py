@@ -1,0 +1,1 @@
+"""Policies: which worker gets a group, and what the group comes after."""

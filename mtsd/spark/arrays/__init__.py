@@ -1,0 +1,1 @@
+"""Columns of rows as Arrow arrays, all values at once."""

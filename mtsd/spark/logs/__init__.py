@@ -1,0 +1,1 @@
+"""Binary logs, wherever they are: in a folder or at a live source."""

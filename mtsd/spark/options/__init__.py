@@ -1,0 +1,1 @@
+"""Options of the format `mtsd_binlog`, validated."""

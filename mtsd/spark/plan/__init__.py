@@ -1,0 +1,1 @@
+"""What `mtsd plan` does on Spark: recording a load, and simulating it."""

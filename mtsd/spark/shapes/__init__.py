@@ -1,0 +1,1 @@
+"""The shapes of a DataFrame: events, groups, changes, a table."""

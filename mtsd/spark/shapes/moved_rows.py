@@ -1,0 +1,110 @@
+"""Definitions that end, bring or move rows without a row event: TRUNCATE, DROP, RENAME and others.
+
+Of these a binary log has only the statement. MySQL manual, "Data Definition Statements"; MariaDB
+documentation, "ALTER TABLE", "CREATE TABLE".
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from mtsd.binlog.sql.changed_tables import Changed, Extent, changed
+from mtsd.binlog.sql.table_names import Table
+from mtsd.binlog.sql.tokenizer import TokenKind
+from mtsd.binlog.sql.words import Words
+from mtsd.model.step import AlterPhase, QueryEvent
+
+_TABLES: Final = frozenset({b"TABLE", b"TABLES"})
+_DROPPED: Final = _TABLES | {b"DATABASE", b"SCHEMA"}
+_CLAUSES: Final = frozenset({
+    (b"DROP", b"PARTITION"), (b"TRUNCATE", b"PARTITION"), (b"EXCHANGE", b"PARTITION"),
+    (b"CONVERT", b"PARTITION"), (b"CONVERT", b"TABLE"),
+    (b"DISCARD", b"PARTITION"), (b"IMPORT", b"PARTITION"),
+    (b"DISCARD", b"TABLESPACE"), (b"IMPORT", b"TABLESPACE"),
+})  # fmt: skip
+_OF_A_TABLE: Final = frozenset({b"COLUMN", b"INDEX", b"KEY", b"CONSTRAINT"})
+"""What a RENAME in an ALTER TABLE renames, unless it is the table."""
+_BRINGING: Final = frozenset({b"EXCHANGE", b"CONVERT", b"IMPORT"})
+_UNKNOWN: Final = Changed(Extent.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class MovedRows:
+    """What a definition does to rows: the tables, and whether it brings rows to any of them.
+
+    The extent is UNKNOWN if it may do so, and is not understood.
+    """
+
+    of: Changed
+    brings: bool = False
+
+
+def moved_rows(query: QueryEvent) -> MovedRows | None:
+    """Return whose rows a definition ends, brings or moves without row events; None if of none."""
+    if query.alter_phase not in {None, AlterPhase.COMMIT}:
+        return None
+    words = Words(query.statement, query.context)
+    brings = False
+    match words.word():
+        case b"TRUNCATE":
+            pass
+        case b"DROP" if words.word() in _DROPPED:
+            pass
+        case b"RENAME" if words.word() in _TABLES:
+            brings = True
+        case b"CREATE" if words.at_word(b"OR"):
+            words.take_words(b"OR", b"REPLACE")
+            if words.word() != b"TABLE":
+                return None
+        case b"ALTER":
+            return _altered(words, query)
+        case _:
+            return None
+    return MovedRows(changed(query.statement, query.context), brings)
+
+
+def _altered(words: Words, query: QueryEvent) -> MovedRows | None:
+    words.take_words(b"ONLINE")
+    # It deletes rows that are alike under a new unique key.
+    moves = words.at_word(b"IGNORE")
+    brings = False
+    words.take_words(b"IGNORE")
+    if words.word() != b"TABLE":
+        return None
+    words.take_words(b"IF", b"EXISTS")
+    words.take_name()
+    more: list[Table] = []
+    depth = 0
+    while token := words.take():
+        if token.kind is TokenKind.SYMBOL:
+            depth += (token.text == b"(") - (token.text == b")")
+        if depth or token.kind is not TokenKind.WORD:
+            continue
+        if token.text == b"RENAME" and not any(map(words.at_word, _OF_A_TABLE)):
+            words.take_words(b"TO", b"AS")
+            if words.at_symbol(b"="):
+                words.take()
+            more.append(words.take_name())
+            moves = brings = True
+        elif token.text == b"ENGINE":
+            if words.at_symbol(b"="):
+                words.take()
+            moves = moves or words.at_word(b"BLACKHOLE")
+        elif any(token.text == first and words.at_word(second) for first, second in _CLAUSES):
+            moves = True
+            brings = brings or token.text in _BRINGING
+            if token.text == b"CONVERT":
+                more += _converted(words)
+    if not moves:
+        return None
+    found = changed(query.statement, query.context)
+    if found.extent is not Extent.TABLES:
+        return MovedRows(_UNKNOWN)
+    return MovedRows(Changed(Extent.TABLES, (*found.tables, *more)), brings)
+
+
+def _converted(words: Words) -> list[Table]:
+    """Return the other table of MariaDB's CONVERT PARTITION p TO TABLE t, CONVERT TABLE t TO …."""
+    if words.word() == b"PARTITION":
+        words.take()
+        words.take_words(b"TO", b"TABLE")
+    return [words.take_name()]

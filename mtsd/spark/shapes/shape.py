@@ -1,0 +1,102 @@
+"""A shape: the columns of a DataFrame, and how a range of a binary log becomes its rows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DataType, StructField, StructType
+
+from mtsd.binlog.files.range_reader import GroupPart, RangeReader
+from mtsd.model.position import Position
+from mtsd.spark.logs.whole_read import WholeRead
+from mtsd.spark.options.options import OptionError, Options
+from mtsd.spark.options.row_filters import NO_FILTERS, RowFilters
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a shape has to return: the columns of `schema`, and what the filters keep.
+
+    `whole` is what the range to be read is a part of; None if that is not known.
+    """
+
+    options: Options
+    schema: StructType
+    filters: RowFilters = NO_FILTERS
+    whole: WholeRead | None = None
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """Return the schema of the batches that Spark expects."""
+        return to_arrow_schema(self.schema, timezone="UTC")
+
+    def keeps(self, part: GroupPart, file: str) -> bool:
+        """Tell whether a group may contain wanted rows."""
+        start, end = self.options.start, self.options.end
+        if start is not None and Position(file, part.begin) < start:
+            return False
+        if end is not None and Position(file, part.end) > end:
+            return False
+        return self.filters.keeps("commit_time", part.commit_time)
+
+
+class Shape(Protocol):
+    """One of the shapes."""
+
+    def schema(self, options: Options, files: Sequence[tuple[str, int]]) -> StructType:
+        """Return all available columns; `files` may be read to find them."""
+        ...
+
+    def check(self, request: Request) -> None:
+        """Raise OptionError if the request's schema is not available."""
+        ...
+
+    def read(self, request: Request, reader: RangeReader, file: str) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a range of a file; raises BinlogError and NotSupportedError."""
+        ...
+
+
+class FixedColumns:
+    """The columns of a shape whose columns are always the same."""
+
+    def __init__(self, columns: Mapping[str, DataType]) -> None:
+        self._columns = dict(columns)
+
+    def struct(self) -> StructType:
+        """Return all columns."""
+        return StructType([StructField(name, kind) for name, kind in self._columns.items()])
+
+    def check(self, shape: str, schema: StructType) -> None:
+        """Raise OptionError if a column is unknown or has another type."""
+        for column in schema.fields:
+            kind = self._columns.get(column.name)
+            if kind is None:
+                raise OptionError(
+                    f"shape {shape!r} has no column {column.name!r}: it has"
+                    f" {', '.join(self._columns)}"
+                )
+            if not column.nullable:
+                raise OptionError(f"column {column.name!r}: NOT NULL is not supported")
+            if column.dataType != kind:
+                raise OptionError(
+                    f"column {column.name!r} of shape {shape!r} is {kind.simpleString()}, not"
+                    f" {column.dataType.simpleString()}"
+                )
+
+
+def pruned(schema: StructType, columns: Sequence[str]) -> StructType:
+    """Return the requested columns in this order; OptionError if one does not exist."""
+    if not columns:
+        return schema
+    by_name = {field.name: field for field in schema.fields}
+    missing = [name for name in columns if name not in by_name]
+    if missing:
+        raise OptionError(
+            f"option 'columns': there is no {', '.join(missing)}: there are {', '.join(by_name)}"
+        )
+    return StructType([by_name[name] for name in columns])
+
+
+UTC_MICROSECONDS: Final = pa.timestamp("us", "UTC")

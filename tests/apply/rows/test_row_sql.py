@@ -1,0 +1,238 @@
+"""SQL made of row events leaves the table that the events describe, for values of every type."""
+
+import random
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import closing
+
+import pytest
+
+from mtsd.apply.rows.row_sql import RowSql, SqlStatement
+from mtsd.apply.session.session import TargetSession
+from mtsd.apply.tables.table_layout import TableLayout, layout_of
+from mtsd.apply.tables.table_loading import load_table
+from mtsd.binlog.bytes.event_type import EventType
+from mtsd.binlog.events.rows import ROW_EVENTS, parse_rows_header
+from mtsd.binlog.events.table_map import parse_table_map
+from mtsd.binlog.groups.rewrite import with_database
+from mtsd.model.outcome.reason import Refused
+from tests.apply.sessions import open_session
+from tests.binlog.row_values import KINDS, LENIENT, Kind, create, logged, names, row, shown
+from tests.servers.mysqld import Server
+
+pytestmark = pytest.mark.servers
+
+MODE = "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO,STRICT_ALL_TABLES,ALLOW_INVALID_DATES'"
+KEYS = {
+    "primary": "PRIMARY KEY (id)",
+    "unique": "UNIQUE KEY (id)",
+    "none": "KEY (id)",
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server({"max_allowed_packet": "256M"}) as server:
+        yield server
+
+
+@pytest.fixture
+async def session(server: Server) -> AsyncIterator[TargetSession]:
+    session = await open_session(server, binary_log=False)
+    yield session
+    await session.connection.quit()
+
+
+async def statements_of(
+    session: TargetSession, events: Sequence[bytes], making: RowSql
+) -> list[SqlStatement]:
+    """Return the statements of row events on `s`, for the same tables of `t`."""
+    found: list[SqlStatement] = []
+    layouts: dict[bytes, TableLayout] = {}
+    for event in events:
+        if event[4] == EventType.TABLE_MAP_EVENT:
+            table = parse_table_map(with_database(event, "t"))
+            there = await load_table(session.connection, table.database, table.table)
+            layout = layout_of(table, there)
+            assert not isinstance(layout, Refused), layout
+            layouts[event[19:25]] = layout
+        elif event[4] in ROW_EVENTS:
+            found += making.statements(event, layouts[event[19:25]])
+    found += making.rest()
+    return found
+
+
+def run(server: Server, statements: Sequence[SqlStatement]) -> None:
+    with closing(server.client(flags=2)) as client, client.cursor() as cursor:
+        for setting in ("SET sql_log_bin = 0", "SET time_zone = '+00:00'", MODE):
+            cursor.execute(setting)
+        for statement in statements:
+            found = cursor.execute(statement.sql)
+            assert found == statement.rows, statement.sql[:500]
+
+
+def both(server: Server, definition: str) -> None:
+    for database in ("s", "t"):
+        server.sql(
+            f"SET sql_log_bin = 0; CREATE DATABASE IF NOT EXISTS {database}; USE {database};"
+            f" DROP TABLE IF EXISTS {definition.split()[2]}; SET sql_mode = ''; {definition}"
+        )
+
+
+def changes(rng: random.Random, count: int) -> Iterator[str]:
+    """Yield statements that insert, update and delete rows of every type."""
+    for number in range(count):
+        yield f"INSERT INTO v (id, {names(KINDS)}) VALUES ({number}, {row(rng)})"
+    for number in range(0, count, 2):
+        some = rng.sample(list(KINDS), 5)
+        values = ", ".join(f"`{name}` = {KINDS[name].literal(rng)}" for name in some)
+        yield f"UPDATE v SET {values} WHERE id IN ({number}, {number + 1})"
+    yield f"UPDATE v SET id = id + {count} WHERE id < {count // 4} ORDER BY id DESC"
+    yield "DELETE FROM v WHERE id % 5 = 0"
+    yield "UPDATE v SET `enum_few` = NULL WHERE id % 3 = 0"
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+@pytest.mark.parametrize("image", ["FULL", "MINIMAL", "NOBLOB"])
+async def test_every_type(
+    server: Server, session: TargetSession, key: str, metadata: str, image: str
+) -> None:
+    definition = create("v").replace("id INT PRIMARY KEY", "id INT NOT NULL")[:-1]
+    both(server, f"{definition}, {KEYS[key]})")
+    settings = [
+        f"SET GLOBAL binlog_row_metadata = {metadata}",
+        f"SET binlog_row_image = {image}",
+        LENIENT,
+        "SET sql_mode = 'ALLOW_INVALID_DATES'",
+    ]
+    events = logged(server, [*settings, *changes(random.Random(f"{key}{image}"), 16)], "s")
+    run(server, await statements_of(session, events, RowSql(1 << 20)))
+    assert shown(server, "t.v") == shown(server, "s.v")
+    assert checksums(server, "v")
+
+
+def checksums(server: Server, table: str) -> bool:
+    (_, one), (_, other) = server.sql(f"CHECKSUM TABLE s.{table}, t.{table}")
+    return bool(one == other)
+
+
+TYPED: dict[str, Kind] = {"d": KINDS["json"]}
+IN_DOCUMENTS = {
+    "integer": [("BIGINT", "(0), (-1), (9223372036854775807), (-9223372036854775808)")],
+    "unsigned": [("BIGINT UNSIGNED", "(5), (65535), (4294967295), (18446744073709551615)")],
+    "real": [("DOUBLE", "(5), (-0e0), (1e15), (5e-324)"), ("FLOAT", "(5), (0.1)")],
+    "decimal": [
+        ("DECIMAL(65,0)", f"(5), (-1), ({'9' * 65})"),
+        ("DECIMAL(30,30)", "(0), (0.5), (-0.1)"),
+        ("DECIMAL(30,10)", "(5), (0)"),
+        ("DECIMAL(65,30)", f"({'9' * 35}.5), (-{'9' * 35}), ({'9' * 27}), (0.001)"),
+    ],
+    "bit": [("BIT(1)", "(0), (1)"), ("BIT(33)", "(5)"), ("BIT(64)", "(18446744073709551615)")],
+    "year": [("YEAR", "(1999), (0)")],
+    "date": [("DATE", "('0000-00-00'), ('2024-00-00'), ('2023-02-31'), ('9999-12-31')")],
+    "time": [("TIME(6)", "('-838:59:59'), ('-00:00:00.000001')"), ("TIME", "('01:02:03')")],
+    "datetime": [("DATETIME(6)", "('0000-00-00'), ('2023-02-31'), ('9999-12-31 23:59:59.000001')")],
+    "timestamp": [
+        ("TIMESTAMP(6)", "('0000-00-00'), ('1970-01-01 00:00:01'), ('2038-01-19 03:14:07.999999')"),
+    ],
+    "bytes": [
+        *((kind, "(''), ('ab'), (X'ff00')") for kind in (
+            "BINARY(4)", "BINARY(255)", "VARBINARY(4)", "TINYBLOB", "BLOB", "MEDIUMBLOB",
+            "LONGBLOB",
+        )),
+        ("ENUM('', 'ab') CHARACTER SET binary", "(''), ('ab')"),
+        ("VARBINARY(65000)", "(REPEAT(X'ff', 65000))"), ("LONGBLOB", "(REPEAT(X'ff', 70000))"),
+    ],
+    "other": [
+        ("SET('x','y')", "('x,y'), ('')"), ("POINT", "(POINT(1, 2))"), ("JSON", "('[1, {}, 1.0]')"),
+        ("VARCHAR(9)", "(''), ('é😀')"),
+    ],
+}  # fmt: skip
+"""What is in a document comes from columns of these types with these values."""
+
+
+async def test_documents_keep_their_types(server: Server, session: TargetSession) -> None:
+    both(server, "CREATE TABLE j (id INT PRIMARY KEY, d JSON)")
+    rng = random.Random(5)
+    documents = [TYPED["d"].literal(rng) for _ in range(300)]
+    documents += [
+        "JSON_ARRAY(CAST(5 AS UNSIGNED), 5, 5.0, 5e0, -0e0, 1e22, 0.1e0)",
+        "CAST(7e0 AS JSON)",
+    ]
+    events = logged(
+        server,
+        [LENIENT, *(f"INSERT INTO j VALUES ({n}, {d})" for n, d in enumerate(documents))],
+        "s",
+    )
+    run(server, await statements_of(session, events, RowSql(1 << 16)))
+    assert checksums(server, "j")
+
+
+@pytest.mark.parametrize("kind", IN_DOCUMENTS)
+async def test_documents_keep_the_types_of_columns(
+    server: Server, session: TargetSession, kind: str
+) -> None:
+    both(server, "CREATE TABLE k (d JSON, n INT)")
+    made = [LENIENT, "SET sql_mode = 'ALLOW_INVALID_DATES'"]
+    for column, values in IN_DOCUMENTS[kind]:
+        made += [
+            f"CREATE TEMPORARY TABLE c (v {column})", f"INSERT INTO c VALUES {values}",
+            "INSERT INTO k SELECT JSON_ARRAY(JSON_OBJECT('v', v)), 0 FROM c",
+            "INSERT INTO k SELECT JSON_SET('[7]', '$[0]', v), 1 FROM c", "DROP TEMPORARY TABLE c",
+        ]  # fmt: skip
+    # Without a key, a row is only found if its document is equal.
+    made += ["UPDATE k SET n = 2 WHERE n = 1", "DELETE FROM k WHERE n = 0"]
+    events = logged(server, made, "s")
+    run(server, await statements_of(session, events, RowSql(1 << 16)))
+    assert images(server, "s.k") == images(server, "t.k") != []
+
+
+def images(server: Server, table: str) -> list[bytes]:
+    """Empty a table, and return the bytes of its rows as they are logged then.
+
+    A checksum is of documents as text, which does not have their types.
+    """
+    events = logged(server, [f"DELETE FROM {table}"], "s")
+    return [event[parse_rows_header(event).rows_at :] for event in events if event[4] in ROW_EVENTS]
+
+
+async def test_partial_updates_of_documents(server: Server, session: TargetSession) -> None:
+    both(server, "CREATE TABLE p (id INT PRIMARY KEY, d JSON, e JSON)")
+    filler = ", ".join(f"'k{n}', 'some text to make it worth it'" for n in range(20))
+    statements = [
+        "SET binlog_row_value_options = PARTIAL_JSON",
+        f"INSERT INTO p VALUES (1, JSON_OBJECT('a', JSON_ARRAY(1, 2, 3), {filler}), '[]')",
+        f"INSERT INTO p VALUES (2, JSON_OBJECT('a', JSON_ARRAY(), {filler}), NULL)",
+        "UPDATE p SET d = JSON_SET(d, '$.a[0]', CAST('2024-01-01' AS DATE), '$.k3', 1.50)",
+        "UPDATE p SET d = JSON_ARRAY_INSERT(d, '$.a[0]', 'x', '$.a[5]', 'y')",
+        "UPDATE p SET d = JSON_SET(JSON_REMOVE(d, '$.k4', '$.a[0]'), '$.\"new ]\"', 1e0), e = '{}'",
+    ]
+    events = logged(server, statements, "s")
+    assert EventType.PARTIAL_UPDATE_ROWS_EVENT in {event[4] for event in events}
+    run(server, await statements_of(session, events, RowSql(1 << 16)))
+    assert checksums(server, "p")
+
+
+async def test_rows_of_one_operation_are_one_statement(
+    server: Server, session: TargetSession
+) -> None:
+    both(server, "CREATE TABLE r (a INT, b VARCHAR(9), g INT AS (a + 1), PRIMARY KEY (b, a))")
+    events = logged(
+        server,
+        [
+            "INSERT INTO r (a, b) VALUES (1, 'x'), (2, 'Y')",
+            "INSERT INTO r (a, b) VALUES (3, 'z')",
+            "UPDATE r SET a = a + 10",
+            "DELETE FROM r WHERE a < 13",
+        ],
+        "s",
+    )
+    found = await statements_of(session, events, RowSql(1 << 16))
+    assert [(each.sql.split()[0], each.rows) for each in found] == [
+        (b"INSERT", 3), (b"UPDATE", 1), (b"UPDATE", 1), (b"UPDATE", 1), (b"DELETE", 2),
+    ]  # fmt: skip
+    assert all(each.table == "t.r" for each in found)
+    run(server, found)
+    assert checksums(server, "r")
+    found = await statements_of(session, events, RowSql(1))
+    assert [each.rows for each in found] == [1] * 8

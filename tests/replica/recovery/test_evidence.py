@@ -1,0 +1,232 @@
+"""Killed around a statement that commits by itself, it is applied once, or a person is asked."""
+
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from mtsd.model.fault_points import FaultPoint
+from tests.load.compare import differences
+from tests.replica.daemon_process import DaemonProcess
+from tests.servers.mysqld import GTIDS, NO_GTIDS, Options
+from tests.servers.pair import Pair
+
+pytestmark = pytest.mark.servers
+
+SIGKILLED = -9
+TARGETS: dict[str, Options] = {
+    "GTIDs": GTIDS,
+    "GTIDs, no binlog": {**GTIDS, "skip_log_bin": None},
+    "binlog": NO_GTIDS,
+    "compressed binlog": {**NO_GTIDS, "binlog_transaction_compression": "ON"},
+}
+KINDS = [
+    kind if kind in {"GTIDs", "binlog"} else pytest.param(kind, marks=pytest.mark.long)
+    for kind in TARGETS
+]
+NEITHER: Options = {**NO_GTIDS, "skip_log_bin": None}
+POINTS = (
+    FaultPoint.BEFORE_IN_DOUBT, FaultPoint.AFTER_IN_DOUBT, FaultPoint.BEFORE_STATEMENT,
+    FaultPoint.STATEMENT_SENT, FaultPoint.AFTER_STATEMENT, FaultPoint.BEFORE_SETTLED,
+    FaultPoint.AFTER_SETTLED,
+)  # fmt: skip
+STATEMENTS = (
+    "CREATE TABLE a.made (i INT)",
+    # A second time, it would add another index.
+    "ALTER TABLE a.t ADD INDEX (v)",
+    "CREATE TABLE a.copy SELECT * FROM a.t",
+    "ALTER TABLE a.t MODIFY v VARCHAR(20), ADD INDEX (v, id)",
+    "DROP TABLE a.made",
+    "CREATE OR REPLACE VIEW a.seen AS SELECT id FROM a.t",
+    "TRUNCATE TABLE a.copy",
+)
+CASES = list(product(POINTS, range(len(STATEMENTS))))
+
+
+@contextmanager
+def begun(
+    options: Options, folder: Path, *, source: Options | None = None
+) -> Iterator[tuple[Pair, DaemonProcess]]:
+    with Pair(source, options) as pair:
+        daemon = DaemonProcess(pair.source, pair.target, folder)
+        try:
+            yield pair, daemon
+        finally:
+            daemon.close()
+
+
+def make_anew(pair: Pair, daemon: DaemonProcess) -> None:
+    """Begin with a table and some rows on both sides, and everything applied."""
+    pair.source.sql(
+        "DROP DATABASE IF EXISTS a; CREATE DATABASE a;"
+        "CREATE TABLE a.t (id INT PRIMARY KEY, v VARCHAR(10));"
+        "INSERT INTO a.t VALUES (1, 'x'), (2, 'y')"
+    )
+    catch_up(daemon)
+
+
+def catch_up(daemon: DaemonProcess) -> None:
+    daemon.start()
+    daemon.wait_until_caught_up()
+    assert daemon.stop() == 0, daemon.last_words()
+
+
+def kill_at(pair: Pair, daemon: DaemonProcess, point: FaultPoint, number: int) -> None:
+    """Run all statements on the source; the daemon dies at a point of one, and the target too."""
+    for statement in STATEMENTS:
+        pair.source.sql(statement)
+    daemon.start(fault=f"{point}:{number + 1}")
+    assert daemon.wait() == SIGKILLED, daemon.last_words()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cases", [3, pytest.param(len(CASES), marks=pytest.mark.long)])
+@pytest.mark.timeout(900)
+def test_applied_once(kind: str, cases: int, tmp_path: Path) -> None:
+    chance = random.Random(f"{kind} {cases}")
+    with begun(TARGETS[kind], tmp_path) as (pair, daemon):
+        for point, number in chance.sample(CASES, cases):
+            make_anew(pair, daemon)
+            kill_at(pair, daemon, point, number)
+            if chance.random() < 0.4:
+                pair.target.kill()
+                pair.target.start()
+            catch_up(daemon)
+            assert differences(pair.source, pair.target) == [], (point, STATEMENTS[number])
+
+
+@pytest.mark.parametrize("cases", [3, pytest.param(len(CASES), marks=pytest.mark.long)])
+@pytest.mark.timeout(900)
+def test_a_person_is_asked_where_there_is_no_evidence(cases: int, tmp_path: Path) -> None:
+    chance = random.Random(cases)
+    asked = 0
+    with begun(NEITHER, tmp_path) as (pair, daemon):
+        # One that can only be asked about is always among them.
+        known = [(FaultPoint.AFTER_STATEMENT, 1), (FaultPoint.AFTER_IN_DOUBT, 3)]
+        for point, number in known + chance.sample(CASES, cases - len(known)):
+            make_anew(pair, daemon)
+            kill_at(pair, daemon, point, number)
+            daemon.start()
+            try:
+                daemon.wait_until_caught_up()
+            except AssertionError:
+                assert daemon.wait() == 3
+                asked += 1
+                answer(pair, daemon)
+                catch_up(daemon)
+            else:
+                assert daemon.stop() == 0
+            assert differences(pair.source, pair.target) == [], (point, STATEMENTS[number])
+    assert asked >= 2
+
+
+def answer(pair: Pair, daemon: DaemonProcess) -> None:
+    """Look at the target, and say what is there, as the daemon's last error asks for."""
+    said = str(daemon.records()[-1]["error"])
+    assert "neither GTIDs nor a binlog" in said
+    found = re.search(r"mtsd resolve --group (\d+) --applied", said)
+    assert found is not None
+    assert f"group {found[1]}: ddl" in command(daemon, "resolve")
+    if "VIEW `a`.`seen`" in said:
+        applied = bool(pair.target.sql("SHOW TABLES FROM a LIKE 'seen'"))
+    else:
+        statement = next(text for text in STATEMENTS if text in said)
+        assert statement.startswith("ALTER TABLE")
+        index = "v" if "MODIFY" not in statement else "v_2"
+        applied = bool(pair.target.sql(f"SHOW INDEX FROM a.t WHERE Key_name = '{index}'"))
+    command(daemon, "resolve", "--group", found[1], "--applied" if applied else "--not-applied")
+    assert "said to be" in command(daemon, "resolve")
+
+
+def command(daemon: DaemonProcess, name: str, *arguments: str, status: int = 0) -> str:
+    """Run a command of mtsd and return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mtsd", name, *arguments, "--config", daemon.config],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("point", "target_too"),
+    [
+        (FaultPoint.AFTER_IN_DOUBT, False),
+        (FaultPoint.AFTER_IN_DOUBT, True),
+        (FaultPoint.AFTER_STATEMENT, False),
+    ],
+)
+def test_a_table_without_transactions(point: FaultPoint, target_too: bool, tmp_path: Path) -> None:
+    """A person is asked where the target, too, was killed: it logs what it has begun at its end."""
+    with begun(GTIDS, tmp_path) as (pair, daemon):
+        make_anew(pair, daemon)
+        pair.source.sql(
+            "CREATE TABLE a.plain (id INT PRIMARY KEY) ENGINE=MyISAM;"
+            "INSERT INTO a.plain VALUES (1), (2)"
+        )
+        daemon.start(fault=f"{point}:2" if point is FaultPoint.AFTER_IN_DOUBT else f"{point}:1")
+        daemon.wait()
+        if point is FaultPoint.AFTER_STATEMENT:
+            # The first is the table's definition; what changes its rows settles itself.
+            daemon.start(fault=f"{point}:1")
+            assert daemon.wait() == SIGKILLED
+            assert pair.target.sql("SELECT id FROM a.plain") == [(1,), (2,)]
+        if target_too:
+            pair.target.kill()
+            pair.target.start()
+        daemon.start()
+        if target_too:
+            assert daemon.wait() == 3
+            said = str(daemon.records()[-1]["error"])
+            assert "non-transactional tables" in said
+            found = re.search(r"--group (\d+)", said)
+            assert found is not None
+            command(daemon, "resolve", "--group", found[1], "--not-applied")
+            daemon.start()
+        daemon.wait_until_caught_up()
+        assert daemon.stop() == 0
+        assert differences(pair.source, pair.target) == []
+
+
+def test_resolve_is_refused_where_it_cannot_be_meant(tmp_path: Path) -> None:
+    with begun({}, tmp_path) as (pair, daemon):
+        make_anew(pair, daemon)
+        assert "no group is in doubt" in command(daemon, "resolve")
+        said = command(daemon, "resolve", "--group", "3", "--applied", status=3)
+        assert "group 3 is not in doubt; in doubt: none" in said
+        command(daemon, "resolve", "--group", "3", status=2)
+        command(daemon, "resolve", "--applied", status=2)
+
+
+@pytest.mark.parametrize("then", ["", "FLUSH BINARY LOGS"])
+def test_another_binlog_under_the_same_name_tells_nothing(then: str, tmp_path: Path) -> None:
+    """The target was restored, or is a server that has replicated the former one."""
+    with begun(NO_GTIDS, tmp_path) as (pair, daemon):
+        make_anew(pair, daemon)
+        pair.target.sql("FLUSH BINARY LOGS")
+        kill_at(pair, daemon, FaultPoint.AFTER_STATEMENT, 1)
+        ((log,),) = pair.target.sql("SELECT Target_log_name FROM mtsd.slave_in_doubt")
+        pair.target.reset_binlog()
+        if then:
+            # Here is the place that the record names: the first one of a file.
+            pair.target.sql(then)
+            pair.target.sql("UPDATE mtsd.slave_in_doubt SET Target_log_pos = 158")
+            assert pair.target.binlog_end()[0] == log
+        else:
+            pair.target.sql("UPDATE mtsd.slave_in_doubt SET Target_log_name = 'binlog.000001'")
+        daemon.start()
+        assert daemon.wait(20) == 3
+        assert "another binlog now at binlog.00000" in str(daemon.records()[-1]["error"])
+        ((number,),) = pair.target.sql("SELECT Group_number FROM mtsd.slave_in_doubt")
+        command(daemon, "resolve", "--group", str(number), "--applied")
+        catch_up(daemon)
+        assert differences(pair.source, pair.target) == []

@@ -1,0 +1,79 @@
+"""A target whose max_allowed_packet is smaller than the source's: an error before any effect."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.replica.daemon_process import Value
+from tests.replica.run.test_families import families, foretold, replicated, stopped
+from tests.servers.pair import Pair
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+
+MIB = 1 << 20
+SMALL = f"SET GLOBAL max_allowed_packet = {MIB}"
+LARGE = 3_000_000
+BOTH = pytest.mark.parametrize("series", ["9.7", "11.8"])
+
+
+def small_target(series: str) -> Pair:
+    return families(series, series, {"max_allowed_packet": 64 * MIB})
+
+
+@BOTH
+def test_a_result_that_is_too_large_is_not_null(series: str, tmp_path: Path) -> None:
+    """Outside of strict mode it is NULL on the target, with a warning."""
+    with small_target(series) as pair:
+        pair.source.sql("SET GLOBAL sql_mode = ''; CREATE DATABASE a")
+        pair.source.sql("CREATE TABLE a.t (i INT PRIMARY KEY, v LONGTEXT)")
+        pair.target.sql(SMALL)
+        with closing(pair.source.client("a")) as client, client.cursor() as cursor:
+            cursor.execute("SET SESSION binlog_format = STATEMENT")
+            cursor.execute(f"INSERT INTO t VALUES (1, REPEAT('x', {LARGE}))")
+        said = stopped(pair, tmp_path)
+        assert "error 1301" in said
+        assert "raise max_allowed_packet on the target" in said
+        assert pair.target.sql("SELECT i FROM a.t") == []
+        # What the message says helps.
+        pair.target.sql(f"SET GLOBAL max_allowed_packet = {64 * MIB}")
+        replicated(pair, tmp_path)
+        assert pair.target.sql("SELECT i, LENGTH(v) FROM a.t") == [(1, LARGE)]
+
+
+@BOTH
+def test_a_result_that_no_server_accepts(series: str, tmp_path: Path) -> None:
+    """It is NULL on the source too, as a target with the greatest limit knows."""
+    with small_target(series) as pair:
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY, v LONGTEXT)")
+        with closing(pair.source.client("a")) as client, client.cursor() as cursor:
+            cursor.execute("SET SESSION binlog_format = STATEMENT, sql_mode = ''")
+            cursor.execute(f"INSERT INTO t VALUES (1, REPEAT('x', {1024 * MIB + 1}))")
+        pair.target.sql(f"SET GLOBAL max_allowed_packet = {64 * MIB}")
+        assert "max_allowed_packet = 1073741824" in stopped(pair, tmp_path)
+        pair.target.sql(f"SET GLOBAL max_allowed_packet = {1024 * MIB}")
+        replicated(pair, tmp_path)
+        assert pair.target.sql("SELECT * FROM a.t") == [(1, None)]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("settings", "binlog_format"),
+    [({"target.apply_mode": "sql"}, "ROW"), ({}, "ROW"), ({}, "STATEMENT")],
+)
+def test_nothing_of_what_cannot_be_rolled_back_is_applied(
+    series: str, settings: dict[str, Value], binlog_format: str, tmp_path: Path
+) -> None:
+    with small_target(series) as pair:
+        pair.target.sql(SMALL)
+        pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT, v LONGTEXT) ENGINE = MyISAM")
+        value = "x" * LARGE
+        pair.source.sql(
+            f"SET SESSION binlog_format = {binlog_format};"
+            f" INSERT INTO a.t VALUES (1, 'a'), (2, '{value}')"
+        )
+        assert "packet-small" in foretold(pair, tmp_path, settings)
+        said = stopped(pair, tmp_path, settings)
+        assert "raise max_allowed_packet on the target" in said
+        assert pair.target.sql("SELECT i FROM a.t") == []
+        assert pair.target.sql("SELECT * FROM mtsd.slave_in_doubt") == []

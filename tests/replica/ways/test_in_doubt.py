@@ -1,0 +1,102 @@
+"""A group that commits apart from its record, when that record cannot be written."""
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+
+import pytest
+
+from mtsd.apply.appliers.binlog_applier import BinlogApplier
+from mtsd.apply.position.position_tables import PositionTables
+from mtsd.model.errors import ApplyError, ServerError
+from mtsd.model.fault_points import FaultPoint
+from mtsd.model.group import Group
+from mtsd.model.low_water_mark import LowWaterMark
+from mtsd.model.position import Position
+from mtsd.replica.recovery.evidence import verdict
+from mtsd.replica.recovery.verdict import Verdict
+from mtsd.replica.ways.in_doubt import InDoubtWorker, apply_definition, evidence_gtid
+from mtsd.schedule.done.worker_row import blank_row
+from tests.apply.sessions import open_session
+from tests.binlog.building import query
+from tests.binlog.transactions import grouped
+from tests.servers.mysqld import Server
+
+pytestmark = pytest.mark.servers
+
+TABLES = PositionTables("mtsd", "")
+DAEMON = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+ROW = blank_row(1, LowWaterMark(0, Position("f.000001", 4), None), 1)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server({"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}) as server:
+        server.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT)")
+        for definition in TABLES.definitions():
+            server.sql(definition.decode())
+        server.sql(TABLES.workers.replace(ROW).decode())
+        yield server
+
+
+@pytest.fixture
+async def applier(server: Server) -> AsyncIterator[BinlogApplier]:
+    session = await open_session(server)
+    yield BinlogApplier(session, TABLES, 1 << 20)
+    session.connection.close()
+
+
+def group(statement: bytes, number: int) -> Group:
+    (found,) = grouped(query(statement, database=b"a"))
+    assert isinstance(found, Group)
+    return replace(found, number=number)
+
+
+async def apply(
+    applier: BinlogApplier, server: Server, group: Group, *, broken_at: FaultPoint | None
+) -> None:
+    """Apply a group; at that point its table of records goes away."""
+
+    async def reached(point: FaultPoint) -> None:
+        if point is broken_at:
+            server.sql("RENAME TABLE mtsd.slave_in_doubt TO mtsd.away")
+
+    await apply_definition(applier, group, ROW, InDoubtWorker(1, DAEMON), reached=reached)
+
+
+async def test_an_applied_group_is_not_taken_for_one_that_failed(
+    server: Server, applier: BinlogApplier
+) -> None:
+    index = group(b"ALTER TABLE a.t ADD INDEX (i)", 1)
+    with pytest.raises(ApplyError, match="is applied, but its record cannot be written") as raised:
+        await apply(applier, server, index, broken_at=FaultPoint.BEFORE_SETTLED)
+    assert "group 1" in str(raised.value)
+    server.sql("RENAME TABLE mtsd.away TO mtsd.slave_in_doubt")
+    connection = applier._connection
+    (row,) = await connection.query(TABLES.select_in_doubt())
+    doubt = TABLES.in_doubt(row)
+    assert doubt.evidence == evidence_gtid(DAEMON, 1)
+    assert await verdict(connection, TABLES, doubt) is Verdict.APPLIED
+    server.sql("DELETE FROM mtsd.slave_in_doubt")
+
+
+async def test_nothing_is_applied_that_could_not_be_recorded(
+    server: Server, applier: BinlogApplier
+) -> None:
+    table = group(b"CREATE TABLE a.never (i INT)", 2)
+    with pytest.raises(ServerError) as raised:
+        await apply(applier, server, table, broken_at=FaultPoint.BEFORE_IN_DOUBT)
+    assert raised.value.number == 1146
+    assert server.sql("SHOW TABLES FROM a LIKE 'never'") == []
+    server.sql("RENAME TABLE mtsd.away TO mtsd.slave_in_doubt")
+
+
+async def test_a_statement_that_fails_leaves_no_doubt(
+    server: Server, applier: BinlogApplier
+) -> None:
+    with pytest.raises(ServerError) as raised:
+        await apply(applier, server, group(b"DROP TABLE a.missing", 3), broken_at=None)
+    assert raised.value.number == 1051
+    assert server.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+    await apply(applier, server, group(b"CREATE TABLE a.made (i INT)", 3), broken_at=None)
+    assert server.sql("SELECT COUNT(*) FROM mtsd.slave_in_doubt") == [(0,)]
+    assert server.sql("SHOW TABLES FROM a LIKE 'made'") == [("made",)]

@@ -1,0 +1,63 @@
+"""A worker whose opening does not come to its end leaves no session behind."""
+
+import asyncio
+import time
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from mtsd.apply.position.fencing import take_lock
+from mtsd.apply.position.lock_names import LockNames
+from mtsd.apply.position.position_tables import PositionTables
+from mtsd.config import Settings
+from mtsd.model.errors import ServerError
+from mtsd.model.fault_points import nothing
+from mtsd.replica.core.coordinator import Coordinator
+from mtsd.replica.recovery.recovery import Recovered
+from mtsd.replica.workers.worker_opening import open_worker
+from mtsd.wire.endpoint import CurrentEndpoint
+from tests.apply.sessions import endpoint, open_session
+from tests.servers.mysqld import Server
+
+pytestmark = pytest.mark.servers
+LOCKS = LockNames("t", "")
+WAITING = "SELECT id FROM information_schema.processlist WHERE info LIKE 'SELECT GET_LOCK(%'"
+HAS_ENDED = "SELECT COUNT(*) = 0 FROM information_schema.processlist WHERE id = {}"
+
+
+async def test_its_lock_is_refused() -> None:
+    with Server() as server:
+        holder = await open_session(server)
+        assert await take_lock(holder.connection, LOCKS.session(1))
+        # An error keeps what it has passed through, and Python's end would complain of a session.
+        errors: list[BaseException] = []
+        opening = asyncio.create_task(open_first(server, errors))
+        await becomes_true(server, f"SELECT COUNT(*) FROM ({WAITING}) waiting")
+        ((waiting,),) = server.sql(WAITING)
+        server.sql(f"KILL QUERY {waiting}")
+        await opening
+        assert [type(error) for error in errors] == [ServerError]
+        await becomes_true(server, HAS_ENDED.format(waiting))
+        holder.connection.close()
+
+
+async def open_first(server: Server, errors: list[BaseException]) -> None:
+    recovered = cast("Recovered", SimpleNamespace(repair=None, source_uuid="mysql"))
+    coordinator = cast("Coordinator", None)
+    current = CurrentEndpoint(endpoint(server))
+    try:
+        await open_worker(
+            0, Settings(), PositionTables("mtsd", ""), LOCKS, coordinator, recovered, nothing,
+            current, preserves=False, as_sql=False,
+        )  # fmt: skip
+    except ServerError as error:
+        errors.append(error)
+
+
+async def becomes_true(server: Server, query: str) -> None:
+    """Return once a query does."""
+    deadline = time.monotonic() + 5
+    while server.sql(query) != [(1,)]:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)

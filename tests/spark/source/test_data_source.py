@@ -1,0 +1,279 @@
+"""Binary logs of a real server as DataFrames, in one process and in any number of tasks."""
+
+import random
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException, PythonException
+from pyspark.sql import DataFrame, SparkSession
+
+from mtsd.binlog.files.range_reader import RangeReader
+from mtsd.binlog.files.ranges import ByteRange
+from mtsd.cli.listing.event_listing import event_lines
+from mtsd.spark.logs.failure import failure_line
+from tests.binlog.range_cases import Contents, raw_events
+from tests.binlog.recording import OPTIONS, play
+from tests.servers.mysqld import Server
+
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(600)]
+
+Read = Callable[..., DataFrame]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("binlogs")
+    with Server(OPTIONS) as server:
+        for path in play(server):
+            shutil.copy(path, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def read(spark: SparkSession, folder: Path) -> Read:
+    def read(shape: str, path: Path = folder, **options: object) -> DataFrame:
+        reader = spark.read.format("mtsd_binlog").option("shape", shape)
+        for name, value in options.items():
+            reader = reader.option(name, str(value))
+        return reader.load(str(path))
+
+    return read
+
+
+def size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("tasks", [1, 6, pytest.param(48, marks=pytest.mark.long)])
+def test_groups_are_those_of_the_files(read: Read, folder: Path, tasks: int) -> None:
+    wanted = []
+    for path in sorted(folder.iterdir()):
+        data = path.read_bytes()
+        bounds = ByteRange(path.name, 4, len(data), len(data))
+        for part in RangeReader(Contents(data), bounds, path.name).parts():
+            assert part.group
+            wanted.append(
+                (
+                    path.name,
+                    part.begin,
+                    part.end,
+                    str(part.gtid),
+                    part.group.kind.value,
+                    sorted(part.group.databases),
+                    part.group.size,
+                )
+            )
+    found = read("groups", max_partition_bytes=size_of(folder) // tasks + 1)
+    names = ("file", "begin", "pos", "gtid", "kind", "databases", "bytes")
+    assert sorted(tuple(row[name] for name in names) for row in found.collect()) == wanted
+
+
+def test_rows_and_tables_of_groups(read: Read) -> None:
+    rows = read("groups", columns="kind,rows,tables").where("rows > 0").collect()
+    assert {kind: rows for kind, rows, _ in rows if kind == "create_select"} == {"create_select": 1}
+    assert ("rows", 2, ["d1.types"]) in [tuple(row) for row in rows]
+
+
+def test_events_are_those_that_mtsd_binlog_lists(read: Read, folder: Path) -> None:
+    wanted = []
+    for path in folder.iterdir():
+        raw = raw_events(path.read_bytes())
+        pos = 0
+        for line in event_lines(path.name, raw):
+            pos = line.offset or pos
+            wanted.append((path.name, pos, line.type, line.inner, line.header.server_id))
+    found = read("events", columns="file,pos,type,inner,server_id", max_partition_bytes=9000)
+    assert sorted(map(tuple, found.collect())) == sorted(wanted)
+
+
+def test_filters_and_positions(read: Read, folder: Path) -> None:
+    last = max(folder.iterdir())
+    groups = read("groups").collect()
+    places = sorted((row["file"], row["pos"], row["begin"], row["commit_time"]) for row in groups)
+    middle = next(place for place in places if place[0] == last.name and place[1] > 5000)
+    file, pos, begin, moment = middle
+    later = {place[:2] for place in places if place[:2] >= (file, pos)}
+    here = {place[:2] for place in places if place[0] == file}
+
+    def found(frame: DataFrame) -> set[tuple[str, int]]:
+        return {(row["file"], row["pos"]) for row in frame.collect()}
+
+    assert found(read("groups", start=f"{file}:{begin}")) == later
+    assert len(found(read("groups", end=f"{file}:{pos}"))) == len(places) - len(later) + 1
+    filtered = read("groups").where(f"file = '{file}'")
+    first = min(folder.iterdir()).name
+    assert found(read("groups", start=file, end=f"{first}:4")) == set()
+    assert found(filtered) == here
+    assert found(read("groups").where("file = 'none'")) == set()
+    assert found(filtered.where(f"pos <= {pos}")) == here - later | {(file, pos)}
+    assert found(read("groups").where(f"commit_time >= '{moment}'")) >= later
+
+
+def test_what_is_wrong_is_said_by_name(spark: SparkSession, read: Read, folder: Path) -> None:
+    for options, message in (
+        ({"shap": 1}, "option 'shap' is unknown: did you mean 'shape'?"),
+        ({"columns": "file,a"}, "there is no a: there are file, begin, pos"),
+        ({"path": folder / "none"}, "there are no binary logs at"),
+        ({"start": "binlog.000000"}, "'start': there is no binlog.000000, there is binlog.000001"),
+        ({"start": "mysql-bin.000001:4"}, "option 'start': there is no mysql-bin.000001, there"),
+        ({"end": "aa.000001:4"}, "option 'end': there is no aa.000001, there is binlog.000001 to"),
+    ):
+        with pytest.raises(AnalysisException, match=message) as caught:
+            read("groups", **options).collect()
+        assert message in str(failure_line(caught.value))
+    reader = spark.read.format("mtsd_binlog").option("shape", "groups")
+    with pytest.raises(AnalysisException, match="column 'pos' of shape 'groups' is bigint, not"):
+        reader.schema("pos STRING").load(str(folder)).collect()
+    assert reader.schema("pos BIGINT, kind STRING").load(str(folder)).count() > 50
+
+
+def test_damage_is_one_line_with_file_and_position(
+    read: Read, folder: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / min(folder.iterdir()).name
+    data = bytearray(min(folder.iterdir()).read_bytes())
+    data[3000] ^= 0xFF
+    copy.write_bytes(data)
+    with pytest.raises(PythonException) as caught:
+        read("groups", tmp_path).collect()
+    assert len(str(caught.value).splitlines()) < 8
+    line = failure_line(caught.value)
+    assert line is not None
+    assert line.startswith(f"{copy}: checksum mismatch in an event of type ")
+    assert f"(after {copy.name}:" in line
+
+
+@dataclass(frozen=True)
+class Written:
+    """Binary logs of a table that was changed at random, and the source's facts about it."""
+
+    folder: Path
+    rows: int
+    checksum: int
+
+
+SHOWN = (
+    "id", "name", "CAST(balance AS CHAR)", "CAST(born AS CHAR)", "CAST(CAST(doc AS CHAR) AS CHAR)",
+    "CAST(seen AS CHAR)",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    folder = tmp_path_factory.mktemp("written")
+    rng = random.Random(31)
+    with Server(OPTIONS) as server:
+        server.sql("SET GLOBAL max_binlog_size = 65536")
+        server.sql("CREATE DATABASE w")
+        with closing(server.client("w")) as client, client.cursor() as cursor:
+            cursor.execute("SET time_zone = '+00:00'")
+            cursor.execute(
+                "CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, name VARCHAR(60),"
+                " balance DECIMAL(20, 4), born DATE, doc JSON, seen TIMESTAMP(3) NULL)"
+            )
+            cursor.execute("CREATE TABLE noise (a INT)")
+            for number in range(400):
+                compressed = "ON" if number % 5 == 0 else "OFF"
+                cursor.execute(f"SET binlog_transaction_compression = {compressed}")
+                first = number * 10
+                values = ", ".join(
+                    f"({first + n}, '{rng.choice(('é', 'x', ''))}{rng.random()}',"
+                    f" {rng.randrange(10**9) / 10000}, '2020-02-{rng.randrange(1, 29):02}',"
+                    f""" '{{"n": {rng.randrange(1000)}, "s": "{rng.random()}"}}', NULL)"""
+                    for n in range(rng.randrange(1, 10))
+                )
+                cursor.execute("BEGIN")
+                cursor.execute(f"INSERT INTO t VALUES {values}")
+                cursor.execute(
+                    f"UPDATE t SET balance = balance + 1, seen = '2024-05-06 07:08:09.125'"
+                    f" WHERE id % 7 = {rng.randrange(7)} AND id > {first - 300}"
+                )
+                cursor.execute(f"DELETE FROM t WHERE id = {rng.randrange(first + 10)}")
+                cursor.execute("INSERT INTO noise VALUES (1)")
+                cursor.execute(f"UPDATE t SET id = id + 1000000 WHERE id = {first}")
+                cursor.execute("COMMIT")
+            shown = ", ".join(f"IFNULL({one}, 'NULL')" for one in SHOWN)
+            line = f"CONCAT_WS('|', {shown})"
+            cursor.execute(f"SELECT COUNT(*), SUM(CRC32({line})) FROM t")
+            ((rows, checksum),) = cursor.fetchall()
+        server.sql("FLUSH BINARY LOGS")
+        names = [str(name) for name, *_ in server.sql("SHOW BINARY LOGS")][:-1]
+        for name in names:
+            shutil.copy(server.datadir / name, folder)
+    assert len(names) > 3
+    return Written(folder, int(rows), int(checksum))
+
+
+TABLE_AT_THE_END = """
+    SELECT count(*), sum(crc32(concat_ws('|', {columns}))) FROM (
+        SELECT *, row_number() OVER (
+            PARTITION BY id ORDER BY _file DESC, _pos DESC, _row DESC, _op = 'update_preimage'
+        ) AS newest FROM t
+    ) WHERE newest = 1 AND _op IN ('insert', 'update_postimage')
+"""
+
+
+@pytest.mark.parametrize("tasks", [1, 6, pytest.param(48, marks=pytest.mark.long)])
+def test_the_table_has_the_sources_checksum(
+    spark: SparkSession, read: Read, written: Written, tasks: int
+) -> None:
+    frame = read(
+        "table",
+        written.folder,
+        table="w.t",
+        max_partition_bytes=size_of(written.folder) // tasks + 1,
+    )
+    types = dict(frame.dtypes)
+    assert types["id"] == "decimal(20,0)"
+    assert (types["balance"], types["seen"]) == ("decimal(20,4)", "timestamp")
+    frame.createOrReplaceTempView("t")
+    shown = ("id", "name", "balance", "born", "doc")
+    columns = ", ".join(f"ifnull(cast({one} AS string), 'NULL')" for one in shown)
+    columns += ", ifnull(date_format(seen, 'yyyy-MM-dd HH:mm:ss.SSS'), 'NULL')"
+    ((rows, checksum),) = spark.sql(TABLE_AT_THE_END.format(columns=columns)).collect()
+    assert (rows, checksum) == (written.rows, written.checksum)
+
+
+def test_changes_are_fit_for_variant(spark: SparkSession, read: Read, written: Written) -> None:
+    frame = read("changes", written.folder, max_partition_bytes="256k")
+    keys = frame.select("file", "pos", "row").collect()
+    assert len(set(keys)) == len(keys) > written.rows
+    frame.createOrReplaceTempView("changes")
+    ((before, after),) = spark.sql(
+        """SELECT
+            sum(variant_get(parse_json(before), '$.balance', 'decimal(20,4)')),
+            sum(variant_get(parse_json(after), '$.balance', 'decimal(20,4)'))
+        FROM changes WHERE table = 't' AND schema = 'w'"""
+    ).collect()
+    typed = read("table", written.folder, table="w.t", columns="_op,balance")
+    sums = typed.groupBy("_op").sum("balance").collect()
+    totals = {row[0]: row[1] for row in sums}
+    assert before == totals["delete"] + totals["update_preimage"]
+    assert after == totals["insert"] + totals["update_postimage"]
+
+
+def test_one_frame_with_several_filters(spark: SparkSession, read: Read, written: Written) -> None:
+    frame = read("changes", written.folder, columns="op,table,row")
+    counts = {
+        (row["table"], row["op"]): row["count"]
+        for row in frame.groupBy("table", "op").count().collect()
+    }
+    assert counts["noise", "insert"] == 400
+    noise, deleted = frame.where("table = 'noise'"), frame.where("op = 'delete'")
+    noise.explain()
+    assert frame.count() == sum(counts.values())
+    assert noise.count() == 400
+    assert deleted.count() == counts["t", "delete"]
+    assert noise.union(deleted).count() == 400 + counts["t", "delete"]
+    assert frame.where("table = 'none'").count() == 0
+    assert frame.count() == sum(counts.values())
+    frame.createOrReplaceTempView("one_frame")
+    found = spark.sql(
+        "SELECT (SELECT count(*) FROM one_frame WHERE table = 'noise'),"
+        " (SELECT count(*) FROM one_frame)"
+    )
+    assert tuple(found.collect()[0]) == (400, sum(counts.values()))
