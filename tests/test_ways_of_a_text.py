@@ -7,8 +7,8 @@ from pathlib import Path
 import mtsd
 
 ROOT = Path(mtsd.__file__).parent
-BY_ITSELF = "target/source_statements.py"
-WITH_OTHERS = "target/plain_statements.py"
+BY_ITSELF = "apply/statements/source_statements.py"
+WITH_OTHERS = "apply/statements/plain_statements.py"
 SENDS = frozenset({"send", "run", "run_counted", "query", "query_named", "command"})
 
 
@@ -43,8 +43,8 @@ def test_no_name_is_quoted_by_hand() -> None:
     """Except in what is displayed, and the names of mtsd's own tables, in plain characters."""
     found = {
         path.relative_to(ROOT).as_posix()
-        for folder in ("binlog", "target", "replica")
+        for folder in ("binlog", "apply", "replica")
         for path in sorted((ROOT / folder).rglob("*.py"))
         if 'replace("`", "``")' in (text := path.read_text("utf-8")) or 'b"`", b"``"' in text
     }
-    assert found == {"binlog/quoting.py", "target/literals.py"}
+    assert found == {"binlog/sql/quoting.py", "apply/sql/literals.py"}

@@ -64,7 +64,7 @@ class Group:
     row_flags: Final[int | None]
     """The flags, without STMT_END, that all row events share; None if they differ."""
     format_description: Final[bytes]
-    """The source's format description, as simplified by `mtsd.binlog.groups.rewrite` for the applier."""
+    """The source's format description, simplified for appliers (`mtsd.binlog.groups.rewrite`)."""
     gtid: Final[Gtid | None]
     last_committed: Final[int]
     sequence_number: Final[int]

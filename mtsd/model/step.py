@@ -192,8 +192,8 @@ class FromFile(NamedTuple):
 class Statement(NamedTuple):
     """A statement, and everything that it needs from the session it ran in.
 
-    `flags` are those of its event's common header (`mtsd.binlog.bytes.event_type`). `satellites` are in
-    the order in which the source wrote them. `file` is that of a LOAD DATA.
+    `flags` are those of its event's common header (`mtsd.binlog.bytes.event_type`). `satellites`
+    are in the order in which the source wrote them. `file` is that of a LOAD DATA.
     """
 
     query: QueryEvent

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import pytest
 from hypothesis import given
@@ -104,7 +104,7 @@ def test_every_refusal_of_the_daemon_is_foretold() -> None:
     told = [kind.value.reason for kind in Kind]
     reasons: dict[int, str] = {}
     for package in (mtsd.replica, mtsd.source, mtsd.apply, mtsd.wire):
-        for module in iter_modules(package.__path__, f"{package.__name__}."):
+        for module in walk_packages(package.__path__, f"{package.__name__}."):
             for name, value in vars(import_module(module.name)).items():
                 if isinstance(value, Reason) and value not in told:
                     reasons[id(value)] = name

@@ -32,9 +32,9 @@ DIRECT = (
     "tests/binlog/events/test_event_reader.py", "tests/binlog/groups/test_grouper.py",
     "tests/binlog/events/test_gtid_event.py", "tests/binlog/events/test_mariadb.py",
     "tests/binlog/groups/test_plain_transactions.py",
-    "tests/binlog/groups/test_recorded_groups.py", "tests/binlog/groups/test_rewrite.py", "tests/model",
-    "tests/plan/test_simulation.py", "tests/schedule", "tests/apply/rows/test_bundle.py",
-    "tests/apply/tables/test_changed_keys.py",
+    "tests/binlog/groups/test_recorded_groups.py", "tests/binlog/groups/test_rewrite.py",
+    "tests/model", "tests/plan/test_simulation.py", "tests/schedule",
+    "tests/apply/rows/test_bundle.py", "tests/apply/tables/test_changed_keys.py",
     "tests/wire/test_framing.py",
     # Of the worlds that are gone through whole, a few.
     "--ignore=tests/schedule/worlds/test_every_assignment.py",

@@ -16,6 +16,7 @@ from mtsd.apply.rows.bundle import (
     Setting,
     binlog_statement,
     commands,
+    each_after,
     row_statements,
     table_maps,
     together,
@@ -27,7 +28,7 @@ from mtsd.apply.session.session import TargetSession, next_gtid, row_gone
 from mtsd.apply.statements.unprotected import statement_count
 from mtsd.apply.tables.blackholes import explain_missing_row
 from mtsd.apply.tables.computed_tables import ComputedTables
-from mtsd.apply.tables.generated_keys import GeneratedKeys, told
+from mtsd.apply.tables.generated_keys import GeneratedKeys
 from mtsd.apply.tables.misread_tables import MisreadTables
 from mtsd.apply.tables.table_columns import explain_row_failure
 from mtsd.model.errors import ServerError
@@ -165,7 +166,7 @@ class BinlogApplier(SessionApplier):
             await self.describe_format(bundle.format_description)
             await self._misread.check(bundle.format_description, bundle.table_maps)
             if before := await self._keys.statement_before(self._format, bundle.table_maps):
-                whole = told(whole, before)
+                whole = each_after(whole, before)
             await self._computed.learn(bundle.table_maps)
         await self._reached(FaultPoint.BEFORE_BUNDLE)
         statements = 0
@@ -240,7 +241,7 @@ class BinlogApplier(SessionApplier):
             around = self._states.around(statements, rows.state)
             self._state_may_differ = True
         whole = commands([], around, [], self._command_limit)
-        made = told(whole, self._before) if self._before else whole
+        made = each_after(whole, self._before) if self._before else whole
         async for command in drawn(sum(map(len, rows.events)), made):
             await self._connection.run(command.sql, command.statements)
 

@@ -46,7 +46,7 @@ _LARGEST_COMMAND_SHARE = 0.96
 
 
 class SessionApplier(ABC):
-    """Applies groups on its own session (`mtsd.apply.appliers.applier.Applier`), rows by `_apply_rows`.
+    """Applies groups on its own session, rows by `_apply_rows`: an `Applier`.
 
     `batch_bytes`: maximum row bytes of one statement. With `preserves`, each group commits under
     its own GTID, which it must have.

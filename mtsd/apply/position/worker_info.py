@@ -14,7 +14,7 @@ after image, then for each image the null bits of its columns and their values (
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pymysql.constants import ER
 
@@ -35,8 +35,6 @@ TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _TABLE = "slave_worker_info"
 _TABLE_NAME = _TABLE.encode()
 _TABLE_MAP = EventType.TABLE_MAP_EVENT
-ROW_GONE: Final = 1242
-"""Subquery returns more than one row."""
 TABLE_ID = (0xFFFF_FFFF_0001).to_bytes(6, "little")
 """A server counts the ids of its tables from a small number."""
 _TABLE_FLAGS = b"\x01\x00"

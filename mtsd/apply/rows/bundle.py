@@ -208,3 +208,15 @@ def commands(
         count += 1
     if count:
         yield Command(b"".join(pieces[:-1]), count)
+
+
+def each_after(commands: Iterable[Command], before: bytes) -> Iterator[Command]:
+    """Yield commands with the statement `before` in front of each of their BINLOG statements."""
+    for command in commands:
+        # No statement beside them has a semicolon in it, and base64 has none.
+        statements: list[bytes] = []
+        for statement in command.sql.split(b";"):
+            if statement.startswith(b"BINLOG"):
+                statements.append(before)
+            statements.append(statement)
+        yield Command(b";".join(statements), len(statements))

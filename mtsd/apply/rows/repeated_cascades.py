@@ -1,10 +1,10 @@
 """What cascades of foreign keys have not reached on the target, where changes are applied again.
 
-In a repair (`mtsd.schedule.done.repair`), a row may be written, without checks, whose parent has gone
-already: what comes later in the stream has been applied before. On the source, the deletion of the
-parent has deleted it, too, by a cascade that the log does not tell of; here that finds no parent
-any more, so that nothing cascades. So after each such change, rows that still refer to what has
-gone are changed as the cascade would; what refers to these in turn is the server's to change.
+In a repair (`mtsd.schedule.done.repair`), a row may be written, without checks, whose parent has
+gone already: what comes later in the stream has been applied before. On the source, the deletion of
+the parent has deleted it, too, by a cascade that the log does not tell of; here that finds no
+parent any more, so that nothing cascades. So after each such change, rows that still refer to what
+has gone are changed as the cascade would; what refers to these in turn is the server's to change.
 """
 
 from collections import defaultdict

@@ -121,7 +121,8 @@ class _Layers:
     def add_by_clock(self, group: Group) -> bool:
         """Add a group by its place in the source's clock; return False as `add` does.
 
-        Also if the clock was interrupted before it (see `mtsd.schedule.policies.logical_clock_policy`).
+        Also if the clock was interrupted before it (see
+        `mtsd.schedule.policies.logical_clock_policy`).
         """
         sequence_number = group.sequence_number
         last_committed = group.last_committed

@@ -1,8 +1,8 @@
 """The row events of a large transaction, split into those of several branches (P3 of WL#4648).
 
-The keys that count are the target's, as for the row policy (`mtsd.apply.tables.table_keys`): rows that
-have one in common stay together. Where the rows of a table do not tell, it goes to one branch as a
-whole, with all tables that foreign keys join to it.
+The keys that count are the target's, as for the row policy (`mtsd.apply.tables.table_keys`): rows
+that have one in common stay together. Where the rows of a table do not tell, it goes to one branch
+as a whole, with all tables that foreign keys join to it.
 """
 
 from collections.abc import Iterable, Sequence

@@ -20,6 +20,9 @@ log = structlog.get_logger(__name__)
 LOCK_WAIT_TIMEOUT = 1205
 INTERRUPTED = 1317
 """By KILL QUERY: what can be rolled back has been."""
+ROW_GONE = 1242
+"""Subquery returns more than one row: how a commit fails whose row in the position tables is gone
+(`mtsd.apply.position.worker_info`)."""
 UNKNOWN = 1105
 """What BINLOG reports after a KILL QUERY at some of its steps, if no column is to blame (see
 `table_columns`)."""

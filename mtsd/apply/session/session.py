@@ -7,10 +7,9 @@ from typing import Final
 
 from pymysql.constants import ER
 
-from mtsd.apply.position.worker_info import ROW_GONE
 from mtsd.apply.session.own_domain import own_domain
 from mtsd.apply.session.pinning import NOT_ALLOWED, pin
-from mtsd.apply.session.retry import insist, patiently
+from mtsd.apply.session.retry import ROW_GONE, insist, patiently
 from mtsd.apply.session.satellites import Collation, needs_collations
 from mtsd.apply.session.session_state import NO_THREAD, THREAD_ID
 from mtsd.apply.session.statement_states import StatementStates

@@ -75,7 +75,7 @@ class StatementStates:
         """By the identity of a context: what is the same for all of its statements."""
 
     def leave_out(self, names: Collection[bytes]) -> None:
-        """Do without variables that the session's user may not set: see `mtsd.apply.session.pinning`."""
+        """Do without variables that the session's user may not set: see `pinning`."""
         if names:
             self.own = {name: value for name, value in self.own.items() if name not in names}
             self._reset = changes({}, without_settled(self.own))

@@ -8,10 +8,9 @@ the version; a session is told it before each transaction, by `immediate_server_
 manual, "Generated Invisible Primary Keys and Replication"; measured with 9.7).
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from typing import Final
 
-from mtsd.apply.rows.bundle import Command
 from mtsd.apply.sql import literals
 from mtsd.apply.tables.known_tables import KnownTables
 from mtsd.binlog.events.format_description import parse_format_description
@@ -116,15 +115,3 @@ class GeneratedKeys:
         )
         error.server = f"target {self._connection.endpoint}"
         return error
-
-
-def told(commands: Iterable[Command], before: bytes) -> Iterator[Command]:
-    """Yield commands with `before` in front of each of their BINLOG statements."""
-    for command in commands:
-        # No statement beside them has a semicolon in it, and base64 has none.
-        statements: list[bytes] = []
-        for statement in command.sql.split(b";"):
-            if statement.startswith(b"BINLOG"):
-                statements.append(before)
-            statements.append(statement)
-        yield Command(b";".join(statements), len(statements))

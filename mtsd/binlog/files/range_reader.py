@@ -1,10 +1,10 @@
 """Reads the events or groups of one byte range of a binary log file, in parallel with others.
 
 A range needs nothing but the file's format description: it finds its first event on its own
-(`mtsd.binlog.files.sync`), and the tables of a group are described inside the group. Its groups start
-at the first group boundary that it sees, and stop at the first one that the next range sees. A
-single event suffices to recognize a boundary, so both ranges agree on it. If there are GTID events,
-this means that a group belongs to the range in which it begins.
+(`mtsd.binlog.files.sync`), and the tables of a group are described inside the group. Its groups
+start at the first group boundary that it sees, and stop at the first one that the next range sees.
+A single event suffices to recognize a boundary, so both ranges agree on it. If there are GTID
+events, this means that a group belongs to the range in which it begins.
 
 Each range reads consecutive events from the first one that it finds to the place where the next
 range finds its first one, and it is an error if they do not end exactly there. Because the first

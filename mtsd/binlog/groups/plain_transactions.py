@@ -1,8 +1,9 @@
 """The fast path for what nearly every transaction is: a GTID, BEGIN, rows, Xid, already received.
 
 A MariaDB's GTID is also the BEGIN, and the text of each statement may stand before its rows. This
-path handles only what the general one in `mtsd.binlog.groups.grouper` would turn into the same group:
-whatever does not have exactly the expected form, or is damaged, is left to that one untouched.
+path handles only what the general one in `mtsd.binlog.groups.grouper` would turn into the same
+group: whatever does not have exactly the expected form, or is damaged, is left to that one
+untouched.
 """
 
 import struct

@@ -83,7 +83,8 @@ class Column:
     """A column's type, with ENUM and SET distinguished from the STRING that they are written as.
 
     `metadata` is the type's metadata bytes; `array` means that `type` is the element type of a
-    multi-valued index. The values of a `compressed` one are as in `mtsd.binlog.events.mariadb_compressed`.
+    multi-valued index. The values of a `compressed` one are as in
+    `mtsd.binlog.events.mariadb_compressed`.
     """
 
     type: ColumnType

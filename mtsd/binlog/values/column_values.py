@@ -1,8 +1,8 @@
 """One value of a row: from its bytes to what a SELECT on the server shows.
 
 Integers, BIT, YEAR: int. FLOAT, DOUBLE: float, a FLOAT as exactly as it is kept. DECIMAL: Decimal
-with all its digits. Text, dates and times (`mtsd.binlog.values.temporal`), JSON: str. ENUM and SET: str,
-or the number where the members are not told. BINARY, BLOB, GEOMETRY (SRID u32 and WKB), VECTOR
+with all its digits. Text, dates and times (`mtsd.binlog.values.temporal`), JSON: str. ENUM and SET:
+str, or the number where the members are not told. BINARY, BLOB, GEOMETRY (SRID u32 and WKB), VECTOR
 (its numbers as little-endian singles): bytes.
 """
 

@@ -112,8 +112,8 @@ def _placed(error: BinlogError, column: ColumnFormat, at: int) -> BinlogError:
 class RowDecoder:
     """Reads the row events of one table map.
 
-    `told` is what the table map itself does not say (`mtsd.binlog.values.column_format`); `wanted` are
-    the columns whose values are, by index, None for all.
+    `told` is what the table map itself does not say (`mtsd.binlog.values.column_format`); `wanted`
+    are the columns whose values are, by index, None for all.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """Keys of the rows that a row event changes, as numbers: rows with a key in common have one, too.
 
 Only the columns of keys are looked at, and as bytes: what a server may hold to be equal gets the
-same number, and what is different mostly does not. The layout is that of `mtsd.binlog.values.row_image`.
+same number, and what is different mostly does not. The layout is that of
+`mtsd.binlog.values.row_image`.
 """
 
 import enum

@@ -78,7 +78,8 @@ SESSION = (
     Need(("SYSTEM_VARIABLES_ADMIN", "SUPER"), until=(8, 0, 14), flavour=_MYSQL),
     Need(("BINLOG REPLAY", "SUPER"), flavour=_MARIADB),
 )
-"""For sessions that look like the source's, in which its statements run (mtsd.apply.session.pinning)."""
+"""For sessions that look like the source's, in which its statements run
+(mtsd.apply.session.pinning)."""
 DEFINERS = (
     Need(("SET_ANY_DEFINER",), since=_SET_ANY_DEFINER, flavour=_MYSQL),
     Need(("ALLOW_NONEXISTENT_DEFINER",), since=_SET_ANY_DEFINER, flavour=_MYSQL),

@@ -1,7 +1,7 @@
 """Whether an in-doubt group was applied: from what the target shows, never by trying it again.
 
-`mtsd.replica.recovery.verdict` decides what counts as evidence; in the target's own binlog, the group's
-statements have a thread id that nothing else has.
+`mtsd.replica.recovery.verdict` decides what counts as evidence; in the target's own binlog, the
+group's statements have a thread id that nothing else has.
 """
 
 from collections.abc import AsyncIterator

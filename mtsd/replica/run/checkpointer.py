@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from mtsd.apply.position.position_schema import ROW_LOST
 from mtsd.apply.position.position_tables import PositionTables
-from mtsd.apply.position.worker_info import ROW_GONE
-from mtsd.apply.session.retry import write
+from mtsd.apply.session.retry import ROW_GONE, write
 from mtsd.model.errors import NeedsPersonError, ServerError
 from mtsd.model.fault_points import FaultPoint, Reached
 from mtsd.model.low_water_mark import LowWaterMark

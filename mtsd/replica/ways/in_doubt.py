@@ -6,8 +6,8 @@ advances the worker's row and removes the record. A restart that finds the recor
 evidence (`mtsd.replica.recovery.evidence`): the statement is not repeated to find out.
 
 Changes to non-transactional tables can fail after their first effect, which cannot be undone
-(`mtsd.apply.statements.unprotected`). Then the record stays: every start stops and asks, until a person has
-said what is there.
+(`mtsd.apply.statements.unprotected`). Then the record stays: every start stops and asks, until a
+person has said what is there.
 """
 
 import asyncio

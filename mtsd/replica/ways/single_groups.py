@@ -33,8 +33,8 @@ log = structlog.get_logger(__name__)
 class SingleGroups:
     """Applies groups of one worker one by one, while nothing is in flight.
 
-    `show_themselves`: see `mtsd.replica.recovery.recovery.Recovered`. `again` are groups of rows that have
-    committed before, and are applied once more.
+    `show_themselves`: see `mtsd.replica.recovery.recovery.Recovered`. `again` are groups of rows
+    that have committed before, and are applied once more.
     """
 
     def __init__(

@@ -4,8 +4,8 @@ Only the end tells which of the two, so in either case it is a branch, with a re
 is in doubt. If the end does not come, the branch is rolled back, and leaves no trace.
 
 Where no GTID shows what became of the group, a branch of it that a restart finds prepared is rolled
-back, and the group read again (`mtsd.replica.recovery.evidence`). So that a commit in one phase can be told
-from that, the branch is prepared first, and committed under another record.
+back, and the group read again (`mtsd.replica.recovery.evidence`). So that a commit in one phase can
+be told from that, the branch is prepared first, and committed under another record.
 """
 
 from dataclasses import replace

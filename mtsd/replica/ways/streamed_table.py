@@ -1,9 +1,9 @@
 """The table of a streamed CREATE TABLE … SELECT: created with the group's first rows.
 
-As with one that is held in memory (`mtsd.replica.ways.in_doubt`), a target that can create the table and
-fill it in one transaction does so, under a record that the group is in doubt. If the end does not
-come, nothing remains. Elsewhere the table is created by itself, and stays, with its record: the
-group fills it when it comes again.
+As with one that is held in memory (`mtsd.replica.ways.in_doubt`), a target that can create the
+table and fill it in one transaction does so, under a record that the group is in doubt. If the end
+does not come, nothing remains. Elsewhere the table is created by itself, and stays, with its
+record: the group fills it when it comes again.
 """
 
 from mtsd.apply.appliers.applier import Applier

@@ -1,7 +1,7 @@
 """Groups of XA transactions: prepared on a worker's session, completed by a later group on any.
 
-Neither commits together with its record, so each is in doubt (`mtsd.replica.ways.in_doubt`). Inside a
-branch the worker's row would stay locked until the completion. What shows what became of a group:
+Neither commits together with its record, so each is in doubt (`mtsd.replica.ways.in_doubt`). Inside
+a branch the worker's row would stay locked until the completion. What shows what became of a group:
 the GTID that it ran under; where there are none, what the target has prepared. That is looked at
 before the record is written, too: so afterwards it can only be the group that has changed it. A
 target without a binary log may lose a GTID in a crash (MySQL 9.7: that of a completion without

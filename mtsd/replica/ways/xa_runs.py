@@ -3,8 +3,8 @@
 By itself, such a group costs three durable commits: that it is in doubt, what it does, and that it
 is settled. In a run all groups are put in doubt by one transaction, each is prepared or completed,
 and one transaction settles them. What shows after a crash how far the run has come is the evidence
-of each group (`mtsd.replica.ways.xa_groups`): none says anything about another. For that, no xid may
-occur twice in a run; the second group of an xid waits until the first has been settled, so the
+of each group (`mtsd.replica.ways.xa_groups`): none says anything about another. For that, no xid
+may occur twice in a run; the second group of an xid waits until the first has been settled, so the
 scheduler never puts it into the same batch.
 
 Groups that wait for one of a run wait until all of it is settled. A target may have one of the run

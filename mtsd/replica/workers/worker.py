@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import structlog
 
 from mtsd.apply.appliers.applier import Applier
-from mtsd.apply.position.worker_info import ROW_GONE
 from mtsd.apply.rows.bundle import RowTooLargeError
 from mtsd.apply.session.obstacle import Retrying, obstacles_here
-from mtsd.apply.session.retry import pause_before, worth_a_retry
+from mtsd.apply.session.retry import ROW_GONE, pause_before, worth_a_retry
 from mtsd.model.errors import (
     ApplyError,
     ConnectionLostError,

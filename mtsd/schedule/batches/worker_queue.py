@@ -33,7 +33,7 @@ class WorkerQueue:
         self._apart: set[int] = set()
         """The groups that may not share a commit, or a packet, with the one before them here."""
         self._prepares: set[int] = set()
-        """Groups that wait, and may be the first of a pair (see `mtsd.schedule.batches.xa_pairs`)."""
+        """Groups that wait, and may be the first of a pair (see `xa_pairs`)."""
         self._pairs: dict[int, int] = {}
         """By each of the two groups of a pair the other one, while both wait."""
         self._passed: set[int] = set()

@@ -1,10 +1,11 @@
 """XA transactions of which both groups wait in one queue: applied as one ordinary transaction.
 
-By itself, each of the two groups costs several durable commits (`mtsd.replica.ways.xa_groups`). If the
-commit of what a group prepares waits right there, nothing has to be prepared: the rows can be part
-of the target transaction that records both groups, like any others. That is possible because from
-its prepare to its completion a transaction holds its locks on the source: nothing that is logged in
-between can depend on its rows, so they may as well be changed at the place of the completion.
+By itself, each of the two groups costs several durable commits (`mtsd.replica.ways.xa_groups`). If
+the commit of what a group prepares waits right there, nothing has to be prepared: the rows can be
+part of the target transaction that records both groups, like any others. That is possible because
+from its prepare to its completion a transaction holds its locks on the source: nothing that is
+logged in between can depend on its rows, so they may as well be changed at the place of the
+completion.
 
 A transaction that is rolled back is no pair: what it changed in non-transactional tables remains.
 """

@@ -40,8 +40,9 @@ class TablePolicy:
     """Assigns groups by the tables that they update.
 
     `bind` lists sets of databases that count as one partition. `foreign_keys` are those of the
-    target: tables that they join are one partition, see `mtsd.schedule.policies.foreign_key_families`.
-    With a `distribution`, that chooses the workers, and only the dependencies are by table.
+    target: tables that they join are one partition, see
+    `mtsd.schedule.policies.foreign_key_families`. With a `distribution`, that chooses the workers,
+    and only the dependencies are by table.
     """
 
     def __init__(

@@ -2,7 +2,8 @@
 
 Arrow has a type for every MySQL type, but Spark has no unsigned integers and accepts no time zone
 but UTC, so unsigned integers are widened. The text of a value is the same as for a single row
-(`mtsd.binlog.values.column_values`); dates that are not in the calendar can only be represented as text.
+(`mtsd.binlog.values.column_values`); dates that are not in the calendar can only be represented as
+text.
 """
 
 import enum

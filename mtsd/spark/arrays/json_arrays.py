@@ -3,8 +3,8 @@
 Most documents of a column have the same keys and types, and differ only in their values. So one of
 them represents all those of its shape (the same bytes except for sizes, offsets and values): its
 members become columns, each converted to text as a whole, which are then joined between the keys.
-Documents of rare shapes are decoded one by one by `mtsd.binlog.values.json_binary`, which describes the
-format.
+Documents of rare shapes are decoded one by one by `mtsd.binlog.values.json_binary`, which describes
+the format.
 """
 
 from collections.abc import Sequence

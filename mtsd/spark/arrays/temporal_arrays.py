@@ -65,7 +65,7 @@ def typed_array(
 
 
 def shown_array(buffer: Buffer, slots: Slots, column: ColumnFormat) -> pa.Array:
-    """Return values as text (`mtsd.binlog.values.temporal`). Raises BinlogError if one is invalid."""
+    """Return values as text (see `temporal`). Raises BinlogError if one is invalid."""
     if column.type in {_T.TIMESTAMP, _T.TIMESTAMP2}:
         parts = _utc(*_instants(buffer, slots, column), column.digits)
     else:

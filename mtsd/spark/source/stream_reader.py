@@ -1,8 +1,9 @@
 """A stream of a log: batches of whole groups, each of which can be replayed from its two offsets.
 
-An offset is a file and a place in it where a group ends (`mtsd.spark.source.stream_plan`). The initial one
-is a placeholder; the first batch is empty and ends where the option `start` says. So the choice is
-in Spark's checkpoint before any row is read, and still holds when a query is restarted.
+An offset is a file and a place in it where a group ends (`mtsd.spark.source.stream_plan`). The
+initial one is a placeholder; the first batch is empty and ends where the option `start` says. So
+the choice is in Spark's checkpoint before any row is read, and still holds when a query is
+restarted.
 """
 
 from collections.abc import Iterator, Mapping
