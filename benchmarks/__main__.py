@@ -16,6 +16,7 @@ from benchmarks import (
     lag,
     large,
     machine,
+    mixed,
     policies,
     report,
     rows,
@@ -44,6 +45,7 @@ PARTS: Final = (
     "split",
     "mariadb",
     "stalls",
+    "mixed",
 )
 DEFAULT_PARTS: Final = PARTS[:3]
 DURABLE: Final = "durable"
@@ -51,6 +53,8 @@ NOT_DURABLE: Final = "not durable"
 UNCOMBINED: Final = "durable, batch_groups = 1"
 LARGE: Final = "durable, one transaction"
 SPLIT: Final = "durable, one transaction, split"
+MIXED: Final = "mixed, durable"
+MIXED_NOT_DURABLE: Final = "mixed, not durable"
 AS_SQL: Final = "as SQL, durable"
 AS_SQL_NOT_DURABLE: Final = "as SQL, not durable"
 
@@ -97,6 +101,7 @@ def main() -> int:
     measures["split"] = _split
     measures["mariadb"] = _mariadb
     measures["stalls"] = _stalls
+    measures["mixed"] = _mixed
     if parts := [part for part in measures if part in args.part]:
         with installed(pure=args.pure):
             for part in parts:
@@ -224,6 +229,22 @@ def _stalls(args: argparse.Namespace, results: Results) -> None:
     results.figures += stalls.figures(found)
 
 
+def _mixed(args: argparse.Namespace, results: Results) -> None:
+    found: dict[str, list[tuple[mixed.Counted, mixed.Counted]]] = {}
+    with mixed.loaded_source(args.mixed_transactions) as load:
+        for _ in range(args.repeat):
+            for variant, durable in ((MIXED, True), (MIXED_NOT_DURABLE, False)):
+                native, mtsd = mixed.pair(load, args.workers, durable=durable)
+                found.setdefault(variant, []).append((native, mtsd))
+                results.add(variant, Pair(native.applied, mtsd.applied))
+    title = f"Mixed: {load.transactions:,} transactions, {load.definitions} definitions"
+    pairs = {variant: results.pairs[variant] for variant in found}
+    print(report.applied_table(title, _runs(pairs)))
+    print(report.pairs_table(title, pairs))
+    print(mixed.table(found))
+    results.figures += [figures.ratio(variant, 1, row) for variant, row in pairs.items()]
+
+
 def _runs(pairs: dict[str, list[Pair]]) -> dict[str, list[Applied]]:
     """Return the runs of each variant without repetition: one may be in pairs of two variants."""
     told: set[int] = set()
@@ -349,6 +370,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--statement-size", type=float, default=64.0, help="MB of each statement of the stalls part"
     )
+    parser.add_argument("--mixed-transactions", type=int, default=3_000, help="of the mixed part")
     parser.add_argument("--pure", action="store_true", help="mtsd without compiled modules")
     parser.add_argument(
         "--against", default="", metavar="REVISION", help="cpu part: compare with this revision"

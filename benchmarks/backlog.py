@@ -16,7 +16,7 @@ from typing import Final
 from benchmarks import servers
 from benchmarks.commits import span
 from benchmarks.external import External
-from benchmarks.machine import Load, LoadWatch, own_cpu_seconds
+from benchmarks.machine import Load, watched
 from benchmarks.native import NativeReplica
 from benchmarks.process import cpu_seconds
 from tests.load import small
@@ -141,9 +141,7 @@ def native(
         prepare(target, databases)
         replica = NativeReplica(source, target)
         replica.receive(_TIMEOUT_S)
-        watch = LoadWatch(
-            lambda: own_cpu_seconds() + cpu_seconds(source.pid) + cpu_seconds(target.pid)
-        )
+        watch = watched(source, target)
         cpu = cpu_seconds(target.pid)
         began = time.time()
         replica.start_applying()
@@ -182,14 +180,7 @@ def external(
     with servers.target(durable=durable, workers=workers) as target:
         prepare(target, databases)
         daemon = External(source, target, own)
-        watch = LoadWatch(
-            lambda: (
-                own_cpu_seconds()
-                + cpu_seconds(source.pid)
-                + cpu_seconds(target.pid)
-                + daemon.cpu_seconds
-            )
-        )
+        watch = watched(source, target, daemon=daemon)
         cpu = cpu_seconds(target.pid)
         with daemon:
             daemon.wait_until_caught_up(_TIMEOUT_S)

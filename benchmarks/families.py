@@ -13,7 +13,7 @@ from typing import Final
 from benchmarks import servers
 from benchmarks.backlog import Applied, Pair, RowsDifferError
 from benchmarks.external import External
-from benchmarks.machine import LoadWatch, own_cpu_seconds
+from benchmarks.machine import watched
 from benchmarks.native import NativeReplica
 from benchmarks.native_mariadb import NativeMariadbReplica
 from benchmarks.process import cpu_seconds
@@ -108,9 +108,7 @@ def _native(source: Server, load: FamilyLoad, workers: int) -> Applied:
             else NativeMariadbReplica(source, target)
         )
         replica.receive(_TIMEOUT_S)
-        watch = LoadWatch(
-            lambda: own_cpu_seconds() + cpu_seconds(source.pid) + cpu_seconds(target.pid)
-        )
+        watch = watched(source, target)
         cpu = cpu_seconds(target.pid)
         began = time.monotonic()
         replica.start_applying()
@@ -119,7 +117,7 @@ def _native(source: Server, load: FamilyLoad, workers: int) -> Applied:
             time.sleep(_POLL_S)
         seconds = time.monotonic() - began
         cpu = cpu_seconds(target.pid) - cpu
-        watched = watch.ended()
+        seen = watch.ended()
         replica.stop()
         _verify(source, target, load)
         return Applied(
@@ -132,7 +130,7 @@ def _native(source: Server, load: FamilyLoad, workers: int) -> Applied:
             server_cpu=cpu,
             own_cpu=None,
             peak_memory=None,
-            load=watched,
+            load=seen,
             settings=servers.settings(target),
         )
 
@@ -145,14 +143,7 @@ def _external(source: Server, load: FamilyLoad, workers: int) -> Applied:
     with _target(load, workers) as target:
         _prepare(target, load)
         daemon = External(source, target, own)
-        watch = LoadWatch(
-            lambda: (
-                own_cpu_seconds()
-                + cpu_seconds(source.pid)
-                + cpu_seconds(target.pid)
-                + daemon.cpu_seconds
-            )
-        )
+        watch = watched(source, target, daemon=daemon)
         cpu = cpu_seconds(target.pid)
         with daemon:
             daemon.wait_until(lambda: _has_last(target, load), _TIMEOUT_S, _POLL_S)
@@ -160,7 +151,7 @@ def _external(source: Server, load: FamilyLoad, workers: int) -> Applied:
             daemon.wait_until_caught_up(_TIMEOUT_S)
             own_cpu, memory = daemon.cpu_seconds, daemon.peak_memory
             cpu = cpu_seconds(target.pid) - cpu
-            watched = watch.ended()
+            seen = watch.ended()
             daemon.stop()
         _verify(source, target, load)
         return Applied(
@@ -173,7 +164,7 @@ def _external(source: Server, load: FamilyLoad, workers: int) -> Applied:
             server_cpu=cpu,
             own_cpu=own_cpu,
             peak_memory=memory,
-            load=watched,
+            load=seen,
             settings=daemon.settings,
         )
 

@@ -16,9 +16,8 @@ from typing import Final
 from benchmarks import servers
 from benchmarks.backlog import prepare, verify
 from benchmarks.external import External
-from benchmarks.machine import Load, LoadWatch, own_cpu_seconds
+from benchmarks.machine import Load, watched
 from benchmarks.native import NativeReplica
-from benchmarks.process import cpu_seconds
 from tests.load import small
 from tests.servers.mysqld import Server
 
@@ -62,13 +61,7 @@ def run(rate: float, seconds: float, databases: int, workers: int) -> tuple[Lag,
         daemon.wait_until_caught_up(_TIMEOUT_S)
         time.sleep(1.0)
         all_servers = (source, *targets)
-        watch = LoadWatch(
-            lambda: (
-                own_cpu_seconds()
-                + daemon.cpu_seconds
-                + sum(cpu_seconds(server.pid) for server in all_servers)
-            )
-        )
+        watch = watched(*all_servers, daemon=daemon)
         warm_up = small.live(source, rate, _WARM_UP_S, databases).transactions
         small.live(source, rate, seconds, databases, first=warm_up)
         replica.wait_until_caught_up(_TIMEOUT_S)

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
+
+from benchmarks.process import cpu_seconds
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _BUSY: Final = (0, 1, 2, 5, 6, 7)
@@ -38,6 +40,24 @@ class Load:
         return self.others > DISTURBED
 
 
+class Process(Protocol):
+    """A server, or what else has a process id."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        ...
+
+
+class Daemon(Protocol):
+    """A daemon, which may not have been started yet."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU seconds that it has used."""
+        ...
+
+
 class LoadWatch:
     """Begins when created. `used` returns the CPU seconds of everything that takes part in the run.
 
@@ -63,6 +83,16 @@ class LoadWatch:
             others=max(0.0, busy - (used_after - used_before)) / available,
             stolen=spent[_STEAL] / available,
         )
+
+
+def watched(*servers: Process, daemon: Daemon | None = None) -> LoadWatch:
+    """Watch a run that these servers, the daemon and this process take part in."""
+
+    def used() -> float:
+        theirs = sum(cpu_seconds(server.pid) for server in servers)
+        return own_cpu_seconds() + theirs + (0.0 if daemon is None else daemon.cpu_seconds)
+
+    return LoadWatch(used)
 
 
 def own_cpu_seconds() -> float:

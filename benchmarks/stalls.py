@@ -18,8 +18,7 @@ from typing import Final
 from benchmarks import servers
 from benchmarks.external import External
 from benchmarks.figures import Figure, Range
-from benchmarks.machine import Load, LoadWatch, own_cpu_seconds
-from benchmarks.process import cpu_seconds
+from benchmarks.machine import Load, watched
 from mtsd.control.client import get
 from tests.servers.mariadb import provide_mariadb
 from tests.servers.mysqld import Options, Server
@@ -109,14 +108,7 @@ def _run(
 ) -> Stall:
     source.sql(_PREPARED)
     daemon = External(source, target, {"replica.parallel_workers": workers})
-    watch = LoadWatch(
-        lambda: (
-            own_cpu_seconds()
-            + cpu_seconds(source.pid)
-            + cpu_seconds(target.pid)
-            + daemon.cpu_seconds
-        )
-    )
+    watch = watched(source, target, daemon=daemon)
     with daemon:
         daemon.wait_until_caught_up(_TIMEOUT_S)
         cpu, began = daemon.cpu_seconds, time.monotonic()
