@@ -16,6 +16,7 @@ HIDDEN = "********"
 
 # sun_path of Linux holds 108 bytes, the last of them NUL (unix(7)).
 _SOCKET_PATH_MAX = 107
+_LAST_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,12 @@ def _path(value: object) -> Path | None:
     if "\0" in str(value):
         raise ValueError("a path must not contain NUL")
     return Path(value) if str(value) else None
+
+
+def _listen_address(address: str) -> str:
+    if address and not 1 <= int(address.rpartition(":")[2]) <= _LAST_PORT:
+        raise ValueError(f"the port is not between 1 and {_LAST_PORT}")
+    return address
 
 
 def _socket(path: Path | None) -> Path | None:
@@ -153,9 +160,10 @@ ColumnName = Annotated[
 ListenAddress = Annotated[
     str,
     Text(pattern=r"^(([0-9A-Za-z._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5})?$"),
+    AfterValidator(_listen_address),
     Allowed('"HOST:PORT", or ""'),
 ]
-Port = Annotated[int, Field(ge=1, le=65535)]
+Port = Annotated[int, Field(ge=1, le=_LAST_PORT)]
 
 _Name = Annotated[str, Text(min_length=1, max_length=64)]
 _TableName = Annotated[str, Text(pattern=r"^[^.]+\..+$")]

@@ -6,7 +6,6 @@ from types import MappingProxyType
 SUPPORTED: Mapping[str, tuple[object, ...]] = MappingProxyType(
     {
         "source.semi_sync": ("off",),
-        "status.listen": ("",),
     }
 )
 """The only values, as TOML represents them, that may be given for a key until the rest is

@@ -168,6 +168,74 @@ class PartitionStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class DatabaseStatus:
+    """One database that groups update, under every policy."""
+
+    name: str
+    pending_groups: int = 0
+    lag_seconds: float = 0.0
+    """Age of its oldest group that is queued and not yet applied; 0 if there is none."""
+    groups: int = 0
+    """Groups that were applied since the daemon began."""
+
+
+@dataclass(frozen=True, slots=True)
+class TotalsStatus:
+    """Sums over all workers since the daemon began; `waits` as in `Status`."""
+
+    groups: int = 0
+    transactions: int = 0
+    retries: int = 0
+    gave_way: int = 0
+    skipped: int = 0
+    """Groups skipped because of `skip_errors`."""
+    skipped_by_hand: int | None = None
+    """What people have skipped on this channel, ever; None until the target has been read."""
+    busy_seconds: float = 0.0
+    waits: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AgesStatus:
+    """How many groups were applied how long after their commit on the source.
+
+    `groups` has a number for each of `bounds`, in seconds: those that took as long or less, and
+    longer than the bound before. Its last number is for those that took longer than all bounds.
+    """
+
+    bounds: tuple[float, ...] = ()
+    groups: tuple[int, ...] = ()
+    sum_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLogStatus:
+    """The source's binary log, as this replica needs it; None where it is not known.
+
+    `heard` is when the source has last sent something, a heartbeat included, in ISO 8601; "" if it
+    has not yet.
+    """
+
+    heard: str = ""
+    bytes_behind: int | None = None
+    """From the executed position to the log's end, as of at most half a minute ago."""
+    retention_left_seconds: float | None = None
+    """Until the source may purge, by its age, what is not applied yet; None also if it never does.
+    A source does not purge what is being read from it: it does once the connection is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonStatus:
+    """The process; `started` in ISO 8601. `reload_refused`: its file is not what is in force."""
+
+    version: str = ""
+    compiled: bool = False
+    pid: int = 0
+    started: str = ""
+    reload_refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DistributionStatus:
     """What a person decides about the distribution, as `[replica] bind`, `pin` and `weigh`.
 
@@ -276,7 +344,7 @@ class Status:
     "" if nothing does."""
     in_doubt: tuple[InDoubtStatus, ...] = ()
     stopped_at: StoppedStatus | None = None
-    """Only read from the target, when no daemon is running, like `in_doubt`."""
+    """Only while no daemon applies; `in_doubt` only if the target was read."""
     skipped: tuple[SkippedStatus, ...] = ()
     """Nobody skips a group while a daemon is running: it knows those that were on record when it
     began."""
@@ -299,10 +367,20 @@ class Status:
     lag_beyond_delay: float | None = None
     """What of the lag is more than `replica.delay`."""
     last_stop: LastStopStatus | None = None
-    """Only while no daemon is running; None if the last one did not say how it ended."""
-
+    """Only while no daemon is running, or an error has stopped it and it stays; None if the last
+    one did not say how it ended."""
     warnings: tuple[str, ...] = ()
     """What may damage data later on, and does not yet: the server's own replica, and the like."""
+    daemon: DaemonStatus = DaemonStatus()
+    totals: TotalsStatus = TotalsStatus()
+    databases: tuple[DatabaseStatus, ...] = ()
+    ages: AgesStatus = AgesStatus()
+    source_log: SourceLogStatus = SourceLogStatus()
+    in_doubt_groups: int | None = None
+    """How many groups have an in-doubt record, as of a few seconds ago: as a definition has while
+    it runs. None while nothing is applied."""
+    delay: int = 0
+    """`replica.delay`, in seconds."""
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Serialize it as a JSON object."""

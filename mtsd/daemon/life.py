@@ -10,11 +10,14 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from mtsd import __version__
+from mtsd.apply.position.failed_groups import SkippedGroup
 from mtsd.apply.session.obstacle import Obstacles, obstacle_of, obstacle_pause, wait_out_obstacles
 from mtsd.apply.session.retry import worth_a_retry
 from mtsd.config import ConfigurationError, Loaded, Settings, reloaded
 from mtsd.config.reloading import Reloaded
 from mtsd.control.distribute_route import Change, distribute_route
+from mtsd.control.listener import Listener
+from mtsd.control.probes import probes
 from mtsd.control.reload_route import NotNowError, reload_route
 from mtsd.control.server import ControlServer
 from mtsd.control.status import DistributionStatus, Place, State, Status
@@ -25,7 +28,14 @@ from mtsd.daemon.last_stop import StopKeeper
 from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
 from mtsd.daemon.reload_checks import check_distribution, check_tls_files
-from mtsd.daemon.status import Known, executed_of, received_of, stated
+from mtsd.daemon.status import (
+    NEEDS_NOTHING,
+    Known,
+    executed_of,
+    needs_of,
+    received_of,
+    stated,
+)
 from mtsd.daemon.watchdog import Watchdog
 from mtsd.model.build import COMPILED
 from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
@@ -37,6 +47,7 @@ from mtsd.model.until import Until
 from mtsd.replica.core.earlier_runs import EarlierRuns
 from mtsd.replica.run.replica import Replica, StopTimeoutError
 from mtsd.replica.run.start import start
+from mtsd.replica.totals import NO_TOTALS
 from mtsd.replica.workers.streamed_groups import StreamedGroupError, streamed
 from mtsd.source.stream import SourceChangedError
 from mtsd.wire.backoff import Backoff
@@ -88,6 +99,11 @@ class Daemon:
         """The large group that is applied again."""
         self._received = self._executed = Place()
         """Those of the last run."""
+        self._needs = NEEDS_NOTHING
+        self._skipped_ever: tuple[SkippedGroup, ...] | None = None
+        self._totals = NO_TOTALS
+        self._began = time.time()
+        self._reload_refused = False
         self._stop_keeper = StopKeeper(settings)
         self._progress = Progress()
         self._new_source = ""
@@ -106,17 +122,25 @@ class Daemon:
         structlog.contextvars.bind_contextvars(channel=self._settings.replica.channel)
         self._listen_to_signals()
         socket = self._settings.status.socket
+        seen = probes(self.status)
         routes = (
             status_route(self.status),
             reload_route(self.reload),
             distribute_route(self.distribute),
+            *seen,
         )
         server = ControlServer(socket, routes) if socket is not None else None
+        listen = self._settings.status.listen
+        listener = Listener(listen, seen) if listen else None
         try:
             if server is not None:
                 await server.start()
+            if listener is not None:
+                await listener.start()
         except (OSError, NeedsPersonError) as error:
             log.error("cannot open the status socket", error=str(error))  # noqa: TRY400
+            if server is not None:
+                await server.stop()
             return ExitStatus.NEEDS_PERSON
         self._stop_keeper.begin()
         wait_out_obstacles(self._obstacles)
@@ -130,6 +154,8 @@ class Daemon:
             self._notifier.stopping()
             for task in background:
                 task.cancel()
+            if listener is not None:
+                listener.stop()
             if server is not None:
                 await server.stop()
 
@@ -149,6 +175,12 @@ class Daemon:
             doing=self._progress.doing,
             received=self._received,
             executed=self._executed,
+            began=self._began,
+            reload_refused=self._reload_refused,
+            totals=self._totals.with_run(statistics),
+            applied=self._earlier.applied,
+            needs=self._needs,
+            skipped_ever=self._skipped_ever,
         )
         distribution = self._by_hand.status(self._in_force)
         return stated(known, self._settings, statistics, distribution)
@@ -185,11 +217,15 @@ class Daemon:
         if self._ready:
             self._notifier.reloading()
         try:
-            return self._go_on_with(self._read_again())
+            change = self._go_on_with(self._read_again())
         except ConfigurationError as error:
+            self._reload_refused = True
             problems = [str(problem) for problem in error.problems]
             log.error("configuration refused, nothing has changed", problems=problems)  # noqa: TRY400 - no traceback
             raise
+        else:
+            self._reload_refused = False
+            return change
         finally:
             if self._ready:
                 self._notifier.ready()
@@ -356,6 +392,7 @@ class Daemon:
         if self._stopping.is_set():
             replica.stop()
         first = replica.statistics
+        self._skipped_ever = first.skipped_ever
         log.info("running", workers=len(first.workers))
         try:
             await replica.run()
@@ -363,6 +400,8 @@ class Daemon:
             self._unfinished = replica.unfinished
             last = replica.statistics
             self._received, self._executed = received_of(last), executed_of(last)
+            self._needs = needs_of(last)
+            self._totals = self._totals.with_run(last)
             applied = last.executed_number > first.executed_number
             backoff.ended(last.run_seconds, of_use=applied)
             self._replica = None

@@ -1,32 +1,81 @@
 """The daemon's state in the form of the status socket."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from time import time
 from typing import Final
 
+from mtsd import __version__
+from mtsd.apply.position.failed_groups import SkippedGroup
 from mtsd.config import Settings
 from mtsd.control.status import (
+    AgesStatus,
     ConnectionsStatus,
     ConnectionStatus,
+    DaemonStatus,
+    DatabaseStatus,
     DistributionStatus,
     ErrorStatus,
+    LastStopStatus,
     PartitionStatus,
     Place,
     SkippedStatus,
+    SourceLogStatus,
     State,
     Status,
+    StoppedStatus,
     TargetWaitStatus,
+    TotalsStatus,
     WorkerStatus,
 )
+from mtsd.model.build import COMPILED
+from mtsd.model.outcome.failed_group import FailedGroup
+from mtsd.model.outcome.last_stop import LastStop
 from mtsd.replica.core.filters import rules_of
 from mtsd.replica.core.limits import limits_of
 from mtsd.replica.run.statistics import ReplicaStatistics
+from mtsd.replica.totals import NO_TOTALS, Totals
 from mtsd.replica.workers.target_waits import TargetWait
+from mtsd.schedule.applied import BOUNDS_S, Applied
+from mtsd.source.source_log import bytes_behind
 from mtsd.wire.link import Link, LinkError, Links
 from mtsd.wire.steady_clock import steady
 
 NO_DISTRIBUTION: Final = DistributionStatus()
 NOWHERE_YET: Final = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a replica needs of its source's log.
+
+    `since` is the commit time of the oldest transaction that is not applied yet, or a moment before
+    which there is none, in seconds since 1970; `retention_s` how long the source keeps its files.
+    None where that is not known.
+    """
+
+    since: float | None = None
+    retention_s: float | None = None
+
+    def left(self, now: float) -> float | None:
+        """Return for how many seconds from `now` on it is kept for certain; None: unknown."""
+        if self.since is None or self.retention_s is None:
+            return None
+        return round(self.retention_s - (now - self.since), 1)
+
+
+NEEDS_NOTHING: Final = Needs()
+
+
+def needs_of(statistics: ReplicaStatistics) -> Needs:
+    """Return what a run needs now."""
+    since: float | None = statistics.heard_at
+    if statistics.oldest_commit_time is not None:
+        since = statistics.oldest_commit_time / 1_000_000
+    elif statistics.connected:
+        since = steady() + statistics.clock_offset
+    return Needs(since, statistics.source_log.retention_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +94,19 @@ class Known:
     doing: str = ""
     received: Place = NOWHERE_YET
     executed: Place = NOWHERE_YET
+    began: float = 0.0
+    """When the daemon did, in seconds since 1970."""
+    reload_refused: bool = False
+    totals: Totals = NO_TOTALS
+    """Those of all runs, with the present one's."""
+    applied: Applied = field(default_factory=Applied)
+    needs: Needs = NEEDS_NOTHING
+    """Of the source's log, at the end of the last run."""
+    skipped_ever: tuple[SkippedGroup, ...] | None = None
+    """What people have skipped on this channel; None until a run has begun."""
+    stop: LastStop | None = None
+    """The error that has stopped it, if it stays."""
+    stopped_at: FailedGroup | None = None
 
 
 def state_of(
@@ -83,47 +145,66 @@ def stated(
         error = known.obstacle_error
         said = f": error {error.number}: {error.text}" if error is not None else ""
         doing = f"{known.obstacle}{said}"
-    if statistics is None:
-        return Status(
-            state=state_of(
-                known.phase, source=source, target=target, obstacle=bool(known.obstacle)
-            ),
-            source=settings.source.address,
-            target=settings.target.address,
-            channel=settings.replica.channel,
-            received=known.received,
-            executed=known.executed,
-            doing=doing,
-            distribution=distribution,
-            last_error=_last_error(known),
-            connections=connections,
-            filter=str(rules_of(settings.filter)),
-        )
+    common = Status(
+        state=state_of(known.phase, source=source, target=target, obstacle=bool(known.obstacle)),
+        source=settings.source.address,
+        target=settings.target.address,
+        channel=settings.replica.channel,
+        received=known.received,
+        executed=known.executed,
+        doing=doing,
+        distribution=distribution,
+        last_error=_last_error(known),
+        connections=connections,
+        filter=str(rules_of(settings.filter)),
+        last_stop=None if known.stop is None else _last_stop(known.stop),
+        stopped_at=_stopped_at(known.stop, known.stopped_at),
+        daemon=DaemonStatus(
+            version=__version__,
+            compiled=COMPILED,
+            pid=os.getpid(),
+            started=shown_time(known.began),
+            reload_refused=known.reload_refused,
+        ),
+        totals=_totals(known.totals, known.skipped_ever),
+        ages=AgesStatus(
+            BOUNDS_S, tuple(known.applied.ages), round(known.applied.age_us / 1_000_000, 3)
+        ),
+        databases=tuple(
+            DatabaseStatus(name, groups=groups)
+            for name, groups in sorted(known.applied.by_database().items())
+        ),
+        source_log=SourceLogStatus(retention_left_seconds=known.needs.left(time())),
+        delay=settings.replica.delay,
+        skipped=tuple(map(SkippedStatus.of, known.skipped_ever or ())),
+    )
+    return common if statistics is None else _of_run(common, known, settings, statistics)
+
+
+def _of_run(
+    common: Status, known: Known, settings: Settings, statistics: ReplicaStatistics
+) -> Status:
+    """Return the status with what a run tells."""
     now = steady() + statistics.clock_offset
     lag: float | None = None
     if statistics.connected:
         lag = _age(now, statistics.oldest_commit_time)
-    return Status(
+    return replace(
+        common,
         state=state_of(
             known.phase,
-            source=source,
-            target=target,
+            source=known.links.source,
+            target=known.links.target,
             obstacle=bool(known.obstacle),
             delayed=statistics.remaining_delay > 0,
         ),
-        source=settings.source.address,
-        target=settings.target.address,
-        channel=settings.replica.channel,
         received=received_of(statistics),
         executed=executed_of(statistics),
         lag_seconds=lag,
         lag_beyond_delay=None if lag is None else round(max(0.0, lag - settings.replica.delay), 3),
-        doing=doing,
         remaining_delay=round(statistics.remaining_delay, 3),
         pending_groups=statistics.pending_groups,
         pending_bytes=statistics.pending_bytes,
-        last_error=_last_error(known),
-        connections=connections,
         workers=tuple(
             WorkerStatus(
                 id=worker.id,
@@ -152,15 +233,67 @@ def stated(
             for partition in statistics.partitions
         ),
         waits={cause.value: round(seconds, 3) for cause, seconds in statistics.waits.items()},
-        distribution=distribution,
         reading_waits_for=statistics.reading_waits_for or "",
         run_seconds=round(statistics.run_seconds, 3),
         cpu_seconds=round(statistics.cpu_seconds, 3),
         batch_groups=limits_of(settings).batch_groups,
-        filter=str(rules_of(settings.filter)),
         prepared_transactions=statistics.prepared_transactions,
         warnings=statistics.warnings,
-        skipped=tuple(map(SkippedStatus.of, statistics.skipped_ever)),
+        databases=_databases(known.applied, statistics, now),
+        source_log=SourceLogStatus(
+            heard=shown_time(statistics.heard_at) if statistics.heard_at is not None else "",
+            bytes_behind=bytes_behind(
+                statistics.source_log.files, statistics.executed, statistics.received
+            ),
+            retention_left_seconds=needs_of(statistics).left(now),
+        ),
+        in_doubt_groups=statistics.in_doubt,
+    )
+
+
+def _databases(
+    applied: Applied, statistics: ReplicaStatistics, now: float
+) -> tuple[DatabaseStatus, ...]:
+    groups = applied.by_database()
+    pending = statistics.pending_by_database
+    return tuple(
+        DatabaseStatus(name, 0, 0.0, groups.get(name, 0))
+        if (waits := pending.get(name)) is None
+        else DatabaseStatus(
+            name, waits.groups, _age(now, waits.oldest_commit_time), groups.get(name, 0)
+        )
+        for name in sorted(groups.keys() | pending.keys())
+    )
+
+
+def _totals(totals: Totals, skipped: tuple[SkippedGroup, ...] | None) -> TotalsStatus:
+    return TotalsStatus(
+        groups=totals.groups,
+        transactions=totals.transactions,
+        retries=totals.retries,
+        gave_way=totals.gave_way,
+        skipped=totals.skipped,
+        skipped_by_hand=None if skipped is None else len(skipped),
+        busy_seconds=round(totals.busy_seconds, 3),
+        waits={cause.value: round(seconds, 3) for cause, seconds in totals.waits.items()},
+    )
+
+
+def _last_stop(stop: LastStop) -> LastStopStatus:
+    return LastStopStatus(shown_time(stop.time), stop.graceful, stop.text, stop.number, stop.group)
+
+
+def _stopped_at(stop: LastStop | None, group: FailedGroup | None) -> StoppedStatus | None:
+    if stop is None or group is None:
+        return None
+    return StoppedStatus(
+        number=group.number,
+        end=Place.of(group.end, group.gtid),
+        kind=group.kind,
+        databases=",".join(group.databases),
+        error=stop.text,
+        later_applied=group.later_applied,
+        time=shown_time(stop.time),
     )
 
 

@@ -288,8 +288,7 @@ class Scheduler:
 
     def distribute(self, distribution: Distribution) -> None:
         """Distribute databases by other rules of a person, from the next group on."""
-        unfinished = chain.from_iterable(queue.pending() for queue in self.workers)
-        self._policy.distribute(distribution, unfinished)
+        self._policy.distribute(distribution, self.unfinished_groups())
 
     def freeze(self, worker: int, *, frozen: bool) -> None:
         """Have a worker begin nothing more, or continue; what it has begun it finishes."""
@@ -481,7 +480,11 @@ class Scheduler:
 
     def partitions(self) -> Sequence[PartitionStatistics]:
         """Return the policy's description of its partitions."""
-        return self._policy.partitions(chain.from_iterable(q.pending() for q in self.workers))
+        return self._policy.partitions(self.unfinished_groups())
+
+    def unfinished_groups(self) -> Iterator[Group]:
+        """Yield all groups that were added and have not committed."""
+        return chain.from_iterable(queue.pending() for queue in self.workers)
 
     @property
     def idle(self) -> bool:

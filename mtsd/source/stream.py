@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from time import time
 
 import structlog
 
@@ -144,6 +145,8 @@ class SourceStream:
         self._look = look
         self.received = Received(mark)
         self.clock_offset = 0.0
+        self.heard_at: float | None = None
+        """When the source has last sent something, a sign of life included; seconds since 1970."""
         self._link = link or Link()
         self._session: SourceSession | None = None
         self._grouper: Grouper | None = None
@@ -187,6 +190,7 @@ class SourceStream:
                 with self._pulse.waiting(Wait.SOURCE):
                     async with asyncio.timeout(deadline):
                         data = await self._session.connection.read()
+                self.heard_at = time()
                 await self._reached(FaultPoint.AFTER_READ)
                 framer = self._framer
                 if framer.joins_much(len(data)):

@@ -55,7 +55,7 @@ WRONG_VALUES: dict[str, tuple[str, ...]] = {
         '["ab"]',
     ),
     "status.socket": (f'"/{LONG}"',),
-    "status.listen": ('"localhost"', '"9104"', '"a:b"', '"a b:1"'),
+    "status.listen": ('"localhost"', '"9104"', '"a:b"', '"a b:1"', '"a:0"', '"a:65536"'),
 }
 
 NUMBERS = [key for key, field in FIELDS.items() if field.annotation in (int, float)]

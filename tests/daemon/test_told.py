@@ -1,17 +1,20 @@
 """What `mtsd status` says of a replica whose servers go and return, and of one that has ended."""
 
+import http.client
 import os
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from mtsd.cli.main import main
 from mtsd.control.status import NOT_SAID, ConnectionStatus, LastStopStatus, Place, Status
 from mtsd.control.stop_file import StopFile
 from mtsd.model.outcome.exit_status import ExitStatus
 from tests.replica.daemon_process import DaemonProcess
-from tests.servers.mysqld import GTIDS
+from tests.servers.mysqld import GTIDS, _lock_of_a_free_port
 from tests.servers.pair import Pair
 
 pytestmark = pytest.mark.servers
@@ -36,6 +39,39 @@ class Asked:
         return self.status.last_stop
 
 
+class Scrape:
+    """What a daemon answers over TCP, at an address that is this test's alone."""
+
+    def __init__(self) -> None:
+        self._port_lock = _lock_of_a_free_port()
+        host, port = self._port_lock.getsockname()
+        self.address = f"{host}:{port}"
+
+    def close(self) -> None:
+        """Give the address back."""
+        self._port_lock.close()
+
+    def get(self, path: str, body: bytes | None = None) -> tuple[int, str]:
+        """Return the status and the text of the answer to a GET, or to a POST of `body`."""
+        connection = http.client.HTTPConnection(self.address, timeout=10)
+        try:
+            connection.request("GET" if body is None else "POST", path, body)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def metrics(self) -> dict[str, float]:
+        """Return the samples of /metrics by name, the last one of each."""
+        code, text = self.get("/metrics")
+        assert code == http.client.OK
+        return {
+            sample.name: sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+
 def _connection(status: Status, name: str) -> ConnectionStatus:
     return {"source": status.connections.source, "target": status.connections.target}[name]
 
@@ -45,12 +81,24 @@ def _is_tried(name: str) -> Callable[[Status], bool]:
 
 
 def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with Pair(GTIDS, GTIDS) as pair:
-        daemon = DaemonProcess(pair.source, pair.target, tmp_path)
+    with closing(Scrape()) as scrape, Pair(GTIDS, GTIDS) as pair:
+        daemon = DaemonProcess(
+            pair.source, pair.target, tmp_path, {"status.listen": scrape.address}
+        )
         pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY)")
         with daemon:
             daemon.wait_until_caught_up()
             told = Asked(daemon, capsys)
+            assert scrape.get("/healthz") == scrape.get("/readyz") == (200, "ok\n")
+            # Of the commands of a daemon there is nothing.
+            code, said = scrape.get("/distribute", b"{}")
+            assert (code, "only: /healthz, /metrics, /readyz" in said) == (404, True)
+            scraped = scrape.metrics()
+            assert scraped["mtsd_applied_groups_total"] == told.status.totals.groups == 2
+            assert scraped["mtsd_commit_to_apply_seconds_count"] == 2
+            assert scraped["mtsd_source_connected"] == scraped["mtsd_target_connected"] == 1
+            assert not told.status.pending_groups
+            assert [(each.name, each.groups) for each in told.status.databases] == [("a", 2)]
             assert (told.exit, told.status.state) == (ExitStatus.DONE, "running")
             for each in (told.status.connections.source, told.status.connections.target):
                 assert (each.connected, each.attempts, each.last_error) == (True, 0, None)
@@ -60,6 +108,12 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
                 away = daemon.wait_for_status(_is_tried(name), "it does not try again")
                 assert Asked(daemon, capsys).exit == ExitStatus.NOT_CONNECTED
                 assert away.state == "connecting"
+                assert scrape.get("/readyz") == (503, "connecting\n")
+                scraped = scrape.metrics()
+                assert scraped[f"mtsd_{name}_connected"] == 0
+                assert "mtsd_lag_seconds" not in scraped
+                # What was counted stays, also where the run has ended with the target.
+                assert scraped["mtsd_applied_groups_total"] == 2
                 lost = _connection(away, name)
                 assert not lost.connected
                 assert lost.last_error is not None
@@ -76,6 +130,12 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
                     lambda now: now.state == "running" and now.lag_seconds is not None, "not back"
                 )
                 assert back.last_error is None
+            asked = daemon.wait_for_status(
+                lambda now: now.source_log.bytes_behind == 0, "the source's log is not asked about"
+            ).source_log
+            month = 2_592_000
+            assert month - 60 < (asked.retention_left_seconds or 0) <= month
+            assert asked.heard > told.status.daemon.started
             events = [record["event"] for record in daemon.records()]
             # One for each reason, however many attempts there were.
             assert 1 <= events.count("source not connected") <= 3

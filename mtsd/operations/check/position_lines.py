@@ -19,10 +19,10 @@ from mtsd.operations.check.decisions import (
 )
 from mtsd.operations.check.facts import ChannelFacts, SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, duration, listed
-from mtsd.operations.check.source_lines import retention
 from mtsd.replica.core.filters import rules_of
 from mtsd.replica.guards.one_channel import Channel, rival
 from mtsd.source.continuation import Adopt
+from mtsd.source.source_log import retention_of
 
 _LONGEST_SET = 300
 
@@ -138,7 +138,7 @@ def _in_doubt(channel: ChannelFacts, target: TargetFacts) -> Iterator[Line]:
 
 
 def _retention_near(source: SourceFacts, channel: ChannelFacts) -> Iterator[Line]:
-    seconds = retention(source)
+    seconds = retention_of(source.server.variables)
     file = channel.mark.position.file
     if (
         seconds is not None

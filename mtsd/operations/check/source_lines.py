@@ -10,6 +10,7 @@ from mtsd.operations.check.facts import SourceFacts, TargetFacts
 from mtsd.operations.check.line import Line, duration, listed
 from mtsd.operations.check.privileges import SOURCE, Held, grant, missing
 from mtsd.operations.check.server_lines import sees_tables, table_lines
+from mtsd.source.source_log import retention_of
 from mtsd.source.source_state import to_see_the_binary_log
 
 _DAY = 86_400
@@ -45,18 +46,6 @@ def source_lines(
         yield from table_lines("source", server, server.flavour)
     else:
         yield Kind.TABLES_UNSEEN.line(server="source", user=server.account)
-
-
-def retention(facts: SourceFacts) -> float | None:
-    """Return after how many seconds binary logs are purged; None: never automatically."""
-    server = facts.server
-    if "binlog_expire_logs_seconds" in server.variables:
-        if server.variables.get("binlog_expire_logs_auto_purge", "ON") == "OFF":
-            return None
-        seconds = server.number("binlog_expire_logs_seconds")
-    else:
-        seconds = server.number("expire_logs_days") * _DAY
-    return float(seconds) if seconds else None
 
 
 def _binary_log(settings: Settings, facts: SourceFacts) -> Iterator[Line]:
@@ -111,7 +100,7 @@ def _retention(facts: SourceFacts, delay: int) -> Iterator[Line]:
             privilege=to_see_the_binary_log(mariadb=mariadb),
             user=facts.server.account,
         )
-    seconds = retention(facts)
+    seconds = retention_of(facts.server.variables)
     if seconds is None:
         yield Kind.RETENTION.line(period="binary logs are not purged automatically")
     elif seconds <= delay:

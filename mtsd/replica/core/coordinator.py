@@ -11,17 +11,24 @@ from collections.abc import Callable, Iterator, Sequence
 from mtsd.model.group import Group, PositionReached, StreamItem
 from mtsd.model.low_water_mark import LowWaterMark
 from mtsd.model.pulse import Pulse, Wait
+from mtsd.schedule.applied import Applied
 from mtsd.schedule.limits import Limits
 from mtsd.schedule.scheduler import Scheduler
 from mtsd.schedule.wait_cause import WaitCause
+from mtsd.wire.steady_clock import steady
 
 
 class Coordinator:
     """Carries the scheduler's decisions to the coroutines that wait for them."""
 
-    def __init__(self, scheduler: Scheduler, *, keeps_order: bool = True) -> None:
+    def __init__(
+        self, scheduler: Scheduler, *, keeps_order: bool = True, applied: Applied | None = None
+    ) -> None:
         """`keeps_order`: no group commits without those that it depends on."""
         self.scheduler = scheduler
+        self._applied = applied or Applied()
+        self.clock_offset: Callable[[], float] = float
+        """Returns the seconds that the source's clock is ahead of `steady`."""
         self.keeps_order = keeps_order
         self._work = [asyncio.Event() for _ in scheduler.workers]
         self._room = asyncio.Event()
@@ -89,6 +96,7 @@ class Coordinator:
     def add_committed(self, group: Group) -> None:
         """Enter a streamed group that has been applied."""
         self.scheduler.add_committed(group)
+        self._applied.note((group,), self._source_time())
         self._room.set()
         self._mark_moved()
 
@@ -184,8 +192,13 @@ class Coordinator:
         scheduler = self.scheduler
         for other in scheduler.commit(worker, groups):
             self._work[other].set()
+        self._applied.note(groups, self._source_time())
         self._room.set()
         self._mark_moved()
+
+    def _source_time(self) -> int:
+        """Return the time at the source, in µs since 1970."""
+        return int((steady() + self.clock_offset()) * 1_000_000)
 
     def checkpointed(self, mark: LowWaterMark) -> None:
         """Note that the target has stored the low-water mark: the queue has room again."""

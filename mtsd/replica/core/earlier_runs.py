@@ -3,12 +3,17 @@
 from dataclasses import dataclass, field
 
 from mtsd.apply.position.target_identity import TargetIdentity
+from mtsd.schedule.applied import Applied
 from mtsd.source.rivalry import Rivalry
 
 
 @dataclass(slots=True)
 class EarlierRuns:
-    """`home` is the target of the last run; None before the first one."""
+    """`home` is the target of the last run; None before the first one.
+
+    `applied` counts on over all of them.
+    """
 
     rivalry: Rivalry = field(default_factory=Rivalry)
     home: TargetIdentity | None = None
+    applied: Applied = field(default_factory=Applied)

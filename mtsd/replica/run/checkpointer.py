@@ -61,6 +61,8 @@ class Checkpointer:
         self._stopped = stopped
         self._reached = reached
         self.checkpoints = 0
+        self.in_doubt = 0
+        """Groups with an in-doubt record, at the last look: as a definition has while it runs."""
 
     async def run(self) -> None:
         """Store the low-water mark repeatedly until the coordinator has ended."""
@@ -81,12 +83,18 @@ class Checkpointer:
                 await self._rest()
             if self.guard.is_due or clock() - last_look > LOOK_PERIOD_S:
                 await self.guard.look()
+                await self._count_in_doubt()
                 last_use = last_look = clock()
             elif clock() - last_use > _PING_PERIOD_S:
                 # Also keeps the session, and so the lock, from being idle for too long.
                 async with self._connection.answering(_PING_PATIENCE_S):
                     await self._connection.query(b"SELECT 1")
                 last_use = clock()
+
+    async def _count_in_doubt(self) -> None:
+        async with self._connection.answering(_PING_PATIENCE_S):
+            ((count,),) = await self._connection.query(self._tables.count_in_doubt())
+        self.in_doubt = int(str(count))
 
     async def _rest(self) -> None:
         awaited = self._coordinator.checkpoint_awaited

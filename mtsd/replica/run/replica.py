@@ -29,7 +29,9 @@ from mtsd.replica.workers.stopped_group import record_stopped
 from mtsd.replica.workers.streamed_groups import StreamedGroupError
 from mtsd.replica.workers.target_waits import TargetWait, TargetWaits
 from mtsd.replica.workers.worker import Worker
+from mtsd.schedule.by_database import pending_by_database
 from mtsd.schedule.done.repair import Repair
+from mtsd.source.source_log import SourceLogWatch
 from mtsd.source.stream import SourceStream
 from mtsd.wire.endpoint import CurrentEndpoint
 
@@ -85,6 +87,7 @@ class Replica:
         self._readings = readings
         self.repair = repair
         self._skipped_ever = skipped_ever
+        self._source_log = SourceLogWatch(lambda: stream.endpoint, lambda: stream.connected)
         self._began = asyncio.get_running_loop().time()
         self._cpu_began = process_time()
         self._stop_requested = False
@@ -110,6 +113,7 @@ class Replica:
         ]
         lost_answers = LostAnswers(self._current, self._open_sessions)
         beside.append(asyncio.create_task(lost_answers.run(), name="lost answers"))
+        beside.append(asyncio.create_task(self._source_log.run(), name="source log"))
         if self._readings is not None:
             readings = self._guard(self._readings.run())
             beside.append(asyncio.create_task(readings, name="key readings"))
@@ -277,6 +281,10 @@ class Replica:
             reading_waits_for=scheduler.reading_waits_for,
             workers=tuple(self._worker_statistics(worker) for worker in self._workers),
             partitions=tuple(scheduler.partitions()),
+            pending_by_database=pending_by_database(scheduler.unfinished_groups()),
+            source_log=self._source_log.found,
+            heard_at=self._stream.heard_at,
+            in_doubt=self._checkpointer.in_doubt,
             warnings=self._checkpointer.guard.warnings,
         )
 
@@ -313,6 +321,7 @@ class Replica:
             groups=worker.groups,
             transactions=worker.transactions,
             retries=worker.retries,
+            skipped=worker.skipped,
             gave_way=worker.gave_way,
             waits_for=waits_for,
             last_position=worker.last.end if worker.last else None,

@@ -160,6 +160,7 @@ async def start(
         coordinator = Coordinator(
             _scheduler(settings, session, recovered, changed_keys, foreign_keys),
             keeps_order=keeps_order(settings.replica),
+            applied=earlier.applied,
         )
         for index in range(_worker_count(settings)):
             worker = await open_worker(
@@ -218,9 +219,12 @@ async def start(
     if recovered.repair is not None:
         # What the target has executed is applied again, under other GTIDs.
         preserved = None
-    delayed = DelayStage(
-        groups, settings.replica.delay, lambda: stream.clock_offset, coordinator.due
-    )
+
+    def clock_offset() -> float:
+        return stream.clock_offset
+
+    coordinator.clock_offset = clock_offset
+    delayed = DelayStage(groups, settings.replica.delay, clock_offset, coordinator.due)
     large: GroupStream = delayed
     streamed = StreamedGroups(coordinator, workers[0], preserved)
     if splits(settings.replica):

@@ -8,8 +8,10 @@ from mtsd.apply.position.failed_groups import SkippedGroup
 from mtsd.model.gtid import Gtid, GtidSet
 from mtsd.model.position import Position
 from mtsd.replica.workers.target_waits import TargetWait
+from mtsd.schedule.by_database import PendingOfDatabase
 from mtsd.schedule.policies.partition_statistics import PartitionStatistics
 from mtsd.schedule.wait_cause import WaitCause
+from mtsd.source.source_log import SourceLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class WorkerStatistics:
     groups: int
     transactions: int
     retries: int
+    skipped: int
+    """Groups skipped because of `skip_errors`."""
     gave_way: int
     """Batches applied before their turn and rolled back, because an earlier group needed a lock."""
     waits_for: str
@@ -67,6 +71,12 @@ class ReplicaStatistics:
     """What keeps the next group of the stream from being added."""
     workers: tuple[WorkerStatistics, ...]
     partitions: tuple[PartitionStatistics, ...]
+    pending_by_database: Mapping[str, PendingOfDatabase]
+    source_log: SourceLog
+    heard_at: float | None
+    """When the source has last sent something, in seconds since 1970; None: not in this run."""
+    in_doubt: int
+    """Groups with an in-doubt record, at the last look."""
     warnings: tuple[str, ...]
     """What the guard has found that does not stop it."""
 

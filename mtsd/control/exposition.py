@@ -1,0 +1,59 @@
+"""The text of `/metrics`: a status in the format that Prometheus scrapes."""
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.core import Metric as Family
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
+
+from mtsd.control.metrics import METRICS, Metric
+from mtsd.control.status import AgesStatus, Status
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+
+
+def metrics_text(status: Status) -> str:
+    """Return the metrics of a status, and those of this process."""
+    registry = CollectorRegistry()
+    registry.register(_OfStatus(status))
+    ProcessCollector(registry=registry)
+    return generate_latest(registry).decode()
+
+
+class _OfStatus(Collector):
+    def __init__(self, status: Status) -> None:
+        self._status = status
+
+    def collect(self) -> Iterator[Family]:
+        for metric in METRICS:
+            yield _family(metric, self._status)
+
+
+def _family(metric: Metric, status: Status) -> Family:
+    channel = status.channel
+    labels = ("channel", *metric.labels)
+    if metric.kind == "histogram":
+        histogram = HistogramMetricFamily(metric.name, metric.help, labels=labels)
+        ages = status.ages
+        histogram.add_metric([channel], [*_buckets(ages)], ages.sum_seconds)
+        return histogram
+    make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    family = make(metric.name, metric.help, labels=labels)
+    for values, value in metric.samples(status):
+        family.add_metric([channel, *values], value)
+    return family
+
+
+def _buckets(ages: AgesStatus) -> Iterator[tuple[str, float]]:
+    """Yield the cumulative counts that the format has."""
+    bounds = (*map(str, ages.bounds), "+Inf")
+    total = 0
+    for bound, groups in zip(bounds, ages.groups or (0,), strict=False):
+        total += groups
+        yield bound, total

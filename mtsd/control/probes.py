@@ -1,0 +1,47 @@
+"""`GET /metrics`, `/healthz` and `/readyz`: what monitoring asks, and all that TCP answers.
+
+What they say fits anybody who can connect: no address, no text of an error.
+"""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final
+
+from mtsd.control.exposition import CONTENT_TYPE, metrics_text
+from mtsd.control.routes import Answer, Request, Route
+from mtsd.control.status import Status
+
+_PLAIN: Final = "text/plain; charset=utf-8"
+
+
+def not_ready(status: Status) -> str:
+    """Return why a replica does not apply what its source has, in words; "" if it does."""
+    if status.state not in {"running", "delayed"}:
+        return status.state
+    connections = status.connections
+    if not connections.source.connected:
+        return "not connected to the source"
+    return "" if connections.target.connected else "not connected to the target"
+
+
+def probes(provider: Callable[[], Status]) -> tuple[Route, ...]:
+    """Return the routes; none of them changes anything."""
+
+    async def metrics(_: Request) -> Answer:
+        return Answer(metrics_text(provider()), content_type=CONTENT_TYPE)
+
+    async def healthz(_: Request) -> Answer:
+        # Whoever is asked answers: that the event loop runs is all there is to know.
+        return Answer("ok\n", content_type=_PLAIN)
+
+    async def readyz(_: Request) -> Answer:
+        why = not_ready(provider())
+        if why:
+            return Answer(f"{why}\n", HTTPStatus.SERVICE_UNAVAILABLE, _PLAIN)
+        return Answer("ok\n", content_type=_PLAIN)
+
+    return (
+        Route("GET", "/metrics", metrics),
+        Route("GET", "/healthz", healthz),
+        Route("GET", "/readyz", readyz),
+    )

@@ -1,0 +1,108 @@
+"""How far a source's binary log goes, and how long it keeps it: asked beside the dump.
+
+A dump says neither: its end is known once it has been read, and what is purged once it is missing.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mtsd.model.errors import MtsdError
+from mtsd.model.position import Position
+from mtsd.source.source_state import BinlogFile
+from mtsd.wire.connection import Connection
+from mtsd.wire.endpoint import Endpoint
+from mtsd.wire.neutral_session import make_neutral
+
+LOOK_PERIOD_S: Final = 30.0
+_FIRST_LOOK_S: Final = 3.0
+"""A run that ends at once has nobody who looks at that."""
+_PATIENCE_S: Final = 10.0
+_DAY_S: Final = 86_400.0
+_VARIABLES: Final = (
+    b"SHOW GLOBAL VARIABLES WHERE Variable_name IN ('binlog_expire_logs_seconds',"
+    b" 'binlog_expire_logs_auto_purge', 'expire_logs_days')"
+)
+
+
+def retention_of(variables: Mapping[str, str]) -> float | None:
+    """Return after how many seconds a server purges its binary logs; None: never by their age."""
+    if variables.get("binlog_expire_logs_auto_purge", "ON") == "OFF":
+        return None
+    if "binlog_expire_logs_seconds" in variables:
+        seconds = float(variables["binlog_expire_logs_seconds"])
+    else:
+        seconds = float(variables.get("expire_logs_days", "0")) * _DAY_S
+    return seconds or None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLog:
+    """What a source says of its log; `files` oldest first, empty if they may not be listed."""
+
+    files: tuple[BinlogFile, ...] = ()
+    retention_s: float | None = None
+
+
+NOT_ASKED: Final = SourceLog()
+
+
+def bytes_behind(files: Sequence[BinlogFile], executed: Position, received: Position) -> int | None:
+    """Return how many bytes of the source's log are not applied; None if that cannot be told.
+
+    The list may be older than what has been received. A file that is not in it has begun since.
+    """
+    offsets: dict[str, int] = {}
+    end = 0
+    for file in files:
+        offsets[file.name] = end
+        end += file.size
+    if executed.file not in offsets or not received.file:
+        # Nothing was listed; or purged; or the position is known by GTID only.
+        return None
+    at = offsets[executed.file] + executed.offset
+    read = offsets.get(received.file, end) + received.offset
+    return max(0, max(end, read) - at)
+
+
+class SourceLogWatch:
+    """Asks again and again, on a connection of its own that is closed in between.
+
+    `endpoint` returns where, `connected` whether the source can be asked. What it says is `found`.
+    """
+
+    def __init__(self, endpoint: Callable[[], Endpoint], connected: Callable[[], bool]) -> None:
+        self._endpoint = endpoint
+        self._connected = connected
+        self.found = NOT_ASKED
+
+    async def run(self) -> None:
+        """Ask until cancelled; what cannot be asked now stays unknown."""
+        await asyncio.sleep(_FIRST_LOOK_S)
+        while True:
+            if not self._connected():
+                await asyncio.sleep(1.0)
+                continue
+            try:
+                async with asyncio.timeout(_PATIENCE_S):
+                    self.found = await self._ask()
+            except (MtsdError, OSError, ValueError):
+                # The dump says what is wrong with the source; a user without the privilege to list
+                # the files is told so by `mtsd check`.
+                self.found = SourceLog(retention_s=self.found.retention_s)
+            await asyncio.sleep(LOOK_PERIOD_S)
+
+    async def _ask(self) -> SourceLog:
+        connection = await Connection.open(self._endpoint())
+        try:
+            await make_neutral(connection)
+            rows = await connection.query(_VARIABLES)
+            retention = retention_of({str(row[0]): str(row[1]) for row in rows})
+            self.found = SourceLog(self.found.files, retention)
+            rows = await connection.query(b"SHOW BINARY LOGS")
+        finally:
+            connection.close()
+        return SourceLog(
+            tuple(BinlogFile(str(row[0]), int(str(row[1]))) for row in rows), retention
+        )

@@ -1,0 +1,8 @@
+from mtsd.daemon.status import NEEDS_NOTHING, Needs
+
+
+def test_how_long_the_source_keeps_what_is_needed() -> None:
+    assert Needs(since=1000.0, retention_s=3600.0).left(1600.0) == 3000.0
+    assert Needs(since=1000.0, retention_s=60.0).left(1600.0) == -540.0
+    assert Needs(since=1000.0).left(1600.0) is None
+    assert NEEDS_NOTHING.left(1600.0) is None
