@@ -32,8 +32,9 @@ example:
 
 exit status: 0 a daemon is running, with both servers; 5 one is running, and not connected to the
 source or the target; 4 none is running: the last one was stopped gracefully, or there was none yet;
-3 none is running: an error has stopped the last one; 1 that cannot be told: it does not answer, the
-last one did not say why it ended, or the target cannot be asked; 2 bad usage or configuration
+3 an error has stopped the last one, or the one that runs and stays; 1 that cannot be told: it does
+not answer, the last one did not say why it ended, or the target cannot be asked; 2 bad usage or
+configuration
 """
 
 

@@ -25,6 +25,7 @@ SystemSchemas = Literal["refuse", "replicate"]
 ParallelType = Literal["database", "table", "logical_clock", "commit_parent", "row"]
 Consistency = Literal["any_time", "partition", "eventual"]
 ExecMode = Literal["auto", "strict", "idempotent"]
+OnError = Literal["exit", "stay"]
 Ordering = Literal["partition", "alone"]
 SplitTransactions = Literal["off", "table", "row"]
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
@@ -212,6 +213,11 @@ class ReplicaSettings:
 
     skip_errors: kinds.ErrorNumbers = ()
     """The server's error numbers after which the one transaction is skipped."""
+
+    on_error: OnError = "exit"
+    """What the daemon does once an error has stopped the replica that needs a person. exit: it ends
+    with exit status 3; stay: it applies nothing more, and goes on answering, so that monitoring
+    sees what has happened. Restart it afterwards."""
 
     ddl: Ordering = "partition"
     """Whether a DDL statement is ordered within its database, or runs alone."""

@@ -38,9 +38,10 @@ from mtsd.daemon.status import (
 )
 from mtsd.daemon.watchdog import Watchdog
 from mtsd.model.build import COMPILED
-from mtsd.model.errors import ConnectionLostError, NeedsPersonError, ServerError
+from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
 from mtsd.model.fault_points import Reached, nothing
 from mtsd.model.outcome.exit_status import ExitStatus
+from mtsd.model.outcome.failed_group import FailedGroup
 from mtsd.model.outcome.last_stop import LastStop
 from mtsd.model.progress import Progress
 from mtsd.model.until import Until
@@ -95,6 +96,9 @@ class Daemon:
         self._obstacles = Obstacles()
         self._ended_by = ""
         """The error that has stopped it."""
+        self._stop: LastStop | None = None
+        self._stopped_at: FailedGroup | None = None
+        """What is known of that, once it needs a person."""
         self._retried: StreamedGroupError | None = None
         """The large group that is applied again."""
         self._received = self._executed = Place()
@@ -181,6 +185,8 @@ class Daemon:
             applied=self._earlier.applied,
             needs=self._needs,
             skipped_ever=self._skipped_ever,
+            stop=self._stop,
+            stopped_at=self._stopped_at,
         )
         distribution = self._by_hand.status(self._in_force)
         return stated(known, self._settings, statistics, distribution)
@@ -460,7 +466,15 @@ class Daemon:
         said = explained(error) if isinstance(error, ServerError) else str(error)
         self._notifier.status(f"stopped: {said}")
         log.error("replication stopped", error=said)  # the message is complete
+        self._stop = LastStop.by(error, said, time.time())
+        self._stopped_at = error.group if isinstance(error, MtsdError) else None
         await self._keep_stop(error, said)
+        if self._settings.replica.on_error == "stay" and not self._stopping.is_set():
+            log.warning(
+                "the daemon stays, and applies nothing: restart it after what is to be done"
+            )
+            self._be_ready()
+            await self._stopping.wait()
         return ExitStatus.NEEDS_PERSON
 
     async def _keep_stop(self, error: Exception, said: str) -> None:
@@ -476,7 +490,8 @@ class Daemon:
             status = self.status()
             lag = "unknown" if status.lag_seconds is None else f"{status.lag_seconds:.1f} s"
             state = f"{status.state}: {status.doing}" if status.doing else status.state
-            self._notifier.status(f"{state}, lag {lag}, {status.pending_groups} groups pending")
+            if self._stop is None:
+                self._notifier.status(f"{state}, lag {lag}, {status.pending_groups} groups pending")
             await asyncio.sleep(_STATUS_PERIOD_S)
 
     async def _feed_watchdog(self) -> None:

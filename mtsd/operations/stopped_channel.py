@@ -103,7 +103,10 @@ async def _refuse_running(settings: Settings) -> None:
         # Whatever that is: the channel's lock tells whether a daemon holds it.
         return
     channel = settings.replica.channel
-    if status is not None and (status.channel, status.target) == (channel, settings.target.address):
+    # One that an error has stopped, and that stays, holds nothing on the target.
+    if status is None or status.state == "failed":
+        return
+    if (status.channel, status.target) == (channel, settings.target.address):
         raise NeedsPersonError(
             f"a daemon is running on channel {channel!r} of this target, and answers on {socket}:"
             f" {_STOP_IT}"

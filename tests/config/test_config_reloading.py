@@ -20,7 +20,7 @@ NEEDS_RESTART = {
     "target.definer", "target.gtid_domain_id",
     "replica.channel", "replica.parallel_workers", "replica.parallel_type", "replica.consistency",
     "replica.exec_mode", "replica.newer_row_column", "replica.ddl", "replica.statements",
-    "replica.split_transactions",
+    "replica.split_transactions", "replica.on_error",
     "status.socket", "status.listen",
     *(key for key in FIELDS if key.startswith("filter.")),
 }  # fmt: skip

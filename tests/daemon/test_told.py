@@ -164,14 +164,26 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert file.stat().st_mode & 0o777 == 0o600
 
         pair.target.sql("SET sql_log_bin = 0; INSERT INTO a.t VALUES (1)")
+        daemon.settings["replica.on_error"] = "stay"
         daemon.start()
         pair.source.sql("INSERT INTO a.t VALUES (1)")
-        assert daemon.wait() == ExitStatus.NEEDS_PERSON
+        daemon.wait_for_record("the daemon stays")
+        assert scrape.get("/healthz")[0] == 200
+        assert scrape.get("/readyz") == (503, "failed\n")
+        scraped = scrape.metrics()
+        assert (scraped["mtsd_stop_error_number"], scraped["mtsd_stop_group"]) == (1062, 3)
+        stays = Asked(daemon, capsys)
+        assert stays.exit == ExitStatus.NEEDS_PERSON
+        assert stays.status.stopped_at is not None
+        # It is in nobody's way.
+        assert main(["skip", "--config", str(daemon.config)]) == 0
+        assert daemon.stop() == ExitStatus.NEEDS_PERSON
+        del daemon.settings["replica.on_error"]
         told = Asked(daemon, capsys)
         assert told.exit == ExitStatus.NEEDS_PERSON
         assert (told.last_stop.number, told.last_stop.group) == (1062, 3)
         assert "Duplicate entry" in told.last_stop.text
-        assert told.status.stopped_at is not None
+        assert told.status.stopped_at == stays.status.stopped_at
         assert not file.exists()
         # A second daemon that is refused does not speak for the one that runs.
         pair.target.sql("SET sql_log_bin = 0; DELETE FROM a.t")
