@@ -10,11 +10,13 @@ from typing import Final
 
 from benchmarks import (
     backlog,
+    copies,
     cpu,
     families,
     figures,
     lag,
     large,
+    loads,
     machine,
     mixed,
     policies,
@@ -46,6 +48,7 @@ PARTS: Final = (
     "mariadb",
     "stalls",
     "mixed",
+    "loads",
 )
 DEFAULT_PARTS: Final = PARTS[:3]
 DURABLE: Final = "durable"
@@ -102,6 +105,7 @@ def main() -> int:
     measures["mariadb"] = _mariadb
     measures["stalls"] = _stalls
     measures["mixed"] = _mixed
+    measures["loads"] = _loads
     if parts := [part for part in measures if part in args.part]:
         with installed(pure=args.pure):
             for part in parts:
@@ -230,19 +234,28 @@ def _stalls(args: argparse.Namespace, results: Results) -> None:
 
 
 def _mixed(args: argparse.Namespace, results: Results) -> None:
-    found: dict[str, list[tuple[mixed.Counted, mixed.Counted]]] = {}
+    found: dict[str, list[tuple[copies.Counted, copies.Counted]]] = {}
     with mixed.loaded_source(args.mixed_transactions) as load:
         for _ in range(args.repeat):
             for variant, durable in ((MIXED, True), (MIXED_NOT_DURABLE, False)):
-                native, mtsd = mixed.pair(load, args.workers, durable=durable)
+                native, mtsd = load.pair(args.workers, durable=durable)
                 found.setdefault(variant, []).append((native, mtsd))
                 results.add(variant, Pair(native.applied, mtsd.applied))
-    title = f"Mixed: {load.transactions:,} transactions, {load.definitions} definitions"
+    title = f"Mixed: {load.transactions:,} transactions, definitions among them"
     pairs = {variant: results.pairs[variant] for variant in found}
     print(report.applied_table(title, _runs(pairs)))
     print(report.pairs_table(title, pairs))
-    print(mixed.table(found))
+    print(copies.table(found))
     results.figures += [figures.ratio(variant, 1, row) for variant, row in pairs.items()]
+
+
+def _loads(args: argparse.Namespace, results: Results) -> None:
+    found = loads.measured(
+        args.load, args.workers, args.repeat, scale=args.load_scale, policies=args.load_policies
+    )
+    print(loads.table(found))
+    results.figures += loads.figures(found)
+    results.pairs.update(loads.pairs(found))
 
 
 def _runs(pairs: dict[str, list[Pair]]) -> dict[str, list[Applied]]:
@@ -371,6 +384,22 @@ def _arguments() -> argparse.Namespace:
         "--statement-size", type=float, default=64.0, help="MB of each statement of the stalls part"
     )
     parser.add_argument("--mixed-transactions", type=int, default=3_000, help="of the mixed part")
+    parser.add_argument(
+        "--load", nargs="+", choices=loads.NAMES, default=loads.NAMES, help="of the loads part"
+    )
+    parser.add_argument(
+        "--load-scale",
+        type=float,
+        default=1.0,
+        help="how long the loads are, relative to the usual",
+    )
+    parser.add_argument(
+        "--load-policies",
+        nargs="+",
+        choices=POLICIES,
+        default=("database",),
+        help="of the loads part",
+    )
     parser.add_argument("--pure", action="store_true", help="mtsd without compiled modules")
     parser.add_argument(
         "--against", default="", metavar="REVISION", help="cpu part: compare with this revision"

@@ -1,0 +1,301 @@
+"""Ordinary loads: what is there before each of them, and the transactions that it runs.
+
+Those of sysbench are its own (Debian's package `sysbench`, which has to be installed), TPC-C is in
+`benchmarks.tpcc`, the others are a few statements each.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from pymysql.constants import CLIENT
+
+from benchmarks import tpcc
+from tests.load.worker import send
+from tests.servers.mysqld import Server
+
+CONNECTIONS: Final = 4
+_SYSBENCH_TABLES: Final = 4
+_SYSBENCH_ROWS: Final = 10_000
+_AT_ONCE: Final = 20
+"""Transactions sent before their results are read."""
+_SESSION: Final = (
+    "SET SESSION transaction_isolation = 'READ-COMMITTED', cte_max_recursion_depth = 1000000"
+)
+
+Made = Iterator[list[str]]
+"""The statements of one transaction after another."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrdinaryLoad:
+    """A load: what is there before it, and so many transactions of `run` (server, transactions).
+
+    `run` returns how many it has committed.
+    """
+
+    name: str
+    transactions: int
+    prepare: Callable[[Server], None]
+    run: Callable[[Server, int], int]
+
+
+def _sysbench(name: str, *arguments: str) -> OrdinaryLoad:
+    def sysbench(server: Server, *more: str) -> None:
+        program = shutil.which("sysbench")
+        if program is None:
+            raise SystemExit("sysbench is missing: apt-get install sysbench, or choose by --load")
+        command = [
+            program, name, "--db-driver=mysql", f"--mysql-socket={server.socket}",
+            "--mysql-user=root", "--mysql-db=sbtest", f"--tables={_SYSBENCH_TABLES}",
+            f"--table-size={_SYSBENCH_ROWS}", "--rand-seed=4", *arguments, *more,
+        ]  # fmt: skip
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"sysbench: {done.stdout[-2000:]}")
+
+    def prepare(server: Server) -> None:
+        server.sql("CREATE DATABASE sbtest")
+        sysbench(server, "prepare")
+
+    def run(server: Server, transactions: int) -> int:
+        before = _commits(server)
+        limits = (f"--threads={CONNECTIONS}", f"--events={transactions}", "--time=0")
+        sysbench(server, *limits, "run")
+        return _commits(server) - before
+
+    return OrdinaryLoad(f"sysbench {name}", 20_000, prepare, run)
+
+
+def _commits(server: Server) -> int:
+    """Return how many transactions the server has logged since its GTIDs were reset."""
+    executed = str(server.sql("SELECT @@GLOBAL.gtid_executed")[0][0])
+    return int(executed.rpartition("-")[2]) if "-" in executed.rpartition(":")[2] else 0
+
+
+def _of(
+    name: str,
+    transactions: int,
+    tables: Sequence[str],
+    made: Callable[[Random, int], Made],
+    *,
+    connections: int = CONNECTIONS,
+) -> OrdinaryLoad:
+    """Return a load in the database `ordinary`, by so many connections.
+
+    `made` yields the transactions of a connection, from its random numbers and its first id.
+    """
+
+    def prepare(server: Server) -> None:
+        with closing(server.client(flags=CLIENT.MULTI_STATEMENTS)) as client:
+            send(client, [_SESSION, "CREATE DATABASE ordinary", "USE ordinary", *tables])
+
+    def run(server: Server, count: int) -> int:
+        def work(connection: int) -> int:
+            share = count // connections
+            transactions = made(Random(f"{name} {connection}"), (connection + 1) * 10_000_000)
+            with closing(server.client(flags=CLIENT.MULTI_STATEMENTS)) as client:
+                send(client, [_SESSION, "USE ordinary"])
+                for begun in range(0, share, _AT_ONCE):
+                    some = range(min(_AT_ONCE, share - begun))
+                    send(client, [text for _ in some for text in next(transactions)])
+            return share
+
+        with ThreadPoolExecutor(connections) as pool:
+            return sum(pool.map(work, range(connections)))
+
+    return OrdinaryLoad(name, transactions, prepare, run)
+
+
+def _pairs_of_changes(insert: str, update: str) -> Callable[[Random, int], Made]:
+    """Return transactions of an INSERT and an UPDATE, with {id}, {old} and {n} filled in."""
+
+    def made(rng: Random, first: int) -> Made:
+        for id_ in range(first, first + 10_000_000):
+            values = {"id": id_, "old": rng.randrange(first, id_ + 1), "n": rng.randrange(10**6)}
+            yield ["BEGIN", insert.format(**values), update.format(**values), "COMMIT"]
+
+    return made
+
+
+_WIDE: Final = tuple(range(99))
+_WIDE_COLUMNS: Final = ", ".join(
+    f"c{n} {('INT NOT NULL', 'VARCHAR(40)', 'DECIMAL(12,2)', 'DATETIME')[n % 4]}" for n in _WIDE
+)
+_WIDE_VALUES: Final = ", ".join(
+    ("{n}", "'text of {n}'", "{n}.25", "'2026-01-02 03:04:05'")[n % 4] for n in _WIDE
+)
+_DOCUMENT: Final = (
+    '{{"name": "customer {n}", "tags": ["a", "b", "c"], "address": {{"street": "a street",'
+    ' "number": {n}}}, "note": "a note as long as such notes are in most documents"}}'
+)
+
+
+def _cascades(_: Random, first: int) -> Made:
+    for id_ in range(first, first + 10_000_000):
+        children = ", ".join(f"({id_ * 4 + n}, {id_}, 'a child')" for n in range(3))
+        yield [
+            "BEGIN",
+            f"INSERT INTO parents VALUES ({id_}, 'a parent')",
+            f"INSERT INTO children VALUES {children}",
+            f"DELETE FROM parents WHERE id = {id_ - 5}",
+            "COMMIT",
+        ]
+
+
+def _with_definitions(every: int, databases: int) -> Callable[[Random, int], Made]:
+    """Return small transactions over databases, with a definition after so many of them."""
+
+    def made(rng: Random, first: int) -> Made:
+        for n in range(10_000_000):
+            id_, name = first + n, f"ordinary{n % databases}"
+            yield [
+                "BEGIN",
+                f"INSERT INTO {name}.items VALUES ({id_}, 'an item', {rng.randrange(1000)})",
+                f"UPDATE {name}.items SET amount = amount + 1 WHERE id = {max(first, id_ - 8)}",
+                "COMMIT",
+            ]
+            if n % every == every - 1:
+                step = n // every
+                if step % 2:
+                    text = f"ALTER TABLE {name}.items COMMENT 'changed {step} times'"
+                else:
+                    text = f"CREATE TABLE {name}.made{step} (id INT PRIMARY KEY, v VARCHAR(20))"
+                yield [text]
+
+    return made
+
+
+def _databases(count: int) -> list[str]:
+    return [
+        text
+        for n in range(count)
+        for text in (
+            f"CREATE DATABASE ordinary{n}",
+            f"CREATE TABLE ordinary{n}.items (id BIGINT PRIMARY KEY, name VARCHAR(40), amount INT)",
+        )
+    ]
+
+
+def _blobs(rng: Random, first: int) -> Made:
+    for id_ in range(first, first + 10_000_000):
+        yield [f"INSERT INTO blobs VALUES ({id_}, REPEAT('{rng.randrange(10**15):016}', 4096))"]
+
+
+def _many_rows(_: Random, first: int) -> Made:
+    for n in range(10_000_000):
+        id_ = first + n * 2000
+        statements = [
+            "BEGIN",
+            f"INSERT INTO items SELECT {id_} + i, 'one of many rows', i FROM numbers",
+        ]
+        if n % 3 == 2:
+            statements.append(
+                f"DELETE FROM items WHERE id BETWEEN {id_ - 2000} AND {id_ - 2000 + 499}"
+            )
+        yield [*statements, "COMMIT"]
+
+
+_ITEMS: Final = "CREATE TABLE items (id BIGINT PRIMARY KEY, name VARCHAR(40), amount INT)"
+
+LOADS: Final[tuple[OrdinaryLoad, ...]] = (
+    _sysbench("oltp_insert"),
+    _sysbench("oltp_update_index"),
+    _sysbench("oltp_write_only"),
+    OrdinaryLoad("TPC-C", 4_000, tpcc.prepare, tpcc.run),
+    _of(
+        "wide rows",
+        4_000,
+        [f"CREATE TABLE wide (id BIGINT PRIMARY KEY, {_WIDE_COLUMNS})"],
+        _pairs_of_changes(
+            f"INSERT INTO wide VALUES ({{id}}, {_WIDE_VALUES})",
+            "UPDATE wide SET c0 = {n}, c1 = 'changed' WHERE id = {old}",
+        ),
+    ),
+    _of(
+        "JSON",
+        8_000,
+        ["CREATE TABLE documents (id BIGINT PRIMARY KEY, document JSON)"],
+        _pairs_of_changes(
+            f"INSERT INTO documents VALUES ({{id}}, '{_DOCUMENT}')",
+            "UPDATE documents SET document = JSON_SET(document, '$.name', 'changed {n}')"
+            " WHERE id = {old}",
+        ),
+    ),
+    _of(
+        "no key",
+        2_000,
+        ["CREATE TABLE heap (a BIGINT, b VARCHAR(60))"],
+        _pairs_of_changes(
+            "INSERT INTO heap VALUES ({id}, 'a row without a key')",
+            "UPDATE heap SET b = 'changed {n}' WHERE a = {old}",
+        ),
+        connections=1,
+    ),
+    _of(
+        "cascades",
+        8_000,
+        [
+            "CREATE TABLE parents (id BIGINT PRIMARY KEY, name VARCHAR(40))",
+            (
+                "CREATE TABLE children (id BIGINT PRIMARY KEY, parent BIGINT NOT NULL,"
+                " name VARCHAR(40), FOREIGN KEY (parent) REFERENCES parents (id) ON DELETE CASCADE)"
+            ),
+        ],
+        _cascades,
+    ),
+    _of(
+        "computed columns",
+        8_000,
+        [
+            (
+                "CREATE TABLE computed (id BIGINT PRIMARY KEY, a INT NOT NULL, b VARCHAR(40),"
+                " c INT AS (a * 2) VIRTUAL, d VARCHAR(50) AS (CONCAT(b, '!')) STORED,"
+                " e DATETIME DEFAULT CURRENT_TIMESTAMP, KEY (c), CHECK (a >= 0))"
+            )
+        ],
+        _pairs_of_changes(
+            "INSERT INTO computed (id, a, b) VALUES ({id}, {n}, 'a text')",
+            "UPDATE computed SET a = {n} WHERE id = {old}",
+        ),
+    ),
+    _of(
+        "a definition after 60 transactions",
+        6_000,
+        _databases(1),
+        _with_definitions(60, 1),
+        connections=1,
+    ),
+    _of(
+        "a definition after 50, 8 databases",
+        6_000,
+        _databases(8),
+        _with_definitions(50, 8),
+        connections=1,
+    ),
+    _of(
+        "blobs of 64 KB",
+        2_000,
+        ["CREATE TABLE blobs (id BIGINT PRIMARY KEY, payload MEDIUMBLOB)"],
+        _blobs,
+    ),
+    _of(
+        "2,000 rows a transaction",
+        160,
+        [
+            _ITEMS,
+            "CREATE TABLE numbers (i INT PRIMARY KEY)",
+            (
+                "INSERT INTO numbers WITH RECURSIVE n (i) AS"
+                " (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 1999) SELECT i FROM n"
+            ),
+        ],
+        _many_rows,
+    ),
+)
+NAMES: Final = tuple(load.name for load in LOADS)
