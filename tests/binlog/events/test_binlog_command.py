@@ -1,4 +1,3 @@
-import argparse
 import json
 import subprocess
 import sys
@@ -8,18 +7,10 @@ import pytest
 
 from mtsd.binlog.bytes.event_type import EventType
 from mtsd.binlog.events.gtid_event import GtidEvent
-from mtsd.cli import binlog
 from mtsd.cli.listing.event_listing import SHORT, event_lines
+from tests.binlog.binlog_command import mtsd_binlog
 from tests.binlog.building import query
 from tests.binlog.recording import Recording
-
-
-def mtsd_binlog(*arguments: str | Path) -> int:
-    parser = argparse.ArgumentParser()
-    binlog.register(parser.add_subparsers())
-    args = parser.parse_args(["binlog", *map(str, arguments)])
-    status: int = args.run(args)
-    return status
 
 
 def test_groups_for_people(recording: Recording, capsys: pytest.CaptureFixture[str]) -> None:

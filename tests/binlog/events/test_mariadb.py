@@ -29,8 +29,8 @@ from mtsd.model.position import FIRST_EVENT, Position
 from mtsd.model.step import AlterPhase, Statement, StatementKind
 from mtsd.model.temporary_tables import NONE_OPEN
 from mtsd.model.xa_xid import XaXid
+from tests.binlog.binlog_command import mtsd_binlog
 from tests.binlog.building import query
-from tests.binlog.events.test_binlog_command import mtsd_binlog
 from tests.binlog.mariadb_recording import MariadbRecording, recorded_mariadb
 from tests.binlog.range_cases import events, parts, told
 from tests.binlog.transactions import placed

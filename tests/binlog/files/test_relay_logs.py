@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.binlog.events.test_binlog_command import mtsd_binlog
+from tests.binlog.binlog_command import mtsd_binlog
 
 MYSQL = (
     "c-s4yl$rNs4M#RV4+8^3H4xVWu>%7OgQcFio{6pz18G2*ftP^;#9#qJ28Lt?7AX#h3=<G@adByBF$kG3aA`0wFs5~7"

@@ -18,7 +18,7 @@ from mtsd.model.outcome.reason import Refused
 from mtsd.model.position import Position
 from mtsd.operations.group_place import where_is
 from mtsd.operations.recorded import Recorded
-from tests.binlog.events.test_binlog_command import mtsd_binlog
+from tests.binlog.binlog_command import mtsd_binlog
 from tests.binlog.recording import Recording
 from tests.binlog.transactions import begin, in_stream, rows, table_map, xid
 

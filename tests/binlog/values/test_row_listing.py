@@ -31,8 +31,8 @@ from mtsd.cli.listing.shown_values import (
     value_of_variable,
 )
 from mtsd.model.step import UserVar, UserVarType
+from tests.binlog.binlog_command import mtsd_binlog
 from tests.binlog.building import event
-from tests.binlog.events.test_binlog_command import mtsd_binlog
 from tests.binlog.row_values import KINDS, LENIENT, Kind, binary, create, row, shown, text
 from tests.binlog.transactions import rows as row_event
 from tests.binlog.transactions import table_map
