@@ -1,34 +1,9 @@
 """A command starts with what it needs: the modules of the others are most of what there is."""
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from mtsd.cli.main import COMMANDS
-
-SAYS_WHAT_IS_IMPORTED = """
-import json, sys
-from mtsd.__main__ import main
-try:
-    main()
-finally:
-    print(json.dumps(list(sys.modules)), file=sys.stderr)
-"""
-
-
-def imported_by(*arguments: str) -> set[str]:
-    """Run `mtsd` in a process of its own; returns the modules that are imported at its end."""
-    done = subprocess.run(
-        [sys.executable, "-c", SAYS_WHAT_IS_IMPORTED, *arguments],
-        env={name: value for name, value in os.environ.items() if "MTSD_" not in name},
-        cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    modules = next(line for line in done.stderr.splitlines() if line.startswith('["'))
-    return set(json.loads(modules))
+from tests.fix_commands import imported_by
 
 
 def commands(modules: set[str]) -> set[str]:

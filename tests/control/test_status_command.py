@@ -36,8 +36,8 @@ from mtsd.control.stop_file import StopFile
 from mtsd.model.outcome.exit_status import ExitStatus
 from mtsd.model.outcome.last_stop import LastStop
 from tests.control.killed_daemon import UUID, leave_behind
+from tests.fix_commands import imported_by
 from tests.servers.mysqld import Server
-from tests.test_start_of_commands import imported_by
 
 
 @pytest.fixture(scope="module")
