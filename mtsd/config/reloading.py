@@ -19,6 +19,7 @@ APPLIED = frozenset({
     "replica.weigh",
     "log.level",
     "log.format",
+    "log.summary_period",
 })  # fmt: skip
 """Keys that take effect immediately."""
 

@@ -297,6 +297,9 @@ class LogSettings:
     format: LogFormat = "auto"
     """auto: console on a terminal, else json, one record per line."""
 
+    summary_period: Annotated[float, Unit("seconds"), Field(ge=0, le=_YEAR)] = 600.0
+    """How often one line, of level info, says how replication goes; 0: never."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, config=_STRICT)
 class Settings:

@@ -6,36 +6,29 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 
 import structlog
 
 from mtsd import __version__
-from mtsd.apply.position.failed_groups import SkippedGroup
 from mtsd.apply.session.obstacle import Obstacles, obstacle_of, obstacle_pause, wait_out_obstacles
 from mtsd.apply.session.retry import worth_a_retry
 from mtsd.config import ConfigurationError, Loaded, Settings, reloaded
 from mtsd.config.reloading import Reloaded
 from mtsd.control.distribute_route import Change, distribute_route
-from mtsd.control.listener import Listener
 from mtsd.control.probes import probes
 from mtsd.control.reload_route import NotNowError, reload_route
-from mtsd.control.server import ControlServer
-from mtsd.control.status import DistributionStatus, Place, State, Status
+from mtsd.control.status import DistributionStatus, State, Status
 from mtsd.control.status_route import status_route
 from mtsd.daemon import signals
+from mtsd.daemon.answering import answering
 from mtsd.daemon.by_hand import ByHand
 from mtsd.daemon.last_stop import StopKeeper
 from mtsd.daemon.logging import set_up_logging
 from mtsd.daemon.notify import Notifier
 from mtsd.daemon.reload_checks import check_distribution, check_tls_files
-from mtsd.daemon.status import (
-    NEEDS_NOTHING,
-    Known,
-    executed_of,
-    needs_of,
-    received_of,
-    stated,
-)
+from mtsd.daemon.status import NO_PAST, Known, stated
+from mtsd.daemon.summary import Summary
 from mtsd.daemon.watchdog import Watchdog
 from mtsd.model.build import COMPILED
 from mtsd.model.errors import ConnectionLostError, MtsdError, NeedsPersonError, ServerError
@@ -48,7 +41,6 @@ from mtsd.model.until import Until
 from mtsd.replica.core.earlier_runs import EarlierRuns
 from mtsd.replica.run.replica import Replica, StopTimeoutError
 from mtsd.replica.run.start import start
-from mtsd.replica.totals import NO_TOTALS
 from mtsd.replica.workers.streamed_groups import StreamedGroupError, streamed
 from mtsd.source.stream import SourceChangedError
 from mtsd.wire.backoff import Backoff
@@ -58,7 +50,7 @@ from mtsd.wire.refusal import explained
 
 log = structlog.get_logger(__name__)
 
-_STATUS_PERIOD_S = 5.0
+_TELL_PERIOD_S = 5.0
 _LONGEST_PAUSE_OF_LARGE_S = 60.0
 """Each attempt reads the whole group from the source again."""
 _START = "start"
@@ -101,11 +93,7 @@ class Daemon:
         """What is known of that, once it needs a person."""
         self._retried: StreamedGroupError | None = None
         """The large group that is applied again."""
-        self._received = self._executed = Place()
-        """Those of the last run."""
-        self._needs = NEEDS_NOTHING
-        self._skipped_ever: tuple[SkippedGroup, ...] | None = None
-        self._totals = NO_TOTALS
+        self._past = NO_PAST
         self._began = time.time()
         self._reload_refused = False
         self._stop_keeper = StopKeeper(settings)
@@ -125,31 +113,26 @@ class Daemon:
         """Live until a signal, or an error that needs a person."""
         structlog.contextvars.bind_contextvars(channel=self._settings.replica.channel)
         self._listen_to_signals()
-        socket = self._settings.status.socket
-        seen = probes(self.status)
         routes = (
             status_route(self.status),
             reload_route(self.reload),
             distribute_route(self.distribute),
-            *seen,
         )
-        server = ControlServer(socket, routes) if socket is not None else None
-        listen = self._settings.status.listen
-        listener = Listener(listen, seen) if listen else None
-        try:
-            if server is not None:
-                await server.start()
-            if listener is not None:
-                await listener.start()
-        except (OSError, NeedsPersonError) as error:
-            log.error("cannot open the status socket", error=str(error))  # noqa: TRY400
-            if server is not None:
-                await server.stop()
-            return ExitStatus.NEEDS_PERSON
+        async with AsyncExitStack() as running:
+            try:
+                servers = answering(self._settings.status, routes, probes(self.status))
+                await running.enter_async_context(servers)
+            except (OSError, NeedsPersonError) as error:
+                log.error("cannot open the status socket", error=str(error))  # noqa: TRY400
+                return ExitStatus.NEEDS_PERSON
+            return await self._run()
+
+    async def _run(self) -> int:
+        """Live, with what goes on beside it."""
         self._stop_keeper.begin()
         wait_out_obstacles(self._obstacles)
         background = [
-            asyncio.create_task(self._tell_systemd()),
+            asyncio.create_task(self._tell()),
             asyncio.create_task(self._feed_watchdog()),
         ]
         try:
@@ -158,10 +141,6 @@ class Daemon:
             self._notifier.stopping()
             for task in background:
                 task.cancel()
-            if listener is not None:
-                listener.stop()
-            if server is not None:
-                await server.stop()
 
     def status(self) -> Status:
         """Return the status as the status socket reports it."""
@@ -177,14 +156,10 @@ class Daemon:
             obstacle_error=self._obstacles.error,
             last_error=self._ended_by or (None if retried is None else str(retried)),
             doing=self._progress.doing,
-            received=self._received,
-            executed=self._executed,
+            past=self._past,
             began=self._began,
             reload_refused=self._reload_refused,
-            totals=self._totals.with_run(statistics),
             applied=self._earlier.applied,
-            needs=self._needs,
-            skipped_ever=self._skipped_ever,
             stop=self._stop,
             stopped_at=self._stopped_at,
         )
@@ -398,16 +373,13 @@ class Daemon:
         if self._stopping.is_set():
             replica.stop()
         first = replica.statistics
-        self._skipped_ever = first.skipped_ever
         log.info("running", workers=len(first.workers))
         try:
             await replica.run()
         finally:
             self._unfinished = replica.unfinished
             last = replica.statistics
-            self._received, self._executed = received_of(last), executed_of(last)
-            self._needs = needs_of(last)
-            self._totals = self._totals.with_run(last)
+            self._past = self._past.with_run(last)
             applied = last.executed_number > first.executed_number
             backoff.ended(last.run_seconds, of_use=applied)
             self._replica = None
@@ -485,14 +457,19 @@ class Daemon:
         self._ready = True
         self._notifier.ready()
 
-    async def _tell_systemd(self) -> None:
+    async def _tell(self) -> None:
+        """Tell the service manager how it goes, and the log now and then."""
+        summary = Summary(time.monotonic())
         while True:
             status = self.status()
+            fields = summary.due(status, self._settings.log.summary_period, time.monotonic())
+            if fields is not None:
+                log.info("summary", **fields)
             lag = "unknown" if status.lag_seconds is None else f"{status.lag_seconds:.1f} s"
             state = f"{status.state}: {status.doing}" if status.doing else status.state
             if self._stop is None:
                 self._notifier.status(f"{state}, lag {lag}, {status.pending_groups} groups pending")
-            await asyncio.sleep(_STATUS_PERIOD_S)
+            await asyncio.sleep(_TELL_PERIOD_S)
 
     async def _feed_watchdog(self) -> None:
         interval = self._notifier.watchdog_interval

@@ -79,11 +79,36 @@ def needs_of(statistics: ReplicaStatistics) -> Needs:
 
 
 @dataclass(frozen=True, slots=True)
+class Past:
+    """What the runs of a daemon have left, for a status while none is active.
+
+    `received`, `executed` and `needs` are as at the end of the last one.
+    """
+
+    received: Place = NOWHERE_YET
+    executed: Place = NOWHERE_YET
+    needs: Needs = NEEDS_NOTHING
+    totals: Totals = NO_TOTALS
+    skipped_ever: tuple[SkippedGroup, ...] | None = None
+    """What people have skipped on this channel; None before the first run."""
+
+    def with_run(self, run: ReplicaStatistics) -> "Past":
+        """Return it with a run that has ended."""
+        return Past(
+            received_of(run), executed_of(run), needs_of(run), self.totals.with_run(run),
+            run.skipped_ever,
+        )  # fmt: skip
+
+
+NO_PAST: Final = Past()
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """What the daemon knows itself, without a run of the replica.
 
-    `received` and `executed` are those of its last run, `obstacle` is what keeps the target from
-    taking changes, and `doing` what a start is at.
+    `past` is what its runs have left, `obstacle` what keeps the target from taking changes, and
+    `doing` what a start is at.
     """
 
     phase: State
@@ -92,18 +117,11 @@ class Known:
     obstacle_error: LinkError | None = None
     last_error: str | None = None
     doing: str = ""
-    received: Place = NOWHERE_YET
-    executed: Place = NOWHERE_YET
+    past: Past = NO_PAST
     began: float = 0.0
     """When the daemon did, in seconds since 1970."""
     reload_refused: bool = False
-    totals: Totals = NO_TOTALS
-    """Those of all runs, with the present one's."""
     applied: Applied = field(default_factory=Applied)
-    needs: Needs = NEEDS_NOTHING
-    """Of the source's log, at the end of the last run."""
-    skipped_ever: tuple[SkippedGroup, ...] | None = None
-    """What people have skipped on this channel; None until a run has begun."""
     stop: LastStop | None = None
     """The error that has stopped it, if it stays."""
     stopped_at: FailedGroup | None = None
@@ -138,6 +156,7 @@ def stated(
     distribution: DistributionStatus = NO_DISTRIBUTION,
 ) -> Status:
     """Return the status; `statistics` is None while no run is active."""
+    past = known.past
     source, target = known.links.source, known.links.target
     connections = ConnectionsStatus(_connection(source), _connection(target, known.obstacle_error))
     doing = known.doing
@@ -145,13 +164,14 @@ def stated(
         error = known.obstacle_error
         said = f": error {error.number}: {error.text}" if error is not None else ""
         doing = f"{known.obstacle}{said}"
+    skipped_ever = past.skipped_ever if statistics is None else statistics.skipped_ever
     common = Status(
         state=state_of(known.phase, source=source, target=target, obstacle=bool(known.obstacle)),
         source=settings.source.address,
         target=settings.target.address,
         channel=settings.replica.channel,
-        received=known.received,
-        executed=known.executed,
+        received=past.received,
+        executed=past.executed,
         doing=doing,
         distribution=distribution,
         last_error=_last_error(known),
@@ -166,7 +186,7 @@ def stated(
             started=shown_time(known.began),
             reload_refused=known.reload_refused,
         ),
-        totals=_totals(known.totals, known.skipped_ever),
+        totals=_totals(past.totals.with_run(statistics), skipped_ever),
         ages=AgesStatus(
             BOUNDS_S, tuple(known.applied.ages), round(known.applied.age_us / 1_000_000, 3)
         ),
@@ -174,9 +194,9 @@ def stated(
             DatabaseStatus(name, groups=groups)
             for name, groups in sorted(known.applied.by_database().items())
         ),
-        source_log=SourceLogStatus(retention_left_seconds=known.needs.left(time())),
+        source_log=SourceLogStatus(retention_left_seconds=past.needs.left(time())),
         delay=settings.replica.delay,
-        skipped=tuple(map(SkippedStatus.of, known.skipped_ever or ())),
+        skipped=tuple(map(SkippedStatus.of, skipped_ever or ())),
     )
     return common if statistics is None else _of_run(common, known, settings, statistics)
 

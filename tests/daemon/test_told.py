@@ -83,7 +83,10 @@ def _is_tried(name: str) -> Callable[[Status], bool]:
 def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with closing(Scrape()) as scrape, Pair(GTIDS, GTIDS) as pair:
         daemon = DaemonProcess(
-            pair.source, pair.target, tmp_path, {"status.listen": scrape.address}
+            pair.source,
+            pair.target,
+            tmp_path,
+            {"status.listen": scrape.address, "log.summary_period": 1},
         )
         pair.source.sql("CREATE DATABASE a; CREATE TABLE a.t (i INT PRIMARY KEY)")
         with daemon:
@@ -136,6 +139,8 @@ def test_a_replica_is_told_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixtur
             month = 2_592_000
             assert month - 60 < (asked.retention_left_seconds or 0) <= month
             assert asked.heard > told.status.daemon.started
+            summary = daemon.wait_for_record("summary")
+            assert (summary["level"], summary["applied"]) == ("info", 2)
             events = [record["event"] for record in daemon.records()]
             # One for each reason, however many attempts there were.
             assert 1 <= events.count("source not connected") <= 3

@@ -1,0 +1,29 @@
+from mtsd.control.status import Place, Status, TotalsStatus
+from mtsd.daemon.summary import Summary
+
+
+def status(groups: int, alone: float = 0.0, *, retries: int = 0) -> Status:
+    totals = TotalsStatus(
+        groups=groups, transactions=groups // 10, retries=retries,
+        waits={"alone": alone, "partition": 0.2},
+    )  # fmt: skip
+    return Status(
+        "running", "s", "t", lag_seconds=0.5, pending_groups=3, totals=totals,
+        executed=Place("b.1", 400),
+    )  # fmt: skip
+
+
+def test_a_line_says_what_was_done_since_the_last_one() -> None:
+    summary = Summary(100.0)
+    assert summary.due(status(0), 600.0, 699.0) is None
+    assert summary.due(status(0), 0.0, 9999.0) is None
+    first = summary.due(status(1200, 0.5), 600.0, 700.0)
+    assert first == {
+        "state": "running", "lag_s": 0.5, "applied": 1200, "per_s": 2.0, "in_transactions": 120,
+        "pending": 3, "executed": "b.1:400",
+    }  # fmt: skip
+    assert summary.due(status(1200, 0.5), 600.0, 1200.0) is None
+    second = summary.due(status(1800, 31.0, retries=2), 600.0, 1300.0)
+    assert second is not None
+    assert (second["applied"], second["retries"]) == (600, 2)
+    assert second["waited_most_for"] == "alone, 30 s"
