@@ -15,7 +15,7 @@ from mtsd.model.build import COMPILED
 from mtsd.model.outcome.exit_status import ExitStatus
 
 COMMANDS: Final = (
-    "run", "check", "status", "position", "distribute", "resolve", "skip", "binlog", "plan",
+    "run", "check", "status", "top", "position", "distribute", "resolve", "skip", "binlog", "plan",
     "config",
 )  # fmt: skip
 """Each is the module of its name in this package, with a function `register`."""

@@ -8,13 +8,16 @@ from mtsd.cli.arguments import Subparsers, add_configuration, load_configuration
 from mtsd.cli.complaint import complain
 from mtsd.cli.distribution_lines import described
 from mtsd.cli.output import print_json, print_line, printable, tell
+from mtsd.cli.status_words import (
+    connection_in_words,
+    lag_in_words,
+    size_in_words,
+    source_in_words,
+)
 from mtsd.config import Settings
 from mtsd.control.client import DaemonRefusedError, DaemonUnavailableError, fetch_status
 from mtsd.control.status import (
     NOT_SAID,
-    ConnectionsStatus,
-    ConnectionStatus,
-    ErrorStatus,
     Place,
     Status,
 )
@@ -110,8 +113,8 @@ def lines(status: Status, *, whole: bool = True) -> Iterator[str]:
     state = f"{status.state}: {status.doing}" if status.doing else str(status.state)
     facts = [
         ("state", state),
-        ("source", status.source + _source(status.connections)),
-        ("target", status.target + _connection(status.connections.target, status.doing)),
+        ("source", status.source + source_in_words(status.connections)),
+        ("target", status.target + connection_in_words(status.connections.target, status.doing)),
     ]
     if status.channel:
         facts.append(("channel", status.channel))
@@ -123,8 +126,8 @@ def lines(status: Status, *, whole: bool = True) -> Iterator[str]:
         facts += _place("executed", status.executed)
     if running:
         facts += [
-            ("lag", _lag(status)),
-            ("pending", f"{status.pending_groups} groups, {_size(status.pending_bytes)}"),
+            ("lag", lag_in_words(status)),
+            ("pending", f"{status.pending_groups} groups, {size_in_words(status.pending_bytes)}"),
         ]
         if status.reading_waits_for:
             facts.append(("reading", f"waiting: {status.reading_waits_for}"))
@@ -143,51 +146,6 @@ def lines(status: Status, *, whole: bool = True) -> Iterator[str]:
     yield from _target_waits(status)
     yield from _partitions(status)
     yield from _waits(status)
-
-
-def _source(connections: ConnectionsStatus) -> str:
-    source = connections.source
-    said = _connection(source)
-    tried = source.attempts or source.last_error is not None
-    if source.since and not (source.connected or tried or connections.target.connected):
-        return f"{said}: not tried while the target is away"
-    return said
-
-
-def _connection(connection: ConnectionStatus, doing: str = "") -> str:
-    """Return what to say after a server's address; an error that `doing` has is not repeated."""
-    if not connection.since:
-        return ""
-    if connection.connected:
-        found = f", connected since {connection.since}"
-        error = connection.last_error
-        return found if error is None or error.text in doing else f"{found}: {_error(error)}"
-    parts = [f", not connected since {connection.since}"]
-    if connection.last_error is not None:
-        parts[0] += f": {_error(connection.last_error)}"
-    if connection.attempts:
-        parts.append(f"{connection.attempts} attempt{'s' if connection.attempts > 1 else ''}")
-    if connection.next_in is not None:
-        parts.append(f"next in {connection.next_in:.1f} s")
-    return ", ".join(parts)
-
-
-def _error(error: ErrorStatus) -> str:
-    return " ".join(error.text.split())
-
-
-def _lag(status: Status) -> str:
-    lag = status.lag_seconds
-    if lag is None:
-        target = status.connections.target
-        away = "target" if target.since and not target.connected else "source"
-        return f"unknown: not connected to the {away}"
-    if not status.remaining_delay:
-        return f"{lag:.3f} s"
-    return (
-        f"{lag:.3f} s, {status.lag_beyond_delay or 0.0:.3f} s of it beyond the delay: the next"
-        f" group is due in {status.remaining_delay:.0f} s"
-    )
 
 
 def _last_stop(status: Status) -> Iterator[tuple[str, str]]:
@@ -295,7 +253,7 @@ def _workers(status: Status, *, running: bool) -> Iterator[str]:
             (
                 str(worker.id),
                 str(worker.queue_groups),
-                _size(worker.queue_bytes),
+                size_in_words(worker.queue_bytes),
                 str(worker.groups),
                 str(worker.transactions),
                 f"{worker.retries}, {worker.gave_way} gave way"
@@ -402,11 +360,3 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]], aligned: str) -> 
             f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
         )
         yield "  ".join(cells).rstrip()
-
-
-def _size(size: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} GiB"

@@ -1,0 +1,59 @@
+"""Parts of a status in words, for people."""
+
+from mtsd.control.status import ConnectionsStatus, ConnectionStatus, ErrorStatus, Status
+
+
+def source_in_words(connections: ConnectionsStatus) -> str:
+    """Return what to say after the source's address."""
+    source = connections.source
+    said = connection_in_words(source)
+    tried = source.attempts or source.last_error is not None
+    if source.since and not (source.connected or tried or connections.target.connected):
+        return f"{said}: not tried while the target is away"
+    return said
+
+
+def connection_in_words(connection: ConnectionStatus, doing: str = "") -> str:
+    """Return what to say after a server's address; an error that `doing` has is not repeated."""
+    if not connection.since:
+        return ""
+    if connection.connected:
+        found = f", connected since {connection.since}"
+        error = connection.last_error
+        return found if error is None or error.text in doing else f"{found}: {_error(error)}"
+    parts = [f", not connected since {connection.since}"]
+    if connection.last_error is not None:
+        parts[0] += f": {_error(connection.last_error)}"
+    if connection.attempts:
+        parts.append(f"{connection.attempts} attempt{'s' if connection.attempts > 1 else ''}")
+    if connection.next_in is not None:
+        parts.append(f"next in {connection.next_in:.1f} s")
+    return ", ".join(parts)
+
+
+def _error(error: ErrorStatus) -> str:
+    return " ".join(error.text.split())
+
+
+def lag_in_words(status: Status) -> str:
+    """Return how far a running replica is behind."""
+    lag = status.lag_seconds
+    if lag is None:
+        target = status.connections.target
+        away = "target" if target.since and not target.connected else "source"
+        return f"unknown: not connected to the {away}"
+    if not status.remaining_delay:
+        return f"{lag:.3f} s"
+    return (
+        f"{lag:.3f} s, {status.lag_beyond_delay or 0.0:.3f} s of it beyond the delay: the next"
+        f" group is due in {status.remaining_delay:.0f} s"
+    )
+
+
+def size_in_words(size: float) -> str:
+    """Return a size in bytes with its unit."""
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
